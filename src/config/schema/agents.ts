@@ -1,0 +1,61 @@
+import { z } from "zod";
+import { durationOr, idText, secret, thinking } from "./common.ts";
+
+export const heartbeatSchema = z
+  .strictObject({
+    every: durationOr("30m").describe("Time between periodic heartbeats; 0 stops the timer, wakes still work."),
+    ackMaxChars: z.int().min(0).default(300).describe("A reply with HEARTBEAT_OK and at most so much other text is dropped."),
+    channel: z.string().default("last").describe("Where a heartbeat's reply goes."),
+    to: z.string().optional().describe("The recipient on that channel."),
+    model: z.string().optional().describe("The model of heartbeats; default the agent's."),
+    instructions: z.string().optional().describe("Added to the agent's instructions in a heartbeat."),
+  })
+  .prefault({});
+
+export const agentSchema = z.strictObject({
+  id: idText.describe("The agent's id."),
+  name: z.string().optional().describe("The name people see."),
+  description: z.string().optional().describe("One line about what the agent does."),
+  instructions: z.string().optional().describe("The agent's own instructions."),
+  model: z.string().optional().describe("`<provider>/<model>` or an alias; default `agents.defaults.model`."),
+  thinking: thinking.optional().describe("How much the model thinks before it answers."),
+  tools: z.array(z.string()).default([]).describe("Tools the agent may use: `<server>.<tool>` or `<server>.*`."),
+  knowledge: z.enum(["off", "tool", "auto"]).default("tool").describe("How the agent uses uploaded knowledge."),
+});
+
+export const agentsSchema = z
+  .strictObject({
+    defaults: z
+      .strictObject({
+        model: z.string().optional().describe("The model of agents that name none; else one from a key in the environment, else `builtin/echo`."),
+        models: z.array(z.string()).optional().describe("Models that requests and mappings may choose. Not set: any configured; empty: none."),
+        thinking: thinking.optional(),
+        timeoutSeconds: z.number().positive().default(600).describe("Time for one turn."),
+        maxTimeoutSeconds: z.number().positive().default(3600).describe("The most that a request may ask for."),
+        maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
+        heartbeat: heartbeatSchema,
+      })
+      .prefault({}),
+    list: z.array(agentSchema).default([]).describe("The agents; the first is the default one. None: an implicit `main`."),
+  })
+  .prefault({});
+
+export const PROVIDER_TYPES = ["openai-compatible", "openai", "anthropic", "google"] as const;
+
+export const modelsSchema = z
+  .strictObject({
+    providers: z
+      .record(
+        idText,
+        z.strictObject({
+          type: z.enum(PROVIDER_TYPES).describe("Which API the provider speaks."),
+          baseUrl: z.url().optional().describe("Base address; required for `openai-compatible`."),
+          apiKey: secret.optional(),
+          headers: z.record(z.string(), secret).default({}),
+          contextTokens: z.int().positive().optional().describe("The window of its models, in tokens; default 128000."),
+        }),
+      )
+      .default({}),
+    aliases: z.record(z.string(), z.string()).default({}).describe("Short names for `<provider>/<model>`."),
+  })
+  .prefault({});

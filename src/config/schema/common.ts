@@ -1,0 +1,43 @@
+import { z } from "zod";
+
+/** Levels of thinking, from none to the most. `off` is sent to providers as `none`. */
+export const THINKING_LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type Thinking = (typeof THINKING_LEVELS)[number];
+
+export const WAKE_MODES = ["now", "next-heartbeat"] as const;
+export type WakeMode = (typeof WAKE_MODES)[number];
+
+export const thinking = z.enum(THINKING_LEVELS);
+export const wakeMode = z.enum(WAKE_MODES);
+
+/** `90`, `"90s"`, `"30m"`, `"24h"`, `"3d"`, `0`: a number alone is seconds. The output is milliseconds. */
+const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** Milliseconds of a duration as the config writes it, or undefined where it is none. */
+export function parseDuration(value: string | number): number | undefined {
+  if (typeof value === "number") return Number.isFinite(value) && value >= 0 ? value * 1000 : undefined;
+  const found = DURATION.exec(value.trim());
+  if (!found) return undefined;
+  const unit = (found[2] ?? "s") as keyof typeof UNIT_MS;
+  return Number(found[1]) * UNIT_MS[unit];
+}
+
+/** A duration field. Input: text with a unit, or seconds. Output: milliseconds. */
+export const duration = z.union([z.string(), z.number()]).transform((value, context) => {
+  const ms = parseDuration(value);
+  if (ms !== undefined) return ms;
+  context.addIssue({ code: "custom", message: 'write a duration such as "90s", "30m", "24h" or "3d"' });
+  return z.NEVER;
+});
+
+/** A duration field with a default, written as in a config. */
+export const durationOr = (standard: string) => duration.prefault(standard);
+
+/** An agent's, provider's, plugin's or mapping's id. */
+export const idText = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "use letters, digits, `.`, `_` and `-`, at most 64, starting with a letter or digit");
+
+/** A secret as the config holds it once `${ENV}` and `{ file }` are resolved. */
+export const secret = z.string().min(1).meta({ secret: true });

@@ -1,0 +1,86 @@
+import { z } from "zod";
+import { duration, durationOr, secret } from "./common.ts";
+import { LOG_LEVELS } from "../../core/log.ts";
+
+export const gatewaySchema = z
+  .strictObject({
+    host: z.string().min(1).default("127.0.0.1").describe("Address to listen on."),
+    port: z.int().min(0).max(65535).default(7420).describe("Port to listen on; 0 takes a free one."),
+    adminPort: z.int().min(0).max(65535).optional().describe("Serve /admin, /metrics and /console on this port alone."),
+    token: secret.optional().describe("The operator's token. Made once and kept in the state folder when not given."),
+    publicUrl: z.url().optional().describe("The address under which senders reach the gateway."),
+    trustedProxies: z
+      .array(z.string())
+      .default([])
+      .describe("Addresses or CIDR ranges whose X-Forwarded-For is believed."),
+    drainSeconds: z.number().min(0).default(20).describe("How long running turns may go on after SIGTERM."),
+    docs: z.boolean().default(true).describe("Serve /openapi.json and /docs."),
+  })
+  .prefault({});
+
+export const storeSchema = z
+  .strictObject({
+    url: z.string().optional().describe('Where work is kept. Default: "sqlite:<stateDir>/rouse.db".'),
+    retention: z
+      .strictObject({
+        events: durationOr("30d").describe("How long events are kept."),
+        runs: durationOr("30d").describe("How long ended runs are kept."),
+        hookSessions: durationOr("30d").describe("How long a hook session is kept after its last use."),
+        deliveries: durationOr("30d").describe("How long ended deliveries are kept."),
+      })
+      .prefault({}),
+  })
+  .prefault({});
+
+export const deliverySchema = z
+  .strictObject({
+    maxAge: durationOr("24h").describe("A delivery that could not be sent for so long is given up."),
+  })
+  .prefault({});
+
+export const logSchema = z
+  .strictObject({ level: z.enum(LOG_LEVELS).default("info").describe("The least level that is logged.") })
+  .prefault({});
+
+export const platformSchema = z
+  .strictObject({
+    apiKeys: z
+      .array(
+        z.strictObject({
+          id: z.string().min(1),
+          key: secret.optional(),
+          hash: z.string().optional(),
+          tenant: z.string().optional(),
+          agents: z.array(z.string()).optional(),
+          scopes: z.array(z.enum(["chat", "agents:read", "knowledge:read", "knowledge:write"])).optional(),
+          rateLimit: z.strictObject({ requests: z.int().positive(), per: duration }).optional(),
+          userAsSession: z.boolean().default(false),
+        }),
+      )
+      .default([])
+      .describe("Keys of the platform API."),
+  })
+  .prefault({});
+
+export const mcpSchema = z
+  .strictObject({
+    servers: z
+      .record(
+        z.string().regex(/^[a-z0-9][a-z0-9_-]*$/, "use lower-case letters, digits, `_` and `-`"),
+        z.union([
+          z.strictObject({
+            url: z.url(),
+            type: z.enum(["http", "sse"]).default("http"),
+            headers: z.record(z.string(), secret).default({}),
+          }),
+          z.strictObject({
+            command: z.string().min(1),
+            args: z.array(z.string()).default([]),
+            env: z.record(z.string(), secret).default({}),
+          }),
+        ]),
+      )
+      .default({})
+      .describe("MCP servers whose tools agents may be given, as `<server>.<tool>` or `<server>.*`."),
+  })
+  .prefault({});

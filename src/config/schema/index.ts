@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { agentsSchema, modelsSchema } from "./agents.ts";
+import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
+import { hooksSchema } from "./hooks.ts";
+
+/**
+ * The whole config file. The one source of its types, defaults and documentation.
+ * `channels.<id>` and unknown members of `hooks` belong to plugins, which check them with their own schemas.
+ */
+export const configSchema = z.strictObject({
+  $schema: z.string().optional().describe("For editors."),
+  gateway: gatewaySchema,
+  hooks: hooksSchema,
+  agents: agentsSchema,
+  models: modelsSchema,
+  channels: z.record(z.string(), z.unknown()).default({}).describe("Channel plugins by id, each with its own section."),
+  platform: platformSchema,
+  mcp: mcpSchema,
+  plugins: z.array(z.string()).default([]).describe("Further plugins: paths or package names."),
+  store: storeSchema,
+  delivery: deliverySchema,
+  stateDir: z.string().optional().describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),
+  log: logSchema,
+});
+
+/** A config with all defaults filled in; durations are milliseconds. */
+export type Config = z.output<typeof configSchema>;
+/** A config as it is written in the file. */
+export type ConfigInput = z.input<typeof configSchema>;
+export type AgentConfig = Config["agents"]["list"][number];

@@ -1,0 +1,132 @@
+import { z } from "zod";
+import { idText, secret, thinking, wakeMode } from "./common.ts";
+
+const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const ordered = z.union([z.string(), z.number()]);
+
+/** A condition on one field: a plain value means equal, a list any of, an object of operators all of them. */
+export type Condition = z.infer<typeof scalar> | z.infer<typeof scalar>[] | ConditionObject;
+export interface ConditionObject {
+  $eq?: z.infer<typeof scalar>;
+  $ne?: z.infer<typeof scalar>;
+  $in?: z.infer<typeof scalar>[];
+  $nin?: z.infer<typeof scalar>[];
+  $exists?: boolean;
+  $regex?: string;
+  $prefix?: string;
+  $suffix?: string;
+  $contains?: z.infer<typeof scalar>;
+  $gt?: string | number;
+  $gte?: string | number;
+  $lt?: string | number;
+  $lte?: string | number;
+  $and?: Condition[];
+  $or?: Condition[];
+  $not?: Condition;
+}
+
+export const condition: z.ZodType<Condition> = z.lazy(() =>
+  z.union([
+    scalar,
+    z.array(scalar),
+    z.strictObject({
+      $eq: scalar,
+      $ne: scalar,
+      $in: z.array(scalar),
+      $nin: z.array(scalar),
+      $exists: z.boolean(),
+      $regex: z.string(),
+      $prefix: z.string(),
+      $suffix: z.string(),
+      $contains: scalar,
+      $gt: ordered,
+      $gte: ordered,
+      $lt: ordered,
+      $lte: ordered,
+      $and: z.array(condition),
+      $or: z.array(condition),
+      $not: condition,
+    }).partial(),
+  ]),
+) as z.ZodType<Condition>;
+
+/** Fields and their conditions; `$and`, `$or` and `$not` may stand beside fields and hold such objects again. */
+export type FieldConditions = { [field: string]: Condition | FieldConditions | FieldConditions[] };
+
+/** Checked in depth when the mapping is compiled, where the path of a wrong operator is known. */
+const fieldConditions = z.record(z.string(), z.unknown()) as unknown as z.ZodType<FieldConditions>;
+
+export const PATH_PATTERN = /^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/;
+const hookPath = z.string().regex(PATH_PATTERN, "use segments of letters, digits, `.`, `_` and `-`, joined by `/`");
+
+export const matchSchema = z.strictObject({
+  path: z.union([hookPath, z.array(hookPath).min(1)]).optional().describe("The hook's path below `hooks.path`, or a list of them."),
+  source: condition.optional().describe("Condition on the body's `source` field."),
+  headers: fieldConditions.optional().describe("Conditions on headers, by lower-case name."),
+  query: fieldConditions.optional().describe("Conditions on query parameters."),
+  payload: fieldConditions.optional().describe("Conditions on payload fields; keys are plain paths such as `pull_request.base.ref`."),
+  when: z.string().optional().describe("A JSONata expression that must give true."),
+});
+
+/** How a path's callers are believed. Signature schemes are looked up by name; unknown ones are config errors. */
+export const authSchema = z.union([
+  z.strictObject({ token: z.union([secret, z.array(secret).min(1)]) }),
+  z.strictObject({ user: z.string().min(1), password: secret }),
+  z.strictObject({
+    scheme: z.union([z.string(), z.record(z.string(), z.unknown())]),
+    secret: z.union([secret, z.array(secret).min(1)]),
+  }),
+]);
+
+const template = (what: string) => z.string().optional().describe(`${what} Template: \`{{ expression }}\`.`);
+
+export const mappingSchema = z.strictObject({
+  id: idText.describe("The mapping's id, which receipts and logs name."),
+  match: matchSchema.prefault({}),
+  auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
+  methods: z.array(z.enum(["POST", "GET"])).min(1).optional().describe("`GET` makes the query the payload; needs `dedupeKey`."),
+  allowIps: z.array(z.string()).min(1).optional().describe("Addresses or CIDR ranges that may call this path."),
+  maxBodyBytes: z.int().positive().optional().describe("The largest body of this path."),
+  validate: z.union([z.string(), z.record(z.string(), z.unknown())]).optional().describe("JSON Schema of the payload, inline or the path of a file."),
+  forEach: z.string().optional().describe("JSONata that gives a list: one action for each item."),
+  continue: z.boolean().default(false).describe("Go on to the next mapping that matches as well."),
+  action: z.enum(["wake", "agent"]).default("agent").describe("What the hook becomes."),
+  name: template("The hook's name in summaries."),
+  agentId: template("The agent that takes the turn."),
+  sessionKey: template("Turns with the same key are one conversation, in order."),
+  instructions: z.string().optional().describe("The operator's own words for the agent, outside the boundary. Not a template."),
+  messageTemplate: template("The message of an agent action."),
+  textTemplate: template("The text of a wake action."),
+  wakeMode: wakeMode.optional().describe("`now` starts a heartbeat at once."),
+  deliver: z.boolean().optional().describe("Send the reply to a channel (default true)."),
+  channel: template("The channel, or `last`."),
+  to: template("The recipient on that channel."),
+  model: template("`<provider>/<model>` or an alias."),
+  thinking: z.union([thinking, z.string()]).optional().describe("Thinking level. Template: `{{ expression }}`."),
+  timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
+  allowUnsafeExternalContent: z.boolean().default(false).describe("Take the boundary's markers away for this hook alone."),
+  transform: z
+    .union([
+      z.strictObject({ module: z.string().min(1), export: z.string().min(1).optional() }),
+      z.strictObject({ jsonata: z.string().min(1) }),
+    ])
+    .optional()
+    .describe("A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null."),
+  dedupeKey: template("Actions with the same key are done once."),
+  strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
+});
+export type MappingConfig = z.output<typeof mappingSchema>;
+
+/** A preset or a file of `mappingsDir`. */
+export const mappingFileSchema = z.strictObject({
+  $schema: z.string().optional(),
+  id: idText,
+  version: z.literal(1).default(1),
+  description: z.string().optional(),
+  auth: authSchema.optional(),
+  maxBodyBytes: z.int().positive().optional(),
+  mappings: z.array(mappingSchema).min(1),
+});
+export type MappingFile = z.output<typeof mappingFileSchema>;
+
+export const PRESET_NAME = /^[a-z0-9][a-z0-9-]*$/;

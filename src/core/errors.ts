@@ -1,0 +1,100 @@
+/** One thing that is wrong in a config, a body or a file: `path` is the dotted path of the field, `message` says what to change. */
+export interface Issue {
+  path: string;
+  message: string;
+}
+
+/** Every code that an answer of the hooks interface, or a command, can carry. `src/http/errors.ts` gives each its status. */
+export const ERROR_CODES = [
+  "unauthorized",
+  "address_not_allowed",
+  "rate_limited",
+  "not_found",
+  "no_mapping",
+  "method_not_allowed",
+  "body_timeout",
+  "body_too_large",
+  "unsupported_media_type",
+  "invalid_json",
+  "invalid_body",
+  "validation_failed",
+  "unknown_agent",
+  "agent_not_allowed",
+  "unknown_channel",
+  "invalid_recipient",
+  "unknown_model",
+  "model_not_allowed",
+  "session_key_not_allowed",
+  "mapping_incomplete",
+  "idempotency_conflict",
+  "transform_failed",
+  "mapping_failed",
+  "overloaded",
+  "draining",
+  "store_unavailable",
+  "internal",
+  "config_invalid",
+  "store_locked",
+  "usage",
+  "too_many_actions",
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** A failure as a value: what a function returns where a failure is an expected result. */
+export interface Failure {
+  code: ErrorCode;
+  /** Says what to change. Never quotes a body, a token or another's error message. */
+  message: string;
+  issues?: Issue[];
+  retryAfterSeconds?: number;
+  /** Further members of the answer, for example `nearest` of `no_mapping`. */
+  extra?: Record<string, unknown>;
+}
+
+/** The one error class. Thrown only where the caller cannot go on; expected results are values. */
+export class RouseError extends Error implements Failure {
+  readonly code: ErrorCode;
+  readonly issues?: Issue[];
+  readonly retryAfterSeconds?: number;
+  readonly extra?: Record<string, unknown>;
+
+  constructor(failure: Failure, options?: ErrorOptions) {
+    super(failure.message, options);
+    this.name = "RouseError";
+    this.code = failure.code;
+    if (failure.issues) this.issues = failure.issues;
+    if (failure.retryAfterSeconds !== undefined) this.retryAfterSeconds = failure.retryAfterSeconds;
+    if (failure.extra) this.extra = failure.extra;
+  }
+}
+
+/** What is left of an unknown error once everything that may quote input is gone. */
+export interface SafeError {
+  name: string;
+  code?: string;
+  /** Only for our own errors: their messages never quote input. */
+  message?: string;
+  status?: number;
+  frames?: string[];
+}
+
+const CODE = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/**
+ * The allow-list serializer: turns any thrown value into what may be logged or stored.
+ * The messages of parsers, drivers and model clients quote the input, so only names, codes,
+ * statuses and stack frames (never the stack's first line) come through.
+ */
+export function safeError(error: unknown): SafeError {
+  if (!(error instanceof Error)) return { name: typeof error };
+  const safe: SafeError = { name: CODE.test(error.name) ? error.name : "Error" };
+  const { code, statusCode, status } = error as { code?: unknown; statusCode?: unknown; status?: unknown };
+  if (typeof code === "string" && CODE.test(code)) safe.code = code;
+  const numeric = typeof statusCode === "number" ? statusCode : status;
+  if (typeof numeric === "number") safe.status = numeric;
+  if (error instanceof RouseError) safe.message = error.message;
+  const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  if (frames.length > 0) safe.frames = frames.slice(0, 8).map((line) => line.trim().slice(0, 200));
+  return safe;
+}

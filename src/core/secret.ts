@@ -1,0 +1,31 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+
+/** A new token: 256 random bits in base64url. */
+export function newToken(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+/**
+ * Tells which of `secrets` equals a presented value, in time that depends on neither.
+ * Returns `matches(presented) → index | -1`. Every secret is compared each time.
+ */
+export function secretMatcher(secrets: readonly string[]): (presented: string) => number {
+  const digests = secrets.map(digest);
+  return (presented) => {
+    const given = digest(presented);
+    let found = -1;
+    for (const [index, expected] of digests.entries()) {
+      if (timingSafeEqual(given, expected) && found < 0) found = index;
+    }
+    return found;
+  };
+}
+
+/** SHA-256 in hex. */
+export function sha256Hex(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}

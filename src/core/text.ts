@@ -1,0 +1,39 @@
+/**
+ * A piece of text and where it comes from. Outside text is what a caller, a sender or a tool said;
+ * it reaches the model only inside the external-content boundary. The rest is the operator's own words.
+ */
+export interface TextPart {
+  text: string;
+  outside: boolean;
+}
+
+/** The text of the parts, without marks. */
+export function plainText(parts: readonly TextPart[]): string {
+  return parts.length === 1 ? (parts[0]?.text ?? "") : parts.map((part) => part.text).join("");
+}
+
+/** Joins adjacent parts of the same kind and drops empty ones. */
+export function joinParts(parts: readonly TextPart[]): TextPart[] {
+  const joined: TextPart[] = [];
+  for (const part of parts) {
+    const last = joined.at(-1);
+    if (part.text === "") continue;
+    if (last && last.outside === part.outside) last.text += part.text;
+    else joined.push({ ...part });
+  }
+  return joined;
+}
+
+/** Cuts at `limit` UTF-16 units without splitting a surrogate pair; `cut` is how many units went. */
+export function cutText(text: string, limit: number): { text: string; cut: number } {
+  if (text.length <= limit) return { text, cut: 0 };
+  const code = text.charCodeAt(limit - 1);
+  const end = code >= 0xd800 && code <= 0xdbff ? limit - 1 : limit;
+  return { text: text.slice(0, end), cut: text.length - end };
+}
+
+/** One line: line breaks and control characters become spaces, runs of white space one, ends trimmed. */
+export function oneLine(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").replace(/ {2,}/g, " ").trim();
+}

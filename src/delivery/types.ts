@@ -1,0 +1,22 @@
+import type { Channel } from "../plugin/api.ts";
+
+/** A channel of this snapshot. */
+export interface LoadedChannel {
+  id: string;
+  channel: Channel;
+}
+
+export type RecipientCheck = { ok: true; to: string } | { ok: false; message: string };
+
+/** All channels of a snapshot, by id and alias. */
+export interface Channels {
+  /** The id that a name or alias means, also for channels that are known but not configured; undefined where nobody knows it. */
+  resolve(name: string): { id: string; loaded: boolean } | undefined;
+  get(id: string): LoadedChannel | undefined;
+  /** The loaded channel that declared itself the last resort. */
+  readonly fallback: LoadedChannel | undefined;
+  readonly loaded: readonly LoadedChannel[];
+  /** Ids and aliases of all known channels, for messages and "did you mean". */
+  readonly names: readonly string[];
+  checkRecipient(id: string, to: string): RecipientCheck;
+}

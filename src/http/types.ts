@@ -1,0 +1,78 @@
+import type { ActionContext, RunOperations } from "../actions/types.ts";
+import type { Failure, Issue } from "../core/errors.ts";
+import type { MappingSet } from "../mapping/types.ts";
+import type { DeliveryRecord, EventOutcome, Queue, Store } from "../store/types.ts";
+
+/** One frozen whole of everything that a request reads. Made at start and at each reload. */
+export interface Snapshot extends ActionContext {
+  /** SHA-256 of the config, the mapping files and the transform modules. */
+  readonly hash: string;
+  readonly configFile: string | undefined;
+  readonly mappings: MappingSet;
+  readonly plugins: readonly { id: string; origin: string; channel: boolean; configured: boolean }[];
+  /** Things that work but are worth a look, each with the path of its field. */
+  readonly warnings: readonly Issue[];
+}
+
+/** A refused caller: kept in memory only, the last 1,000. */
+export interface Refusal {
+  at: number;
+  address: string;
+  path: string;
+  reason: string;
+}
+
+export interface GatewayStatus {
+  version: string;
+  pid: number;
+  startedAt: number;
+  url: string | undefined;
+  workers: boolean;
+  draining: boolean;
+  snapshot: string;
+  configFile: string | undefined;
+  stateDir: string;
+  /** Set while the last reload failed and the snapshot before it is still in use. */
+  reloadProblems: readonly Issue[];
+  warnings: readonly Issue[];
+}
+
+/** What a replay made, or would make with `dryRun`. */
+export interface ReplayResult {
+  eventId: string;
+  /** The new event; absent with `dryRun`. */
+  newEventId?: string;
+  outcome: EventOutcome;
+  reason?: string;
+  mapping?: string;
+  actions: { kind: "run" | "wake"; id?: string; mapping?: string; summary: string }[];
+}
+
+/** Everything that the admin routes need. */
+export interface AdminDeps {
+  store: Store;
+  queue: Queue;
+  snapshot(): Snapshot;
+  status(): GatewayStatus;
+  refusals(): readonly Refusal[];
+  runs: RunOperations;
+  replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
+  retryDelivery(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
+  /** Builds a new snapshot from disk and swaps it in, or keeps the old one. */
+  reload(): Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
+  metrics(): Promise<string>;
+}
+
+/** The running program. */
+export interface Gateway {
+  /** Answers a request as the HTTP server would; tests and the command line use it without a socket. */
+  fetch(request: Request): Promise<Response>;
+  /** Listens, and starts workers unless `workers` is false. */
+  start(): Promise<{ url: string; adminUrl: string }>;
+  reload(): Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
+  /** Drains and closes. Resolves when nothing of the gateway runs any more. */
+  stop(): Promise<void>;
+  /** The operator's token. */
+  readonly operatorToken: string;
+  readonly status: () => GatewayStatus;
+}

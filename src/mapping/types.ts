@@ -1,0 +1,105 @@
+import type { TextPart } from "../core/text.ts";
+import type { Failure } from "../core/errors.ts";
+
+/** What a request brings into the mapping engine. Plain JSON; credentials are already gone from headers and query. */
+export interface MappingInput {
+  /** Path below the hooks' base: `github`. */
+  path: string;
+  method: string;
+  /** True when the request came in by the hook token: only then mappings without a path are tried. */
+  byHookToken: boolean;
+  payload: unknown;
+  /** Lower-case names. */
+  headers: Record<string, string>;
+  query: Record<string, string>;
+  /** Milliseconds since the epoch. */
+  now: number;
+}
+
+/** Fields that an action may have, as a mapping, a transform or a request states them: not yet checked. */
+export interface ActionFields {
+  name?: unknown;
+  message?: unknown;
+  text?: unknown;
+  agentId?: unknown;
+  sessionKey?: unknown;
+  instructions?: unknown;
+  wakeMode?: unknown;
+  deliver?: unknown;
+  channel?: unknown;
+  to?: unknown;
+  model?: unknown;
+  thinking?: unknown;
+  timeoutSeconds?: unknown;
+}
+
+/** What a mapping wants done: fields that `actions/` checks like a request's. */
+export interface ActionDraft {
+  action: "wake" | "agent";
+  mapping: string;
+  fields: ActionFields;
+  /** The message or the text, with the operator's words told from interpolated values. */
+  content: TextPart[];
+  dedupeKey?: string;
+  unsafe: boolean;
+  /** Template expressions that found nothing, as written. */
+  missing: string[];
+}
+
+/** A draft, or why this item has none. Items stand alone. */
+export type DraftResult = { ok: true; draft: ActionDraft } | { ok: false; mapping: string; failure: Failure };
+
+export type MappingOutcome =
+  /** `list`: answer in the form of several actions. `mapping`: the first that matched. */
+  | { kind: "actions"; mapping: string; list: boolean; results: DraftResult[] }
+  | { kind: "skipped"; mapping: string; reason: string }
+  | { kind: "unmatched"; nearest?: { mapping: string; condition: string } }
+  /** 4xx: `validation_failed`, `mapping_incomplete`, `too_many_actions`. */
+  | { kind: "rejected"; mapping: string; failure: Failure; missing?: string[] }
+  /** 5xx: `mapping_failed`, `transform_failed`. */
+  | { kind: "failed"; mapping: string; failure: Failure };
+
+/** What belongs to a path: shared by all mappings on it. */
+export interface PathRules {
+  path: string;
+  /** Undefined: the hook token. */
+  auth?: { token: string[] } | { user: string; password: string } | { scheme: string | Record<string, unknown>; secret: string[] };
+  methods: ("POST" | "GET")[];
+  allowIps?: string[];
+  maxBodyBytes: number;
+}
+
+/** One condition of a mapping and how it came out: what `hooks test` shows. */
+export interface ConditionTrace {
+  /** As in the config: `match.payload.action`, `match.when`. */
+  condition: string;
+  result: true | false | "unknown";
+}
+
+export interface MappingTrace {
+  mapping: string;
+  matched: boolean;
+  conditions: ConditionTrace[];
+}
+
+export interface MappingInfo {
+  id: string;
+  /** `config`, `mappings/<file>` or `preset:<name>`. */
+  origin: string;
+  paths: string[];
+  action: "wake" | "agent";
+}
+
+/** Compiled mappings: frozen, made once a snapshot. */
+export interface MappingSet {
+  readonly mappings: readonly MappingInfo[];
+  /** Rules of a literal path, or undefined where no mapping names it. */
+  rules(path: string): PathRules | undefined;
+  readonly paths: readonly PathRules[];
+  /** Resolves a hook. Never throws. */
+  run(input: MappingInput): Promise<MappingOutcome>;
+  /** Runs one mapping, or all, and says how each condition came out (`hooks test`). */
+  explain(input: MappingInput, mapping?: string): Promise<{ traces: MappingTrace[]; outcome: MappingOutcome }>;
+  /** Files whose change means a new snapshot: mapping files, schemas, transform modules. */
+  readonly files: readonly string[];
+}

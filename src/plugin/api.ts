@@ -1,0 +1,86 @@
+/**
+ * What a plugin may use: `import { definePlugin } from "#plugin"` inside Rouse, `from "rouse/plugin"` outside.
+ * A plugin is a plain object; what it offers is returned and taken over whole or not at all.
+ */
+import type { z } from "zod";
+
+/** One message, already in a piece that fits the channel. */
+export interface OutgoingMessage {
+  to: string;
+  /** Markdown as the agent wrote it. */
+  text: string;
+  thread?: string;
+  /** The same for every try at this piece: channels that know idempotency keys use it. */
+  idempotencyKey: string;
+}
+
+/**
+ * How sending ended. `retry` may pass later (`afterMs`: the channel's own wish), `failed` never will,
+ * `unknown` may have arrived and is not sent again.
+ * `reason` is kept and shown to the operator: no body, no credential.
+ */
+export type SendResult =
+  | { status: "sent"; messageIds?: string[] }
+  | { status: "retry"; reason: string; afterMs?: number }
+  | { status: "failed"; reason: string }
+  | { status: "unknown"; reason: string };
+
+/** A place where replies go. Only `send` is required. */
+export interface Channel {
+  send(message: OutgoingMessage, signal: AbortSignal): Promise<SendResult>;
+  /** The most UTF-16 units in one message; default unlimited. */
+  limit?: number;
+  /** Where replies go when nothing else says so. */
+  defaultTo?: string;
+  /** The last resort for `channel: "last"` when no last route is known. At most one loaded channel may say so. */
+  fallback?: boolean;
+  /** Checks and normalises a recipient. Default: any text that is not blank. */
+  parseRecipient?(to: string): { ok: true; to: string } | { ok: false; message: string };
+  /** Cheap check that the channel can be reached, for `doctor`. */
+  probe?(signal: AbortSignal): Promise<{ ok: true } | { ok: false; message: string }>;
+}
+
+export interface PluginLog {
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+/** What a plugin gets. Side effects come in as arguments. */
+export interface PluginContext<C> {
+  config: C;
+  fetch: typeof fetch;
+  clock: { now(): number };
+  log: PluginLog;
+  /** Ends with the gateway or with the snapshot. */
+  signal: AbortSignal;
+  /** A folder of the plugin's own in the state folder; made when first asked for. */
+  stateDir(): Promise<string>;
+  /** Standard output of the gateway, for channels that are a terminal. */
+  print(text: string): void;
+}
+
+/** Something that runs with the gateway; it ends when `signal` aborts. */
+export interface Service {
+  start(signal: AbortSignal): Promise<void>;
+}
+
+export interface Plugin<S extends z.ZodType = z.ZodType> {
+  /** The id: name of the folder, of the channel and of the config section. */
+  id: string;
+  /** Other names of the channel. */
+  aliases?: readonly string[];
+  /** Schema of `channels.<id>` (or of `hooks.<id>` where `section` is `hooks`). */
+  config?: S;
+  section?: "channels" | "hooks";
+  /** A channel that is there without a section in the config. */
+  always?: boolean;
+  channel?(context: PluginContext<z.output<S>>): Channel;
+  service?(context: PluginContext<z.output<S>>): Service;
+}
+
+/** Marks a plugin. Returns it as it is; the host checks it when it loads it. */
+export function definePlugin<S extends z.ZodType>(plugin: Plugin<S>): Plugin<S> {
+  return plugin;
+}

@@ -1,0 +1,349 @@
+import type { Thinking, WakeMode } from "../config/schema/common.ts";
+import type { Failure } from "../core/errors.ts";
+import type { TextPart } from "../core/text.ts";
+
+/** All times are milliseconds since the epoch. */
+export type Ms = number;
+
+export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed" | "parked";
+
+/** Which conversations exist: a session is (agent, origin, key), and an origin never reaches another's sessions. */
+export type SessionOrigin = "main" | "hook" | "api" | "channel";
+export interface SessionRef {
+  agentId: string;
+  origin: SessionOrigin;
+  key: string;
+}
+
+/** What an agent run needs to know, checked and resolved when the event was accepted. */
+export interface RunSpec {
+  session: SessionRef;
+  /** The hook's name in summaries: one line. Outside text. */
+  name: string;
+  /** The hook path or id that the boundary's trusted line names. */
+  hook: string;
+  input: TextPart[];
+  /** The operator's words from the mapping, outside the boundary. */
+  instructions?: string;
+  wakeMode: WakeMode;
+  deliver: boolean;
+  channel: string;
+  to?: string;
+  model?: string;
+  thinking?: Thinking;
+  timeoutSeconds?: number;
+  /** `allowUnsafeExternalContent` of the mapping. */
+  unsafe: boolean;
+}
+
+export interface RunAction {
+  kind: "run";
+  runId: string;
+  mapping?: string;
+  spec: RunSpec;
+  warnings: string[];
+}
+
+export interface WakeAction {
+  kind: "wake";
+  systemEventId: string;
+  mapping?: string;
+  hook: string;
+  agentId: string;
+  text: TextPart[];
+  mode: WakeMode;
+  unsafe: boolean;
+}
+
+export type StoredAction = RunAction | WakeAction;
+
+/** What is kept of the request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
+export interface StoredRequest {
+  method: string;
+  contentType?: string;
+  headers: Record<string, string>;
+  query: Record<string, string>;
+  body: Uint8Array | null;
+}
+
+/** One hook that came in and what became of it. */
+export interface EventRecord {
+  id: string;
+  receivedAt: Ms;
+  /** Path below the hooks' base, without slashes at its ends: `wake`, `agent`, `github`. */
+  path: string;
+  /** Which configured credential it came in by, never its value: `hooks.token`, `path:github`. */
+  credential: string;
+  /** The caller's address. */
+  address?: string;
+  outcome: EventOutcome;
+  /** Why, in a sentence that quotes no body. */
+  reason?: string;
+  mapping?: string;
+  /** Template fields that were missing. */
+  missing?: string[];
+  duplicateOf?: string;
+  replayOf?: string;
+  actions: StoredAction[];
+  request: StoredRequest;
+}
+
+/** What a caller got; kept beside a duplicate key so that a repeat is answered alike. */
+export interface StoredAnswer {
+  status: number;
+  body: unknown;
+}
+
+export interface DedupeEntry {
+  /** Path and credential, or path and mapping: the key means something only inside it. */
+  scope: string;
+  key: string;
+  /** SHA-256 of the body where the caller chose the key; another body under it is a conflict. */
+  bodyHash?: string;
+  expiresAt: Ms;
+  /** Set on the entry of an event key. */
+  answer?: StoredAnswer;
+  /** Set on the entry of an action key: the answer's item for that action. */
+  item?: unknown;
+}
+
+export interface DedupeRecord extends DedupeEntry {
+  eventId: string;
+  restarts: number;
+}
+
+export type RunStatus = "parked" | "collecting" | "queued" | "running" | "succeeded" | "failed" | "timed_out" | "cancelled";
+export const ENDED: readonly RunStatus[] = ["succeeded", "failed", "timed_out", "cancelled"];
+
+export interface Usage {
+  inputTokens?: number;
+  outputTokens?: number;
+  totalTokens?: number;
+}
+
+export interface RunError {
+  code: string;
+  message: string;
+}
+
+/** Where a reply goes: fixed before the model runs. */
+export interface Route {
+  channel: string;
+  to: string;
+  thread?: string;
+}
+
+export type RouteDecision =
+  | { status: "route"; route: Route }
+  | { status: "skipped"; reason: string }
+  | { status: "no_route"; reason: string };
+
+export interface RunRecord {
+  id: string;
+  eventId: string | null;
+  kind: "hook" | "heartbeat" | "channel" | "api";
+  mapping?: string;
+  status: RunStatus;
+  spec: RunSpec;
+  warnings: string[];
+  model?: string;
+  reply?: string;
+  error?: RunError;
+  usage?: Usage;
+  /** Starts that were committed. */
+  attempts: number;
+  /** Starts again after a final failure, by a repeated event or an operator. */
+  restarts: number;
+  route?: RouteDecision;
+  deliveryId?: string;
+  createdAt: Ms;
+  startedAt?: Ms;
+  endedAt?: Ms;
+}
+
+/** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
+export interface TurnRecord {
+  seq: number;
+  runId: string;
+  at: Ms;
+  hook: string;
+  input: TextPart[];
+  unsafe: boolean;
+  /** What the model answered, as the `ai` package's response messages (plain JSON). */
+  messages: unknown[];
+}
+export type NewTurn = Omit<TurnRecord, "seq">;
+
+export interface SessionRecord {
+  ref: SessionRef;
+  turns: number;
+  createdAt: Ms;
+  lastUsedAt: Ms;
+}
+
+export type SystemEventState = "queued" | "done" | "parked";
+
+/** One entry of the main session's queue. */
+export interface SystemEvent {
+  seq: number;
+  id: string;
+  agentId: string;
+  at: Ms;
+  text: TextPart[];
+  /** The hook path or id it came from. */
+  source: string;
+  mode: WakeMode;
+  unsafe: boolean;
+  state: SystemEventState;
+  /** Heartbeats that saw it and failed. */
+  failures: number;
+}
+export type NewSystemEvent = Omit<SystemEvent, "seq" | "state" | "failures">;
+
+export type DeliveryStatus = "pending" | "delivered" | "failed" | "unknown";
+export interface DeliveryRecord {
+  id: string;
+  runId: string;
+  route: Route;
+  /** The text in pieces that fit the channel, in order. */
+  chunks: string[];
+  /** The first chunk that was not sent. */
+  nextChunk: number;
+  status: DeliveryStatus;
+  attempts: number;
+  messageIds: string[];
+  error?: RunError;
+  createdAt: Ms;
+  nextAt: Ms;
+  endedAt?: Ms;
+}
+export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt">;
+
+/** A last route of the main session. */
+export interface LastRoute extends Route {
+  agentId: string;
+  at: Ms;
+}
+
+/** A job of the queue. Jobs of one `kind` with the same key run one at a time, first in first out. */
+export interface Job {
+  id: string;
+  kind: JobKind;
+  key: string;
+  /** Plain JSON. */
+  data: unknown;
+  /** Starts so far, this one included, once fetched. */
+  attempts: number;
+  enqueuedAt: Ms;
+}
+export type JobKind = "turn" | "delivery";
+export type NewJob = Omit<Job, "attempts"> & { runAt?: Ms };
+
+/**
+ * What one commit writes. Methods only collect or write, they never read; order is kept.
+ * All of a commit is on disk, or none of it.
+ */
+export interface Writes {
+  recordEvent(event: EventRecord): void;
+  updateRun(id: string, change: Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt">>): void;
+  insertRun(run: RunRecord): void;
+  appendTurn(session: SessionRef, turn: NewTurn): void;
+  resetSession(session: SessionRef): void;
+  deleteSession(session: SessionRef): void;
+  addSystemEvent(event: NewSystemEvent): void;
+  setSystemEvents(ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }): void;
+  addDelivery(delivery: NewDelivery): void;
+  updateDelivery(id: string, change: Partial<Omit<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt">>): void;
+  setLastRoute(route: LastRoute): void;
+  countRestart(scope: string, key: string): void;
+  setValue(key: string, value: unknown): void;
+  /** Adds a job; one whose id is there already is left as it is. */
+  enqueue(job: NewJob): void;
+  /** Ends a job that this process holds, so that the next of its key may start. */
+  completeJob(job: Job): void;
+  /** Puts a job back, still first of its key, to start no earlier than `runAt`. `resetAttempts` forgets its starts. */
+  retryJob(job: Job, runAt: Ms, options?: { resetAttempts?: boolean }): void;
+  /** Takes a job out of the queue that nobody holds (a cancelled run). */
+  removeJob(kind: JobKind, id: string): void;
+}
+
+export type AcceptResult = { kind: "accepted" } | { kind: "duplicate"; record: DedupeRecord };
+
+export interface ListQuery {
+  limit?: number;
+  /** Ids older than this one (for paging). */
+  before?: string;
+  since?: Ms;
+}
+
+export interface Store {
+  /**
+   * Writes an event, its duplicate keys and its work in one durable commit, shared with all that come in during
+   * the same turn of the event loop. Resolves once it is on disk. Where one of the keys is bound already, nothing
+   * is written and the record that holds it comes back. Throws RouseError `store_unavailable` (disk full, …).
+   */
+  accept(event: EventRecord, keys?: readonly DedupeEntry[]): Promise<AcceptResult>;
+  /**
+   * Runs `write` inside a durable commit, grouped with others. With `held`, nothing is written and `false` comes
+   * back when this process no longer holds that job.
+   */
+  commit(write: (tx: Writes) => void, held?: Job): Promise<boolean>;
+
+  findDuplicates(keys: readonly { scope: string; key: string }[]): Promise<(DedupeRecord | undefined)[]>;
+  getEvent(id: string): Promise<EventRecord | undefined>;
+  listEvents(query: ListQuery & { outcome?: EventOutcome; path?: string; mapping?: string; failedRuns?: boolean }): Promise<EventRecord[]>;
+  getRun(id: string): Promise<RunRecord | undefined>;
+  listRuns(query: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string }): Promise<RunRecord[]>;
+  getDelivery(id: string): Promise<DeliveryRecord | undefined>;
+  listDeliveries(query: ListQuery & { status?: DeliveryStatus; channel?: string }): Promise<DeliveryRecord[]>;
+  /** The turns of a session, oldest first. */
+  getTurns(session: SessionRef): Promise<TurnRecord[]>;
+  getSession(session: SessionRef): Promise<SessionRecord | undefined>;
+  listSessions(query: ListQuery & { origin?: SessionOrigin; agentId?: string }): Promise<SessionRecord[]>;
+  /** Queued events of an agent's main session, oldest first. */
+  queuedSystemEvents(agentId: string, limit: number): Promise<SystemEvent[]>;
+  listSystemEvents(query: ListQuery & { agentId?: string; state?: SystemEventState }): Promise<SystemEvent[]>;
+  /** Last routes of an agent's main session, newest first. */
+  lastRoutes(agentId: string): Promise<LastRoute[]>;
+  getValue(key: string): Promise<unknown>;
+  /** Counts by table and by state, for metrics and `doctor`. */
+  counts(): Promise<Record<string, number>>;
+
+  /** Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs. Returns how many rows went. */
+  sweep(now: Ms, retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; deliveries: Ms }): Promise<number>;
+  /** A consistent copy into a new file, while in use. */
+  backup(file: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The queue's reading side; its writing side is in `Writes`, so that work and jobs share a commit. */
+export interface Queue {
+  /**
+   * Up to `limit` jobs that may start now: the first of each key, no key that is under way. Each start is counted
+   * durably before the job comes back.
+   */
+  fetch(kind: JobKind, limit: number): Promise<Job[]>;
+  /** Called when a job may have become ready (new work, a key that is free, a wait that is over). Returns its undo. */
+  onReady(listener: (kind: JobKind) => void): () => void;
+  /** Jobs that wait, by kind; and the age of the oldest. */
+  waiting(kind: JobKind): Promise<{ count: number; oldestMs: number }>;
+  /** At start: jobs that a crash cut off may start again. Returns how many. */
+  recover(): Promise<number>;
+}
+
+export interface StoreHandle {
+  store: Store;
+  queue: Queue;
+}
+
+/** Turns a failed condition of the store into the answer's failure. */
+export const STORE_UNAVAILABLE: Failure = {
+  code: "store_unavailable",
+  message: "the store cannot take work just now; try again later",
+  retryAfterSeconds: 5,
+};
+
+/** The queue key of a session, also its name in lists: `<agent>/<origin>/<key>`. */
+export function sessionId(ref: SessionRef): string {
+  return `${ref.agentId}/${ref.origin}/${ref.key}`;
+}
