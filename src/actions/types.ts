@@ -1,8 +1,11 @@
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
 import type { Channels } from "../delivery/types.ts";
-import type { RunRecord } from "../store/types.ts";
+import type { Heartbeat } from "../sessions/heartbeat.ts";
+import type { Queue, RunRecord, Store } from "../store/types.ts";
 
 /** The agents of a snapshot; there is always at least one. */
 export interface Agents {
@@ -25,4 +28,21 @@ export interface ActionContext {
 export interface RunOperations {
   cancel(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
   retry(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
+}
+
+export interface TurnMetrics {
+  runStarted(run: { waitSeconds: number }): void;
+  runEnded(run: { status: string; seconds: number }): void;
+}
+
+export interface TurnDeps {
+  store: Store;
+  queue: Queue;
+  clock: Clock;
+  log: Logger;
+  /** The snapshot of now; a turn keeps the one it began with. */
+  context(): ActionContext;
+  heartbeat: Heartbeat;
+  onRunEnd(runId: string): void;
+  metrics?: TurnMetrics;
 }

@@ -74,7 +74,7 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   /** Schema of `channels.<id>` (or of `hooks.<id>` where `section` is `hooks`). */
   config?: S;
   section?: "channels" | "hooks";
-  /** A channel that is there without a section in the config. */
+  /** A channel that is there without a section in the config, while no other channel is configured. */
   always?: boolean;
   channel?(context: PluginContext<z.output<S>>): Channel;
   service?(context: PluginContext<z.output<S>>): Service;

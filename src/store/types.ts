@@ -161,6 +161,12 @@ export interface RunRecord {
   endedAt?: Ms;
 }
 
+/** What may change in a run; null takes a field away. */
+export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "endedAt">> & {
+  error?: RunError | null;
+  endedAt?: Ms | null;
+};
+
 /** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
 export interface TurnRecord {
   seq: number;
@@ -245,7 +251,7 @@ export type NewJob = Omit<Job, "attempts"> & { runAt?: Ms };
  */
 export interface Writes {
   recordEvent(event: EventRecord): void;
-  updateRun(id: string, change: Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt">>): void;
+  updateRun(id: string, change: RunChange): void;
   insertRun(run: RunRecord): void;
   appendTurn(session: SessionRef, turn: NewTurn): void;
   resetSession(session: SessionRef): void;
@@ -288,6 +294,9 @@ export interface Store {
    * back when this process no longer holds that job.
    */
   commit(write: (tx: Writes) => void, held?: Job): Promise<boolean>;
+
+  /** Called after system events of accepted wakes have joined a main session's queue. Returns its undo. */
+  onSystemEvents(listener: (agentId: string, mode: WakeMode) => void): () => void;
 
   findDuplicates(keys: readonly { scope: string; key: string }[]): Promise<(DedupeRecord | undefined)[]>;
   getEvent(id: string): Promise<EventRecord | undefined>;

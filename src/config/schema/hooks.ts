@@ -2,33 +2,36 @@ import { z } from "zod";
 import { duration, durationOr, secret } from "./common.ts";
 import { mappingSchema, PRESET_NAME } from "./mapping.ts";
 
-export const hooksSchema = z
-  .looseObject({
-    enabled: z.boolean().optional().describe("Default: true where there is no config file, else false."),
-    token: z.union([secret, z.array(secret).min(1)]).optional().describe("The hook token, or several while it is rotated."),
-    path: z.string().default("/hooks").describe("Base path of the hooks."),
-    presets: z
-      .array(z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`"))
-      .default([])
-      .describe("Presets to enable, by name."),
-    mappings: z.array(mappingSchema).default([]).describe("Mappings, tried in order."),
-    mappingsDir: z.string().default("mappings").describe("Folder of further mapping files."),
-    transformsDir: z.string().default("transforms").describe("Folder of transform modules."),
-    maxBodyBytes: z.int().positive().default(262_144).describe("The largest body."),
-    bodyTimeoutSeconds: z.number().positive().default(30).describe("How long a body may take to arrive."),
-    allowQueryToken: z.boolean().default(true).describe("Accept `?token=`, with a warning."),
-    allowRequestSessionKey: z.boolean().default(true).describe("Accept `sessionKey` in a request."),
-    allowRequestRecipient: z.boolean().default(true).describe("Accept `to` and `channel` in a request."),
-    allowedSessionKeyPrefixes: z.array(z.string().min(1)).optional().describe("Session keys must start with one of these."),
-    allowedAgentIds: z.array(z.string()).optional().describe("Agents that hooks may use."),
-    defaultSessionKey: z.string().optional().describe("The session key where none is given; else a fresh one."),
-    dedupe: z.strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") }).prefault({}),
-    retention: duration.prefault("3d").describe("How long raw bodies are kept for replay; 0 only until the work is done."),
-    receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
-    tools: z.array(z.string()).default([]).describe("Tools that hook runs and heartbeats may use."),
-    allowedLinkHosts: z.array(z.string()).optional().describe("Links to other hosts are removed from replies."),
-    maxMessageChars: z.int().positive().default(32_000).describe("Longer messages are cut, with a mark."),
-    maxActions: z.int().positive().default(1000).describe("The most actions of one event."),
-    transformTimeoutSeconds: z.number().positive().default(5).describe("Time for one transform."),
-  })
-  .prefault({});
+const fields = {
+  enabled: z.boolean().optional().describe("Default: true where there is no config file, else false."),
+  token: z.union([secret, z.array(secret).min(1)]).optional().describe("The hook token, or several while it is rotated."),
+  path: z.string().default("/hooks").describe("Base path of the hooks."),
+  presets: z
+    .array(z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`"))
+    .default([])
+    .describe("Presets to enable, by name."),
+  mappings: z.array(mappingSchema).default([]).describe("Mappings, tried in order."),
+  mappingsDir: z.string().default("mappings").describe("Folder of further mapping files."),
+  transformsDir: z.string().default("transforms").describe("Folder of transform modules."),
+  maxBodyBytes: z.int().positive().default(262_144).describe("The largest body."),
+  bodyTimeoutSeconds: z.number().positive().default(30).describe("How long a body may take to arrive."),
+  allowQueryToken: z.boolean().default(true).describe("Accept `?token=`, with a warning."),
+  allowRequestSessionKey: z.boolean().default(true).describe("Accept `sessionKey` in a request."),
+  allowRequestRecipient: z.boolean().default(true).describe("Accept `to` and `channel` in a request."),
+  allowedSessionKeyPrefixes: z.array(z.string().min(1)).optional().describe("Session keys must start with one of these."),
+  allowedAgentIds: z.array(z.string()).optional().describe("Agents that hooks may use."),
+  defaultSessionKey: z.string().optional().describe("The session key where none is given; else a fresh one."),
+  dedupe: z.strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") }).prefault({}),
+  retention: duration.prefault("3d").describe("How long raw bodies are kept for replay; 0 only until the work is done."),
+  receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
+  tools: z.array(z.string()).default([]).describe("Tools that hook runs and heartbeats may use."),
+  allowedLinkHosts: z.array(z.string()).optional().describe("Links to other hosts are removed from replies."),
+  maxMessageChars: z.int().positive().default(32_000).describe("Longer messages are cut, with a mark."),
+  maxActions: z.int().positive().default(1000).describe("The most actions of one event."),
+  transformTimeoutSeconds: z.number().positive().default(5).describe("Time for one transform."),
+};
+
+/** The names of the section's own fields; other members belong to plugins. */
+export const hooksKeys = fields;
+
+export const hooksSchema = z.looseObject(fields).prefault({});

@@ -1,0 +1,161 @@
+import { randomUUID } from "node:crypto";
+import { newId } from "../core/ids.ts";
+import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
+import type { ErrorCode, Failure } from "../core/errors.ts";
+import type { WakeMode } from "../config/schema/common.ts";
+import { sessionKeyProblem } from "../sessions/keys.ts";
+import type { RunAction, RunSpec, WakeAction } from "../store/types.ts";
+import type { AgentFields } from "./fields.ts";
+import type { ActionContext } from "./types.ts";
+
+/** Where an action comes from. */
+export interface ActionSource {
+  /** The hook path, which the boundary's trusted line names. */
+  hook: string;
+  mapping?: string;
+  unsafe: boolean;
+  instructions?: string;
+  /** A caller's own request: the `allowRequest…` switches bind it. */
+  fromRequest: boolean;
+  now: number;
+}
+
+export type Checked<A> = { ok: true; action: A } | { ok: false; failure: Failure };
+
+const MAX_NAME = 200;
+
+const fail = (code: ErrorCode, path: string, message: string): { ok: false; failure: Failure } => ({
+  ok: false,
+  failure: { code, message: `${path}: ${message}`, issues: [{ path, message }] },
+});
+
+/** Cuts a message that is too long, from its end, with a mark. */
+function cutParts(parts: readonly TextPart[], limit: number): { parts: TextPart[]; cut: number } {
+  const joined = joinParts(parts);
+  let left = limit;
+  const kept: TextPart[] = [];
+  let cut = 0;
+  for (const part of joined) {
+    const piece = cutText(part.text, left);
+    if (piece.text !== "") kept.push({ text: piece.text, outside: part.outside });
+    left -= piece.text.length;
+    cut += piece.cut;
+  }
+  if (cut > 0) kept.push({ text: `[cut: ${cut} characters]`, outside: kept.at(-1)?.outside ?? true });
+  return { parts: joinParts(kept), cut };
+}
+
+/** Checks a wake action. The text is not blank: callers have seen to it. */
+export function checkWake(text: readonly TextPart[], mode: WakeMode, source: ActionSource, context: ActionContext): Checked<WakeAction> {
+  const { parts } = cutParts(text, context.config.hooks.maxMessageChars);
+  const action: WakeAction = {
+    kind: "wake",
+    systemEventId: newId("sev", source.now),
+    hook: source.hook,
+    agentId: context.agents.standard.id,
+    text: parts,
+    mode,
+    unsafe: source.unsafe,
+  };
+  if (source.mapping !== undefined) action.mapping = source.mapping;
+  return { ok: true, action };
+}
+
+type Part<T> = { ok: true; value: T } | { ok: false; failure: Failure };
+
+function checkAgentId(fields: AgentFields, context: ActionContext): Part<string> {
+  const { agents, config } = context;
+  const agentId = fields.agentId ?? agents.standard.id;
+  if (!agents.get(agentId)) return fail("unknown_agent", "agentId", "names no agent of agents.list");
+  const allowed = config.hooks.allowedAgentIds;
+  if (allowed && !allowed.includes(agentId)) return fail("agent_not_allowed", "agentId", "is not in hooks.allowedAgentIds");
+  return { ok: true, value: agentId };
+}
+
+function checkSessionKey(fields: AgentFields, source: ActionSource, context: ActionContext): Part<string> {
+  const { allowRequestSessionKey, defaultSessionKey, allowedSessionKeyPrefixes } = context.config.hooks;
+  const given = fields.sessionKey;
+  if (given === undefined) return { ok: true, value: defaultSessionKey ?? `hook:${randomUUID()}` };
+  if (source.fromRequest && !allowRequestSessionKey) {
+    return fail("session_key_not_allowed", "sessionKey", "hooks.allowRequestSessionKey is false: leave the field out");
+  }
+  const problem = sessionKeyProblem(given, allowedSessionKeyPrefixes);
+  return problem ? fail("session_key_not_allowed", "sessionKey", problem) : { ok: true, value: given };
+}
+
+function checkRoute(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): Part<{ channel: string; to?: string }> {
+  const { channels, config } = context;
+  if (source.fromRequest && !config.hooks.allowRequestRecipient && (fields.to !== undefined || fields.channel !== undefined)) {
+    const path = fields.to === undefined ? "channel" : "to";
+    return fail("invalid_recipient", path, "hooks.allowRequestRecipient is false: leave `to` and `channel` out");
+  }
+  const name = fields.channel ?? "last";
+  if (name === "last") {
+    if (fields.to !== undefined) warnings.push("`to` without a channel is ignored: `last` has its own recipient");
+    return { ok: true, value: { channel: "last" } };
+  }
+  const found = channels.resolve(name);
+  if (!found) return fail("unknown_channel", "channel", `use "last" or one of: ${channels.names.join(", ")}`);
+  if (!found.loaded) warnings.push(`the channel "${found.id}" is not configured: the reply will not be delivered`);
+  if (fields.to === undefined) return { ok: true, value: { channel: found.id } };
+  const recipient = found.loaded ? channels.checkRecipient(found.id, fields.to) : { ok: true as const, to: fields.to };
+  return recipient.ok ? { ok: true, value: { channel: found.id, to: recipient.to } } : fail("invalid_recipient", "to", recipient.message);
+}
+
+function checkTimeout(seconds: number | undefined, context: ActionContext, warnings: string[]): number | undefined {
+  const most = context.config.agents.defaults.maxTimeoutSeconds;
+  if (seconds === undefined || seconds <= most) return seconds;
+  warnings.push(`timeoutSeconds was lowered to ${most}, agents.defaults.maxTimeoutSeconds`);
+  return most;
+}
+
+/** Checks an agent action against the snapshot and makes the run that it becomes. */
+export function checkAgent(
+  message: readonly TextPart[],
+  fields: AgentFields,
+  source: ActionSource,
+  context: ActionContext,
+  warnings: string[],
+): Checked<RunAction> {
+  const agentId = checkAgentId(fields, context);
+  if (!agentId.ok) return agentId;
+  const key = checkSessionKey(fields, source, context);
+  if (!key.ok) return key;
+  const route = checkRoute(fields, source, context, warnings);
+  if (!route.ok) return route;
+  let model: string | undefined;
+  if (fields.model !== undefined) {
+    const resolved = context.models.resolveRequested(fields.model);
+    if (!resolved.ok) return fail(resolved.code, "model", resolved.message);
+    model = resolved.model.ref;
+  }
+  const limit = context.config.hooks.maxMessageChars;
+  const { parts, cut } = cutParts(message, limit);
+  if (cut > 0) warnings.push(`message was cut to ${limit} characters, hooks.maxMessageChars`);
+  const name = cutText(oneLine(fields.name ?? "") || "Hook", MAX_NAME);
+  if (name.cut > 0) warnings.push(`name was cut to ${MAX_NAME} characters`);
+  const spec: RunSpec = {
+    session: { agentId: agentId.value, origin: "hook", key: key.value },
+    name: name.text,
+    hook: source.hook,
+    input: parts,
+    wakeMode: fields.wakeMode ?? "now",
+    deliver: fields.deliver ?? true,
+    channel: route.value.channel,
+    unsafe: source.unsafe,
+  };
+  if (route.value.to !== undefined) spec.to = route.value.to;
+  if (source.instructions !== undefined) spec.instructions = source.instructions;
+  if (model !== undefined) spec.model = model;
+  if (fields.thinking !== undefined) spec.thinking = fields.thinking;
+  const timeout = checkTimeout(fields.timeoutSeconds, context, warnings);
+  if (timeout !== undefined) spec.timeoutSeconds = timeout;
+  const action: RunAction = { kind: "run", runId: newId("run", source.now), spec, warnings };
+  if (source.mapping !== undefined) action.mapping = source.mapping;
+  return { ok: true, action };
+}
+
+/** True where there is nothing to say. */
+export function isBlank(parts: readonly TextPart[]): boolean {
+  return plainText(parts).trim() === "";
+}

@@ -1,0 +1,67 @@
+import type { Failure } from "../core/errors.ts";
+import type { TextPart } from "../core/text.ts";
+import { wakeMode } from "../config/schema/common.ts";
+import type { StoredAction } from "../store/types.ts";
+import { checkAgent, checkWake, isBlank, type ActionSource, type Checked } from "./check.ts";
+import { agentFields, issuesOf } from "./fields.ts";
+import type { ActionContext } from "./types.ts";
+
+/** An action that a mapping wants, not yet checked. The same shape as the mapping engine's drafts. */
+export interface DraftAction {
+  action: "wake" | "agent";
+  mapping: string;
+  fields: Record<string, unknown>;
+  content: readonly TextPart[];
+  unsafe: boolean;
+}
+
+/** What a caller is told about an accepted action. */
+export interface ActionAnswer {
+  ok: true;
+  mapping?: string;
+  runId?: string;
+  sessionKey?: string;
+  status?: string;
+  systemEventId?: string;
+  mode?: string;
+  warnings?: string[];
+}
+
+const invalid = (failure: Omit<Failure, "code">): { ok: false; failure: Failure } => ({ ok: false, failure: { code: "invalid_body", ...failure } });
+
+/** Checks a mapping's draft exactly as a request's body is checked. Never throws. */
+export function checkDraft(draft: DraftAction, hook: string, now: number, context: ActionContext): Checked<StoredAction> {
+  const source: ActionSource = { hook, mapping: draft.mapping, unsafe: draft.unsafe, fromRequest: false, now };
+  if (isBlank(draft.content)) {
+    const field = draft.action === "wake" ? "text" : "message";
+    return { ok: false, failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] } };
+  }
+  if (draft.action === "wake") {
+    const mode = wakeMode.safeParse(draft.fields["wakeMode"] ?? "now");
+    if (!mode.success) return invalid({ message: "wakeMode: use `now` or `next-heartbeat`", issues: [{ path: "wakeMode", message: "use `now` or `next-heartbeat`" }] });
+    return checkWake(draft.content, mode.data, source, context);
+  }
+  const fields = agentFields.safeParse(draft.fields);
+  if (!fields.success) {
+    const issues = issuesOf(fields.error);
+    return invalid({ message: `the action has a wrong ${issues[0]?.path ?? "field"}`, issues });
+  }
+  if (typeof draft.fields["instructions"] === "string") source.instructions = draft.fields["instructions"];
+  return checkAgent(draft.content, fields.data, source, context, []);
+}
+
+/** The answer's part for an action. */
+export function answerOf(action: StoredAction): ActionAnswer {
+  const answer: ActionAnswer = { ok: true };
+  if (action.kind === "wake") {
+    answer.systemEventId = action.systemEventId;
+    answer.mode = action.mode;
+  } else {
+    answer.runId = action.runId;
+    answer.sessionKey = action.spec.session.key;
+    answer.status = "queued";
+    if (action.warnings.length > 0) answer.warnings = action.warnings;
+  }
+  if (action.mapping !== undefined) answer.mapping = action.mapping;
+  return answer;
+}

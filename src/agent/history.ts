@@ -1,0 +1,48 @@
+import type { ModelMessage } from "ai";
+import { plainText } from "../core/text.ts";
+import type { TurnRecord } from "../store/types.ts";
+import type { Boundary } from "./boundary.ts";
+
+/** An estimate that is rather too high: three characters a token, one where the script has no spaces. */
+export function estimateTokens(text: string): number {
+  const dense = text.match(/[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/g)?.length ?? 0;
+  return dense + Math.ceil((text.length - dense) / 3);
+}
+
+function turnTokens(turn: TurnRecord): number {
+  return estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
+}
+
+/** The newest turns that fit into `budget` tokens, whole turns only; `left` is how many older ones do not. */
+export function fitHistory(history: readonly TurnRecord[], budget: number): { turns: readonly TurnRecord[]; left: number } {
+  let used = 0;
+  let first = history.length;
+  while (first > 0) {
+    used += turnTokens(history[first - 1] as TurnRecord);
+    if (used > budget) break;
+    first--;
+  }
+  return { turns: history.slice(first), left: first };
+}
+
+/** Tool results of the past, which are kept raw, inside the boundary of the run that shows them. */
+function boundResults(message: unknown, boundary: Boundary): ModelMessage {
+  const { role, content } = message as { role?: unknown; content?: unknown };
+  if (role !== "tool" || !Array.isArray(content)) return message as ModelMessage;
+  const bound = content.map((part: unknown) => {
+    const result = part as { type?: unknown; toolName?: unknown; output?: { value?: unknown } };
+    if (result.type !== "tool-result") return part;
+    const value = result.output?.value;
+    const text = typeof value === "string" ? value : JSON.stringify(value ?? null);
+    return { ...result, output: { type: "text", value: boundary.wrap(text, `tool ${String(result.toolName)}`) } };
+  });
+  return { ...(message as object), content: bound } as ModelMessage;
+}
+
+/** The messages of a session's turns, outside text under the current run's id. */
+export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
+  return turns.flatMap((turn): ModelMessage[] => [
+    { role: "user", content: boundary.renderInput(turn.input, { origin: `hook ${turn.hook}`, unsafe: turn.unsafe }) },
+    ...turn.messages.map((message) => boundResults(message, boundary)),
+  ]);
+}

@@ -1,0 +1,85 @@
+import type { Config } from "../config/schema/index.ts";
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { ToolSet } from "ai";
+import type { Boundary } from "./boundary.ts";
+import type { Agent } from "./types.ts";
+
+/** Tools that a turn may use: hook runs and heartbeats get only what `hooks.tools` names, others the agent's own. */
+export function allowedTools(agent: Agent, hookTools: readonly string[], outside: boolean): readonly string[] {
+  return outside ? hookTools : agent.tools;
+}
+
+const matches = (name: string, patterns: readonly string[]): boolean =>
+  patterns.some((pattern) => pattern === name || (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -1))));
+
+type Servers = Config["mcp"]["servers"];
+interface Connection {
+  tools: ToolSet;
+  close(): Promise<void>;
+}
+
+async function connect(server: Servers[string]): Promise<Connection> {
+  const { createMCPClient } = await import("@ai-sdk/mcp");
+  if ("url" in server) {
+    const client = await createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers } });
+    return { tools: (await client.tools()) as ToolSet, close: () => client.close() };
+  }
+  const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
+  const env = { PATH: process.env["PATH"] ?? "", ...server.env };
+  const client = await createMCPClient({ transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env }) });
+  return { tools: (await client.tools()) as ToolSet, close: () => client.close() };
+}
+
+export interface ToolBox {
+  /** The tools that `patterns` name, with results inside the boundary; a server that cannot be reached is a warning. */
+  pick(patterns: readonly string[], boundary: Boundary): Promise<{ tools: ToolSet; warnings: string[] }>;
+  close(): Promise<void>;
+}
+
+/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. */
+export function createToolBox(servers: Servers, log: Logger): ToolBox {
+  const connections = new Map<string, Promise<Connection>>();
+  const open = (name: string, server: Servers[string]): Promise<Connection> => {
+    const known = connections.get(name);
+    if (known) return known;
+    const made = connect(server);
+    connections.set(name, made);
+    made.catch(() => connections.delete(name));
+    return made;
+  };
+
+  return {
+    async pick(patterns, boundary) {
+      const tools: ToolSet = {};
+      const warnings: string[] = [];
+      for (const [name, server] of Object.entries(servers)) {
+        if (!patterns.some((pattern) => pattern.startsWith(`${name}.`))) continue;
+        try {
+          const connection = await open(name, server);
+          for (const [tool, definition] of Object.entries(connection.tools)) {
+            if (matches(`${name}.${tool}`, patterns)) tools[`${name}__${tool}`] = bounded(definition, `${name}.${tool}`, boundary);
+          }
+        } catch (error) {
+          log.warn({ err: safeError(error), server: name }, "an MCP server cannot be reached; the turn goes on without its tools");
+          warnings.push(`the tools of mcp.servers.${name} could not be reached`);
+        }
+      }
+      return { tools, warnings };
+    },
+    async close() {
+      const open = [...connections.values()];
+      connections.clear();
+      await Promise.allSettled(open.map(async (connection) => (await connection).close()));
+    },
+  };
+}
+
+/** A tool whose result reaches the model as outside text. */
+function bounded(definition: ToolSet[string], name: string, boundary: Boundary): ToolSet[string] {
+  const wrapped = {
+    ...definition,
+    toModelOutput: ({ output }: { output: unknown }) => ({ type: "text" as const, value: boundary.wrap(typeof output === "string" ? output : JSON.stringify(output), `tool ${name}`) }),
+  };
+  return wrapped as ToolSet[string];
+}

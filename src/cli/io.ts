@@ -1,0 +1,41 @@
+/** What a command may touch of the world: tests give their own. */
+export interface CliIo {
+  /** Writes to standard output; the line break is the caller's. */
+  out(text: string): void;
+  /** Writes to standard error. */
+  err(text: string): void;
+  readonly env: Record<string, string | undefined>;
+  readonly cwd: string;
+  readonly terminal: {
+    readonly in: boolean;
+    readonly out: boolean;
+    readonly err: boolean;
+    /** Width of standard output; undefined where it is no terminal. */
+    readonly columns: number | undefined;
+  };
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** The command's exit code where nothing was thrown; starts at 0. A command that failed without an error to print sets 1. */
+  exitCode: number;
+}
+
+/** The exit codes of every command. */
+export const EXIT = { ok: 0, failure: 1, usage: 2, config: 3 } as const;
+
+/** The world of a real process. */
+export function processIo(): CliIo {
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    env: process.env,
+    cwd: process.cwd(),
+    terminal: {
+      in: process.stdin.isTTY === true,
+      out: process.stdout.isTTY === true,
+      err: process.stderr.isTTY === true,
+      columns: process.stdout.isTTY ? process.stdout.columns : undefined,
+    },
+    now: () => Date.now(),
+    exitCode: 0,
+  };
+}

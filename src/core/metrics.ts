@@ -1,0 +1,144 @@
+import { createRequire } from "node:module";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type * as prom from "prom-client";
+
+// The package's index also loads its push gateway, cluster and default metrics: ten times the time of these four.
+const require = createRequire(import.meta.url);
+const Registry = require("prom-client/lib/registry.js") as typeof prom.Registry;
+const Counter = require("prom-client/lib/counter.js") as typeof prom.Counter;
+const Gauge = require("prom-client/lib/gauge.js") as typeof prom.Gauge;
+const Histogram = require("prom-client/lib/histogram.js") as typeof prom.Histogram;
+
+/** What the gateway counts. All calls are cheap enough for every request; times are seconds. */
+export interface Metrics {
+  /** The hook paths that may be a label; all others count as `other`. `wake` and `agent` are always among them. */
+  setPaths(paths: readonly string[]): void;
+  /** Numbers that are read when somebody asks, by names such as `runs.queued`. */
+  watchCounts(read: () => Promise<Record<string, number>>): void;
+  hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
+  refused(reason: string): void;
+  runStarted(run: { waitSeconds: number }): void;
+  runEnded(run: { status: string; seconds: number }): void;
+  deliveryEnded(delivery: { channel: string; status: string }): void;
+  /** Everything in Prometheus' text format. */
+  render(): Promise<string>;
+  /** Ends the measuring of the event loop. */
+  close(): void;
+}
+
+const OWN_PATHS = ["wake", "agent"];
+const OTHER = "other";
+/** A label whose values come from outside this file has at most so many; the rest count as `other`. */
+const MAX_VALUES = 100;
+const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
+const RUN_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
+const SAMPLE_MS = 20;
+const WAIT_BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
+
+/** Children of a metric by one bounded label, resolved once. */
+function children<T>(make: (value: string) => T): (value: string) => T {
+  const made = new Map<string, T>();
+  return (value) => {
+    const known = made.get(value);
+    if (known) return known;
+    if (made.size >= MAX_VALUES && value !== OTHER) value = OTHER;
+    const child = made.get(value) ?? make(value);
+    made.set(value, child);
+    return child;
+  };
+}
+
+/** The process itself: memory, processor time, event-loop delay. Returns how to end the measuring. */
+function addProcess(registers: prom.Registry[]): () => void {
+  const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
+  // Node reports the whole time between two samples, the planned wait included.
+  const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - SAMPLE_MS / 1e3);
+  delay.enable();
+  new Gauge({
+    name: "rouse_event_loop_delay_seconds",
+    help: "Delay of the event loop since the last scrape.",
+    labelNames: ["quantile"],
+    registers,
+    collect() {
+      this.set({ quantile: "0.5" }, seconds(delay.percentile(50)));
+      this.set({ quantile: "0.99" }, seconds(delay.percentile(99)));
+      this.set({ quantile: "1" }, seconds(delay.max));
+      delay.reset();
+    },
+  });
+  new Gauge({
+    name: "process_resident_memory_bytes",
+    help: "Resident memory.",
+    registers,
+    collect() {
+      this.set(process.memoryUsage.rss());
+    },
+  });
+  new Counter({
+    name: "process_cpu_seconds_total",
+    help: "Processor time, user and system.",
+    registers,
+    collect() {
+      const { user, system } = process.cpuUsage();
+      this.reset();
+      this.inc((user + system) / 1e6);
+    },
+  });
+  new Gauge({ name: "process_start_time_seconds", help: "Start of the process, since the epoch.", registers }).set(Date.now() / 1000 - process.uptime());
+  return () => void delay.disable();
+}
+
+function addCounts(registers: prom.Registry[], read: () => Promise<Record<string, number>>): void {
+  new Gauge({
+    name: "rouse_store_rows",
+    help: "Rows of the store by kind and state.",
+    labelNames: ["kind", "state"],
+    registers,
+    async collect() {
+      const counts = await read();
+      this.reset();
+      for (const [name, count] of Object.entries(counts)) {
+        const [kind = name, state = "all"] = name.split(".");
+        this.set({ kind, state }, count);
+      }
+    },
+  });
+}
+
+/** The counters and histograms of one gateway, in a registry of its own. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const endProcess = addProcess(registers);
+  const hooks = new Counter({ name: "rouse_hooks_total", help: "Hooks by path and outcome.", labelNames: ["path", "outcome"], registers });
+  const answers = new Histogram({ name: "rouse_hook_answer_seconds", help: "Time from a hook's arrival to its answer.", labelNames: ["outcome"], buckets: ANSWER_BUCKETS, registers });
+  const refusals = new Counter({ name: "rouse_refusals_total", help: "Callers that were refused, by reason.", labelNames: ["reason"], registers });
+  const waits = new Histogram({ name: "rouse_queue_wait_seconds", help: "Time that runs waited before they started.", buckets: WAIT_BUCKETS, registers });
+  const runs = new Histogram({ name: "rouse_run_seconds", help: "Time of runs by how they ended.", labelNames: ["status"], buckets: RUN_BUCKETS, registers });
+  const deliveries = new Counter({ name: "rouse_deliveries_total", help: "Deliveries by channel and how they ended.", labelNames: ["channel", "status"], registers });
+
+  const answerOf = children((outcome) => answers.labels({ outcome }));
+  const refusalOf = children((reason) => refusals.labels({ reason }));
+  const runOf = children((status) => runs.labels({ status }));
+  const deliveryOf = children((channel) => children((status) => deliveries.labels({ channel, status })));
+  const hookChildren = (path: string) => children((outcome) => hooks.labels({ path, outcome }));
+  const otherPaths = hookChildren(OTHER);
+  let paths = new Map(OWN_PATHS.map((path) => [path, hookChildren(path)]));
+
+  return {
+    setPaths(configured) {
+      paths = new Map([...OWN_PATHS, ...configured].map((path) => [path, paths.get(path) ?? hookChildren(path)]));
+    },
+    watchCounts: (read) => addCounts(registers, read),
+    hookAnswered({ path, outcome, seconds }) {
+      (paths.get(path) ?? otherPaths)(outcome).inc();
+      answerOf(outcome).observe(seconds);
+    },
+    refused: (reason) => refusalOf(reason).inc(),
+    runStarted: ({ waitSeconds }) => waits.observe(waitSeconds),
+    runEnded: ({ status, seconds }) => runOf(status).observe(seconds),
+    deliveryEnded: ({ channel, status }) => deliveryOf(channel)(status).inc(),
+    render: () => registry.metrics(),
+    close: endProcess,
+  };
+}

@@ -1,0 +1,132 @@
+import type { Context } from "hono";
+import { Hono } from "hono";
+import type { Failure } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import type { Logger } from "../core/log.ts";
+import { secretMatcher } from "../core/secret.ts";
+import type { Store } from "../store/types.ts";
+import { isLoopback } from "./address.ts";
+import { createAdminRoutes } from "./admin.ts";
+import { presentedToken } from "./auth.ts";
+import { createErrorHandler, failureResponse } from "./errors.ts";
+import type { Hooks } from "./hooks.ts";
+import { openApiDocument } from "./openapi.ts";
+import { eventReceipt, runReceipt } from "./receipts.ts";
+import type { AdminDeps, Snapshot } from "./types.ts";
+
+export interface AppDeps {
+  admin: AdminDeps;
+  hooks: Hooks;
+  store: Store;
+  log: Logger;
+  snapshot(): Snapshot;
+  hookTokens(snapshot: Snapshot): readonly string[];
+  operatorToken: string;
+  ready(): boolean;
+}
+
+export interface Apps {
+  /** Everything that senders and callers reach; the operator's routes too where no `adminPort` separates them. */
+  main: Hono;
+  /** The operator's routes alone. */
+  admin: Hono;
+}
+
+const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
+const PRIVATE = { "cache-control": "no-store" };
+
+const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
+
+/** On a loopback bind a page in a browser must not reach the gateway under a name of its own (DNS rebinding). */
+function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
+  const { host, publicUrl } = snapshot.config.gateway;
+  if (!isLoopback(host)) return undefined;
+  const { hostname } = new URL(c.req.url);
+  if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname)) return undefined;
+  return { code: "address_not_allowed", message: "the Host header must be a loopback name or gateway.publicUrl's" };
+}
+
+function operatorRoutes(deps: AppDeps): Hono {
+  const app = new Hono();
+  const isOperator = secretMatcher([deps.operatorToken]);
+  app.use("*", async (c, next) => {
+    const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
+    if (!presented || isOperator(presented.token) < 0) {
+      return failureResponse(c, { code: "unauthorized", message: "send the gateway token as `Authorization: Bearer <token>`" }, newId("req"));
+    }
+    await next();
+    c.res.headers.set("cache-control", "no-store");
+  });
+  app.get("/metrics", async (c) => c.text(await deps.admin.metrics(), 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }));
+  app.route("/admin/v1", createAdminRoutes(deps.admin));
+  return app;
+}
+
+/** Who reads a receipt: the gateway token all, a credential what came in by it. Header only. */
+function receiptRoutes(app: Hono, deps: AppDeps): void {
+  const isOperator = secretMatcher([deps.operatorToken]);
+  const mayRead = (c: Context, credential: string | undefined): boolean => {
+    const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
+    if (!presented || credential === undefined) return false;
+    if (isOperator(presented.token) >= 0) return true;
+    const snapshot = deps.snapshot();
+    if (credential === "hooks.token") return secretMatcher(deps.hookTokens(snapshot))(presented.token) >= 0;
+    const rules = snapshot.mappings.paths.find((path) => `path:${path.path}` === credential);
+    return rules?.auth !== undefined && "token" in rules.auth && secretMatcher(rules.auth.token)(presented.token) >= 0;
+  };
+  app.get("/:base{.+}/events/:id", async (c, next) => {
+    const snapshot = deps.snapshot();
+    if (`/${c.req.param("base")}` !== snapshot.config.hooks.path) return next();
+    const event = await deps.store.getEvent(c.req.param("id"));
+    if (!event || !mayRead(c, event.credential)) return notFound(c);
+    return c.json(await eventReceipt(deps.store, event), 200, PRIVATE);
+  });
+  app.get("/:base{.+}/runs/:id", async (c, next) => {
+    const snapshot = deps.snapshot();
+    if (`/${c.req.param("base")}` !== snapshot.config.hooks.path) return next();
+    const run = await deps.store.getRun(c.req.param("id"));
+    const event = run?.eventId ? await deps.store.getEvent(run.eventId) : undefined;
+    if (!run || !mayRead(c, event?.credential)) return notFound(c);
+    return c.json(await runReceipt(deps.store, run, snapshot.config.hooks.receipts === "full"), 200, PRIVATE);
+  });
+}
+
+/** Builds the HTTP surface. Routes only: what they do is in the folders beside. */
+export function createApps(deps: AppDeps): Apps {
+  const main = new Hono();
+  main.onError(createErrorHandler(deps.log));
+  main.notFound(notFound);
+  main.use("*", async (c, next) => {
+    const problem = hostProblem(c, deps.snapshot());
+    if (problem) return failureResponse(c, problem, newId("req"));
+    return next();
+  });
+  main.get("/livez", (c) => c.text("ok"));
+  main.get("/readyz", async (c, next) => {
+    if (c.req.query("detail") !== undefined) return next();
+    return deps.ready() ? c.text("ready") : c.text("unready", 503);
+  });
+  const operator = operatorRoutes(deps);
+  operator.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...deps.admin.status(), counts: await deps.store.counts() }, deps.ready() ? 200 : 503));
+  main.get("/openapi.json", (c) => {
+    const { gateway, hooks } = deps.snapshot().config;
+    return gateway.docs ? c.json(openApiDocument(hooks.path)) : notFound(c);
+  });
+  receiptRoutes(main, deps);
+  main.all("*", (c, next) => {
+    const { hooks } = deps.snapshot().config;
+    const { path } = c.req;
+    if (!path.startsWith(`${hooks.path}/`)) return next();
+    return hooks.enabled ? deps.hooks.handle(c, path.slice(hooks.path.length + 1).replace(/\/+$/, "")) : notFound(c);
+  });
+  const isOperatorPath = (path: string): boolean => path === "/metrics" || path === "/readyz" || path.startsWith("/admin/");
+  main.all("*", (c) => {
+    const separate = deps.snapshot().config.gateway.adminPort !== undefined;
+    return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);
+  });
+  const admin = new Hono();
+  admin.onError(createErrorHandler(deps.log));
+  admin.notFound(notFound);
+  admin.route("/", operator);
+  return { main, admin };
+}

@@ -1,0 +1,149 @@
+import type { IncomingMessage } from "node:http";
+import type { Failure } from "../core/errors.ts";
+
+export type BodyResult = { ok: true; bytes: Buffer } | { ok: false; failure: Failure };
+export interface BodyLimits {
+  maxBytes: number;
+  timeoutMs: number;
+}
+
+/** JSON nested deeper than this is refused: later steps walk it recursively. */
+const MAX_DEPTH = 200;
+
+const tooLarge = (maxBytes: number): BodyResult => ({
+  ok: false,
+  failure: { code: "body_too_large", message: `the body has more than ${maxBytes} bytes; send less, or raise maxBodyBytes` },
+});
+const tooSlow: BodyResult = { ok: false, failure: { code: "body_timeout", message: "the body did not arrive in time; see hooks.bodyTimeoutSeconds" } };
+const cutOff: BodyResult = { ok: false, failure: { code: "invalid_body", message: "the body was cut off before its end" } };
+
+function readIncoming(incoming: IncomingMessage, limits: BodyLimits): Promise<BodyResult> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    let timer: NodeJS.Timeout | undefined;
+    const end = (result: BodyResult): void => {
+      clearTimeout(timer);
+      incoming.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
+      resolve(result);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > limits.maxBytes) {
+        incoming.pause();
+        end(tooLarge(limits.maxBytes));
+      } else chunks.push(chunk);
+    };
+    const onEnd = (): void => end({ ok: true, bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
+    const onClose = (): void => end(cutOff);
+    // Nearly all bodies are there with the head; only one that is not needs a clock.
+    if (!incoming.complete) timer = setTimeout(() => end(tooSlow), limits.timeoutMs);
+    incoming.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
+  });
+}
+
+async function readStream(stream: ReadableStream<Uint8Array>, limits: BodyLimits): Promise<BodyResult> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = stream.getReader();
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), limits.timeoutMs);
+  });
+  try {
+    for (;;) {
+      const next = await Promise.race([reader.read(), late]);
+      if (next === "late") return tooSlow;
+      if (next.done) return { ok: true, bytes: Buffer.concat(chunks) };
+      length += next.value.length;
+      if (length > limits.maxBytes) return tooLarge(limits.maxBytes);
+      chunks.push(next.value);
+    }
+  } catch {
+    return cutOff;
+  } finally {
+    clearTimeout(timer);
+    void reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Reads a body within its limits. A declared length over the limit is refused before a byte is read. Never throws. */
+export function readBody(source: IncomingMessage | ReadableStream<Uint8Array> | null, declared: string | undefined, limits: BodyLimits): Promise<BodyResult> {
+  if (declared !== undefined && Number(declared) > limits.maxBytes) return Promise.resolve(tooLarge(limits.maxBytes));
+  if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
+  return source instanceof ReadableStream ? readStream(source, limits) : readIncoming(source, limits);
+}
+
+export type Payload = { ok: true; payload: unknown } | { ok: false; failure: Failure };
+
+/** True where a value is nested deeper than `left` levels. */
+function isTooDeep(value: unknown, left: number): boolean {
+  if (left === 0) return true;
+  if (Array.isArray(value)) {
+    for (const member of value) if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+    return false;
+  }
+  const object = value as Record<string, unknown>;
+  for (const key in object) {
+    const member = object[key];
+    if (typeof member === "object" && member !== null && isTooDeep(member, left - 1)) return true;
+  }
+  return false;
+}
+
+function parseJson(text: string): Payload {
+  if (text.trim() === "") return { ok: true, payload: {} };
+  try {
+    const payload: unknown = JSON.parse(text);
+    if (typeof payload === "object" && payload !== null && isTooDeep(payload, MAX_DEPTH)) {
+      return { ok: false, failure: { code: "invalid_json", message: `the JSON is nested deeper than ${MAX_DEPTH} levels` } };
+    }
+    return { ok: true, payload };
+  } catch (error) {
+    // The parser's own message quotes the body; only the position is passed on.
+    const position = error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
+    const where = position === undefined ? "at its end or in its middle" : `at character ${position}`;
+    return { ok: false, failure: { code: "invalid_json", message: `the body is not valid JSON (${where}); send JSON, or say another content type` } };
+  }
+}
+
+function fromEntries(entries: Iterable<[string, string]>): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of entries) {
+    if (name === "__proto__") continue;
+    const before = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    fields[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+  }
+  return fields;
+}
+
+/** A form with the one field `payload` that holds JSON is that JSON, as several senders do it. */
+function formPayload(fields: Record<string, unknown>): Payload {
+  const only = fields["payload"];
+  if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only)) return parseJson(only);
+  return { ok: true, payload: fields };
+}
+
+async function parseMultipart(bytes: Buffer, contentType: string): Promise<Payload> {
+  try {
+    const form = await new Response(new Uint8Array(bytes), { headers: { "content-type": contentType } }).formData();
+    const entries: [string, string][] = [];
+    for (const [name, value] of form) if (typeof value === "string") entries.push([name, value]);
+    return formPayload(fromEntries(entries));
+  } catch {
+    return { ok: false, failure: { code: "invalid_body", message: "the multipart body is malformed" } };
+  }
+}
+
+/** Makes the payload of a body by its content type. JSON is the default. */
+export function parsePayload(bytes: Buffer, contentType: string | undefined): Payload | Promise<Payload> {
+  const type = contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+  if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json") return parseJson(bytes.toString("utf8"));
+  if (type === "application/x-www-form-urlencoded") return formPayload(fromEntries(new URLSearchParams(bytes.toString("utf8"))));
+  if (type === "multipart/form-data") return parseMultipart(bytes, contentType ?? "");
+  if (type.startsWith("text/")) return { ok: true, payload: bytes.toString("utf8") };
+  return {
+    ok: false,
+    failure: { code: "unsupported_media_type", message: "send JSON, a form, multipart fields or text; the content type says something else" },
+  };
+}

@@ -1,0 +1,191 @@
+import { answerOf, type ActionAnswer } from "../actions/dispatch.ts";
+import type { Failure } from "../core/errors.ts";
+import type { DedupeEntry, DedupeRecord, EventOutcome, EventRecord, Store, StoredAction, StoredAnswer } from "../store/types.ts";
+import { errorBody, STATUS } from "./errors.ts";
+import { withoutCredentials, type HookRequest } from "./request.ts";
+import type { Item, Resolution } from "./resolve.ts";
+
+/** A hook that came in and was believed. */
+export interface Arrival {
+  id: string;
+  now: number;
+  request: HookRequest;
+  credential: string;
+  bytes: Buffer;
+  replayOf?: string;
+}
+
+/** What is answered, and what became of the event. */
+export interface Answered {
+  answer: StoredAnswer;
+  outcome: EventOutcome;
+  event: EventRecord;
+  replayed: boolean;
+  failure?: Failure;
+}
+
+/** The event's key: a repeat with the same one is answered as the first was. */
+export interface EventKey {
+  scope: string;
+  key: string;
+  bodyHash: string;
+}
+
+function newEvent(arrival: Arrival, outcome: EventOutcome, actions: StoredAction[]): EventRecord {
+  const { request } = arrival;
+  const event: EventRecord = {
+    id: arrival.id,
+    receivedAt: arrival.now,
+    path: request.path,
+    credential: arrival.credential,
+    address: request.address,
+    outcome,
+    actions,
+    request: {
+      method: request.method,
+      headers: withoutCredentials(request.headers),
+      query: withoutCredentials(request.query),
+      body: arrival.bytes,
+    },
+  };
+  const contentType = request.headers["content-type"];
+  if (contentType !== undefined) event.request.contentType = contentType;
+  if (arrival.replayOf !== undefined) event.replayOf = arrival.replayOf;
+  return event;
+}
+
+function itemAnswer(item: Item, index: number, eventId: string): unknown {
+  if (item.ok) return answerOf(item.action);
+  return { ok: false, index, error: errorBody(item.failure, eventId).error };
+}
+
+function workAnswer(resolution: Extract<Resolution, { kind: "work" }>, answers: unknown[], eventId: string): StoredAnswer {
+  const done = answers.filter((answer): answer is ActionAnswer => (answer as ActionAnswer).ok);
+  const isRun = done.some((answer) => answer.runId !== undefined);
+  const body: Record<string, unknown> = { ok: true, eventId };
+  if (resolution.list) body["results"] = answers;
+  else {
+    const { systemEventId: _systemEventId, ...answer } = done[0] as ActionAnswer;
+    Object.assign(body, answer);
+  }
+  const warnings = resolution.list ? resolution.warnings : [...new Set([...resolution.warnings, ...(done[0]?.warnings ?? [])])];
+  if (warnings.length > 0) body["warnings"] = warnings;
+  return { status: isRun ? 202 : 200, body };
+}
+
+/** Keeps an event that brings no work: skipped, unmatched, rejected, failed, duplicate. */
+export async function recordWithoutWork(
+  store: Store,
+  arrival: Arrival,
+  outcome: EventOutcome,
+  details: Pick<EventRecord, "reason" | "mapping" | "missing" | "duplicateOf">,
+  answer: StoredAnswer,
+  keys: readonly DedupeEntry[] = [],
+): Promise<Answered> {
+  const event = Object.assign(newEvent(arrival, outcome, []), details);
+  await store.accept(event, keys);
+  return { answer, outcome, event, replayed: false };
+}
+
+export interface RecordDeps {
+  store: Store;
+  dedupeTtlMs: number;
+  /** Starts what failed for good of an earlier event again, and gives its delivery another try. */
+  revive(record: DedupeRecord): Promise<void>;
+}
+
+/** The answer to a repeat of an event: the first one's, or 409 where the caller chose the key for another body. */
+export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: EventKey, record: DedupeRecord): Promise<Answered> {
+  if (record.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
+    const failure: Failure = { code: "idempotency_conflict", message: "this idempotency key came with another body before; use a new key for new work" };
+    const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
+    const answered = await recordWithoutWork(deps.store, arrival, "rejected", { reason: failure.message, duplicateOf: record.eventId }, answer);
+    return { ...answered, failure };
+  }
+  await deps.revive(record);
+  const answer = record.answer ?? { status: 200, body: { ok: true, eventId: record.eventId } };
+  const answered = await recordWithoutWork(deps.store, arrival, "duplicate", { duplicateOf: record.eventId, reason: "same key as an earlier event" }, answer);
+  return { ...answered, replayed: true };
+}
+
+function entryOf(deps: RecordDeps, arrival: Arrival, key: EventKey, answer: StoredAnswer): DedupeEntry {
+  return { ...key, expiresAt: arrival.now + deps.dedupeTtlMs, answer };
+}
+
+/** Keeps the outcome of a hook, with its work, in one durable commit, and says what to answer. */
+export async function recordResolution(deps: RecordDeps, arrival: Arrival, resolution: Resolution, key: EventKey | undefined): Promise<Answered> {
+  if (resolution.kind === "refused") {
+    const { failure, outcome, mapping, missing } = resolution;
+    const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
+    const details = { reason: failure.message, ...(mapping === undefined ? {} : { mapping }), ...(missing ? { missing } : {}) };
+    return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), failure };
+  }
+  if (resolution.kind === "skipped") {
+    const answer = { status: 204, body: null };
+    const entries = key ? [entryOf(deps, arrival, key, answer)] : [];
+    return recordWithoutWork(deps.store, arrival, "skipped", { reason: resolution.reason, mapping: resolution.mapping }, answer, entries);
+  }
+  return recordWork(deps, arrival, resolution, key, 0);
+}
+
+interface Planned {
+  answers: unknown[];
+  actions: StoredAction[];
+  entries: DedupeEntry[];
+}
+
+/** Which items are new work, and what is answered for those whose key is bound already. */
+async function planItems(deps: RecordDeps, arrival: Arrival, items: readonly Item[]): Promise<Planned> {
+  const keyed = items.flatMap((item) => (item.ok && item.key ? [item.key] : []));
+  const known = new Map<string, unknown>();
+  if (keyed.length > 0) {
+    const records = await deps.store.findDuplicates(keyed);
+    for (const record of records) if (record) known.set(`${record.scope}\n${record.key}`, record.item);
+  }
+  const planned: Planned = { answers: [], actions: [], entries: [] };
+  for (const [index, item] of items.entries()) {
+    const name = item.ok && item.key ? `${item.key.scope}\n${item.key.key}` : undefined;
+    if (name !== undefined && known.has(name)) {
+      planned.answers.push({ ...(known.get(name) as object), duplicate: true });
+      continue;
+    }
+    const answer = itemAnswer(item, index, arrival.id);
+    planned.answers.push(answer);
+    if (!item.ok) continue;
+    planned.actions.push(item.action);
+    if (name === undefined || !item.key) continue;
+    known.set(name, answer);
+    planned.entries.push({ ...item.key, expiresAt: arrival.now + deps.dedupeTtlMs, item: answer });
+  }
+  return planned;
+}
+
+/** Two that arrive at the same moment with the same key: the one that comes second looks again. */
+const MAX_LOOKS = 4;
+
+async function recordWork(deps: RecordDeps, arrival: Arrival, resolution: Extract<Resolution, { kind: "work" }>, key: EventKey | undefined, looks: number): Promise<Answered> {
+  const firstFailure = resolution.items.find((item) => !item.ok);
+  if (firstFailure && resolution.items.every((item) => !item.ok)) {
+    const { failure, mapping } = firstFailure;
+    const outcome = STATUS[failure.code] >= 500 ? "failed" : "rejected";
+    const refusedAll: Resolution = { kind: "refused", outcome, failure, ...(mapping === undefined ? {} : { mapping }) };
+    return recordResolution(deps, arrival, refusedAll, key);
+  }
+  const plain = resolution.items.length === 1 && resolution.items[0]?.ok && !resolution.items[0].key;
+  const planned: Planned = plain
+    ? { answers: [itemAnswer(resolution.items[0] as Item, 0, arrival.id)], actions: [(resolution.items[0] as Extract<Item, { ok: true }>).action], entries: [] }
+    : await planItems(deps, arrival, resolution.items);
+  const answer = workAnswer(resolution, planned.answers, arrival.id);
+  const event = newEvent(arrival, planned.actions.length > 0 ? "accepted" : "duplicate", planned.actions);
+  if (resolution.mapping !== undefined) event.mapping = resolution.mapping;
+  const missing = resolution.items.flatMap((item) => (item.ok ? item.missing : []));
+  if (missing.length > 0) event.missing = [...new Set(missing)];
+  if (event.outcome === "duplicate") event.reason = "every action of it was done before";
+  const entries = key ? [entryOf(deps, arrival, key, answer), ...planned.entries] : planned.entries;
+  const accepted = await deps.store.accept(event, entries);
+  if (accepted.kind === "accepted") return { answer, outcome: event.outcome, event, replayed: false };
+  const { record } = accepted;
+  if (key && record.scope === key.scope && record.key === key.key) return answerDuplicate(deps, arrival, key, record);
+  if (looks >= MAX_LOOKS) throw new Error("duplicate keys kept changing");
+  return recordWork(deps, arrival, resolution, key, looks + 1);
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage } from "node:http";
+import type { Context } from "hono";
+import { clientAddress, type AddressList } from "./address.ts";
+
+/** A request as the hooks see it, whether it came through a socket or straight to `fetch`. */
+export interface HookRequest {
+  method: string;
+  /** Path below the base, without slashes at its ends. */
+  path: string;
+  query: Record<string, string>;
+  /** Lower-case names; several values joined by `, `. */
+  headers: Record<string, string>;
+  address: string;
+  /** The socket's stream, or the body of a `Request`. */
+  source: IncomingMessage | ReadableStream<Uint8Array> | null;
+}
+
+function nodeHeaders(incoming: IncomingMessage): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name in incoming.headers) {
+    const value = incoming.headers[name];
+    if (name === "__proto__" || value === undefined) continue;
+    headers[name] = typeof value === "string" ? value : value.join(", ");
+  }
+  return headers;
+}
+
+function queryOf(url: string): Record<string, string> {
+  const start = url.indexOf("?");
+  const query: Record<string, string> = {};
+  if (start < 0) return query;
+  for (const [name, value] of new URLSearchParams(url.slice(start + 1))) {
+    if (name !== "__proto__" && !Object.hasOwn(query, name)) query[name] = value;
+  }
+  return query;
+}
+
+/** Reads what a hook needs of a request; the body stays unread. */
+export function hookRequest(c: Context, path: string, trusted: AddressList | undefined): HookRequest {
+  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
+  const headers = incoming ? nodeHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
+  return {
+    method: c.req.method,
+    path,
+    query: queryOf(c.req.url),
+    headers,
+    address: clientAddress(incoming?.socket.remoteAddress ?? "127.0.0.1", headers["x-forwarded-for"], trusted),
+    source: incoming ?? c.req.raw.body,
+  };
+}
+
+const CREDENTIAL = /token|secret|signature|authorization|cookie|password|api[-_]?key|hmac|credential/i;
+
+/** The headers or parameters without any that may carry a credential: only these are stored, matched and rendered. */
+export function withoutCredentials(values: Record<string, string>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const name in values) {
+    if (!CREDENTIAL.test(name)) kept[name] = values[name] as string;
+  }
+  return kept;
+}

@@ -1,0 +1,94 @@
+import { checkDraft } from "../actions/dispatch.ts";
+import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
+import { agentBody, issuesOf, unknownFields, wakeBody } from "../actions/fields.ts";
+import type { Failure } from "../core/errors.ts";
+import type { MappingInput, MappingOutcome } from "../mapping/types.ts";
+import type { EventOutcome, StoredAction } from "../store/types.ts";
+import type { z } from "zod";
+import type { Snapshot } from "./types.ts";
+
+/** One action of an event, or why this item has none. */
+export type Item =
+  | { ok: true; action: StoredAction; missing: string[]; key?: { scope: string; key: string } }
+  | { ok: false; failure: Failure; mapping?: string };
+
+/** What a hook's path and body come to, before anything is kept. */
+export type Resolution =
+  | { kind: "work"; list: boolean; items: Item[]; mapping?: string; warnings: string[]; idempotencyKey?: string }
+  | { kind: "skipped"; mapping: string; reason: string }
+  | { kind: "refused"; outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">; failure: Failure; mapping?: string; missing?: string[] };
+
+const refused = (failure: Failure): Resolution => ({ kind: "refused", outcome: "rejected", failure });
+
+function isObject(payload: unknown): payload is Record<string, unknown> {
+  return typeof payload === "object" && payload !== null && !Array.isArray(payload);
+}
+
+function invalid(error: z.ZodError): Resolution {
+  const issues = issuesOf(error);
+  const first = issues[0];
+  return refused({ code: "invalid_body", message: first ? `${first.path}: ${first.message}` : "the body is not as it should be", issues });
+}
+
+const notAnObject: Failure = { code: "invalid_body", message: "the body must be a JSON object" };
+
+function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolution {
+  if (!isObject(payload)) return refused(notAnObject);
+  const body = wakeBody.safeParse(payload);
+  if (!body.success) return invalid(body.error);
+  const source: ActionSource = { hook: "wake", unsafe: false, fromRequest: true, now };
+  const checked = checkWake([{ text: body.data.text, outside: true }], body.data.mode, source, snapshot);
+  if (!checked.ok) return refused(checked.failure);
+  const item: Item = { ok: true, action: checked.action, missing: [] };
+  return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody), ...keyOf(body.data) };
+}
+
+function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolution {
+  if (!isObject(payload)) return refused(notAnObject);
+  const body = agentBody.safeParse(payload);
+  if (!body.success) return invalid(body.error);
+  const source: ActionSource = { hook: "agent", unsafe: false, fromRequest: true, now };
+  const warnings = unknownFields(payload, agentBody);
+  const checked = checkAgent([{ text: body.data.message, outside: true }], body.data, source, snapshot, warnings);
+  if (!checked.ok) return refused(checked.failure);
+  return { kind: "work", list: false, items: [{ ok: true, action: checked.action, missing: [] }], warnings, ...keyOf(body.data) };
+}
+
+function keyOf(body: { idempotencyKey?: string | undefined }): { idempotencyKey?: string } {
+  return body.idempotencyKey === undefined ? {} : { idempotencyKey: body.idempotencyKey };
+}
+
+function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: Snapshot): Resolution {
+  switch (outcome.kind) {
+    case "unmatched": {
+      const failure: Failure = { code: "no_mapping", message: "no mapping matched this hook; `rouse hooks test` shows why, condition by condition" };
+      if (outcome.nearest) failure.extra = { nearest: outcome.nearest };
+      return { kind: "refused", outcome: "unmatched", failure };
+    }
+    case "skipped":
+      return { kind: "skipped", mapping: outcome.mapping, reason: outcome.reason };
+    case "rejected":
+      return { kind: "refused", outcome: "rejected", failure: outcome.failure, mapping: outcome.mapping, ...(outcome.missing ? { missing: outcome.missing } : {}) };
+    case "failed":
+      return { kind: "refused", outcome: "failed", failure: outcome.failure, mapping: outcome.mapping };
+    case "actions": {
+      const items = outcome.results.map((result): Item => {
+        if (!result.ok) return { ok: false, failure: result.failure, mapping: result.mapping };
+        const { draft } = result;
+        const checked = checkDraft({ ...draft, fields: draft.fields as Record<string, unknown> }, input.path, input.now, snapshot);
+        if (!checked.ok) return { ok: false, failure: checked.failure, mapping: draft.mapping };
+        const item: Item = { ok: true, action: checked.action, missing: draft.missing };
+        if (draft.dedupeKey !== undefined) item.key = { scope: `${input.path}|${draft.mapping}`, key: draft.dedupeKey };
+        return item;
+      });
+      return { kind: "work", list: outcome.list, items, mapping: outcome.mapping, warnings: [] };
+    }
+  }
+}
+
+/** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
+export function resolveHook(input: MappingInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
+  if (input.path === "wake") return resolveWake(input.payload, input.now, snapshot);
+  if (input.path === "agent") return resolveAgent(input.payload, input.now, snapshot);
+  return snapshot.mappings.run(input).then((outcome) => resolveMapped(outcome, input, snapshot));
+}
