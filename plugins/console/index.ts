@@ -5,18 +5,22 @@ import { definePlugin } from "#plugin";
 export default definePlugin({
   id: "console",
   always: true,
-  config: z
-    .strictObject({
-      enabled: z.boolean().default(true),
-      defaultTo: z.string().min(1).default("terminal").describe("The recipient where none is named."),
-    })
-    .prefault({}),
+  config: z.strictObject({
+    defaultTo: z.string().trim().min(1).default("terminal").describe("The recipient where none is named."),
+  }),
   channel: ({ config, print }) => ({
     defaultTo: config.defaultTo,
     fallback: true,
-    send: async ({ to, text }) => {
-      print(`\n── reply to ${to} ──\n${text}\n`);
+    // One line, since it is printed beside the reply: outside text must not look like another message.
+    parseRecipient: (to) => (/^[^\p{Cc}\p{Zl}\p{Zp}]{1,100}$/u.test(to) ? { ok: true, to } : { ok: false, message: "must be one line of at most 100 characters" }),
+    async send({ to, text }) {
+      print(`\n── reply to ${to} ──\n${showControls(text)}\n`);
       return { status: "sent" };
     },
   }),
 });
+
+/** A reply may carry text from outside, and a terminal obeys escape sequences: control characters are shown, not sent. */
+function showControls(text: string): string {
+  return text.replace(/\r\n/g, "\n").replace(/[^\P{Cc}\n\t]/gu, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, "0")}`);
+}

@@ -22,26 +22,26 @@ function check(channel: Channel | undefined, to: string): RecipientCheck {
 }
 
 /**
- * The channels of a snapshot. `known` are those that have a name, `loaded` those that can send; names are
- * matched in lower case, and where two want the same alias the first of `loaded`, then of `known`, has it.
+ * The channels of a snapshot. `known` are those that have a name, `loaded` those that can send. Names are matched in
+ * lower case; where two want the same alias the first has it, and an id always means itself.
  */
-export function createChannels(known: readonly KnownChannel[], loaded: readonly (KnownChannel & { channel: Channel })[]): Channels {
-  const byId = new Map<string, LoadedChannel>(loaded.map(({ id, channel }) => [id, { id, channel }]));
-  const ids = new Map<string, string>();
-  const all = [...loaded, ...known];
-  for (const { id } of all) ids.set(id, id);
-  for (const { id, aliases = [] } of all) for (const alias of aliases) if (!ids.has(alias)) ids.set(alias, id);
+export function createChannels(known: readonly KnownChannel[], loaded: ReadonlyMap<string, Channel>): Channels {
+  const list: LoadedChannel[] = [...loaded].map(([id, channel]) => ({ id, channel }));
+  const ids = new Map<string, string>([...known.map(({ id }) => id), ...loaded.keys()].map((id) => [id, id]));
+  for (const { id, aliases = [] } of known) for (const alias of aliases) if (!ids.has(alias)) ids.set(alias, id);
   ids.delete(LAST);
-  const list = [...byId.values()];
   return Object.freeze({
     resolve(name: string) {
       const id = ids.get(name.trim().toLowerCase());
-      return id === undefined ? undefined : { id, loaded: byId.has(id) };
+      return id === undefined ? undefined : { id, loaded: loaded.has(id) };
     },
-    get: (id: string) => byId.get(id),
+    get(id: string) {
+      const channel = loaded.get(id);
+      return channel && { id, channel };
+    },
     fallback: list.find(({ channel }) => channel.fallback === true),
     loaded: list,
     names: [...ids.keys()].toSorted(),
-    checkRecipient: (id: string, to: string) => check(byId.get(id)?.channel, to),
+    checkRecipient: (id: string, to: string) => check(loaded.get(id), to),
   });
 }

@@ -3,7 +3,8 @@ import { safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { SendResult } from "../plugin/api.ts";
-import type { DeliveryRecord, DeliveryStatus, Job, NewDelivery, NewJob, Queue, Route, Store } from "../store/types.ts";
+import type { DeliveryRecord, DeliveryStatus, Job, NewDelivery, NewJob, Queue, Route, RunError, Store, Writes } from "../store/types.ts";
+import { sendPiece } from "./send.ts";
 import { splitText } from "./split.ts";
 import type { Channels } from "./types.ts";
 
@@ -12,129 +13,157 @@ interface DeliveryJob {
   deliveryId: string;
 }
 
+/** Tries of one piece; a piece that got through starts the count again. */
 const MAX_ATTEMPTS = 12;
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 900_000;
-const SEND_TIMEOUT_MS = 30_000;
 const PARALLEL = 8;
 const STOP_MS = 5_000;
 
-const jobOf = (id: string, route: Route, enqueuedAt: number): NewJob => ({
-  id,
-  kind: "delivery",
-  key: `${route.channel}/${route.to}`,
-  data: { deliveryId: id } satisfies DeliveryJob,
-  enqueuedAt,
-});
+function jobOf(id: string, route: Route, enqueuedAt: number): NewJob {
+  return { id, kind: "delivery", key: `${route.channel}/${route.to}`, data: { deliveryId: id } satisfies DeliveryJob, enqueuedAt };
+}
 
 /** A reply as a delivery and its job, for the commit that ends the run. Deliveries to one recipient keep their order. */
 export function planDelivery(options: { runId: string; route: Route; text: string; channels: Channels; now: number }): { delivery: NewDelivery; job: NewJob } {
   const { runId, route, text, channels, now } = options;
-  const limit = channels.get(route.channel)?.channel.limit;
+  const chunks = splitText(text, channels.get(route.channel)?.channel.limit ?? Infinity);
   const id = newId("dlv", now);
-  const chunks = limit === undefined ? [text] : splitText(text, limit);
   return { delivery: { id, runId, route, chunks, createdAt: now }, job: jobOf(id, route, now) };
 }
 
 export interface DeliveryWorker {
   start(): void;
-  /** Takes no more; waits at most five seconds for what is being sent. */
+  /** Takes no more and waits for what is being sent: five seconds, then it is cut off. What is left waits for the next start. */
   stop(): Promise<void>;
-  /** Sends a delivery that failed again, from the first piece that was not sent. */
+  /** Sends a delivery again that failed or of which nobody knows, from the first piece that was not sent. */
   retry(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
 }
 
 export interface DeliveryWorkerOptions {
-  store: Store;
-  queue: Queue;
+  store: Pick<Store, "commit" | "getDelivery">;
+  queue: Pick<Queue, "fetch" | "onReady">;
+  /** The channels of now: a delivery goes out by the newest config. */
   channels(): Channels;
+  /** After so long, counted from the end of the run or the operator's retry, a failed try is the last. */
   maxAgeMs(): number;
   clock: Clock;
   log: Logger;
   onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
 }
 
-function waitMs(attempts: number, result: Extract<SendResult, { status: "retry" }>): number {
+type Retry = Extract<SendResult, { status: "retry" }>;
+
+/** The channel's own wish, else doubling from one second to fifteen minutes, with jitter. */
+function waitMs(attempts: number, result: Retry): number {
   if (result.afterMs !== undefined) return result.afterMs;
-  return Math.min(FIRST_WAIT_MS * 2 ** (attempts - 1), LONGEST_WAIT_MS) * (0.75 + Math.random() / 2);
+  return Math.min(FIRST_WAIT_MS * 2 ** (attempts - 1) * (1 + Math.random() / 2), LONGEST_WAIT_MS);
 }
 
 /** Sends what is in the outbox: in order per recipient, recipients in parallel. */
 export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWorker {
   const { store, queue, clock, log } = options;
-  const active = new Map<string, Promise<void>>();
+  const active = new Set<Promise<void>>();
   const stopping = new AbortController();
   let running = false;
   let fetching = false;
   let wanted = false;
   let unsubscribe: (() => void) | undefined;
 
-  const sendChunk = async (delivery: DeliveryRecord, index: number): Promise<SendResult> => {
-    const loaded = options.channels().get(delivery.route.channel);
-    if (!loaded) return { status: "failed", reason: `the channel "${delivery.route.channel}" is no longer configured` };
-    const { to, thread } = delivery.route;
-    const message = { to, text: delivery.chunks[index] as string, idempotencyKey: `${delivery.id}.${index}`, ...(thread === undefined ? {} : { thread }) };
-    try {
-      return await loaded.channel.send(message, AbortSignal.any([stopping.signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]));
-    } catch (error) {
-      const { code, name } = safeError(error);
-      return { status: "retry", reason: `sending failed (${code ?? name})` };
+  /**
+   * Commits what has become of a piece. Tries until the store takes it, since a send that is forgotten would be made
+   * again; false where the job is another's by now, or the worker stops.
+   */
+  const record = async (job: Job, write: (tx: Writes) => void): Promise<boolean> => {
+    for (let wait = 100; ; wait = Math.min(wait * 2, 10_000)) {
+      try {
+        return await store.commit(write, job);
+      } catch (error) {
+        log.error({ err: safeError(error), deliveryId: job.id }, "what became of a delivery could not be written; it is tried again");
+        if (stopping.signal.aborted) return false;
+        await clock.sleep(wait, stopping.signal);
+      }
     }
   };
 
-  const end = async (job: Job, delivery: DeliveryRecord, status: DeliveryStatus, reason?: string): Promise<void> => {
-    const now = clock.now();
-    await store.commit((tx) => {
-      tx.updateDelivery(delivery.id, { status, attempts: delivery.attempts, endedAt: now, ...(reason === undefined ? {} : { error: { code: status, message: reason } }) });
+  const end = async (job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: RunError | null): Promise<void> => {
+    const { id, runId, nextChunk, messageIds, attempts } = delivery;
+    const { channel } = delivery.route;
+    const done = await record(job, (tx) => {
+      tx.updateDelivery(id, { status, nextChunk, messageIds, attempts, error, endedAt: clock.now() });
       tx.completeJob(job);
-    }, job);
-    log[status === "delivered" ? "info" : "warn"]({ deliveryId: delivery.id, channel: delivery.route.channel, status, reason }, "a delivery ended");
-    options.onOutcome?.({ id: delivery.id, channel: delivery.route.channel, status });
+    });
+    if (!done) return;
+    log[status === "delivered" ? "info" : "warn"]({ deliveryId: id, runId, channel, status, attempts, reason: error?.message }, "a delivery ended");
+    options.onOutcome?.({ id, channel, status });
   };
 
-  const later = async (job: Job, delivery: DeliveryRecord, result: Extract<SendResult, { status: "retry" }>): Promise<void> => {
-    const nextAt = clock.now() + waitMs(delivery.attempts, result);
-    if (delivery.attempts >= MAX_ATTEMPTS || nextAt - job.enqueuedAt > options.maxAgeMs()) {
-      return end(job, delivery, "failed", `given up after ${delivery.attempts} attempts: ${result.reason}`);
+  /** Puts a delivery back; `progress` says that this start has sent a piece. */
+  const later = async (job: Job, delivery: DeliveryRecord, result: Retry, progress: boolean): Promise<void> => {
+    const now = clock.now();
+    const cutOff = stopping.signal.aborted;
+    const runAt = cutOff ? now : now + waitMs(progress ? 1 : job.attempts, result);
+    const message = result.reason;
+    if (!cutOff && !progress && job.attempts >= MAX_ATTEMPTS) {
+      return end(job, delivery, "failed", { code: "given_up", message: `given up after ${MAX_ATTEMPTS} tries: ${message}` });
     }
-    await store.commit((tx) => {
-      tx.updateDelivery(delivery.id, { attempts: delivery.attempts, nextAt, error: { code: "retry", message: result.reason } });
-      tx.retryJob(job, nextAt);
-    }, job);
+    if (!cutOff && runAt > job.enqueuedAt + options.maxAgeMs()) {
+      return end(job, delivery, "failed", { code: "given_up", message: `not sent within delivery.maxAge: ${message}` });
+    }
+    const { id, runId, route, attempts } = delivery;
+    await record(job, (tx) => {
+      tx.updateDelivery(id, { attempts, nextAt: runAt, error: { code: "retry", message } });
+      tx.retryJob(job, runAt, { resetAttempts: progress });
+    });
+    log.info({ deliveryId: id, runId, channel: route.channel, reason: message, waitMs: runAt - now }, "a delivery waits for its next try");
+  };
+
+  const send = (delivery: DeliveryRecord, text: string): Promise<SendResult> | undefined => {
+    const { channel: id, to, thread } = delivery.route;
+    const channel = options.channels().get(id)?.channel;
+    const message = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}`, ...(thread === undefined ? {} : { thread }) };
+    return channel && sendPiece(channel, message, clock, stopping.signal);
   };
 
   const deliver = async (job: Job): Promise<void> => {
     const found = await store.getDelivery((job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
-      await store.commit((tx) => tx.completeJob(job), job);
+      await record(job, (tx) => tx.completeJob(job));
       return;
     }
-    const delivery = { ...found, attempts: found.attempts + 1, messageIds: [...found.messageIds] };
-    for (let index = delivery.nextChunk; index < delivery.chunks.length; index++) {
-      const result = await sendChunk(delivery, index);
-      if (result.status === "retry") return later(job, delivery, result);
-      if (result.status !== "sent") return end(job, delivery, result.status, result.reason);
-      delivery.messageIds.push(...(result.messageIds ?? []));
-      const last = index === delivery.chunks.length - 1;
-      const { messageIds } = delivery;
+    const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
+    // Tries that ended with the process leave no other trace than their starts.
+    if (job.attempts > MAX_ATTEMPTS) return end(job, delivery, "failed", { code: "crashed", message: `started ${MAX_ATTEMPTS} times without coming to an end` });
+    let progress = false;
+    for (let text = delivery.chunks[delivery.nextChunk]; text !== undefined; text = delivery.chunks[delivery.nextChunk]) {
+      if (!running) return later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress);
+      const { channel } = delivery.route;
+      const result = await send(delivery, text);
+      if (!result) return end(job, delivery, "failed", { code: "no_such_channel", message: `the channel is no longer configured: add channels.${channel} and retry the delivery` });
+      if (result.status === "retry") return later(job, delivery, result, progress);
+      if (result.status !== "sent") return end(job, delivery, result.status, { code: result.status === "failed" ? "refused" : "unknown", message: result.reason });
+      progress = true;
+      delivery.nextChunk++;
+      delivery.messageIds = [...delivery.messageIds, ...(result.messageIds ?? [])];
+      const { nextChunk, messageIds, attempts } = delivery;
+      if (nextChunk === delivery.chunks.length) break;
       // What was sent is on disk before the next piece goes: a retry goes on after it.
-      const held = await store.commit((tx) => tx.updateDelivery(delivery.id, { nextChunk: index + 1, messageIds, attempts: delivery.attempts, ...(last ? { status: "delivered" as const, endedAt: clock.now() } : {}) }), job);
-      if (!held) return;
+      if (!(await record(job, (tx) => tx.updateDelivery(delivery.id, { nextChunk, messageIds, attempts })))) return;
     }
-    await end(job, delivery, "delivered");
+    await end(job, delivery, "delivered", null);
   };
 
   const begin = (job: Job): void => {
-    const done = deliver(job)
+    const done: Promise<void> = deliver(job)
       .catch(async (error: unknown) => {
-        log.error({ err: safeError(error), jobId: job.id }, "a delivery could not be carried out; it is put back");
-        await store.commit((tx) => tx.retryJob(job, clock.now() + FIRST_WAIT_MS), job).catch(() => undefined);
+        log.error({ err: safeError(error), deliveryId: job.id }, "a delivery could not be carried out; it is put back");
+        await record(job, (tx) => tx.retryJob(job, clock.now() + FIRST_WAIT_MS));
       })
       .finally(() => {
-        active.delete(job.id);
+        active.delete(done);
         if (running) void fill();
       });
-    active.set(job.id, done);
+    active.add(done);
   };
 
   const fill = async (): Promise<void> => {
@@ -150,7 +179,7 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
       }
     } catch (error) {
       log.error({ err: safeError(error) }, "the outbox could not be read; it is tried again");
-      void clock.sleep(1000).then(() => (running ? fill() : undefined));
+      void clock.sleep(1000, stopping.signal).then(() => (running ? fill() : undefined));
     } finally {
       fetching = false;
     }
@@ -167,9 +196,9 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
     async stop() {
       running = false;
       unsubscribe?.();
-      await Promise.race([Promise.all(active.values()), clock.sleep(STOP_MS)]);
+      await Promise.race([Promise.all(active), clock.sleep(STOP_MS)]);
       stopping.abort();
-      await Promise.all(active.values());
+      await Promise.all(active);
     },
     async retry(id) {
       const delivery = await store.getDelivery(id);
@@ -178,7 +207,7 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
         return { ok: false, failure: { code: "invalid_body", message: `only a delivery that failed can be sent again; this one is ${delivery.status}` } };
       }
       await store.commit((tx) => {
-        tx.updateDelivery(id, { status: "pending", attempts: 0, nextAt: clock.now() });
+        tx.updateDelivery(id, { status: "pending", attempts: 0, nextAt: clock.now(), error: null, endedAt: null });
         tx.enqueue(jobOf(id, delivery.route, clock.now()));
       });
       return { ok: true, delivery: (await store.getDelivery(id)) ?? delivery };

@@ -33,7 +33,7 @@ export function splitText(text: string, limit: number): string[] {
   const pieces: string[] = [];
   let fence: Fence | undefined;
   let line = 0;
-  for (let at = 0; at < text.length; ) {
+  for (let at = skipBlankLines(text, 0); at < text.length; ) {
     while ((source.lines[line + 1]?.start ?? Infinity) <= at) line++;
     const room = limit - (fence ? fence.reopen.length + 1 : 0);
     const found: Break = text.length - at <= room ? { end: text.length, next: text.length, fence: undefined } : findBreak(source, line, at, room);
@@ -70,11 +70,12 @@ function skipBlankLines(text: string, at: number): number {
 function findBreak(source: Source, first: number, at: number, room: number): Break {
   const whole = wholeLines(source, first, at, room);
   const filled = (candidate: Break | undefined): candidate is Break => candidate !== undefined && candidate.end - at >= room * FILLED;
-  if (whole.beforeFence && whole.overflow.before && fenceFits(source, whole.overflowIndex)) return whole.beforeFence;
+  const { overflow, overflowIndex, beforeFence } = whole;
+  if (beforeFence && (overflow.kind === "open" || (overflow.before && fenceFits(source, overflowIndex)))) return beforeFence;
   if (filled(whole.paragraph)) return whole.paragraph;
   if (filled(whole.line)) return whole.line;
   if (filled(whole.code)) return whole.code;
-  const inside = insideLine(source, whole.overflow, at, room);
+  const inside = insideLine(source, overflow, at, room);
   if (filled(inside.sentence)) return inside.sentence;
   if (filled(inside.word)) return inside.word;
   return whole.code ?? whole.line ?? whole.paragraph ?? inside.sentence ?? inside.word ?? inside.hard();

@@ -3,7 +3,7 @@ import type { Failure } from "../core/errors.ts";
 
 /** What a request brings into the mapping engine. Plain JSON; credentials are already gone from headers and query. */
 export interface MappingInput {
-  /** Path below the hooks' base: `github`. */
+  /** Path below the hooks' base: `alerts`. */
   path: string;
   method: string;
   /** True when the request came in by the hook token: only then mappings without a path are tried. */

@@ -1,207 +1,242 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { mkdir } from "node:fs/promises";
-import { basename, extname, isAbsolute, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { z } from "zod";
-import type { Config } from "../config/schema/index.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
+import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
 import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
-import { importUserModule } from "./resolve.ts";
+import { checkChannel, checkPlugin, checkSection, checkService, explain, type Checked } from "./check.ts";
+import { importUserModule, type UserModule } from "./resolve.ts";
+import { builtinSources, folderSources, namedSources, readCatalog, type CatalogEntry, type PluginSource } from "./sources.ts";
 
 export interface HostOptions {
   config: Config;
-  /** The config's folder: `plugins/` beside it, and where package names are resolved from. */
+  /** The config's folder: `plugins/` in it, and where paths and package names are resolved from. */
   baseDir: string;
   /** Rouse's own plugins. */
   builtinDir: string;
   stateDir: string;
+  /** The environment. Plugins see nothing of it but what the config takes from it. */
+  env: Record<string, string | undefined>;
   fetch: typeof fetch;
   clock: { now(): number };
   log: Logger;
+  /** Ends with the snapshot. */
   signal: AbortSignal;
   print(text: string): void;
 }
 
 export interface LoadedPlugins {
   channels: Channels;
+  /** Every plugin that is there, in use or not. */
   plugins: { id: string; origin: string; channel: boolean; configured: boolean }[];
   services: { id: string; service: Service }[];
+  /** Members of `hooks` that belong to plugins. */
+  hookSections: string[];
   issues: Issue[];
-  /** Files whose change means a new snapshot. */
+  warnings: Issue[];
+  /** The users' files whose change means a new snapshot. */
   files: string[];
 }
 
-interface Source {
-  origin: string;
-  path: string;
-  file: string;
-  builtin: boolean;
+/** What is gathered while plugins are loaded; nothing of it is in use before all are. */
+interface Staging extends Omit<LoadedPlugins, "channels"> {
+  known: KnownChannel[];
+  channels: { id: string; channel: Channel; always: boolean }[];
+  /** Where each id comes from. */
+  ids: Map<string, string>;
+  /** Whether a plugin could not be loaded, so that not all ids are known. */
+  incomplete: boolean;
 }
 
-const INDEX = ["index.ts", "index.js", "index.mts", "index.mjs"];
-const pluginSchema = z.looseObject({
-  id: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, "use lower-case letters, digits and `-`"),
-  aliases: z.array(z.string()).optional(),
-  section: z.enum(["channels", "hooks"]).optional(),
-});
+type Section = Record<string, unknown>;
 
-function entryOf(path: string): string | undefined {
-  if (!existsSync(path)) return undefined;
-  if (statSync(path).isFile()) return path;
-  return INDEX.map((name) => join(path, name)).find((file) => existsSync(file));
+const isOff = (section: unknown): boolean => (section as { enabled?: unknown } | undefined | null)?.enabled === false;
+
+/** Rouse's own plugins that this config needs: only these are loaded. */
+function needed(source: PluginSource, catalog: readonly CatalogEntry[], config: Config): boolean {
+  const id = source.builtin as string;
+  const channel = config.channels[id];
+  if (channel !== undefined) return true;
+  if (!(id in hooksKeys) && (config.hooks as Section)[id] !== undefined) return true;
+  return catalog.some((entry) => entry.id === id && entry.always === true) && noneConfigured(config);
 }
 
-/** Plugins in a folder: sub-folders with an index file, and single files. */
-function inFolder(folder: string, origin: string): Source[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder).toSorted().flatMap((name): Source[] => {
-    const path = join(folder, name);
-    if (name.startsWith(".") || name.endsWith(".d.ts") || (statSync(path).isFile() && !/\.[cm]?[jt]s$/.test(name))) return [];
-    const file = entryOf(path);
-    return file === undefined ? [] : [{ origin: `${origin}/${name}`, path: `plugins/${name}`, file, builtin: false }];
-  });
+function noneConfigured(config: Config): boolean {
+  return Object.values(config.channels).every(isOff);
 }
 
-function catalogOf(builtinDir: string): KnownChannel[] {
-  const file = [join(builtinDir, "catalog.json"), join(builtinDir, "..", "..", "plugins", "catalog.json")].find((path) => existsSync(path));
-  return file === undefined ? [] : (JSON.parse(readFileSync(file, "utf8")) as KnownChannel[]);
-}
-
-/** The plugins that this config needs. Rouse's own are loaded only where a section names them. */
-function sourcesOf(options: HostOptions, issues: Issue[]): Source[] {
-  const { config, baseDir, builtinDir } = options;
-  const sections = [...Object.keys(config.channels), ...Object.keys(config.hooks)];
-  const sources: Source[] = [];
-  for (const { id } of catalogOf(builtinDir)) {
-    const file = entryOf(join(builtinDir, id));
-    if (file !== undefined && (sections.includes(id) || Object.keys(config.channels).length === 0)) sources.push({ origin: "rouse", path: `channels.${id}`, file, builtin: true });
-  }
-  const beside = resolve(baseDir, "plugins");
-  if (beside !== resolve(builtinDir)) sources.push(...inFolder(beside, "plugins"));
-  const require = createRequire(join(baseDir, "rouse.json"));
-  for (const [index, name] of config.plugins.entries()) {
-    const path = `plugins[${index}]`;
-    let file = name.startsWith(".") || isAbsolute(name) ? entryOf(resolve(baseDir, name)) : undefined;
-    try {
-      file ??= require.resolve(name);
-      sources.push({ origin: name, path, file, builtin: false });
-    } catch {
-      issues.push({ path, message: "there is no such file or package; give a path that starts with `./`, or install the package" });
-    }
-  }
-  return sources;
-}
-
-async function importPlugin(source: Source, issues: Issue[]): Promise<Plugin | undefined> {
-  try {
-    const url = pathToFileURL(source.file);
-    const { mtimeMs, size } = statSync(source.file);
-    const loaded = source.builtin ? ((await import(url.href)) as Record<string, unknown>) : await importUserModule(url, `${mtimeMs}-${size}`);
-    const nested = loaded["default"] as Record<string, unknown> | undefined;
-    // A CommonJS module's default export lies one level deeper.
-    const value = nested && typeof nested === "object" && "default" in nested && !("id" in nested) ? nested["default"] : nested;
-    const checked = pluginSchema.safeParse(value);
-    if (checked.success) return value as Plugin;
-    const first = checked.error.issues[0];
-    issues.push({ path: source.path, message: `its default export must come from definePlugin: ${first?.path.join(".") ?? ""} ${first?.message ?? ""}` });
-  } catch (error) {
-    const { name, code } = safeError(error);
-    issues.push({ path: source.path, message: `the plugin "${basename(source.file, extname(source.file))}" could not be loaded (${code ?? name})` });
-  }
+async function importPlugin(source: PluginSource, options: HostOptions, staging: Staging): Promise<Plugin | undefined> {
+  const module = await importSource(source, staging);
+  const checked = module.ok ? checkPlugin(module.exports, source.path) : undefined;
+  if (checked?.ok) return checked.value;
+  staging.incomplete = true;
+  if (checked) staging.issues.push(...checked.issues);
+  else if (!module.ok) staging.issues.push({ path: source.path, message: `the plugin cannot be loaded: ${explain(module.error, options.baseDir)}` });
   return undefined;
 }
 
-interface Staged {
-  channels: Map<string, Channel>;
-  services: LoadedPlugins["services"];
-}
-
-/** Loads and starts nothing: makes what the plugins offer, each whole or not at all, and says what is wrong. */
-export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> {
-  const { config, builtinDir } = options;
-  const issues: Issue[] = [];
-  const staged: Staged = { channels: new Map(), services: [] };
-  const known = catalogOf(builtinDir);
-  const plugins: LoadedPlugins["plugins"] = [];
-  const ids = new Set<string>();
-  const sources = sourcesOf(options, issues);
-  const sections = new Set<string>();
-  for (const source of sources) {
-    const plugin = await importPlugin(source, issues);
-    if (!plugin) continue;
-    if (ids.has(plugin.id)) {
-      issues.push({ path: source.path, message: `another plugin has the id "${plugin.id}"` });
-      continue;
-    }
-    ids.add(plugin.id);
-    if (plugin.section === "hooks") sections.add(plugin.id);
-    if (plugin.channel && !known.some((entry) => entry.id === plugin.id)) known.push({ id: plugin.id, aliases: plugin.aliases ?? [] });
-    const configured = offer(plugin, staged, options, issues);
-    plugins.push({ id: plugin.id, origin: source.origin, channel: plugin.channel !== undefined, configured });
+async function importSource(source: PluginSource, staging: Staging): Promise<UserModule> {
+  if (source.builtin === undefined) {
+    const { module, files } = await importUserModule(source.file);
+    staging.files.push(...files);
+    return module;
   }
-  for (const id of Object.keys(config.channels)) {
-    if (!ids.has(id)) issues.push({ path: `channels.${id}`, message: `no channel plugin has this id.${didYouMean(id, [...known.map((entry) => entry.id)])}` });
-  }
-  const own = new Set(Object.keys(hooksKeys));
-  for (const key of Object.keys(config.hooks)) {
-    if (!own.has(key) && !sections.has(key)) issues.push({ path: `hooks.${key}`, message: `is not known.${didYouMean(key, [...own, ...sections])}` });
-  }
-  return { channels: createChannels(known, staged.channels), plugins, services: staged.services, issues, files: sources.filter((source) => !source.builtin).map((source) => source.file) };
-}
-
-/** Checks a plugin's section and makes what it offers. True where it is configured. */
-function offer(plugin: Plugin, staged: Staged, options: HostOptions, issues: Issue[]): boolean {
-  const { config } = options;
-  const base = plugin.section === "hooks" ? "hooks" : "channels";
-  const section = (config[base] as Record<string, unknown>)[plugin.id];
-  const others = Object.keys(config.channels).length > 0;
-  if (section === undefined && !(plugin.always && !others)) return false;
-  const path = `${base}.${plugin.id}`;
-  let own: unknown = section;
-  if (plugin.config) {
-    const checked = plugin.config.safeParse(section);
-    if (!checked.success) {
-      for (const issue of checked.error.issues) issues.push({ path: [path, ...issue.path].join("."), message: issue.message });
-      return false;
-    }
-    own = checked.data;
-  }
-  if (typeof own === "object" && own !== null && (own as { enabled?: unknown }).enabled === false) return false;
   try {
-    const context = contextOf(plugin, own, options);
-    const channel = plugin.channel?.(context);
-    const service = plugin.service?.(context);
-    if (channel) staged.channels.set(plugin.id, channel);
-    if (service) staged.services.push({ id: plugin.id, service });
-    return true;
+    return { ok: true, exports: (await import(pathToFileURL(source.file).href)) as Record<string, unknown> };
   } catch (error) {
-    const { code, name } = safeError(error);
-    issues.push({ path, message: `the plugin failed to set up (${code ?? name})` });
+    return { ok: false, error };
+  }
+}
+
+/** Names a plugin, unless its id or section is another's. */
+function announce(plugin: Plugin, source: PluginSource, staging: Staging): boolean {
+  const { id, aliases = [], section } = plugin;
+  const other = staging.ids.get(id);
+  if (other !== undefined) {
+    staging.issues.push({ path: source.path, message: `another plugin (${other}) has the id "${id}" already: give this one another id` });
     return false;
   }
+  if (section === "hooks" && id in hooksKeys) {
+    staging.issues.push({ path: source.path, message: `hooks.${id} is a setting of Rouse itself: give the plugin another id` });
+    return false;
+  }
+  staging.ids.set(id, source.origin);
+  if (section === "hooks") staging.hookSections.push(id);
+  if (plugin.channel && !staging.known.some((entry) => entry.id === id)) staging.known.push({ id, aliases });
+  return true;
 }
 
-function contextOf(plugin: Plugin, config: unknown, options: HostOptions): PluginContext<never> {
+/** The section of a plugin, `{}` for one that needs none, or undefined where it is not to be used. */
+function sectionOf(plugin: Plugin, path: string, config: Config, staging: Staging): Section | undefined {
+  const base = plugin.section === "hooks" ? config.hooks : config.channels;
+  const section = (base as Section)[plugin.id];
+  if (section === undefined) return plugin.always && noneConfigured(config) ? {} : undefined;
+  if (typeof section !== "object" || section === null || Array.isArray(section)) {
+    staging.issues.push({ path, message: "must be an object with the plugin's settings; `{ enabled: false }` turns it off" });
+    return undefined;
+  }
+  if (isOff(section)) return undefined;
+  const { enabled, ...settings } = section as Section;
+  if (enabled === undefined || enabled === true) return settings;
+  staging.issues.push({ path: `${path}.enabled`, message: "must be true or false" });
+  return undefined;
+}
+
+function contextOf(plugin: Plugin, config: unknown, signal: AbortSignal, options: HostOptions): PluginContext<unknown> {
   const log = options.log.child({ plugin: plugin.id });
-  const context: PluginContext<unknown> = {
+  const folder = join(options.stateDir, "plugins", plugin.id);
+  return {
     config,
     fetch: options.fetch,
     clock: options.clock,
     log: { debug: (message) => log.debug(message), info: (message) => log.info(message), warn: (message) => log.warn(message), error: (message) => log.error(message) },
-    signal: options.signal,
+    signal,
+    print: options.print,
     async stateDir() {
-      const folder = join(options.stateDir, "plugins", plugin.id);
       await mkdir(folder, { recursive: true, mode: 0o700 });
       return folder;
     },
-    print: options.print,
   };
-  return context as PluginContext<never>;
+}
+
+/** Takes over what a plugin offers, or nothing of it. True where it is in use. */
+function take(plugin: Plugin, source: PluginSource, options: HostOptions, staging: Staging): boolean {
+  const path = `${plugin.section ?? "channels"}.${plugin.id}`;
+  const section = sectionOf(plugin, path, options.config, staging);
+  if (section === undefined) {
+    const asked = (plugin.section === "hooks" ? (options.config.hooks as Section) : options.config.channels)[plugin.id];
+    if (source.builtin === undefined && asked === undefined && !plugin.always) staging.warnings.push({ path: source.path, message: `the plugin is not used: add \`${path}\` to the config, at least \`{}\`` });
+    return false;
+  }
+  // What the plugin began before it failed ends with this.
+  const own = new AbortController();
+  const offered = offer(plugin, section, path, AbortSignal.any([options.signal, own.signal]), options);
+  if (!offered.ok) {
+    own.abort();
+    staging.issues.push(...offered.issues);
+    return false;
+  }
+  const { id } = plugin;
+  const { channel, service } = offered.value;
+  if (channel) staging.channels.push({ id, channel, always: plugin.always === true });
+  if (service) staging.services.push({ id, service });
+  return true;
+}
+
+/** Makes what a plugin offers, all of it checked. */
+function offer(plugin: Plugin, section: Section, path: string, signal: AbortSignal, options: HostOptions): Checked<{ channel?: Channel; service?: Service }> {
+  try {
+    const checked = checkSection(plugin, section, path);
+    if (!checked.ok) return checked;
+    const context = contextOf(plugin, checked.value, signal, options) as PluginContext<never>;
+    const channel = plugin.channel && checkChannel(plugin.channel(context), path);
+    if (channel && !channel.ok) return channel;
+    const service = plugin.service && checkService(plugin.service(context), path);
+    if (service && !service.ok) return service;
+    return { ok: true, value: { ...(channel && { channel: channel.value }), ...(service && { service: service.value }) } };
+  } catch (error) {
+    return { ok: false, issues: [{ path, message: `the plugin could not be set up: ${explain(error, options.baseDir)}` }] };
+  }
+}
+
+/** Sections that belong to nobody. Where a plugin could not be loaded, its section may be any of them. */
+function checkNames(config: Config, staging: Staging): void {
+  const channelIds = [...staging.known.map(({ id }) => id), ...staging.ids.keys()];
+  for (const id of Object.keys(config.channels)) {
+    if (staging.ids.has(id)) continue;
+    const alias = staging.known.find((entry) => entry.aliases?.includes(id));
+    const hint = alias ? ` Did you mean "${alias.id}"?` : didYouMean(id, channelIds);
+    const missing = staging.known.some((entry) => entry.id === id);
+    if (staging.incomplete && (missing || hint === "")) continue;
+    const message = missing ? "its plugin is not installed: name it in `plugins`, or take this section out" : `no plugin has this id.${hint}`;
+    staging.issues.push({ path: `channels.${id}`, message });
+  }
+  const hookKeys = [...Object.keys(hooksKeys), ...staging.hookSections];
+  for (const key of Object.keys(config.hooks)) {
+    const hint = didYouMean(key, hookKeys);
+    if (!hookKeys.includes(key) && !(staging.incomplete && hint === "")) staging.issues.push({ path: `hooks.${key}`, message: `is not known.${hint}` });
+  }
+}
+
+/** The channels in the order in which they may be the last resort: one that is always there comes after all others. */
+function orderChannels(staging: Staging): Map<string, Channel> {
+  const asked = staging.channels.filter(({ channel, always }) => channel.fallback === true && !always);
+  for (const { id } of asked.slice(1)) {
+    staging.issues.push({ path: `channels.${id}`, message: `it and channels.${asked[0]?.id} both declare themselves the fallback of \`channel: "last"\`: only one may` });
+  }
+  const ordered = staging.channels.toSorted((a, b) => Number(a.always) - Number(b.always));
+  return new Map(ordered.map(({ id, channel }) => [id, channel]));
+}
+
+/**
+ * Loads the plugins that a config needs: Rouse's own, those in `plugins` beside the config, and those that `plugins`
+ * names. Makes what they offer, each whole or not at all, and starts nothing. All problems come back as issues.
+ */
+export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> {
+  const { config, baseDir, builtinDir } = options;
+  const catalog = readCatalog(builtinDir);
+  const staging: Staging = { known: [...catalog], channels: [], ids: new Map(), incomplete: false, plugins: [], services: [], hookSections: [], issues: [], warnings: [], files: [] };
+  const builtin = builtinSources(builtinDir);
+  const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderSources(baseDir);
+  const sources = [...builtin, ...beside, ...namedSources(config.plugins, baseDir, staging.issues)];
+  for (const source of sources) {
+    if (source.builtin !== undefined && !needed(source, catalog, config)) {
+      staging.ids.set(source.builtin, source.origin);
+      staging.plugins.push({ id: source.builtin, origin: source.origin, channel: catalog.some((entry) => entry.id === source.builtin), configured: false });
+      continue;
+    }
+    const plugin = await importPlugin(source, options, staging);
+    if (!plugin || !announce(plugin, source, staging)) continue;
+    const configured = take(plugin, source, options, staging);
+    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: plugin.channel !== undefined, configured });
+  }
+  checkNames(config, staging);
+  const { known, plugins, services, hookSections, issues, warnings } = staging;
+  const channels = createChannels(known, orderChannels(staging));
+  return { channels, plugins, services, hookSections, issues, warnings, files: [...new Set(staging.files)] };
 }

@@ -1,36 +1,107 @@
-import { registerHooks } from "node:module";
-import { fileURLToPath } from "node:url";
+import { statSync } from "node:fs";
+import { registerHooks, type ResolveFnOutput } from "node:module";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+const PLUGIN_API = new URL(`./api${extension}`, import.meta.url).href;
+const TRANSFORM_API = new URL(`../mapping/api${extension}`, import.meta.url).href;
 
 /** What a user's module may import by name wherever it lies, and the file of ours that it means. */
-const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-const OWN = new Map(
-  Object.entries({
-    "rouse/plugin": new URL(`./api${extension}`, import.meta.url).href,
-    "#plugin": new URL(`./api${extension}`, import.meta.url).href,
-    "rouse/transform": new URL(`../mapping/api${extension}`, import.meta.url).href,
-    "#transform": new URL(`../mapping/api${extension}`, import.meta.url).href,
-  }),
-);
+const OWN = new Map([
+  ["rouse/plugin", PLUGIN_API],
+  ["#plugin", PLUGIN_API],
+  ["rouse/transform", TRANSFORM_API],
+  ["#transform", TRANSFORM_API],
+]);
+
+/** Marks the modules of one import, so that a changed file is read again: ours for JavaScript, `tsx`'s for TypeScript. */
+const VERSION = "rouse-version";
+const TSX_NAMESPACE = "tsx-namespace";
+
+const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
+const isPackage = (path: string): boolean => path.includes("/node_modules/");
 
 let registered = false;
+let versions = 0;
+/** Files of imports under way, by version. */
+const followed = new Map<string, Set<string>>();
+/** Entries that `tsx` is about to load: it asks for them without a mark. */
+const entries = new Set<string>();
 
-/** Lets users' modules import `rouse/plugin` and `rouse/transform` without having them installed. Once a process. */
+/** Gives the modules that a user's module imports from its own files the mark of that import. */
+function follow(found: ResolveFnOutput, specifier: string, parent: string | undefined): ResolveFnOutput {
+  if (!found.url.startsWith("file:") || isPackage(found.url)) return found;
+  const url = new URL(found.url);
+  // Without a package.json that says otherwise `tsx` would take TypeScript for CommonJS, which is never read again.
+  if (isTypeScript(url.pathname)) {
+    const ours = entries.has(url.pathname) || parent?.includes(TSX_NAMESPACE);
+    return ours && !url.pathname.endsWith(".cts") ? { ...found, format: "module" } : found;
+  }
+  const version = parent === undefined ? undefined : (new URL(parent).searchParams.get(VERSION) ?? undefined);
+  if (version === undefined || !/^\.{0,2}\//.test(specifier)) return found;
+  followed.get(version)?.add(fileURLToPath(`file://${url.pathname}`));
+  url.searchParams.set(VERSION, version);
+  return { ...found, url: url.href };
+}
+
+/** Lets users' modules import `rouse/plugin`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
 export function registerOwnModules(): void {
   if (registered) return;
   registered = true;
   registerHooks({
     resolve(specifier, context, next) {
       const own = OWN.get(specifier);
-      return own === undefined ? next(specifier, context) : { url: own, shortCircuit: true };
+      if (own !== undefined) return { url: own, shortCircuit: true };
+      try {
+        return follow(next(specifier, context), specifier, context.parentURL);
+      } catch (error) {
+        if (specifier !== "zod") throw error;
+        return { url: import.meta.resolve("zod"), shortCircuit: true };
+      }
     },
   });
 }
 
-/** Imports a user's module: all of TypeScript through `tsx`, anew when `version` differs. */
-export async function importUserModule(file: URL, version: string): Promise<Record<string, unknown>> {
+export type UserModule = { ok: true; exports: Record<string, unknown> } | { ok: false; error: unknown };
+
+async function importAnew(file: string, files: Set<string>): Promise<UserModule> {
+  const url = pathToFileURL(file);
+  const version = String(++versions);
+  try {
+    if (!isTypeScript(file) || isPackage(url.pathname)) {
+      followed.set(version, files);
+      return { ok: true, exports: (await import(/* @vite-ignore */ `${url.href}?${VERSION}=${version}`)) as Record<string, unknown> };
+    }
+    entries.add(url.pathname);
+    const { tsImport } = await import("tsx/esm/api");
+    const onImport = (imported: string): void => {
+      if (imported.startsWith("file:") && !isPackage(imported) && imported !== PLUGIN_API && imported !== TRANSFORM_API) files.add(fileURLToPath(imported));
+    };
+    return { ok: true, exports: (await tsImport(url.href, { parentURL: import.meta.url, tsconfig: false, onImport })) as Record<string, unknown> };
+  } catch (error) {
+    return { ok: false, error };
+  } finally {
+    followed.delete(version);
+  }
+}
+
+function stamp(file: string): string {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found ? `${found.mtimeMs}-${found.size}` : "";
+}
+
+const loaded = new Map<string, { module: UserModule; stamps: Map<string, string> }>();
+
+/**
+ * Imports a user's module, all of TypeScript included, and says which files of the user's it consists of. While none
+ * of them has changed, the module is the one of before; else all of them are read again.
+ */
+export async function importUserModule(file: string): Promise<{ module: UserModule; files: string[] }> {
   registerOwnModules();
-  const url = `${file.href}?v=${encodeURIComponent(version)}`;
-  if (!/\.[cm]?tsx?$/.test(file.pathname)) return (await import(url)) as Record<string, unknown>;
-  const { tsImport } = await import("tsx/esm/api");
-  return (await tsImport(fileURLToPath(file), { parentURL: import.meta.url })) as Record<string, unknown>;
+  const known = loaded.get(file);
+  if (known?.module.ok && [...known.stamps].every(([path, before]) => stamp(path) === before)) return { module: known.module, files: [...known.stamps.keys()] };
+  const files = new Set([file, ...(known?.stamps.keys() ?? [])]);
+  const module = await importAnew(file, files);
+  loaded.set(file, { module, stamps: new Map([...files].map((path) => [path, stamp(path)])) });
+  return { module, files: [...files] };
 }

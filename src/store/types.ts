@@ -70,9 +70,9 @@ export interface StoredRequest {
 export interface EventRecord {
   id: string;
   receivedAt: Ms;
-  /** Path below the hooks' base, without slashes at its ends: `wake`, `agent`, `github`. */
+  /** Path below the hooks' base, without slashes at its ends: `wake`, `agent`, `alerts`. */
   path: string;
-  /** Which configured credential it came in by, never its value: `hooks.token`, `path:github`. */
+  /** Which configured credential it came in by, never its value: `hooks.token`, `path:alerts`. */
   credential: string;
   /** The caller's address. */
   address?: string;
@@ -223,6 +223,11 @@ export interface DeliveryRecord {
   nextAt: Ms;
   endedAt?: Ms;
 }
+/** What may change in a delivery; null takes a field away. */
+export type DeliveryChange = Partial<Pick<DeliveryRecord, "nextChunk" | "status" | "attempts" | "messageIds" | "nextAt">> & {
+  error?: RunError | null;
+  endedAt?: Ms | null;
+};
 export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt">;
 
 /** A last route of the main session. */
@@ -241,9 +246,11 @@ export interface Job {
   /** Starts so far, this one included, once fetched. */
   attempts: number;
   enqueuedAt: Ms;
+  /** The driver's mark of this start, never the same twice; handed back untouched it proves that the job is still held. */
+  lease?: number;
 }
 export type JobKind = "turn" | "delivery";
-export type NewJob = Omit<Job, "attempts"> & { runAt?: Ms };
+export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };
 
 /**
  * What one commit writes. Methods only collect or write, they never read; order is kept.
@@ -259,7 +266,7 @@ export interface Writes {
   addSystemEvent(event: NewSystemEvent): void;
   setSystemEvents(ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }): void;
   addDelivery(delivery: NewDelivery): void;
-  updateDelivery(id: string, change: Partial<Omit<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt">>): void;
+  updateDelivery(id: string, change: DeliveryChange): void;
   setLastRoute(route: LastRoute): void;
   countRestart(scope: string, key: string): void;
   setValue(key: string, value: unknown): void;
@@ -315,7 +322,7 @@ export interface Store {
   /** Last routes of an agent's main session, newest first. */
   lastRoutes(agentId: string): Promise<LastRoute[]>;
   getValue(key: string): Promise<unknown>;
-  /** Counts by table and by state, for metrics and `doctor`. */
+  /** Counts by table and state (`runs.queued`, `events.accepted`, `jobs.turn`), for metrics and `doctor`. */
   counts(): Promise<Record<string, number>>;
 
   /** Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs. Returns how many rows went. */

@@ -1,0 +1,146 @@
+import { stateSecret } from "../config/state.ts";
+import { RouseError, type ErrorCode, type Issue } from "../core/errors.ts";
+import { createLogger } from "../core/log.ts";
+import type { AdminAnswers, ReplayLine } from "../http/admin-types.ts";
+import type { Gateway } from "../http/types.ts";
+import { readGateway } from "../store/lock.ts";
+import type { CliIo } from "./io.ts";
+import type { CommonOptions } from "./options.ts";
+import { loadSettings, stateDirOfBroken } from "./settings.ts";
+
+/** A way to the admin routes: of the gateway that runs, or of one made for this command alone. */
+export interface Connection {
+  /** True where a gateway runs. */
+  readonly live: boolean;
+  readonly stateDir: string;
+  /**
+   * Asks an admin route, by its path below `/admin/v1/`.
+   * @throws RouseError with the answer's code, message and issues.
+   */
+  request<K extends keyof AdminAnswers>(route: K, method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<AdminAnswers[K]>;
+  /** The same where the answer has nothing in it but that it worked. */
+  send(method: "POST" | "DELETE", path: string, body?: unknown): Promise<void>;
+  /** The lines of a bulk replay as they come. */
+  lines(path: string, body: unknown): AsyncGenerator<ReplayLine>;
+  close(): Promise<void>;
+}
+
+type Send = (path: string, init: RequestInit) => Promise<Response>;
+
+/** How long a command waits for another one that holds the state folder. */
+const BUSY_MS = 5_000;
+
+async function failureOf(response: Response): Promise<RouseError> {
+  const answer = (await response.json().catch(() => undefined)) as { error?: { code?: ErrorCode; message?: string; issues?: Issue[] } } | undefined;
+  const { code = "internal", message = `the gateway answered ${response.status}`, issues } = answer?.error ?? {};
+  if (code === "unauthorized") return new RouseError({ code, message: "the running gateway has another gateway.token: it was started with another config" });
+  return new RouseError(issues ? { code, message, issues } : { code, message });
+}
+
+async function* linesOf(response: Response): AsyncGenerator<ReplayLine> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of response.body ?? []) {
+    const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line !== "") yield JSON.parse(line) as ReplayLine;
+  }
+}
+
+function connection(ends: { live: boolean; stateDir: string; send: Send; close(): Promise<void> }): Connection {
+  const ask = async (method: string, path: string, body: unknown): Promise<Response> => {
+    const headers: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
+    const response = await ends.send(path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+    if (!response.ok) throw await failureOf(response);
+    return response;
+  };
+  return {
+    live: ends.live,
+    stateDir: ends.stateDir,
+    async request(_route, method, path, body) {
+      const { ok: _ok, ...answer } = (await (await ask(method, path, body)).json()) as { ok: boolean };
+      // What a route answers is written down once, in AdminAnswers; both ends are compiled from it.
+      return answer as unknown as AdminAnswers[typeof _route];
+    },
+    async send(method, path, body) {
+      await (await ask(method, path, body)).body?.cancel();
+    },
+    async *lines(path, body) {
+      yield* linesOf(await ask("POST", path, body));
+    },
+    close: () => ends.close(),
+  };
+}
+
+function toRunning(stateDir: string, url: string, token: string): Connection {
+  const send: Send = async (path, init) => {
+    const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${token}` };
+    try {
+      return await fetch(`${url}/admin/v1/${path}`, { ...init, headers });
+    } catch (error) {
+      throw new RouseError({ code: "internal", message: `the gateway does not answer at ${url}` }, { cause: error });
+    }
+  };
+  return connection({ live: true, stateDir, send, close: async () => undefined });
+}
+
+async function inProcess(stateDir: string, options: CommonOptions, io: CliIo): Promise<Connection> {
+  const { createGateway } = await import("../gateway.ts");
+  const gateway: Gateway = await createGateway({
+    ...(options.config === undefined ? {} : { configFile: options.config }),
+    cwd: io.cwd,
+    env: io.env,
+    workers: false,
+    // What the gateway tells its log is nothing that a command's user asked for.
+    log: createLogger(options.verbose ? "info" : "error"),
+    print: (text) => io.err(text),
+  });
+  const send: Send = (path, init) => {
+    const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${gateway.operatorToken}` };
+    return gateway.fetch(new Request(`http://localhost/admin/v1/${path}`, { ...init, headers }));
+  };
+  return connection({ live: false, stateDir, send, close: () => gateway.stop() });
+}
+
+async function tokenOf(stateDir: string, configured: string | undefined): Promise<string> {
+  return configured ?? stateSecret(stateDir, "gateway-token");
+}
+
+/** A gateway that runs on the config before the one that is broken now. */
+async function connectDespite(error: unknown, options: CommonOptions, io: CliIo): Promise<Connection> {
+  const stateDir = await stateDirOfBroken(options, io);
+  const running = stateDir === undefined ? undefined : readGateway(stateDir);
+  if (stateDir === undefined || running?.adminUrl === undefined) throw error;
+  return toRunning(stateDir, running.adminUrl, await tokenOf(stateDir, undefined));
+}
+
+/**
+ * Connects to the running gateway, or opens the store where none runs. Both ways answer alike.
+ * @throws RouseError `config_invalid`, or `store_locked` while another command holds the state folder for long.
+ */
+export async function connect(options: CommonOptions, io: CliIo): Promise<Connection> {
+  const settings = await loadSettings(options, io).catch((error: unknown) => error);
+  if (settings instanceof Error) return connectDespite(settings, options, io);
+  const { stateDir, config } = settings as Awaited<ReturnType<typeof loadSettings>>;
+  const until = io.now() + BUSY_MS;
+  for (;;) {
+    const running = readGateway(stateDir);
+    if (running?.adminUrl !== undefined) return toRunning(stateDir, running.adminUrl, await tokenOf(stateDir, config.gateway.token));
+    try {
+      return await inProcess(stateDir, options, io);
+    } catch (error) {
+      if (!(error instanceof RouseError) || error.code !== "store_locked" || io.now() > until) throw error;
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  }
+}
+
+/** Connects, does the work, and closes whatever happens. */
+export async function connected<T>(options: CommonOptions, io: CliIo, work: (to: Connection) => Promise<T>): Promise<T> {
+  const to = await connect(options, io);
+  try {
+    return await work(to);
+  } finally {
+    await to.close();
+  }
+}

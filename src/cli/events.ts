@@ -1,0 +1,146 @@
+import type { Command } from "commander";
+import type { EventDetail, EventView, ReplayLine } from "../http/admin-types.ts";
+import type { ReplayResult } from "../http/types.ts";
+import { connected, type Connection } from "./connect.ts";
+import { usage } from "./failure.ts";
+import { EXIT, type CliIo } from "./io.ts";
+import { listing, query, reading, type CommonOptions } from "./options.ts";
+import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
+import { createProgress, type Progress } from "./progress.ts";
+import { bytes, cell, shortTime } from "./text.ts";
+
+interface ListOptions extends CommonOptions {
+  outcome?: string;
+  path?: string;
+  mapping?: string;
+  failed?: boolean;
+  since?: string;
+  limit?: string;
+  before?: string;
+}
+
+interface ReplayOptions extends CommonOptions {
+  failed?: boolean;
+  unmatched?: boolean;
+  since?: string;
+  dryRun?: boolean;
+}
+
+/** What stands in the last column: the reason, or what came of it. */
+function told(event: EventView): string {
+  if (event.reason !== null) return event.reason;
+  return event.actions.map(({ id }) => id).join(" ");
+}
+
+async function list(options: ListOptions, io: CliIo): Promise<void> {
+  const { outcome, path, mapping, failed, since, limit, before } = options;
+  const answer = await connected(options, io, (to) => to.request("events", "GET", `events${query({ outcome, path, mapping, failed, since, limit, before })}`));
+  if (options.json) return printJson(io, answer);
+  const rows = answer.events.map((event) => [event.id, shortTime(event.receivedAt, io.now()), event.path, event.outcome, event.mapping ?? "–", told(event)]);
+  printTable(io, ["EVENT", "RECEIVED", "PATH", "OUTCOME", "MAPPING", "REASON OR WORK"], rows);
+  printMore(io, "rouse events list", answer.next);
+}
+
+function printEvent(event: EventDetail, io: CliIo): void {
+  printFields(io, {
+    event: event.id,
+    received: new Date(event.receivedAt).toLocaleString(),
+    path: event.path,
+    outcome: event.outcome,
+    reason: event.reason,
+    mapping: event.mapping,
+    missing: event.missing.join(", "),
+    "duplicate of": event.duplicateOf,
+    "replay of": event.replayOf,
+    "came in by": event.credential,
+    from: event.address,
+    "content type": event.request.contentType,
+    body: event.bodyBytes === null ? "no longer kept" : bytes(event.bodyBytes),
+  });
+  for (const action of event.actions) io.out(`${action.kind}  ${action.id}  ${action.status ?? ""}  ${action.mapping ?? ""}\n`.replace(/ +\n/, "\n"));
+  const headers = Object.entries(event.request.headers).map(([name, value]) => `${name}: ${value}`);
+  if (headers.length > 0) printBlock(io, "headers", headers.join("\n"));
+  if (event.request.body !== null && event.request.body !== "") printBlock(io, event.request.encoding === "base64" ? "body (base64)" : "body", event.request.body);
+}
+
+async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
+  const answer = await connected(options, io, (to) => to.request("event", "GET", `events/${encodeURIComponent(id)}`));
+  if (options.json) printJson(io, answer);
+  else printEvent(answer.event, io);
+}
+
+function printReplayed(result: ReplayResult, io: CliIo): void {
+  const into = result.newEventId === undefined ? "" : ` → ${result.newEventId}`;
+  io.out(`${result.eventId}${into}  ${result.outcome}${result.mapping === undefined ? "" : `  ${result.mapping}`}${result.reason === undefined ? "" : `  ${cell(result.reason)}`}\n`);
+  for (const action of result.actions) io.out(`  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`);
+}
+
+async function replayOne(id: string, dryRun: boolean, to: Connection, options: ReplayOptions, io: CliIo): Promise<void> {
+  const answer = await to.request("replay", "POST", `events/${encodeURIComponent(id)}/replay`, { dryRun });
+  if (options.json) printJson(io, answer);
+  else printReplayed(answer.result, io);
+  if (answer.result.outcome === "failed" || answer.result.outcome === "rejected") io.exitCode = EXIT.failure;
+}
+
+/** Follows a bulk replay: the bar on a terminal, a line for each event, the sum at the end. */
+async function replayAll(select: "failed" | "unmatched", dryRun: boolean, to: Connection, options: ReplayOptions, io: CliIo): Promise<void> {
+  const all: ReplayLine[] = [];
+  let progress: Progress | undefined;
+  let done = 0;
+  const body = { select, dryRun, ...(options.since === undefined ? {} : { since: options.since }) };
+  for await (const line of to.lines("events/replay", body)) {
+    if (options.json) all.push(line);
+    if (line.type === "total") progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
+    if (line.type === "result") {
+      done++;
+      // The bar goes away before a line is printed, so that they never share one.
+      progress?.end();
+      if (!options.json && line.ok) printReplayed(line.result, io);
+      if (!options.json && !line.ok) io.out(`${line.eventId}  not replayed: ${cell(line.failure.message)}\n`);
+      progress?.update(done);
+    }
+    if (line.type === "end") {
+      progress?.end();
+      if (line.failed > 0) io.exitCode = EXIT.failure;
+      if (!options.json) io.out(`${line.replayed} ${dryRun ? "would be replayed" : "replayed"}${line.failed > 0 ? `, ${line.failed} could not be` : ""}\n`);
+    }
+  }
+  if (options.json) printJson(io, { lines: all });
+}
+
+async function replay(id: string | undefined, options: ReplayOptions, io: CliIo): Promise<void> {
+  const ways = [id !== undefined, options.failed === true, options.unmatched === true].filter(Boolean).length;
+  if (ways !== 1) throw usage("name one event, or use --failed or --unmatched");
+  if (id !== undefined && options.since !== undefined) throw usage("--since goes with --failed or --unmatched");
+  const dryRun = options.dryRun === true;
+  await connected(options, io, (to) =>
+    id === undefined ? replayAll(options.failed ? "failed" : "unmatched", dryRun, to, options, io) : replayOne(id, dryRun, to, options, io),
+  );
+}
+
+export function registerEvents(program: Command, io: CliIo): void {
+  const events = program.command("events").description("what came in, and what became of it");
+  listing(
+    events
+      .command("list")
+      .description("events, newest first")
+      .option("--outcome <outcome>", "accepted, skipped, unmatched, duplicate, rejected, failed or parked")
+      .option("--path <path>", "the hook's path, such as shop")
+      .option("--mapping <id>", "the mapping that took it")
+      .option("--failed", "those with a run that failed"),
+    "rouse events list --outcome unmatched --since 2h",
+    "rouse events list --failed --json | jq -r '.events[].id'",
+  ).action((options: ListOptions) => list(options, io));
+  reading(events.command("show <event>").description("one event with its headers and body"), "rouse events show evt_…").action((id: string, options: CommonOptions) => show(id, options, io));
+  reading(
+    events
+      .command("replay [event]")
+      .description("let events come in again, under the mappings of now")
+      .option("--failed", "all that failed: of those with runs, only the failed runs start again")
+      .option("--unmatched", "all that no mapping matched")
+      .option("--since <time>", 'only newer ones: an age such as "2h", or a date')
+      .option("--dry-run", "only say what would be done"),
+    "rouse events replay evt_… --dry-run",
+    "rouse events replay --unmatched --since 1d",
+  ).action((id: string | undefined, options: ReplayOptions) => replay(id, options, io));
+}

@@ -1,0 +1,33 @@
+import { RouseError, safeError } from "../core/errors.ts";
+import { EXIT, type CliIo } from "./io.ts";
+import { printable } from "./text.ts";
+
+/** An error that says only what to do: a wrong option or argument. Exit code 2. */
+export function usage(message: string): RouseError {
+  return new RouseError({ code: "usage", message });
+}
+
+function exitCodeOf(error: RouseError): number {
+  if (error.code === "usage") return EXIT.usage;
+  return error.code === "config_invalid" ? EXIT.config : EXIT.failure;
+}
+
+/** A system call's error names a file or an address and what went wrong, and quotes nothing else. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === "string";
+}
+
+/** Prints an error for people and says with which code to end. The stack comes only with `--verbose`. */
+export function reportError(error: unknown, io: CliIo, verbose: boolean): number {
+  if (error instanceof RouseError) {
+    io.err(`rouse: ${printable(error.message)}\n`);
+    const single = error.issues?.length === 1 && error.message.includes(error.issues[0]?.message ?? "");
+    for (const issue of single ? [] : (error.issues ?? [])) io.err(`  ${printable(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)}\n`);
+  } else {
+    const { name, code } = safeError(error);
+    const message = isSystemError(error) ? error.message : `something failed unexpectedly (${code ?? name}); --verbose shows where`;
+    io.err(`rouse: ${printable(message)}\n`);
+  }
+  if (verbose && error instanceof Error) io.err(`${printable(error.stack ?? "")}\n`);
+  return error instanceof RouseError ? exitCodeOf(error) : EXIT.failure;
+}

@@ -1,0 +1,12 @@
+import { processIo } from "./io.ts";
+import { run } from "./run.ts";
+
+// `rouse events list | head` closes the pipe early: that is no error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0);
+  throw error;
+});
+
+process.exitCode = await run(process.argv.slice(2), processIo());
+// What a plugin left open must not keep the process; unref'd, so that it waits for nothing itself.
+setTimeout(() => process.exit(), 500).unref();

@@ -1,0 +1,66 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { usage } from "./failure.ts";
+import type { CliIo } from "./io.ts";
+
+/** Options that every command has. */
+export interface CommonOptions {
+  config?: string;
+  json?: boolean;
+  verbose?: boolean;
+}
+
+/** Gives a command `--config` and `--verbose`, and an example below its help. */
+export function common(command: Command, ...examples: string[]): Command {
+  const title = examples.length === 1 ? "Example" : "Examples";
+  return command
+    .option("-c, --config <file>", "the config file (default: ROUSE_CONFIG, then rouse.json5 or rouse.json here)")
+    .option("--verbose", "show where an error comes from")
+    .addHelpText("after", `\n${title}:\n${examples.map((example) => `  ${example}\n`).join("")}`);
+}
+
+/** The same with `--json`: for commands that read. */
+export function reading(command: Command, ...examples: string[]): Command {
+  return common(command.option("--json", "print JSON"), ...examples);
+}
+
+/** The same with what every list has. */
+export function listing(command: Command, ...examples: string[]): Command {
+  return reading(
+    command
+      .option("--since <time>", 'only newer ones: an age such as "2h", or a date such as "2026-01-31T08:00"')
+      .option("--limit <n>", "how many (default 50, at most 500)")
+      .option("--before <id>", "older than this one: the next page"),
+    ...examples,
+  );
+}
+
+/** Collects a repeatable `name=value` option; the name in lower case where `lower`. */
+export function pairs(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const at = text.indexOf("=");
+  if (at < 1) throw usage(`"${text}": write name=value`);
+  return { ...before, [text.slice(0, at).trim()]: text.slice(at + 1) };
+}
+
+/** Reads a file that an option names; `-` is standard input. */
+export async function readInput(file: string, io: CliIo): Promise<Buffer> {
+  if (file !== "-") {
+    return readFile(resolve(io.cwd, file)).catch((error: NodeJS.ErrnoException) => {
+      throw usage(`${file} cannot be read (${error.code ?? "error"})`);
+    });
+  }
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** The query string of what was given. */
+export function query(values: Record<string, string | boolean | undefined>): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined || value === false) continue;
+    given.set(name, value === true ? "1" : value);
+  }
+  return given.size === 0 ? "" : `?${given.toString()}`;
+}

@@ -1,0 +1,30 @@
+import type { CliIo } from "./io.ts";
+
+export interface Progress {
+  /** `text` stands behind the bar, or in its place while the total is unknown. */
+  update(done: number, text?: string): void;
+  end(): void;
+}
+
+const BAR = 24;
+const EVERY_MS = 100;
+
+/** A bar on standard error where that is a terminal; nothing at all in a pipe. */
+export function createProgress(io: CliIo, label: string, total?: number): Progress {
+  if (!io.terminal.err) return { update: () => undefined, end: () => undefined };
+  let last = 0;
+  const draw = (done: number, text: string): void => {
+    const filled = total === undefined || total === 0 ? 0 : Math.round((Math.min(done, total) / total) * BAR);
+    const bar = total === undefined ? "" : ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${done}/${total}`;
+    io.err(`\r\u001b[K${label}${bar}${text === "" ? "" : ` ${text}`}`);
+  };
+  return {
+    update(done, text = "") {
+      const now = io.now();
+      if (now - last < EVERY_MS && done !== total) return;
+      last = now;
+      draw(done, text);
+    },
+    end: () => io.err("\r\u001b[K"),
+  };
+}

@@ -1,0 +1,98 @@
+import type { Command } from "commander";
+import { plainText } from "../core/text.ts";
+import type { RunDetail } from "../http/admin-types.ts";
+import { connected } from "./connect.ts";
+import type { CliIo } from "./io.ts";
+import { listing, query, reading, type CommonOptions } from "./options.ts";
+import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
+import { between, shortTime } from "./text.ts";
+
+interface ListOptions extends CommonOptions {
+  status?: string;
+  session?: string;
+  event?: string;
+  since?: string;
+  limit?: string;
+  before?: string;
+}
+
+async function list(options: ListOptions, io: CliIo): Promise<void> {
+  const { status, session: sessionKey, event: eventId, since, limit, before } = options;
+  const answer = await connected(options, io, (to) => to.request("runs", "GET", `runs${query({ status, sessionKey, eventId, since, limit, before })}`));
+  if (options.json) return printJson(io, answer);
+  const rows = answer.runs.map((run) => [
+    run.id,
+    shortTime(run.createdAt, io.now()),
+    run.status,
+    between(run.startedAt, run.endedAt),
+    run.agentId,
+    run.sessionKey,
+    run.delivery ?? "–",
+    run.error ? `${run.error.code}: ${run.error.message}` : run.name,
+  ]);
+  printTable(io, ["RUN", "CREATED", "STATUS", "TOOK", "AGENT", "SESSION", "DELIVERY", "NAME OR ERROR"], rows);
+  printMore(io, "rouse runs list", answer.next);
+}
+
+function recipient(run: RunDetail): string | null {
+  if (run.route?.status === "route") return `${run.route.route.channel} ${run.route.route.to}`;
+  return run.route ? run.route.reason : null;
+}
+
+function printRun(run: RunDetail, io: CliIo): void {
+  printFields(io, {
+    run: run.id,
+    status: run.status,
+    error: run.error ? `${run.error.code}: ${run.error.message}` : null,
+    name: run.name,
+    event: run.eventId,
+    mapping: run.mapping,
+    agent: run.agentId,
+    session: `${run.origin} ${run.sessionKey}`,
+    model: run.model,
+    tokens: run.usage?.totalTokens,
+    attempts: run.attempts,
+    restarts: run.restarts === 0 ? null : run.restarts,
+    delivery: run.delivery,
+    "delivery id": run.deliveryId,
+    to: recipient(run),
+    created: new Date(run.createdAt).toLocaleString(),
+    took: between(run.startedAt, run.endedAt),
+  });
+  for (const warning of run.warnings) io.out(`warning: ${warning}\n`);
+  if (run.instructions !== null) printBlock(io, "instructions", run.instructions);
+  printBlock(io, "input", plainText(run.input));
+  if (run.reply !== null) printBlock(io, "reply", run.reply);
+}
+
+async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
+  const answer = await connected(options, io, (to) => to.request("run", "GET", `runs/${encodeURIComponent(id)}`));
+  if (options.json) printJson(io, answer);
+  else printRun(answer.run, io);
+}
+
+async function change(id: string, operation: "cancel" | "retry", options: CommonOptions, io: CliIo): Promise<void> {
+  const { live, answer } = await connected(options, io, async (to) => ({
+    live: to.live,
+    answer: await to.request("run", "POST", `runs/${encodeURIComponent(id)}/${operation}`),
+  }));
+  if (options.json) return printJson(io, answer);
+  io.out(`${answer.run.id}  ${answer.run.status}\n`);
+  if (operation === "retry" && !live) io.out("no gateway runs just now: the run starts with the next `rouse start`\n");
+}
+
+export function registerRuns(program: Command, io: CliIo): void {
+  const runs = program.command("runs").description("what agents did");
+  listing(
+    runs
+      .command("list")
+      .description("runs, newest first")
+      .option("--status <status>", "parked, collecting, queued, running, succeeded, failed, timed_out or cancelled")
+      .option("--session <key>", "of one session")
+      .option("--event <id>", "of one event"),
+    "rouse runs list --status failed --since 1d",
+  ).action((options: ListOptions) => list(options, io));
+  reading(runs.command("show <run>").description("one run with its input and reply"), "rouse runs show run_…").action((id: string, options: CommonOptions) => show(id, options, io));
+  reading(runs.command("cancel <run>").description("stop a run, or take it out of the queue"), "rouse runs cancel run_…").action((id: string, options: CommonOptions) => change(id, "cancel", options, io));
+  reading(runs.command("retry <run>").description("start a run again that failed, under its own id"), "rouse runs retry run_…").action((id: string, options: CommonOptions) => change(id, "retry", options, io));
+}

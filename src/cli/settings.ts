@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { findConfig, loadConfig, type LoadResult } from "../config/load.ts";
+import { RouseError } from "../core/errors.ts";
+import type { CliIo } from "./io.ts";
+import type { CommonOptions } from "./options.ts";
+
+export type Settings = Extract<LoadResult, { ok: true }>;
+
+const optionsOf = (options: CommonOptions, io: CliIo) => ({ cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { file: options.config }) });
+
+/**
+ * The config that a command works with.
+ * @throws RouseError `config_invalid` with all its problems.
+ */
+export async function loadSettings(options: CommonOptions, io: CliIo): Promise<Settings> {
+  const loaded = await loadConfig(optionsOf(options, io));
+  if (loaded.ok) return loaded;
+  throw new RouseError({ code: "config_invalid", message: `the config has problems${loaded.file === undefined ? "" : ` (${loaded.file})`}:`, issues: loaded.issues });
+}
+
+/** The config file as it is written, for what it says of where things are. Undefined where there is none or it cannot be read. */
+export async function rawConfig(options: CommonOptions, io: CliIo): Promise<{ raw: Record<string, unknown>; baseDir: string } | undefined> {
+  const file = findConfig(optionsOf(options, io));
+  if (file === undefined) return undefined;
+  try {
+    const { default: JSON5 } = await import("json5");
+    const raw: unknown = JSON5.parse(readFileSync(file, "utf8"));
+    return typeof raw === "object" && raw !== null ? { raw: raw as Record<string, unknown>, baseDir: dirname(file) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The member of an object of unknown shape. */
+export function member(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+/** The state folder of a config that is broken just now: enough to find the gateway that runs on the one before it. */
+export async function stateDirOfBroken(options: CommonOptions, io: CliIo): Promise<string | undefined> {
+  const found = await rawConfig(options, io);
+  if (!found || member(found.raw["gateway"], "token") !== undefined) return undefined;
+  const { stateDir } = found.raw;
+  return resolve(found.baseDir, io.env["ROUSE_STATE_DIR"] || (typeof stateDir === "string" ? stateDir : ".rouse"));
+}

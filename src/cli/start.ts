@@ -1,0 +1,120 @@
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { secretFile } from "../config/state.ts";
+import type { Gateway } from "../http/types.ts";
+import { usage } from "./failure.ts";
+import type { CliIo } from "./io.ts";
+import { common, type CommonOptions } from "./options.ts";
+import { loadSettings, member, rawConfig, type Settings } from "./settings.ts";
+
+interface StartOptions extends CommonOptions {
+  port?: string;
+  host?: string;
+  workers: boolean;
+}
+
+function portOf(text: string | undefined): { port?: number } {
+  if (text === undefined) return {};
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65535) throw usage("--port: write a number from 0 to 65535");
+  return { port };
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** How a shell gets at the hook token without it being printed; undefined where the config holds it as plain text. */
+async function tokenInShell(options: CommonOptions, settings: Settings, io: CliIo): Promise<string | undefined> {
+  if (settings.config.hooks.token === undefined) return `$(cat ${quoted(secretFile(settings.stateDir, "hook-token"))})`;
+  const written = member((await rawConfig(options, io))?.raw["hooks"], "token");
+  const token = Array.isArray(written) ? (written[0] as unknown) : written;
+  const file = member(token, "file");
+  if (typeof file === "string") return `$(cat ${quoted(resolve(settings.baseDir, file))})`;
+  const variable = typeof token === "string" ? /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(token)?.[1] : undefined;
+  return variable === undefined ? undefined : `$${variable}`;
+}
+
+async function tryLine(url: string, options: CommonOptions, settings: Settings, io: CliIo): Promise<string> {
+  const { hooks } = settings.config;
+  if (!hooks.enabled) return "Hooks are off: set hooks.enabled and hooks.token in the config, or see `rouse init`.\n";
+  const token = await tokenInShell(options, settings, io);
+  const body = `{"message":"Hello! Who are you?"}`;
+  if (token === undefined) return `Try it from another terminal:\n\n  echo '${body}' | rouse hooks send agent --payload -\n\n`;
+  return `Try it from another terminal:\n\n  curl -sS ${url}${hooks.path}/agent -H "authorization: Bearer ${token}" -H 'content-type: application/json' -d '${body}'\n\n`;
+}
+
+/** Says once where everything is. The token is never printed, only how a shell reads it. */
+async function greet(gateway: Gateway, ends: { url: string; adminUrl: string }, options: CommonOptions, io: CliIo): Promise<void> {
+  const { version, configFile, stateDir, workers } = gateway.status();
+  io.out(`Rouse ${version} listens on ${ends.url}\n`);
+  if (ends.adminUrl !== ends.url) io.out(`  admin   ${ends.adminUrl}\n`);
+  io.out(`  config  ${configFile ?? "none: the defaults"}\n`);
+  io.out(`  state   ${stateDir}\n`);
+  if (!workers) io.out("  workers none: hooks are accepted and wait\n");
+  const settings = await loadSettings(options, io).catch(() => undefined);
+  if (settings) io.out(await tryLine(ends.url, options, settings, io));
+}
+
+/** Resolves once the gateway has been asked to stop and has stopped. */
+function untilStopped(gateway: Gateway, io: CliIo): Promise<void> {
+  return new Promise((done, failed) => {
+    let stopping = false;
+    const stop = (signal: NodeJS.Signals): void => {
+      if (stopping) {
+        io.err("\nstopped at once; what ran is picked up again at the next start\n");
+        process.exit(signal === "SIGINT" ? 130 : 143);
+      }
+      stopping = true;
+      if (signal === "SIGINT") io.err("\nstopping; running turns may end first (again: stop at once)\n");
+      gateway.stop().then(done, failed);
+    };
+    process.on("SIGINT", stop);
+    process.on("SIGTERM", stop);
+    process.on("SIGHUP", () => {
+      gateway.reload().then(
+        (reloaded) => {
+          if (reloaded.ok) return;
+          io.err("the config has problems; the one before it stays in use:\n");
+          for (const issue of reloaded.issues) io.err(`  ${issue.path === "" ? "" : `${issue.path}: `}${issue.message}\n`);
+        },
+        () => io.err("the reload failed; the config before it stays in use\n"),
+      );
+    });
+  });
+}
+
+async function start(options: StartOptions, io: CliIo): Promise<void> {
+  const port = portOf(options.port);
+  const { createGateway } = await import("../gateway.ts");
+  const gateway = await createGateway({
+    ...(options.config === undefined ? {} : { configFile: options.config }),
+    ...port,
+    ...(options.host === undefined ? {} : { host: options.host }),
+    cwd: io.cwd,
+    env: io.env,
+    workers: options.workers,
+    print: (text) => io.out(text),
+  });
+  let ends: { url: string; adminUrl: string };
+  try {
+    ends = await gateway.start();
+  } catch (error) {
+    await gateway.stop().catch(() => undefined);
+    throw error;
+  }
+  const stopped = untilStopped(gateway, io);
+  await greet(gateway, ends, options, io);
+  await stopped;
+}
+
+export function registerStart(program: Command, io: CliIo): void {
+  common(
+    program
+      .command("start")
+      .description("start the gateway; SIGHUP loads the config again, SIGTERM and Ctrl-C stop it")
+      .option("-p, --port <port>", "listen on this port instead of gateway.port; 0 takes a free one")
+      .option("--host <address>", "listen on this address instead of gateway.host")
+      .option("--no-workers", "accept hooks and run nothing; they wait in the store"),
+    "rouse start",
+    "rouse start --config /etc/rouse/rouse.json5 --port 8080",
+  ).action((options: StartOptions) => start(options, io));
+}

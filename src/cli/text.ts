@@ -1,0 +1,72 @@
+import { oneLine } from "../core/text.ts";
+
+// oxlint-disable-next-line no-control-regex -- control characters are what goes: a hook's text must not steer the terminal
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u;
+const NARROW = /[\p{Mark}\p{Format}]/u;
+
+/** Text of unknown origin in a form that a terminal only shows: line breaks and tabs stay, all other controls go. */
+export function printable(text: string): string {
+  return text.replace(/\r\n?/g, "\n").replace(CONTROL, "");
+}
+
+/** The same on one line. */
+export function cell(text: string): string {
+  return printable(oneLine(text));
+}
+
+function charWidth(char: string): number {
+  if (NARROW.test(char)) return 0;
+  return WIDE.test(char) ? 2 : 1;
+}
+
+/** Columns that a text takes in a terminal. */
+export function width(text: string): number {
+  // oxlint-disable-next-line no-control-regex -- plain ASCII has as many columns as characters
+  if (/^[\u0020-\u007e]*$/.test(text)) return text.length;
+  let columns = 0;
+  for (const char of text) columns += charWidth(char);
+  return columns;
+}
+
+/** Cuts at so many columns, with an ellipsis. */
+export function fit(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  let kept = "";
+  let used = 0;
+  for (const char of text) {
+    used += charWidth(char);
+    if (used > columns - 1) break;
+    kept += char;
+  }
+  return `${kept}…`;
+}
+
+const two = (value: number): string => String(value).padStart(2, "0");
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** A local time, short: `14:03:22` today, `Nov 20 14:03` this year, else `2025-11-20`. `–` for none. */
+export function shortTime(iso: string | null, now: number): string {
+  if (iso === null) return "–";
+  const at = new Date(iso);
+  const today = new Date(now);
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (at.toDateString() === today.toDateString()) return `${clock}:${two(at.getSeconds())}`;
+  if (at.getFullYear() === today.getFullYear()) return `${MONTHS[at.getMonth()]} ${two(at.getDate())} ${clock}`;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
+/** `1.4 s`, `3 min`, `2 h`: the time between two points, or `–`. */
+export function between(from: string | null, to: string | null): string {
+  if (from === null || to === null) return "–";
+  const seconds = (Date.parse(to) - Date.parse(from)) / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+/** `12.3 MB`. */
+export function bytes(count: number): string {
+  if (count < 1000) return `${count} B`;
+  return count < 1e6 ? `${(count / 1e3).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`;
+}

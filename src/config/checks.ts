@@ -1,0 +1,72 @@
+import type { Issue } from "../core/errors.ts";
+import type { Config } from "./schema/index.ts";
+
+/** Paths of the gateway's own routes, which hooks may not lie under. */
+const OWN_PATHS = ["/v1", "/admin", "/console", "/channels", "/docs", "/metrics", "/livez", "/readyz", "/openapi.json"];
+const MIN_TOKEN = 16;
+
+/** `hooks.path` with a leading and no trailing slash. */
+function normalPath(path: string): string {
+  return `/${path.replace(/^\/+/, "").replace(/\/+$/, "")}`;
+}
+
+function pathIssues(config: Config): Issue[] {
+  const path = normalPath(config.hooks.path);
+  config.hooks.path = path;
+  const wrong = (message: string): Issue[] => [{ path: "hooks.path", message }];
+  if (path === "/") return wrong("must not be `/` alone; use `/hooks`");
+  if (/[:*?#\s]/.test(path)) return wrong("must not hold spaces or any of `: * ? #`");
+  const own = OWN_PATHS.find((taken) => path === taken || path.startsWith(`${taken}/`));
+  return own ? wrong(`lies under ${own}, which is the gateway's own`) : [];
+}
+
+function tokenIssues(config: Config, hasFile: boolean): Issue[] {
+  const issues: Issue[] = [];
+  const { hooks, gateway, platform } = config;
+  const tokens = hooks.token === undefined ? [] : [hooks.token].flat();
+  const at = (index: number): string => (Array.isArray(hooks.token) ? `hooks.token[${index}]` : "hooks.token");
+  if (hooks.enabled && hasFile && tokens.length === 0) {
+    issues.push({ path: "hooks.token", message: 'is required when hooks are enabled: `"${ROUSE_HOOK_TOKEN}"` or `{ file: "…" }`' });
+  }
+  const keys = platform.apiKeys.flatMap((entry) => (entry.key === undefined ? [] : [entry.key]));
+  for (const [index, token] of tokens.entries()) {
+    if (token.length < MIN_TOKEN) issues.push({ path: at(index), message: `must have at least ${MIN_TOKEN} characters` });
+    if (token === gateway.token) issues.push({ path: at(index), message: "must differ from gateway.token" });
+    if (keys.includes(token)) issues.push({ path: at(index), message: "must differ from every key of platform.apiKeys" });
+  }
+  if (gateway.token !== undefined && gateway.token.length < MIN_TOKEN) issues.push({ path: "gateway.token", message: `must have at least ${MIN_TOKEN} characters` });
+  return issues;
+}
+
+function agentIssues(config: Config): Issue[] {
+  const issues: Issue[] = [];
+  const seen = new Set<string>();
+  for (const [index, { id }] of config.agents.list.entries()) {
+    if (seen.has(id)) issues.push({ path: `agents.list[${index}].id`, message: `another agent has the id "${id}"` });
+    seen.add(id);
+  }
+  const known = seen.size > 0 ? seen : new Set(["main"]);
+  for (const [index, id] of (config.hooks.allowedAgentIds ?? []).entries()) {
+    if (!known.has(id)) issues.push({ path: `hooks.allowedAgentIds[${index}]`, message: "names no agent of agents.list" });
+  }
+  if (config.agents.defaults.timeoutSeconds > config.agents.defaults.maxTimeoutSeconds) {
+    issues.push({ path: "agents.defaults.timeoutSeconds", message: "must not be more than agents.defaults.maxTimeoutSeconds" });
+  }
+  return issues;
+}
+
+/** The default session key obeys the rules that requests obey. Kept in step with `sessions/keys.ts` by a test. */
+function defaultKeyIssues(config: Config): Issue[] {
+  const { defaultSessionKey: key, allowedSessionKeyPrefixes: prefixes } = config.hooks;
+  if (key === undefined) return [];
+  const wrong = (message: string): Issue[] => [{ path: "hooks.defaultSessionKey", message }];
+  if (key.trim() === "" || key.length > 200) return wrong("must have 1 to 200 characters");
+  if (/^(?:main$|main:|api:|channel:)/i.test(key)) return wrong("names a session that hooks cannot reach");
+  if (prefixes && !prefixes.some((prefix) => key.startsWith(prefix))) return wrong("must start with one of hooks.allowedSessionKeyPrefixes");
+  return [];
+}
+
+/** What a schema of single fields cannot say. Also brings `hooks.path` into its normal form. */
+export function checkConfig(config: Config, hasFile: boolean): Issue[] {
+  return [...pathIssues(config), ...tokenIssues(config, hasFile), ...agentIssues(config), ...defaultKeyIssues(config)];
+}

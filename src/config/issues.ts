@@ -1,0 +1,54 @@
+import type { z } from "zod";
+import type { Issue } from "../core/errors.ts";
+import { didYouMean } from "./suggest.ts";
+
+/** `hooks.mappings[2].id`: a path as people write it. */
+export function renderPath(path: readonly PropertyKey[]): string {
+  let text = "";
+  for (const key of path) text += typeof key === "number" ? `[${key}]` : `${text === "" ? "" : "."}${String(key)}`;
+  return text;
+}
+
+/** The schema at a path, as far as objects and arrays go: for the names that could have been meant. */
+function shapeAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  let at: unknown = schema;
+  for (const key of [...path, undefined]) {
+    at = unwrap(at);
+    if (key === undefined) break;
+    const { shape, element, valueType } = (at as { def?: { shape?: Record<string, unknown>; element?: unknown; valueType?: unknown } })?.def ?? {};
+    at = typeof key === "number" ? element : (shape?.[String(key)] ?? valueType);
+  }
+  const { shape } = (at as { def?: { shape?: Record<string, unknown> } })?.def ?? {};
+  return shape ? Object.keys(shape) : [];
+}
+
+function unwrap(schema: unknown): unknown {
+  let at = schema as { def?: { innerType?: unknown; in?: unknown } } | undefined;
+  while (at?.def && (at.def.innerType !== undefined || at.def.in !== undefined)) at = (at.def.innerType ?? at.def.in) as typeof at;
+  return at;
+}
+
+type Raw = z.core.$ZodIssue;
+
+/** The branch of a union that comes nearest: the one whose problems lie deepest. */
+function nearestBranch(branches: readonly (readonly Raw[])[]): readonly Raw[] {
+  const depth = (issues: readonly Raw[]): number => Math.max(0, ...issues.map((issue) => issue.path.length)) * 10 - issues.length;
+  return branches.toSorted((a, b) => depth(b) - depth(a))[0] ?? [];
+}
+
+/** zod's problems as ours: unknown keys one by one with what may have been meant, unions by their nearest branch. */
+export function configIssues(error: z.ZodError, schema: z.ZodType): Issue[] {
+  const flatten = (issue: Raw, prefix: readonly PropertyKey[]): Issue[] => {
+    const path = [...prefix, ...issue.path];
+    if (issue.code === "unrecognized_keys") {
+      const known = shapeAt(schema, path);
+      return issue.keys.map((key) => ({ path: renderPath([...path, key]), message: `is not known.${didYouMean(key, known)}` }));
+    }
+    if (issue.code === "invalid_union" && issue.errors.length > 0) {
+      const nearest = nearestBranch(issue.errors);
+      if (nearest.some((inner) => inner.path.length > 0 || inner.code === "unrecognized_keys")) return nearest.flatMap((inner) => flatten(inner, path));
+    }
+    return [{ path: renderPath(path), message: issue.message }];
+  };
+  return error.issues.flatMap((issue) => flatten(issue, []));
+}

@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import JSON5 from "json5";
+import type { Issue } from "../core/errors.ts";
+import { checkConfig } from "./checks.ts";
+import { configIssues } from "./issues.ts";
+import { configSchema, type Config } from "./schema/index.ts";
+import { resolveReferences } from "./secrets.ts";
+
+export interface LoadOptions {
+  /** A path that was named: it must be there. */
+  file?: string;
+  cwd: string;
+  env: Record<string, string | undefined>;
+}
+
+export type LoadResult =
+  | {
+      ok: true;
+      config: Config;
+      file?: string;
+      /** The config's folder: relative paths start here. */
+      baseDir: string;
+      stateDir: string;
+      /** SHA-256 of what was read. */
+      hash: string;
+      /** Files that the config consists of. */
+      files: string[];
+      warnings: Issue[];
+    }
+  | { ok: false; issues: Issue[]; file?: string };
+
+const NAMES = ["rouse.json5", "rouse.json"];
+
+/** The config file: the named one, else `ROUSE_CONFIG`, else `rouse.json5` or `rouse.json` in the working folder. */
+export function findConfig({ file, cwd, env }: LoadOptions): string | undefined {
+  const named = file ?? (env["ROUSE_CONFIG"] || undefined);
+  if (named !== undefined) return resolve(cwd, named);
+  return NAMES.map((name) => join(cwd, name)).find((path) => existsSync(path));
+}
+
+type Parsed = { ok: true; raw: unknown; text: string } | { ok: false; issues: Issue[] };
+
+function parseFile(file: string): Parsed {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    return { ok: false, issues: [{ path: "", message: `the config file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` }] };
+  }
+  try {
+    return { ok: true, raw: JSON5.parse(text), text };
+  } catch (error) {
+    const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number };
+    const where = lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`;
+    return { ok: false, issues: [{ path: "", message: `the config file is not valid JSON5${where}` }] };
+  }
+}
+
+/** Relative paths are relative to the config's folder. */
+function absolutePaths(config: Config, baseDir: string, env: LoadOptions["env"]): string {
+  const stateDir = resolve(baseDir, env["ROUSE_STATE_DIR"] || (config.stateDir ?? ".rouse"));
+  config.stateDir = stateDir;
+  config.hooks.mappingsDir = resolve(baseDir, config.hooks.mappingsDir);
+  config.hooks.transformsDir = resolve(baseDir, config.hooks.transformsDir);
+  const { url } = config.store;
+  if (url?.startsWith("sqlite:") && !isAbsolute(url.slice(7))) config.store.url = `sqlite:${resolve(baseDir, url.slice(7))}`;
+  return stateDir;
+}
+
+/** Loads and checks the config. All problems come back at once, each with its path; nothing is started. */
+export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
+  const file = findConfig(options);
+  const parsed: Parsed = file === undefined ? { ok: true, raw: {}, text: "" } : parseFile(file);
+  const named = file === undefined ? {} : { file };
+  if (!parsed.ok) return { ...parsed, ...named };
+  const baseDir = file === undefined ? options.cwd : dirname(file);
+  const resolved = resolveReferences(parsed.raw, { env: options.env, baseDir });
+  const checked = configSchema.safeParse(resolved.value);
+  if (!checked.success) return { ok: false, issues: [...resolved.issues, ...configIssues(checked.error, configSchema)], ...named };
+  const config = checked.data;
+  config.hooks.enabled ??= file === undefined;
+  const issues = [...resolved.issues, ...checkConfig(config, file !== undefined)];
+  if (issues.length > 0) return { ok: false, issues, ...named };
+  const stateDir = absolutePaths(config, baseDir, options.env);
+  const hash = createHash("sha256").update(JSON.stringify(config)).digest("hex");
+  return { ok: true, config, baseDir, stateDir, hash, files: [...(file === undefined ? [] : [file]), ...resolved.files], warnings: [], ...named };
+}

@@ -1,0 +1,52 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Issue } from "../core/errors.ts";
+
+const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+
+function isFileSecret(value: object): value is { file: string } {
+  const keys = Object.keys(value);
+  return keys.length === 1 && keys[0] === "file" && typeof (value as { file: unknown }).file === "string";
+}
+
+/** Paths at which `{ file }` is a field of its own and not a secret. */
+const joinPath = (path: string, key: string | number): string => (typeof key === "number" ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`);
+
+/**
+ * Puts in what a config refers to: `${ENV}` in any string (`$${` stands for itself) and `{ file: "…" }` where only that
+ * stands, trimmed, relative to `baseDir`. What cannot be resolved is an issue that names the field and the variable.
+ */
+export function resolveReferences(raw: unknown, options: { env: Record<string, string | undefined>; baseDir: string }): { value: unknown; issues: Issue[]; files: string[] } {
+  const issues: Issue[] = [];
+  const files: string[] = [];
+
+  const text = (value: string, path: string): string =>
+    value.replace(ENV, (all, name: string | undefined) => {
+      if (name === undefined) return "${";
+      const found = options.env[name];
+      if (found !== undefined) return found;
+      issues.push({ path, message: `the environment has no variable ${name}; set it, or write $\${ for a literal \${` });
+      return all;
+    });
+
+  const file = (name: string, path: string): string => {
+    const full = resolve(options.baseDir, name);
+    files.push(full);
+    try {
+      return readFileSync(full, "utf8").trim();
+    } catch (error) {
+      issues.push({ path, message: `the file it names cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` });
+      return "unreadable";
+    }
+  };
+
+  const walk = (value: unknown, path: string): unknown => {
+    if (typeof value === "string") return text(value, path);
+    if (Array.isArray(value)) return value.map((entry, index) => walk(entry, joinPath(path, index)));
+    if (typeof value !== "object" || value === null) return value;
+    if (isFileSecret(value)) return file(text(value.file, path), path);
+    return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, walk(entry, joinPath(path, key))]));
+  };
+
+  return { value: walk(raw, ""), issues, files };
+}

@@ -1,0 +1,55 @@
+import { randomUUID } from "node:crypto";
+import { chmod, link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { newToken } from "../core/secret.ts";
+
+/** The secrets that are made once and kept in the state folder. */
+export type StateSecret = "hook-token" | "gateway-token";
+
+/** Makes the state folder, for its owner alone. */
+export async function ensureState(stateDir: string): Promise<void> {
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+}
+
+/** The path of a kept secret. */
+export function secretFile(stateDir: string, name: StateSecret): string {
+  return join(stateDir, name);
+}
+
+async function read(file: string): Promise<string | undefined> {
+  try {
+    const text = (await readFile(file, "utf8")).trim();
+    return text === "" ? undefined : text;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Reads a kept secret, or makes it (mode 0600). Two processes that make it at once agree on one. */
+export async function stateSecret(stateDir: string, name: StateSecret): Promise<string> {
+  const file = secretFile(stateDir, name);
+  const kept = await read(file);
+  if (kept !== undefined) return kept;
+  await ensureState(stateDir);
+  const temporary = `${file}.${randomUUID()}`;
+  await writeFile(temporary, `${newToken()}\n`, { mode: 0o600 });
+  // A link fails where the file is there already: whoever is first wins, whole.
+  await link(temporary, file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  await rm(temporary);
+  return (await read(file)) ?? rotateSecret(stateDir, name);
+}
+
+/** Makes a new secret in place of the kept one. */
+export async function rotateSecret(stateDir: string, name: StateSecret): Promise<string> {
+  await ensureState(stateDir);
+  const token = newToken();
+  const file = secretFile(stateDir, name);
+  const temporary = `${file}.${randomUUID()}`;
+  await writeFile(temporary, `${token}\n`, { mode: 0o600 });
+  await rename(temporary, file);
+  await chmod(file, 0o600);
+  return token;
+}

@@ -1,0 +1,58 @@
+import type { Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import { cutText, oneLine } from "../core/text.ts";
+import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
+
+/** Time for one piece; then the plugin's signal aborts. */
+export const SEND_TIMEOUT_MS = 30_000;
+/** How long a plugin may take to tell how a send that was aborted has ended. */
+const GRACE_MS = 1_000;
+const MAX_REASON = 300;
+const MAX_ID = 500;
+
+/** What a plugin answered, in the shape that the contract promises. An answer that says nothing may have been sent. */
+function checkResult(result: unknown): SendResult {
+  const given = (typeof result === "object" && result !== null ? result : {}) as Record<string, unknown>;
+  const { status, reason, afterMs, messageIds } = given;
+  if (status === "sent") {
+    const ids = Array.isArray(messageIds) ? messageIds.filter((id): id is string => typeof id === "string" && id.length <= MAX_ID) : [];
+    return { status, messageIds: ids };
+  }
+  const text = typeof reason === "string" ? cutText(oneLine(reason), MAX_REASON).text : "";
+  if (status === "retry") {
+    const wait = typeof afterMs === "number" && Number.isFinite(afterMs) && afterMs >= 0 ? { afterMs } : {};
+    return { status, reason: text || "the channel gave no reason", ...wait };
+  }
+  if (status === "failed" || status === "unknown") return { status, reason: text || "the channel gave no reason" };
+  return { status: "unknown", reason: "the plugin did not say how sending ended" };
+}
+
+/**
+ * Sends one piece: never throws and never takes longer than the timeout, whatever the plugin does. A thrown error
+ * counts as `retry`, with the error's code alone as the reason.
+ */
+export async function sendPiece(channel: Channel, message: OutgoingMessage, clock: Clock, stop: AbortSignal): Promise<SendResult> {
+  const abort = new AbortController();
+  const settled = new AbortController();
+  const cutOff = (): string => (stop.aborted ? "the gateway stopped" : `no answer within ${SEND_TIMEOUT_MS / 1000} seconds`);
+  const send = async (): Promise<SendResult> => {
+    try {
+      return checkResult(await channel.send(message, abort.signal));
+    } catch (error) {
+      const { code, name, status } = safeError(error);
+      const reason = abort.signal.aborted ? cutOff() : `sending failed (${[code ?? name, status].filter((part) => part !== undefined).join(", ")})`;
+      return { status: "retry", reason };
+    } finally {
+      settled.abort();
+    }
+  };
+  const giveUp = async (): Promise<SendResult> => {
+    await clock.sleep(SEND_TIMEOUT_MS, AbortSignal.any([stop, settled.signal]));
+    if (!settled.signal.aborted) abort.abort();
+    await clock.sleep(GRACE_MS, settled.signal);
+    return { status: "retry", reason: cutOff() };
+  };
+  const sending = send();
+  // A send that has ended just as the wait did is what counts.
+  return Promise.race([sending, giveUp().then((result) => (settled.signal.aborted ? sending : result))]);
+}

@@ -1,0 +1,137 @@
+import { stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { safeError } from "../core/errors.ts";
+import { isLoopback } from "./address.ts";
+import type { CheckView } from "./admin-types.ts";
+import type { AdminDeps, Snapshot } from "./types.ts";
+
+type Found = Omit<CheckView, "id">;
+type Check = (deps: AdminDeps, snapshot: Snapshot) => Found | Promise<Found>;
+
+const ok = (message: string): Found => ({ status: "ok", message });
+const warn = (message: string): Found => ({ status: "warn", message });
+const fail = (message: string): Found => ({ status: "fail", message });
+
+const BACKLOG_WARN_MS = 60_000;
+const LITTLE_SPACE_MB = 200;
+const PROBE_MS = 5_000;
+
+const bind: Check = (_deps, { config }) => {
+  const { host, trustedProxies } = config.gateway;
+  if (isLoopback(host)) return ok(`listens on ${host} only`);
+  if (trustedProxies.length > 0) return ok(`listens on ${host}, behind gateway.trustedProxies`);
+  return warn(`gateway.host ${host} can be reached from other machines without TLS: put a proxy before it and name it in gateway.trustedProxies, or use 127.0.0.1`);
+};
+
+const hooks: Check = (_deps, { config, mappings }) => {
+  if (!config.hooks.enabled) return warn("hooks.enabled is false: hooks are answered 404");
+  return ok(`${config.hooks.path}/wake, ${config.hooks.path}/agent and ${mappings.mappings.length} mappings`);
+};
+
+const model: Check = (_deps, { models, agents }) => {
+  const echoing = agents.list.filter((agent) => models.resolve(agent.model).ok && agent.model.startsWith("builtin/"));
+  if (echoing.length === 0) return ok(`${agents.standard.id} uses ${agents.standard.model}`);
+  const names = echoing.map((agent) => agent.id).join(", ");
+  return warn(`no model for ${names}: replies come from builtin/echo; set agents.defaults.model and a provider (\`rouse init\`), or a key in the environment`);
+};
+
+const reload: Check = (deps) => {
+  const [first, ...more] = deps.status().reloadProblems;
+  if (!first) return ok("the config in use is the one on disk");
+  const rest = more.length > 0 ? ` (and ${more.length} more: \`rouse config validate\`)` : "";
+  return fail(`the last change could not be taken over, the config before it is in use: ${first.path}: ${first.message}${rest}`);
+};
+
+const warnings: Check = (_deps, snapshot) => {
+  const [first, ...more] = snapshot.warnings;
+  if (!first) return ok("nothing in the config is worth a second look");
+  return warn(`${first.path}: ${first.message}${more.length > 0 ? ` (and ${more.length} more: \`rouse config validate\`)` : ""}`);
+};
+
+const backlog: Check = async (deps) => {
+  const { queue } = deps;
+  const [turns, deliveries] = await Promise.all([queue.waiting("turn"), queue.waiting("delivery")]);
+  const text = `${turns.count} turns and ${deliveries.count} deliveries wait`;
+  const oldestMs = Math.max(turns.oldestMs, deliveries.oldestMs);
+  if (oldestMs < BACKLOG_WARN_MS) return ok(text);
+  const age = `the oldest for ${Math.round(oldestMs / 1000)} s`;
+  if (!deps.status().workers) return warn(`${text}, ${age}: this gateway has no workers, start one without --no-workers`);
+  return warn(`${text}, ${age}: raise agents.defaults.maxConcurrent, or see \`rouse runs list --status running\``);
+};
+
+const runs: Check = async ({ store }) => {
+  const counts = await store.counts();
+  const failed = (counts["runs.failed"] ?? 0) + (counts["runs.timed_out"] ?? 0);
+  return failed === 0 ? ok("no run has failed") : warn(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
+};
+
+const deliveries: Check = async ({ store }) => {
+  const { "deliveries.failed": failed = 0, "deliveries.unknown": unknown = 0 } = await store.counts();
+  if (failed + unknown === 0) return ok("no delivery has failed");
+  return warn(`${failed} deliveries failed and ${unknown} may not have arrived: \`rouse deliveries list --status failed\``);
+};
+
+const systemEvents: Check = async ({ store }) => {
+  const { "systemEvents.parked": parked = 0 } = await store.counts();
+  return parked === 0 ? ok("no system event is parked") : warn(`${parked} system events were set aside after heartbeats kept failing on them: \`rouse sessions show main\``);
+};
+
+const modes: Check = async (deps) => {
+  if (process.platform === "win32") return ok("file modes mean nothing here");
+  const { stateDir } = deps.status();
+  const open: string[] = [];
+  for (const name of ["", "rouse.db", "hook-token", "gateway-token", "gateway.json"]) {
+    const found = await stat(join(stateDir, name)).catch(() => undefined);
+    if (found && (found.mode & 0o077) !== 0) open.push(name === "" ? stateDir : join(stateDir, name));
+  }
+  return open.length === 0 ? ok("the state folder is for its owner alone") : warn(`others can read ${open.join(", ")}: chmod go-rwx`);
+};
+
+const space: Check = async (deps) => {
+  const disk = await statfs(deps.status().stateDir);
+  const free = Math.floor((disk.bavail * disk.bsize) / 1e6);
+  return free > LITTLE_SPACE_MB ? ok(`${free} MB free`) : fail(`only ${free} MB free for the state folder: hooks are refused once it is full`);
+};
+
+const store: Check = async (deps) => {
+  try {
+    await deps.store.commit((tx) => tx.setValue("doctor.at", Date.now()));
+    return ok("takes writes");
+  } catch (error) {
+    return fail(`takes no writes (${safeError(error).code ?? safeError(error).name}): hooks are answered 503; look at the disk of the state folder`);
+  }
+};
+
+const clock: Check = async (deps) => {
+  const [newest] = await deps.store.listEvents({ limit: 1 });
+  const ahead = (newest?.receivedAt ?? 0) - Date.now();
+  return ahead > 60_000 ? fail(`the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`) : ok(new Date().toISOString());
+};
+
+/** The checks in the order in which they are shown. */
+const CHECKS: Record<string, Check> = { bind, hooks, model, config: reload, warnings, backlog, runs, deliveries, "system-events": systemEvents, "file-modes": modes, "disk-space": space, store, clock };
+
+async function probes({ channels }: Snapshot): Promise<CheckView[]> {
+  const signal = AbortSignal.timeout(PROBE_MS);
+  return Promise.all(
+    channels.loaded.flatMap(({ id, channel }) => {
+      if (!channel.probe) return [];
+      const probe = channel.probe(signal).catch((error: unknown) => ({ ok: false as const, message: safeError(error).code ?? safeError(error).name }));
+      return [probe.then((result): CheckView => ({ id: `channel:${id}`, ...(result.ok ? ok("can be reached") : fail(`cannot be reached: ${result.message}`)) }))];
+    }),
+  );
+}
+
+/** Looks at everything that often goes wrong. A check that fails itself is a finding, too. */
+export async function examine(deps: AdminDeps): Promise<CheckView[]> {
+  const snapshot = deps.snapshot();
+  const checks: CheckView[] = [];
+  for (const [id, check] of Object.entries(CHECKS)) {
+    try {
+      checks.push({ id, ...(await check(deps, snapshot)) });
+    } catch (error) {
+      checks.push({ id, ...fail(`could not be checked (${safeError(error).code ?? safeError(error).name})`) });
+    }
+  }
+  return [...checks, ...(await probes(snapshot))];
+}

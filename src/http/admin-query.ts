@@ -1,0 +1,69 @@
+import type { Context } from "hono";
+import { z } from "zod";
+import { parseDuration } from "../config/schema/common.ts";
+import type { Failure, Issue } from "../core/errors.ts";
+
+export type Parsed<T> = { ok: true; value: T } | { ok: false; failure: Failure };
+
+const MAX_LIMIT = 500;
+
+/**
+ * A point in time: an age (`90m`, `2d`), a date (`2026-01-31`, `2026-01-31T08:00Z`), or milliseconds since the epoch.
+ * @returns milliseconds since the epoch, or undefined where it is none of them.
+ */
+export function parseSince(text: string, now: number): number | undefined {
+  if (/^\d{11,}$/.test(text)) return Number(text);
+  if (/^\d+(?:\.\d+)?\s*(?:ms|s|m|h|d)$/.test(text)) {
+    const age = parseDuration(text);
+    return age === undefined ? undefined : now - age;
+  }
+  const at = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
+
+export const since = z.string().transform((value, context) => {
+  const at = parseSince(value.trim(), Date.now());
+  if (at !== undefined) return at;
+  context.addIssue({ code: "custom", message: 'write an age such as "90m" or "2d", or a date such as "2026-01-31T08:00"' });
+  return z.NEVER;
+});
+
+/** The parameters of every list. `before` is the id of the last row of the page before. */
+export const page = {
+  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(50),
+  before: z.string().min(1).optional(),
+  since: since.optional(),
+};
+
+/** `?failed`, `?failed=1`, `?failed=true`. */
+export const flag = z.enum(["", "1", "true", "0", "false"]).transform((value) => value !== "0" && value !== "false");
+
+function issuesOf(error: z.ZodError, known: readonly string[]): Issue[] {
+  return error.issues.flatMap((issue): Issue[] => {
+    if (issue.code === "unrecognized_keys") return issue.keys.map((key) => ({ path: key, message: `is not known here; use one of ${known.join(", ")}` }));
+    return [{ path: issue.path.join("."), message: issue.message }];
+  });
+}
+
+function parse<S extends z.ZodObject>(value: unknown, schema: S): Parsed<z.output<S>> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  const issues = issuesOf(parsed.error, Object.keys(schema.shape));
+  const first = issues[0];
+  return { ok: false, failure: { code: "usage", message: first ? `${first.path}: ${first.message}` : "the request is not as it should be", issues } };
+}
+
+/** Reads the query; parameters that nobody knows are an error, so that a wrong filter never means "all". */
+export function parseQuery<S extends z.ZodObject>(c: Context, schema: S): Parsed<z.output<S>> {
+  return parse(c.req.query(), schema);
+}
+
+/** Reads a JSON body; an empty one is `{}`. */
+export async function parseJson<S extends z.ZodObject>(c: Context, schema: S): Promise<Parsed<z.output<S>>> {
+  const text = await c.req.text();
+  try {
+    return parse(text.trim() === "" ? {} : JSON.parse(text), schema);
+  } catch {
+    return { ok: false, failure: { code: "invalid_json", message: "send a JSON object" } };
+  }
+}

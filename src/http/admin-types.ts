@@ -1,0 +1,226 @@
+import type { Failure } from "../core/errors.ts";
+import type { TextPart } from "../core/text.ts";
+import type { MappingInfo, MappingTrace } from "../mapping/types.ts";
+import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
+import type { GatewayStatus, ReplayResult } from "./types.ts";
+
+/** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
+export interface EventView {
+  id: string;
+  receivedAt: string;
+  path: string;
+  credential: string;
+  address: string | null;
+  outcome: EventOutcome;
+  reason: string | null;
+  mapping: string | null;
+  missing: string[];
+  duplicateOf: string | null;
+  replayOf: string | null;
+  actions: { kind: "run" | "wake"; id: string; mapping: string | null; status?: string }[];
+  /** Null once `hooks.retention` is over. */
+  bodyBytes: number | null;
+}
+
+export interface EventDetail extends EventView {
+  request: {
+    method: string;
+    contentType: string | null;
+    headers: Record<string, string>;
+    query: Record<string, string>;
+    /** As text where it is UTF-8, else base64. */
+    body: string | null;
+    encoding: "utf8" | "base64";
+  };
+}
+
+export interface RunView {
+  id: string;
+  eventId: string | null;
+  kind: "hook" | "heartbeat" | "channel" | "api";
+  mapping: string | null;
+  status: RunStatus;
+  agentId: string;
+  origin: SessionOrigin;
+  sessionKey: string;
+  name: string;
+  hook: string;
+  model: string | null;
+  attempts: number;
+  restarts: number;
+  error: RunError | null;
+  warnings: string[];
+  usage: Usage | null;
+  delivery: string | null;
+  deliveryId: string | null;
+  createdAt: string;
+  startedAt: string | null;
+  endedAt: string | null;
+}
+
+export interface RunDetail extends RunView {
+  /** What the agent was given; `outside` marks what a caller said. */
+  input: TextPart[];
+  instructions: string | null;
+  reply: string | null;
+  route: RouteDecision | null;
+  deliver: boolean;
+  channel: string;
+  to: string | null;
+  thinking: string | null;
+  timeoutSeconds: number | null;
+  wakeMode: string;
+  allowUnsafeExternalContent: boolean;
+}
+
+export interface SessionView {
+  agentId: string;
+  origin: SessionOrigin;
+  key: string;
+  turns: number;
+  createdAt: string | null;
+  lastUsedAt: string | null;
+}
+
+export interface TurnView {
+  seq: number;
+  runId: string;
+  at: string;
+  hook: string;
+  input: TextPart[];
+  /** The model's messages as they are kept. */
+  messages: unknown[];
+}
+
+export interface SessionDetail {
+  session: SessionView;
+  /** Oldest first. */
+  turns: TurnView[];
+  /** System events that wait for a heartbeat; only in the main session. */
+  queued: { id: string; at: string; source: string; text: TextPart[]; failures: number }[];
+  lastRoutes: { channel: string; to: string; at: string }[];
+}
+
+export interface DeliveryView {
+  id: string;
+  runId: string;
+  status: DeliveryStatus;
+  channel: string;
+  to: string;
+  thread: string | null;
+  chunks: number;
+  sentChunks: number;
+  attempts: number;
+  messageIds: string[];
+  error: RunError | null;
+  createdAt: string;
+  nextAt: string | null;
+  endedAt: string | null;
+}
+
+export interface AgentView {
+  id: string;
+  name: string;
+  description: string | null;
+  model: string;
+  thinking: string | null;
+  tools: string[];
+  /** The main session is this one's. */
+  standard: boolean;
+}
+
+export interface PluginView {
+  id: string;
+  origin: string;
+  channel: boolean;
+  configured: boolean;
+}
+
+export interface ChannelView {
+  name: string;
+  id: string;
+  loaded: boolean;
+  defaultTo: string | null;
+  fallback: boolean;
+  limit: number | null;
+}
+
+export interface PathView {
+  path: string;
+  methods: string[];
+  /** How callers of the path are believed; never a value. */
+  auth: "hooks.token" | "token" | "basic" | "signature";
+  allowIps: string[] | null;
+  maxBodyBytes: number;
+}
+
+export interface StatusView extends Omit<GatewayStatus, "startedAt"> {
+  startedAt: string;
+  counts: Record<string, number>;
+  waiting: Record<"turn" | "delivery", { count: number; oldestSeconds: number }>;
+}
+
+export interface CheckView {
+  id: string;
+  status: "ok" | "warn" | "fail";
+  /** What was found, and what to change where it is not well. */
+  message: string;
+}
+
+/** One action that a tested hook would become. */
+export type TestedAction =
+  | {
+      ok: true;
+      mapping: string;
+      action: "wake" | "agent";
+      fields: Record<string, unknown>;
+      content: TextPart[];
+      dedupeKey: string | null;
+      missing: string[];
+      unsafe: boolean;
+      /** Why the gateway would refuse it: an unknown agent, a wrong recipient, … */
+      problem: Failure | null;
+    }
+  | { ok: false; mapping: string; failure: Failure };
+
+export interface TestedHook {
+  traces: MappingTrace[];
+  outcome: "actions" | "skipped" | "unmatched" | "rejected" | "failed";
+  mapping: string | null;
+  reason: string | null;
+  failure: Failure | null;
+  nearest: { mapping: string; condition: string } | null;
+  missing: string[];
+  actions: TestedAction[];
+}
+
+/** The lines of a bulk replay, in this order: one `total`, a `result` for each event, one `end`. */
+export type ReplayLine =
+  | { type: "total"; total: number; dryRun: boolean }
+  | { type: "result"; ok: true; result: ReplayResult }
+  | { type: "result"; ok: false; eventId: string; failure: Failure }
+  | { type: "end"; replayed: number; failed: number };
+
+/** The answers of the operator's interface, by route. */
+export interface AdminAnswers {
+  events: { events: EventView[]; next: string | null };
+  event: { event: EventDetail };
+  replay: { result: ReplayResult };
+  runs: { runs: RunView[]; next: string | null };
+  run: { run: RunDetail };
+  sessions: { sessions: SessionView[] };
+  session: SessionDetail;
+  deliveries: { deliveries: DeliveryView[]; next: string | null };
+  delivery: { delivery: DeliveryView };
+  agents: { agents: AgentView[] };
+  plugins: { plugins: PluginView[] };
+  channels: { channels: ChannelView[] };
+  mappings: { mappings: MappingInfo[]; paths: PathView[]; base: string; enabled: boolean };
+  status: { status: StatusView };
+  refusals: { refusals: { at: string; address: string; path: string; reason: string }[] };
+  config: { config: unknown };
+  reload: { hash: string };
+  backup: { file: string; bytes: number; seconds: number };
+  test: TestedHook;
+  doctor: { checks: CheckView[] };
+}

@@ -1,0 +1,119 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import type { Failure } from "../core/errors.ts";
+import type { RunRecord, SessionRef } from "../store/types.ts";
+import { answer, fail, given, paged } from "./admin-answer.ts";
+import { page, parseJson, parseQuery, type Parsed } from "./admin-query.ts";
+import { deliveryView, queuedView, runDetail, runView, sessionView, turnView, unusedSession } from "./admin-views.ts";
+import type { AdminDeps } from "./types.ts";
+
+const runStatus = z.enum(["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"]);
+const origin = z.enum(["main", "hook", "api", "channel"]);
+const runQuery = z.strictObject({ ...page, status: runStatus.optional(), sessionKey: z.string().optional(), eventId: z.string().optional() });
+const deliveryQuery = z.strictObject({ ...page, status: z.enum(["pending", "delivered", "failed", "unknown"]).optional(), channel: z.string().optional() });
+const sessionQuery = z.strictObject({ limit: page.limit, since: page.since, origin: origin.optional(), agent: z.string().optional() });
+const sessionRef = z.strictObject({ agent: z.string().min(1).optional(), origin: origin.optional(), key: z.string().min(1) });
+
+const noRun: Failure = { code: "not_found", message: "there is no run with this id" };
+const noDelivery: Failure = { code: "not_found", message: "there is no delivery with this id" };
+const noSession: Failure = { code: "not_found", message: "there is no such session; `rouse sessions list` shows which there are" };
+const keepMain: Failure = { code: "usage", message: "the main session cannot be deleted; reset it to forget its history" };
+
+/** `/runs`: what agents did, and an operator's word in it. */
+export function runRoutes(deps: AdminDeps): Hono {
+  const { store } = deps;
+  const app = new Hono();
+  const delivery = async (run: RunRecord) => (run.deliveryId === undefined ? undefined : store.getDelivery(run.deliveryId));
+  app.get("/", async (c) => {
+    const query = parseQuery(c, runQuery);
+    if (!query.ok) return fail(c, query.failure);
+    const { limit, ...filters } = query.value;
+    const { rows, next } = paged(await store.listRuns({ ...given(filters), limit: limit + 1 }), limit);
+    return answer(c, "runs", { runs: await Promise.all(rows.map(async (run) => runView(run, await delivery(run)))), next });
+  });
+  app.get("/:id", async (c) => {
+    const run = await store.getRun(c.req.param("id"));
+    return run ? answer(c, "run", { run: runDetail(run, await delivery(run)) }) : fail(c, noRun);
+  });
+  for (const operation of ["cancel", "retry"] as const) {
+    app.post(`/:id/${operation}`, async (c) => {
+      const done = await deps.runs[operation](c.req.param("id"));
+      return done.ok ? answer(c, "run", { run: runDetail(done.run, await delivery(done.run)) }) : fail(c, done.failure);
+    });
+  }
+  return app;
+}
+
+/** `/sessions`: conversations and their history, outside text as it is kept. */
+export function sessionRoutes(deps: AdminDeps): Hono {
+  const { store } = deps;
+  const app = new Hono();
+  const refOf = (value: z.output<typeof sessionRef>): SessionRef => ({
+    agentId: value.agent ?? deps.snapshot().agents.standard.id,
+    origin: value.origin ?? (value.key === "main" ? "main" : "hook"),
+    key: value.key,
+  });
+  const find = async (parsed: Parsed<z.output<typeof sessionRef>>): Promise<Parsed<SessionRef>> => {
+    if (!parsed.ok) return parsed;
+    const ref = refOf(parsed.value);
+    return ref.origin === "main" || (await store.getSession(ref)) ? { ok: true, value: ref } : { ok: false, failure: noSession };
+  };
+  app.get("/", async (c) => {
+    const query = parseQuery(c, sessionQuery);
+    if (!query.ok) return fail(c, query.failure);
+    const { agent: agentId, ...filters } = query.value;
+    const sessions = await store.listSessions(given({ ...filters, agentId }));
+    return answer(c, "sessions", { sessions: sessions.map(sessionView) });
+  });
+  app.get("/show", async (c) => {
+    const found = await find(parseQuery(c, sessionRef));
+    if (!found.ok) return fail(c, found.failure);
+    const ref = found.value;
+    const [session, turns] = await Promise.all([store.getSession(ref), store.getTurns(ref)]);
+    const isMain = ref.origin === "main";
+    const queued = isMain ? await store.queuedSystemEvents(ref.agentId, 500) : [];
+    const routes = isMain ? await store.lastRoutes(ref.agentId) : [];
+    return answer(c, "session", {
+      session: session ? sessionView(session) : unusedSession(ref),
+      turns: turns.map(turnView),
+      queued: queued.map(queuedView),
+      lastRoutes: routes.map(({ channel, to, at }) => ({ channel, to, at: new Date(at).toISOString() })),
+    });
+  });
+  app.post("/reset", async (c) => {
+    const found = await find(await parseJson(c, sessionRef));
+    if (!found.ok) return fail(c, found.failure);
+    await store.commit((tx) => tx.resetSession(found.value));
+    return c.json({ ok: true });
+  });
+  app.delete("/", async (c) => {
+    const found = await find(parseQuery(c, sessionRef));
+    if (!found.ok) return fail(c, found.failure);
+    if (found.value.origin === "main") return fail(c, keepMain);
+    await store.commit((tx) => tx.deleteSession(found.value));
+    return c.json({ ok: true });
+  });
+  return app;
+}
+
+/** `/deliveries`: replies on their way, and those that did not arrive. */
+export function deliveryRoutes(deps: AdminDeps): Hono {
+  const { store } = deps;
+  const app = new Hono();
+  app.get("/", async (c) => {
+    const query = parseQuery(c, deliveryQuery);
+    if (!query.ok) return fail(c, query.failure);
+    const { limit, ...filters } = query.value;
+    const { rows, next } = paged(await store.listDeliveries({ ...given(filters), limit: limit + 1 }), limit);
+    return answer(c, "deliveries", { deliveries: rows.map(deliveryView), next });
+  });
+  app.get("/:id", async (c) => {
+    const delivery = await store.getDelivery(c.req.param("id"));
+    return delivery ? answer(c, "delivery", { delivery: deliveryView(delivery) }) : fail(c, noDelivery);
+  });
+  app.post("/:id/retry", async (c) => {
+    const retried = await deps.retryDelivery(c.req.param("id"));
+    return retried.ok ? answer(c, "delivery", { delivery: deliveryView(retried.delivery) }) : fail(c, retried.failure);
+  });
+  return app;
+}

@@ -1,0 +1,175 @@
+import { readFileSync } from "node:fs";
+import { THINKING_LEVELS } from "../config/schema/common.ts";
+import type { hooksSchema } from "../config/schema/hooks.ts";
+import type { MappingConfig } from "../config/schema/mapping.ts";
+import { didYouMean } from "../config/suggest.ts";
+import type { Issue } from "../core/errors.ts";
+import type { z } from "zod";
+import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
+import { compileExpression, type JsonataRunner } from "./expression.ts";
+import { compileMatch } from "./match.ts";
+import { compilePaths } from "./paths.ts";
+import type { TransformPool } from "./pool.ts";
+import { createMappingSet } from "./run.ts";
+import { collectSources, type Source } from "./sources.ts";
+import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
+import { compileTransform, fileInside } from "./transform.ts";
+import type { MappingSet } from "./types.ts";
+import { compileValidator, type Validator } from "./validate.ts";
+
+export interface CompileOptions {
+  hooks: z.output<typeof hooksSchema>;
+  /** Absolute folders. */
+  mappingsDir: string;
+  transformsDir: string;
+  presetsDir: string;
+  /** What is loaded: agents, channels (and `last`), models that a mapping may name, signature schemes. */
+  known: {
+    agents: ReadonlySet<string>;
+    channels: (name: string) => boolean;
+    model: (name: string) => { ok: true } | { ok: false; message: string };
+    schemes?: ReadonlySet<string>;
+  };
+  pool: TransformPool;
+}
+
+/** Fields that mean nothing for an action; a transform may set the other one, so they are checked only without. */
+const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
+  wake: ["messageTemplate", "agentId", "sessionKey", "deliver", "channel", "to", "model", "thinking", "timeoutSeconds", "instructions", "name"],
+  agent: ["textTemplate"],
+};
+
+class MappingCompiler {
+  readonly issues: Issue[] = [];
+  readonly warnings: Issue[] = [];
+  readonly files: string[] = [];
+  readonly #options: CompileOptions;
+
+  constructor(options: CompileOptions) {
+    this.#options = options;
+  }
+
+  #problem(source: Source, field: string, message: string): void {
+    this.issues.push({ path: `${source.at}.${field}`, message });
+  }
+
+  #template(source: Source, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
+    const text = source.config[field];
+    if (typeof text !== "string") return undefined;
+    const compiled = compileTemplate(text, options);
+    if (compiled.ok) return compiled.template;
+    this.#problem(source, field, compiled.message);
+    return undefined;
+  }
+
+  /** A field that holds no expression is checked now against what is loaded. */
+  #checkStatic(source: Source, field: (typeof TEMPLATE_FIELDS)[number], text: string): void {
+    const { known, hooks } = this.#options;
+    if (field === "agentId") {
+      if (!known.agents.has(text)) this.#problem(source, field, `names no agent.${didYouMean(text, known.agents)}`);
+      else if (hooks.allowedAgentIds && !hooks.allowedAgentIds.includes(text)) this.#problem(source, field, "is not in hooks.allowedAgentIds");
+    } else if (field === "channel" && !known.channels(text)) this.#problem(source, field, "names no channel; use `last` or one that is loaded");
+    else if (field === "model") {
+      const model = known.model(text);
+      if (!model.ok) this.#problem(source, field, model.message);
+    } else if (field === "thinking" && !(THINKING_LEVELS as readonly string[]).includes(text)) this.#problem(source, field, `use one of ${THINKING_LEVELS.join(", ")}`);
+    else if (field === "sessionKey" && /^(?:main$|main:|api:|channel:)/i.test(text)) this.#problem(source, field, "names a session that hooks cannot reach");
+  }
+
+  #validator(source: Source): Validator | undefined {
+    const { validate } = source.config;
+    if (validate === undefined) return undefined;
+    let schema: unknown = validate;
+    if (typeof validate === "string") {
+      const found = fileInside(source.folder, validate);
+      if (!found.ok) {
+        this.#problem(source, "validate", found.message);
+        return undefined;
+      }
+      this.files.push(found.file);
+      try {
+        schema = JSON.parse(readFileSync(found.file, "utf8"));
+      } catch {
+        this.#problem(source, "validate", "the file is not valid JSON");
+        return undefined;
+      }
+    }
+    const compiled = compileValidator(schema as Record<string, unknown>);
+    if (compiled.ok) return compiled.validate;
+    this.#problem(source, "validate", compiled.message);
+    return undefined;
+  }
+
+  #checkUse(source: Source): void {
+    const { config } = source;
+    const content = config.action === "wake" ? config.textTemplate : config.messageTemplate;
+    if (content === undefined && config.transform === undefined) {
+      const field = config.action === "wake" ? "textTemplate" : "messageTemplate";
+      this.#problem(source, field, `is required for action "${config.action}", unless a transform makes it`);
+    }
+    if (config.methods?.includes("GET") && config.dedupeKey === undefined) this.#problem(source, "dedupeKey", "is required where `methods` has GET");
+    if (config.transform !== undefined) return;
+    for (const field of USELESS[config.action]) if (config[field] !== undefined) this.#problem(source, field, `has no effect for action "${config.action}"`);
+  }
+
+  compile(source: Source, order: number): CompiledMapping {
+    const { config, at } = source;
+    const { pool, hooks, transformsDir } = this.#options;
+    const timeoutMs = hooks.transformTimeoutSeconds * 1000;
+    const runner: JsonataRunner = (text, input, now) => pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
+    this.#checkUse(source);
+    const matched = compileMatch(config.match, { path: `${at}.match`, runner });
+    this.issues.push(...matched.issues);
+    const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
+    for (const field of TEMPLATE_FIELDS) {
+      const template = this.#template(source, field, { runner, encodeColon: field === "sessionKey" });
+      if (!template) continue;
+      fields.push({ field, template });
+      if (template.literal) this.#checkStatic(source, field, template.source);
+    }
+    const made: { -readonly [K in keyof CompiledMapping]: CompiledMapping[K] } = {
+      config,
+      info: { id: config.id, origin: source.origin, paths: [config.match.path ?? []].flat(), action: config.action },
+      at,
+      match: matched.match,
+      fields,
+      order,
+    };
+    const content = this.#template(source, config.action === "wake" ? "textTemplate" : "messageTemplate", { runner });
+    if (content) made.content = content;
+    const dedupeKey = this.#template(source, "dedupeKey", { runner });
+    if (dedupeKey) made.dedupeKey = dedupeKey;
+    const validate = this.#validator(source);
+    if (validate) made.validate = validate;
+    if (config.forEach !== undefined) {
+      const compiled = compileExpression(config.forEach, { runner });
+      if (compiled.ok) made.forEach = compiled.expression;
+      else this.#problem(source, "forEach", compiled.message);
+    }
+    if (config.transform) {
+      const compiled = compileTransform(config.transform, { id: config.id, transformsDir, timeoutMs, pool });
+      if (compiled.ok) {
+        made.transform = compiled.transform;
+        if (compiled.transform.file !== undefined) this.files.push(compiled.transform.file);
+      } else this.#problem(source, `transform.${compiled.field}`, compiled.message);
+    }
+    return made;
+  }
+}
+
+/** Compiles all mappings of a snapshot. All problems come back at once; with any, the set must not be used. */
+export async function compileMappings(options: CompileOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
+  const { hooks, mappingsDir, presetsDir } = options;
+  const collected = collectSources({ mappings: hooks.mappings, presets: hooks.presets, mappingsDir, presetsDir });
+  const compiler = new MappingCompiler(options);
+  const paths = compilePaths(collected.sources, hooks.maxBodyBytes, options.known.schemes ?? new Set());
+  const seen = new Map<string, string>();
+  for (const { config, at } of collected.sources) {
+    const before = seen.get(config.id);
+    if (before !== undefined) compiler.issues.push({ path: `${at}.id`, message: `"${config.id}" is the id of ${before} too` });
+    seen.set(config.id, at);
+  }
+  const mappings = collected.sources.map((source, order) => compiler.compile(source, order));
+  const set = createMappingSet({ mappings, rules: paths.rules, files: [...collected.files, ...compiler.files], maxActions: hooks.maxActions });
+  return { set, issues: [...collected.issues, ...paths.issues, ...compiler.issues], warnings: compiler.warnings };
+}

@@ -1,0 +1,27 @@
+import type { MappingConfig } from "../config/schema/mapping.ts";
+import type { Expression } from "./expression.ts";
+import type { CompiledMatch } from "./match.ts";
+import type { Template } from "./template.ts";
+import type { CompiledTransform } from "./transform.ts";
+import type { MappingInfo } from "./types.ts";
+import type { Validator } from "./validate.ts";
+
+/** Fields that are templates, besides the message or the text. */
+export const TEMPLATE_FIELDS = ["name", "sessionKey", "to", "model", "thinking", "channel", "agentId"] as const;
+
+/** One mapping, ready to run. */
+export interface CompiledMapping {
+  readonly config: MappingConfig;
+  readonly info: MappingInfo;
+  /** Where it stands, for problems: `hooks.mappings[0]`. */
+  readonly at: string;
+  readonly match: CompiledMatch;
+  readonly validate?: Validator;
+  readonly forEach?: Expression;
+  readonly content?: Template;
+  readonly fields: readonly { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[];
+  readonly dedupeKey?: Template;
+  readonly transform?: CompiledTransform;
+  /** Position among all mappings. */
+  readonly order: number;
+}

@@ -1,0 +1,97 @@
+import type { Failure } from "../core/errors.ts";
+import { plainText, type TextPart } from "../core/text.ts";
+import type { CompiledMapping } from "./compiled.ts";
+import type { Scope } from "./scope.ts";
+import type { Rendered } from "./template.ts";
+import type { ActionDraft, DraftResult } from "./types.ts";
+
+type Made = { ok: true; results: DraftResult[]; list: boolean } | { ok: true; skipped: true } | { ok: false; failure: Failure; kind: "rejected" | "failed"; missing?: string[] };
+
+interface Rendering {
+  fields: Record<string, unknown>;
+  content: TextPart[];
+  dedupeKey?: string;
+  missing: string[];
+}
+
+const failed = (message: string): Made => ({ ok: false, kind: "failed", failure: { code: "mapping_failed", message } });
+
+/** Renders all templates of a mapping; a promise only where one of them needs it. */
+function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string | Promise<Rendering | string> {
+  const templates = [...mapping.fields.map((entry) => entry.template), mapping.content, mapping.dedupeKey];
+  const rendered = templates.map((template) => template?.render(scope));
+  const finish = (values: (Rendered | undefined)[]): Rendering | string => {
+    const rendering: Rendering = { fields: {}, content: [], missing: [] };
+    const { config } = mapping;
+    if (config.wakeMode !== undefined) rendering.fields["wakeMode"] = config.wakeMode;
+    if (config.deliver !== undefined) rendering.fields["deliver"] = config.deliver;
+    if (config.timeoutSeconds !== undefined) rendering.fields["timeoutSeconds"] = config.timeoutSeconds;
+    if (config.instructions !== undefined) rendering.fields["instructions"] = config.instructions;
+    for (const [index, value] of values.entries()) {
+      if (value === undefined) continue;
+      if (!value.ok) return value.message;
+      rendering.missing.push(...value.missing);
+      const entry = mapping.fields[index];
+      if (entry) {
+        const text = plainText(value.parts);
+        if (text !== "") rendering.fields[entry.field] = text;
+      } else if (index === mapping.fields.length) rendering.content = value.parts;
+      else if (plainText(value.parts) !== "") rendering.dedupeKey = plainText(value.parts);
+    }
+    return rendering;
+  };
+  return rendered.some((value) => value instanceof Promise) ? Promise.all(rendered).then(finish) : finish(rendered as (Rendered | undefined)[]);
+}
+
+function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<string, unknown> | undefined): DraftResult {
+  const { config } = mapping;
+  const { action: changed, message, text, dedupeKey, ...fields } = change ?? {};
+  const action = (changed as "wake" | "agent" | undefined) ?? config.action;
+  const own = action === "wake" ? text : message;
+  const draft: ActionDraft = {
+    action,
+    mapping: config.id,
+    fields: { ...rendering.fields, ...fields },
+    // What a module wrote has the sender's words in it: all of it is outside text.
+    content: own === undefined ? (action === config.action ? rendering.content : []) : [{ text: typeof own === "string" ? own : "", outside: true }],
+    unsafe: config.allowUnsafeExternalContent,
+    missing: rendering.missing,
+  };
+  if (own !== undefined && typeof own !== "string") {
+    const field = action === "wake" ? "text" : "message";
+    return { ok: false, mapping: config.id, failure: { code: "transform_failed", message: `the transform gave a ${field} that is no text`, issues: [{ path: field, message: "must be text" }] } };
+  }
+  const key = dedupeKey ?? rendering.dedupeKey;
+  if (typeof key === "string" && key !== "") draft.dedupeKey = key.slice(0, 512);
+  if (plainText(draft.content).trim() === "") {
+    const field = action === "wake" ? "text" : "message";
+    return { ok: false, mapping: config.id, failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] } };
+  }
+  return { ok: true, draft };
+}
+
+function strictProblem(mapping: CompiledMapping, rendering: Rendering): Made | undefined {
+  if (!mapping.config.strict || rendering.missing.length === 0) return undefined;
+  const issues = rendering.missing.map((path) => ({ path, message: "is missing from the event" }));
+  return { ok: false, kind: "rejected", failure: { code: "mapping_incomplete", message: `the mapping is strict and ${rendering.missing[0]} is missing`, issues }, missing: rendering.missing };
+}
+
+async function withTransform(mapping: CompiledMapping, rendering: Rendering, scope: Scope): Promise<Made> {
+  const outcome = await (mapping.transform as NonNullable<typeof mapping.transform>).run(scope);
+  if (!outcome.ok) return { ok: false, kind: "failed", failure: { code: "transform_failed", message: outcome.message } };
+  if ("skipped" in outcome) return outcome;
+  return { ok: true, list: outcome.list, results: outcome.actions.map((change) => draftOf(mapping, rendering, change)) };
+}
+
+/** The drafts of one mapping for one scope (an event, or one item of it). */
+export function makeDrafts(mapping: CompiledMapping, scope: Scope): Made | Promise<Made> {
+  const finish = (rendering: Rendering | string): Made | Promise<Made> => {
+    if (typeof rendering === "string") return failed(rendering);
+    const strict = strictProblem(mapping, rendering);
+    if (strict) return strict;
+    if (mapping.transform) return withTransform(mapping, rendering, scope);
+    return { ok: true, list: false, results: [draftOf(mapping, rendering, undefined)] };
+  };
+  const rendering = renderAll(mapping, scope);
+  return rendering instanceof Promise ? rendering.then(finish) : finish(rendering);
+}

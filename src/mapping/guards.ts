@@ -1,0 +1,179 @@
+import { createRequire } from "node:module";
+import type jsonataType from "jsonata";
+import { didYouMean } from "../config/suggest.ts";
+import { compileRegex, LinearRegExp } from "./regex.ts";
+
+const require = createRequire(import.meta.url);
+let library: typeof jsonataType | undefined;
+/** Loaded when the first expression that is no plain path is compiled. */
+const load = (): typeof jsonataType => (library ??= require("jsonata") as typeof jsonataType);
+
+/** Time in the gateway's own process, where an expression that runs holds up everything else. */
+export const IN_PROCESS_MS = 10;
+const MAX_STACK = 200;
+const MAX_SEQUENCE = 20_000;
+/** Text that a function may make, and text or lists that an expression may give. */
+const MAX_TEXT = 1_000_000;
+const MAX_RESULT_NODES = 100_000;
+
+export class GuardError extends Error {}
+
+const tooLong = (): never => {
+  throw new GuardError("makes a text of more than a million characters");
+};
+const capped = (text: string): string => (text.length > MAX_TEXT ? tooLong() : text);
+
+type Fn = (...args: never[]) => unknown;
+
+/** Replacements for the functions that can make much of little: [implementation, signature]. */
+const CAPPED: Record<string, [Fn, string]> = {
+  pad: [
+    (text: string | undefined, width: number, sign?: string) => {
+      if (text === undefined) return undefined;
+      if (Math.abs(width) > MAX_TEXT) tooLong();
+      const fill = sign === undefined || sign === "" ? " " : sign;
+      const length = [...text].length;
+      const missing = Math.abs(width) - length;
+      if (missing <= 0) return text;
+      const padding = [...fill.repeat(Math.ceil(missing / [...fill].length))].slice(0, missing).join("");
+      return width < 0 ? padding + text : text + padding;
+    },
+    "<s-ns?:s>",
+  ],
+  join: [(list: string[] | undefined, separator?: string) => (list === undefined ? undefined : capped(joined(list, separator ?? ""))), "<a<s>s?:s>"],
+  split: [
+    (text: string | undefined, separator: string | LinearRegExp, limit?: number) => {
+      if (text === undefined) return undefined;
+      if (text.length > MAX_TEXT) tooLong();
+      const pieces = typeof separator === "string" ? text.split(separator) : splitBy(text, separator);
+      if (pieces.length > MAX_SEQUENCE) throw new GuardError(`makes a list of more than ${MAX_SEQUENCE} members`);
+      return limit === undefined ? pieces : pieces.slice(0, Math.max(0, Math.floor(limit)));
+    },
+    "<s-(sf)n?:a<s>>",
+  ],
+};
+
+function joined(list: readonly string[], separator: string): string {
+  let length = 0;
+  for (const text of list) {
+    length += text.length + separator.length;
+    if (length > MAX_TEXT) tooLong();
+  }
+  return list.join(separator);
+}
+
+interface MatchValue {
+  match: string;
+  start: number;
+  end: number;
+  next?: () => MatchValue | undefined;
+}
+
+function splitBy(text: string, separator: unknown): string[] {
+  const pieces: string[] = [];
+  let at = 0;
+  for (let found = (separator as (text: string) => MatchValue | undefined)(text); found; found = found.next?.()) {
+    pieces.push(text.slice(at, found.start));
+    at = found.end;
+    if (pieces.length > MAX_SEQUENCE || found.end === found.start) break;
+  }
+  pieces.push(text.slice(at));
+  return pieces;
+}
+
+/** Functions that an expression may call. */
+const FUNCTIONS = new Set(
+  "sum count max min average string substring substringBefore substringAfter lowercase uppercase length trim pad match contains replace split join formatNumber formatBase formatInteger parseInteger number floor ceil round abs sqrt power boolean not map zip filter single reduce sift keys lookup append exists spread merge reverse each error assert type sort shuffle distinct base64encode base64decode encodeUrlComponent encodeUrl decodeUrlComponent decodeUrl toMillis fromMillis clone now millis"
+    .split(" ")
+    .concat(["foldLeft"]),
+);
+const REFUSED = new Set(["eval", "random", "shuffle"]);
+
+interface Node {
+  type?: string;
+  value?: unknown;
+  procedure?: Node;
+  arguments?: Node[];
+  lhs?: unknown;
+  rhs?: unknown;
+  [member: string]: unknown;
+}
+
+/** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
+function problemIn(ast: unknown): string | undefined {
+  const bound = new Set<string>();
+  const calls: string[] = [];
+  let problem: string | undefined;
+  const seen = new Set<object>();
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null || seen.has(value)) return;
+    seen.add(value);
+    if (value instanceof RegExp) {
+      const compiled = compileRegex(value.source, value.flags);
+      if (!compiled.ok) problem ??= `the regular expression /${value.source.slice(0, 60)}/: ${compiled.message}`;
+      return;
+    }
+    const node = value as Node;
+    if (node.type === "bind" && (node.lhs as Node)?.type === "variable") bound.add(String((node.lhs as Node).value));
+    if (node.type === "lambda") for (const argument of node.arguments ?? []) bound.add(String(argument.value));
+    if ((node.type === "function" || node.type === "partial") && node.procedure?.type === "variable") calls.push(String(node.procedure.value));
+    if (node.type === "variable" && typeof node.value === "string" && REFUSED.has(node.value)) problem ??= `$${node.value} is not available here`;
+    for (const member of Object.values(node)) visit(member);
+  };
+  visit(ast);
+  if (problem !== undefined) return problem;
+  const unknown = calls.find((name) => !FUNCTIONS.has(name) && !bound.has(name));
+  return unknown === undefined ? undefined : `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`;
+}
+
+export interface Compiled {
+  evaluate(input: unknown, now: number): Promise<unknown>;
+}
+
+/** Compiles an expression with all guards. `timeoutMs`: its own clock; beyond it the evaluation fails with code D1012. */
+export function compileGuarded(source: string, timeoutMs: number): { ok: true; compiled: Compiled } | { ok: false; message: string } {
+  let expression: ReturnType<typeof jsonataType>;
+  try {
+    expression = load()(source, { timeout: timeoutMs, stack: MAX_STACK, sequence: MAX_SEQUENCE, RegexEngine: LinearRegExp as unknown as RegExpConstructor });
+  } catch (error) {
+    const { position, code, token } = error as { position?: unknown; code?: unknown; token?: unknown };
+    const at = typeof position === "number" ? ` at character ${position}` : "";
+    const near = typeof token === "string" && token.length < 30 ? `, near "${token}"` : "";
+    return { ok: false, message: `is not valid JSONata${at}${near} (${typeof code === "string" ? code : "syntax"})` };
+  }
+  const problem = problemIn(expression.ast());
+  if (problem !== undefined) return { ok: false, message: problem };
+  for (const [name, [implementation, signature]] of Object.entries(CAPPED)) expression.registerFunction(name, implementation as (...args: unknown[]) => unknown, signature);
+  return {
+    ok: true,
+    compiled: {
+      evaluate: async (input, now) => {
+        // Bindings of their own for every evaluation: two at the same time must not share `$$`.
+        const bindings = { now: () => new Date(now).toISOString(), millis: () => now };
+        return normalise(await expression.evaluate(input, bindings));
+      },
+    },
+  };
+}
+
+/** The result as plain JSON of its own: no shared structure, no sequence marks, within bounds. */
+export function normalise(value: unknown): unknown {
+  let nodes = 0;
+  let chars = 0;
+  const copy = (at: unknown, depth: number): unknown => {
+    if (++nodes > MAX_RESULT_NODES || depth > 200) throw new GuardError("gives a result that is too large");
+    if (typeof at === "string") {
+      chars += at.length;
+      if (chars > MAX_TEXT * 2) tooLong();
+      return at;
+    }
+    if (Array.isArray(at)) return (at as unknown[]).map((member) => copy(member, depth + 1));
+    if (typeof at === "object" && at !== null) {
+      const object: Record<string, unknown> = {};
+      for (const [key, member] of Object.entries(at)) if (key !== "__proto__") object[key] = copy(member, depth + 1);
+      return object;
+    }
+    return typeof at === "function" ? undefined : at;
+  };
+  return copy(value, 0);
+}

@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from "node:util";
+import type { z } from "zod";
+import type { authSchema } from "../config/schema/mapping.ts";
+import type { Issue } from "../core/errors.ts";
+import type { Source } from "./sources.ts";
+import type { PathRules } from "./types.ts";
+
+/** Paths of the interface itself. */
+const RESERVED = new Set(["wake", "agent", "events", "runs"]);
+const MIN_SECRET = 16;
+
+function authOf(auth: z.output<typeof authSchema>, at: string, schemes: ReadonlySet<string>, issues: Issue[]): PathRules["auth"] {
+  const short = (secret: string, path: string): void => {
+    if (secret.length < MIN_SECRET) issues.push({ path, message: `must have at least ${MIN_SECRET} characters` });
+  };
+  if ("token" in auth) {
+    const token = [auth.token].flat();
+    for (const secret of token) short(secret, `${at}.auth.token`);
+    return { token };
+  }
+  if ("user" in auth) {
+    short(auth.password, `${at}.auth.password`);
+    return { user: auth.user, password: auth.password };
+  }
+  if (typeof auth.scheme !== "string" || !schemes.has(auth.scheme)) {
+    issues.push({ path: `${at}.auth.scheme`, message: "signature schemes are not available yet; use `token` or `user` and `password`" });
+  }
+  return { scheme: auth.scheme, secret: [auth.secret].flat() };
+}
+
+interface Stated {
+  auth?: unknown;
+  methods?: unknown;
+  allowIps?: unknown;
+  maxBodyBytes?: unknown;
+}
+
+const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes"] as const;
+
+/** What belongs to each path, from all mappings on it: one that states nothing inherits, two that differ are a problem. */
+export function compilePaths(sources: readonly Source[], maxBodyBytes: number, schemes: ReadonlySet<string>): { rules: Map<string, PathRules>; issues: Issue[] } {
+  const issues: Issue[] = [];
+  const stated = new Map<string, { values: Stated; at: Record<string, string> }>();
+  for (const { config, shared, at } of sources) {
+    for (const path of [config.match.path ?? []].flat()) {
+      if (RESERVED.has(path)) issues.push({ path: `${at}.match.path`, message: `\`${path}\` belongs to the interface itself; use another path` });
+      const known = stated.get(path) ?? { values: {}, at: {} };
+      stated.set(path, known);
+      for (const property of PROPERTIES) {
+        const value = config[property] ?? (property in shared ? (shared as Stated)[property] : undefined);
+        if (value === undefined) continue;
+        const before = known.values[property];
+        if (before === undefined) {
+          known.values[property] = value;
+          known.at[property] = at;
+        } else if (!isDeepStrictEqual(before, value)) {
+          issues.push({ path: `${at}.${property}`, message: `differs from ${known.at[property]}.${property}: it belongs to the path "${path}", which both share` });
+        }
+      }
+    }
+    if (config.match.path === undefined) {
+      for (const property of PROPERTIES) if (config[property] !== undefined) issues.push({ path: `${at}.${property}`, message: "belongs to a path: set match.path" });
+    }
+  }
+  const rules = new Map<string, PathRules>();
+  for (const [path, { values, at }] of stated) {
+    const made: PathRules = { path, methods: (values.methods as PathRules["methods"] | undefined) ?? ["POST"], maxBodyBytes: (values.maxBodyBytes as number | undefined) ?? maxBodyBytes };
+    if (values.auth !== undefined) {
+      const auth = authOf(values.auth as z.output<typeof authSchema>, at["auth"] ?? path, schemes, issues);
+      if (auth) made.auth = auth;
+    }
+    if (values.allowIps !== undefined) made.allowIps = values.allowIps as string[];
+    rules.set(path, made);
+  }
+  return { rules, issues };
+}

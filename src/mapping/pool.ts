@@ -1,0 +1,195 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "../core/log.ts";
+import type { Evaluated } from "./expression.ts";
+
+/** A call of a module, or of an expression that took too long in the gateway's own process. */
+export type Call =
+  | { id: number; kind: "module"; file: string; version: string; exportName: string | undefined; input: unknown }
+  | { id: number; kind: "jsonata"; source: string; input: unknown; now: number; timeoutMs: number };
+
+export type CallFailure = "load" | "no_function" | "threw" | "timeout" | "died" | "expression" | "closed";
+export type Reply = { id: number; ok: true; value: unknown } | { id: number; ok: false; reason: CallFailure; message?: string };
+export type CallResult = { ok: true; value: unknown } | { ok: false; reason: CallFailure; message?: string };
+
+export interface TransformPool {
+  /** Runs a module's function. `owner`: the mapping; one mapping never holds the whole pool. */
+  runModule(call: { owner: string; file: string; version: string; exportName?: string; input: unknown; timeoutMs: number }): Promise<CallResult>;
+  runExpression(call: { owner: string; source: string; input: Record<string, unknown>; now: number; timeoutMs: number }): Promise<Evaluated>;
+  /** Ends children once their calls are done: files have changed. */
+  recycle(): void;
+  close(): Promise<void>;
+}
+
+interface Task {
+  call: Call;
+  owner: string;
+  timeoutMs: number;
+  resolve(result: CallResult): void;
+}
+
+interface Child {
+  process: ChildProcess;
+  /** What it was sent, in order; it works on the first. */
+  tasks: Task[];
+  timer: NodeJS.Timeout | undefined;
+  idle: NodeJS.Timeout | undefined;
+  owner: string | undefined;
+  retired: boolean;
+  timedOut: boolean;
+}
+
+const SIZE = 2;
+/** Calls that a child is sent ahead, so that it does not wait for the next one. */
+const AHEAD = 16;
+const IDLE_MS = 60_000;
+const HEAP_MB = 128;
+const EXPRESSION_GRACE_MS = 1_000;
+const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
+
+/** Children that run users' code: started when first needed, ended after a minute without work. */
+export function createTransformPool(options: { log: Logger; size?: number }): TransformPool {
+  const size = options.size ?? SIZE;
+  const children = new Set<Child>();
+  let waiting: Task[] = [];
+  let nextId = 1;
+  let closed = false;
+
+  const spawn = (): Child => {
+    const conditions = process.execArgv.filter((flag) => flag.startsWith("--conditions"));
+    const child: Child = {
+      process: fork(CHILD, [], {
+        env: { PATH: process.env["PATH"] ?? "", NODE_ENV: process.env["NODE_ENV"] ?? "" },
+        execArgv: [...conditions, `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
+        stdio: ["ignore", "ignore", "ignore", "ipc"],
+        serialization: "json",
+      }),
+      tasks: [],
+      timer: undefined,
+      idle: undefined,
+      owner: undefined,
+      retired: false,
+      timedOut: false,
+    };
+    child.process.on("message", (reply: Reply) => onReply(child, reply));
+    child.process.once("exit", () => onExit(child));
+    child.process.on("error", () => child.process.kill("SIGKILL"));
+    children.add(child);
+    return child;
+  };
+
+  const watchFirst = (child: Child): void => {
+    clearTimeout(child.timer);
+    const first = child.tasks[0];
+    if (!first) return;
+    child.timer = setTimeout(() => {
+      child.timedOut = true;
+      child.process.kill("SIGKILL");
+    }, first.timeoutMs);
+  };
+
+  const rest = (child: Child): void => {
+    child.owner = undefined;
+    if (child.retired) {
+      children.delete(child);
+      child.process.disconnect();
+      return;
+    }
+    child.idle = setTimeout(() => {
+      child.retired = true;
+      if (child.tasks.length === 0) rest(child);
+    }, IDLE_MS);
+    child.idle.unref();
+    child.process.unref();
+    child.process.channel?.unref();
+  };
+
+  const onReply = (child: Child, reply: Reply): void => {
+    const task = child.tasks.shift();
+    if (!task || task.call.id !== reply.id) return;
+    watchFirst(child);
+    task.resolve(reply.ok ? { ok: true, value: reply.value } : reply);
+    if (child.tasks.length === 0) rest(child);
+    assign();
+  };
+
+  const onExit = (child: Child): void => {
+    clearTimeout(child.timer);
+    clearTimeout(child.idle);
+    children.delete(child);
+    const [guilty, ...others] = child.tasks;
+    child.tasks = [];
+    guilty?.resolve({ ok: false, reason: closed ? "closed" : child.timedOut ? "timeout" : "died" });
+    waiting = [...others, ...waiting];
+    assign();
+  };
+
+  /** Children that work for an owner: all but one, so that others always find one. */
+  const heldBy = (owner: string): number => [...children].filter((child) => child.owner === owner).length;
+
+  const childFor = (owner: string): Child | undefined => {
+    const own = [...children].filter((child) => child.owner === owner && !child.retired && child.tasks.length < AHEAD);
+    const most = Math.max(1, size - 1);
+    if (heldBy(owner) < most) {
+      const free = [...children].find((child) => child.owner === undefined && !child.retired);
+      if (free) return free;
+      if (children.size < size) return spawn();
+    }
+    return own.toSorted((a, b) => a.tasks.length - b.tasks.length)[0];
+  };
+
+  const assign = (): void => {
+    if (waiting.length === 0) return;
+    const left: Task[] = [];
+    for (const task of waiting) {
+      const child = closed ? undefined : childFor(task.owner);
+      if (!child) {
+        left.push(task);
+        continue;
+      }
+      clearTimeout(child.idle);
+      child.process.ref();
+      child.process.channel?.ref();
+      child.owner = task.owner;
+      child.tasks.push(task);
+      child.process.send(task.call, (error) => {
+        if (error) child.process.kill("SIGKILL");
+      });
+      if (child.tasks.length === 1) watchFirst(child);
+    }
+    waiting = left;
+  };
+
+  const add = (call: Call, owner: string, timeoutMs: number): Promise<CallResult> => {
+    if (closed) return Promise.resolve({ ok: false, reason: "closed" });
+    return new Promise((resolve) => {
+      waiting.push({ call, owner, timeoutMs, resolve });
+      assign();
+    });
+  };
+
+  return {
+    runModule: ({ owner, file, version, exportName, input, timeoutMs }) => add({ id: nextId++, kind: "module", file, version, exportName, input }, owner, timeoutMs),
+    async runExpression({ owner, source, input, now, timeoutMs }) {
+      const result = await add({ id: nextId++, kind: "jsonata", source, input, now, timeoutMs }, owner, timeoutMs + EXPRESSION_GRACE_MS);
+      if (result.ok) return result;
+      return { ok: false, message: result.message ?? (result.reason === "timeout" ? "the expression took too long" : "the expression could not be evaluated") };
+    },
+    recycle() {
+      for (const child of children) {
+        child.retired = true;
+        clearTimeout(child.idle);
+        if (child.tasks.length === 0) rest(child);
+      }
+    },
+    async close() {
+      closed = true;
+      for (const task of waiting) task.resolve({ ok: false, reason: "closed" });
+      waiting = [];
+      const ends = [...children].map((child) => new Promise<void>((resolve) => child.process.once("exit", () => resolve())));
+      for (const child of children) child.process.kill("SIGKILL");
+      await Promise.all(ends);
+    },
+  };
+}

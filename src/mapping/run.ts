@@ -1,0 +1,150 @@
+import type { CompiledMapping } from "./compiled.ts";
+import { makeDrafts } from "./drafts.ts";
+import { createLookup, type Lookup } from "./lookup.ts";
+import type { MatchFailed, Truth } from "./match.ts";
+import type { Scope } from "./scope.ts";
+import type { DraftResult, MappingInput, MappingOutcome, MappingSet, MappingTrace, PathRules } from "./types.ts";
+
+export interface SetParts {
+  mappings: readonly CompiledMapping[];
+  rules: ReadonlyMap<string, PathRules>;
+  files: readonly string[];
+  maxActions: number;
+}
+
+type Step = { kind: "results"; results: DraftResult[]; list: boolean } | { kind: "skipped"; reason: string } | { kind: "end"; outcome: MappingOutcome };
+
+function scopeOf(input: MappingInput): Scope {
+  const { payload, headers, query, path, now } = input;
+  return { payload, headers, query, path, now };
+}
+
+const tooMany = (mapping: string, count: number, most: number): Step => ({
+  kind: "end",
+  outcome: { kind: "rejected", mapping, failure: { code: "too_many_actions", message: `the event makes ${count} actions, more than hooks.maxActions (${most}); nothing was run` } },
+});
+
+async function oneScope(mapping: CompiledMapping, scope: Scope): Promise<Step> {
+  const pending = makeDrafts(mapping, scope);
+  const made = pending instanceof Promise ? await pending : pending;
+  const { id } = mapping.config;
+  if (!made.ok) {
+    const outcome: MappingOutcome = { kind: made.kind, mapping: id, failure: made.failure };
+    if (made.missing && outcome.kind === "rejected") outcome.missing = made.missing;
+    return { kind: "end", outcome };
+  }
+  if ("skipped" in made) return { kind: "skipped", reason: "the transform gave null" };
+  if (made.results.length === 0) return { kind: "skipped", reason: "the transform gave an empty list" };
+  return { kind: "results", results: made.results, list: made.list };
+}
+
+/** One action for each item. Items stand alone: what fails for one is its result and stops no other. */
+async function eachItem(mapping: CompiledMapping, scope: Scope, maxActions: number): Promise<Step> {
+  const { id } = mapping.config;
+  const list = await (mapping.forEach as NonNullable<typeof mapping.forEach>).evaluate(scope);
+  if (!list.ok) return { kind: "end", outcome: { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `forEach: ${list.message}` } } };
+  const items = list.value === undefined || list.value === null ? [] : Array.isArray(list.value) ? (list.value as unknown[]) : [list.value];
+  if (items.length > maxActions) return tooMany(id, items.length, maxActions);
+  const results: DraftResult[] = [];
+  for (const [index, item] of items.entries()) {
+    const step = await oneScope(mapping, { ...scope, item, index });
+    if (step.kind === "results") results.push(...step.results);
+    else if (step.kind === "end" && (step.outcome.kind === "rejected" || step.outcome.kind === "failed")) results.push({ ok: false, mapping: id, failure: step.outcome.failure });
+  }
+  if (results.length === 0) return { kind: "skipped", reason: items.length === 0 ? "forEach found no items" : "every item was skipped" };
+  return { kind: "results", results, list: true };
+}
+
+async function runMapping(mapping: CompiledMapping, scope: Scope, maxActions: number): Promise<Step> {
+  const issues = mapping.validate?.(scope.payload) ?? [];
+  if (issues.length > 0) {
+    const failure = { code: "validation_failed" as const, message: "the body is not as the mapping's schema says", issues };
+    return { kind: "end", outcome: { kind: "rejected", mapping: mapping.config.id, failure } };
+  }
+  const step = await (mapping.forEach ? eachItem(mapping, scope, maxActions) : oneScope(mapping, scope));
+  return step.kind === "results" && step.results.length > maxActions ? tooMany(mapping.config.id, step.results.length, maxActions) : step;
+}
+
+const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed => typeof truth === "object";
+
+/** The mapping that came closest: most of its conditions held. Names the first that did not, never a value. */
+async function nearestOf(mappings: readonly CompiledMapping[], scope: Scope): Promise<{ mapping: string; condition: string } | undefined> {
+  let best: { mapping: string; condition: string; held: number } | undefined;
+  for (const mapping of mappings.slice(0, 200)) {
+    const traces = await mapping.match.trace(scope);
+    const held = traces.filter((trace) => trace.result === true).length;
+    const failed = traces.find((trace) => trace.result !== true);
+    if (failed && (!best || held > best.held)) best = { mapping: mapping.config.id, condition: failed.condition.slice(mapping.at.length + 1), held };
+  }
+  return best && { mapping: best.mapping, condition: best.condition };
+}
+
+/** Makes the set of a snapshot's mappings. */
+export function createMappingSet({ mappings, rules, files, maxActions }: SetParts): MappingSet {
+  const onPath = new Map<string, CompiledMapping[]>();
+  const anywhere = mappings.filter((mapping) => mapping.match.paths === undefined);
+  for (const path of rules.keys()) onPath.set(path, mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false));
+  const lookups = new Map<string, Lookup>();
+  const lookupFor = (input: MappingInput): Lookup => {
+    const name = `${input.byHookToken ? "*" : ""}${onPath.has(input.path) ? input.path : ""}`;
+    let lookup = lookups.get(name);
+    if (!lookup) {
+      const own = onPath.get(input.path) ?? [];
+      lookup = createLookup(input.byHookToken ? [...own, ...anywhere].toSorted((a, b) => a.order - b.order) : own);
+      lookups.set(name, lookup);
+    }
+    return lookup;
+  };
+
+  const runAll = async (candidates: readonly CompiledMapping[], input: MappingInput, scope: Scope): Promise<MappingOutcome> => {
+    const results: DraftResult[] = [];
+    let first: string | undefined;
+    let list = false;
+    let skipped: string | undefined;
+    for (const mapping of candidates) {
+      const pending = mapping.match.test(scope);
+      const truth = pending instanceof Promise ? await pending : pending;
+      const { id } = mapping.config;
+      if (isFailed(truth)) return { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `match.when: ${truth.failed}` } };
+      if (truth !== true) continue;
+      first ??= id;
+      const step = await runMapping(mapping, scope, maxActions);
+      if (step.kind === "end") return step.outcome;
+      if (step.kind === "skipped") skipped ??= step.reason;
+      else {
+        results.push(...step.results);
+        list ||= step.list || mapping.config.continue;
+      }
+      if (!mapping.config.continue) break;
+    }
+    if (first === undefined) {
+      const nearest = await nearestOf(lookupFor(input).all, scope);
+      return nearest ? { kind: "unmatched", nearest } : { kind: "unmatched" };
+    }
+    if (results.length === 0) return { kind: "skipped", mapping: first, reason: skipped ?? "nothing to do" };
+    if (results.length > maxActions) return (tooMany(first, results.length, maxActions) as Extract<Step, { kind: "end" }>).outcome;
+    return { kind: "actions", mapping: first, list: list || results.length > 1, results };
+  };
+
+  return {
+    mappings: mappings.map((mapping) => mapping.info),
+    paths: [...rules.values()],
+    rules: (path) => rules.get(path),
+    files,
+    run(input) {
+      const scope = scopeOf(input);
+      return runAll(lookupFor(input).candidates(input.payload), input, scope);
+    },
+    async explain(input, only) {
+      const scope = scopeOf(input);
+      const chosen = only === undefined ? lookupFor(input).all : mappings.filter((mapping) => mapping.config.id === only);
+      const traces: MappingTrace[] = [];
+      for (const mapping of chosen) {
+        const path = { condition: "match.path", result: mapping.match.paths?.includes(input.path) ?? true };
+        const conditions = [path, ...(await mapping.match.trace(scope)).map((trace) => ({ ...trace, condition: trace.condition.slice(mapping.at.length + 1) }))];
+        traces.push({ mapping: mapping.config.id, matched: conditions.every((trace) => trace.result === true), conditions });
+      }
+      return { traces, outcome: await runAll(chosen.filter((mapping) => mapping.match.paths?.includes(input.path) ?? true), input, scope) };
+    },
+  };
+}

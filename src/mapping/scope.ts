@@ -1,0 +1,47 @@
+/** What templates and expressions see. */
+export interface Scope {
+  payload: unknown;
+  headers: Record<string, string>;
+  query: Record<string, string>;
+  path: string;
+  /** Milliseconds since the epoch. */
+  now: number;
+  item?: unknown;
+  index?: number;
+}
+
+const ROOT = new Set(["payload", "headers", "query", "path", "now", "item", "index"]);
+const HIDDEN = new Set(["__proto__", "constructor", "prototype"]);
+
+/** A member of a value by its own name; inherited ones are missing. */
+export function ownMember(value: unknown, name: string): unknown {
+  if (typeof value !== "object" || value === null || HIDDEN.has(name)) return undefined;
+  return Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+/** A name at the root: those of the scope first, then the payload's own fields. */
+export function lookupRoot(scope: Scope, name: string): unknown {
+  if (ROOT.has(name)) {
+    const value = ownMember(scope, name);
+    if (value !== undefined) return value;
+  }
+  return ownMember(scope.payload, name);
+}
+
+const inputs = new WeakMap<Scope, Record<string, unknown>>();
+
+/** The scope as the one object that JSONata reads: the payload's fields with the root names laid over them. Made once a scope. */
+export function jsonataInput(scope: Scope): Record<string, unknown> {
+  const known = inputs.get(scope);
+  if (known) return known;
+  const input: Record<string, unknown> = {};
+  if (typeof scope.payload === "object" && scope.payload !== null && !Array.isArray(scope.payload)) {
+    for (const name of Object.keys(scope.payload)) if (!HIDDEN.has(name)) input[name] = (scope.payload as Record<string, unknown>)[name];
+  }
+  for (const name of ROOT) {
+    const value = ownMember(scope, name);
+    if (value !== undefined) input[name] = value;
+  }
+  inputs.set(scope, input);
+  return input;
+}

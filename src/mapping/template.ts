@@ -1,0 +1,90 @@
+import { joinParts, type TextPart } from "../core/text.ts";
+import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
+import type { Scope } from "./scope.ts";
+
+export type Rendered = { ok: true; parts: TextPart[]; missing: string[] } | { ok: false; message: string };
+
+export interface Template {
+  readonly source: string;
+  /** True where it holds no expression. */
+  readonly literal: boolean;
+  render(scope: Scope): Rendered | Promise<Rendered>;
+}
+
+export interface TemplateOptions extends ExpressionOptions {
+  /** Encode `:` in interpolated values, so that an outside value cannot make up a session key's parts. */
+  encodeColon?: boolean;
+}
+
+/** Where the expression that begins at `start` ends: at `}}` outside of quotes and braces; -1 where it does not. */
+function expressionEnd(source: string, start: number): number {
+  let depth = 0;
+  let quote = "";
+  for (let i = start; i < source.length; i++) {
+    const sign = source[i] as string;
+    if (quote !== "") {
+      if (sign === "\\" && quote !== "`") i++;
+      else if (sign === quote) quote = "";
+    } else if (sign === '"' || sign === "'" || sign === "`") quote = sign;
+    else if (sign === "{") depth++;
+    else if (sign === "}") {
+      if (depth === 0 && source[i + 1] === "}") return i;
+      depth = Math.max(0, depth - 1);
+    }
+  }
+  return -1;
+}
+
+/** A value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing. */
+export function renderValue(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value === undefined || value === null) return "";
+  return typeof value === "object" ? JSON.stringify(value) : String(value as number | boolean);
+}
+
+const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
+
+/** Compiles a text with `{{ expression }}` in it. */
+export function compileTemplate(source: string, options: TemplateOptions = {}): { ok: true; template: Template } | { ok: false; message: string } {
+  const pieces: (string | Expression)[] = [];
+  let at = 0;
+  for (;;) {
+    const open = source.indexOf("{{", at);
+    if (open < 0) break;
+    const end = expressionEnd(source, open + 2);
+    if (end < 0) return { ok: false, message: `the {{ at character ${open + 1} has no }}` };
+    if (open > at) pieces.push(source.slice(at, open));
+    const compiled = compileExpression(source.slice(open + 2, end).trim(), options);
+    if (!compiled.ok) return { ok: false, message: `{{ ${source.slice(open + 2, end).trim().slice(0, 80)} }}: ${compiled.message}` };
+    pieces.push(compiled.expression);
+    at = end + 2;
+  }
+  if (at < source.length) pieces.push(source.slice(at));
+  const literal = pieces.every((piece) => typeof piece === "string");
+  const finish = (values: (string | Evaluated)[]): Rendered => {
+    const parts: TextPart[] = [];
+    const missing: string[] = [];
+    for (const [index, value] of values.entries()) {
+      if (typeof value === "string") {
+        parts.push({ text: value, outside: false });
+        continue;
+      }
+      if (!value.ok) return { ok: false, message: `{{ ${(pieces[index] as Expression).source.slice(0, 80)} }}: ${value.message}` };
+      if (value.value === undefined || value.value === null) missing.push((pieces[index] as Expression).source);
+      const text = renderValue(value.value);
+      parts.push({ text: options.encodeColon ? encode(text) : text, outside: true });
+    }
+    return { ok: true, parts: joinParts(parts), missing };
+  };
+  const render = (scope: Scope): Rendered | Promise<Rendered> => {
+    let waits = false;
+    const values = pieces.map((piece) => {
+      if (typeof piece === "string") return piece;
+      const value = piece.evaluate(scope);
+      if (value instanceof Promise) waits = true;
+      return value;
+    });
+    return waits ? Promise.all(values).then(finish) : finish(values as (string | Evaluated)[]);
+  };
+  return { ok: true, template: { source, literal, render } };
+}

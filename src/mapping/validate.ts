@@ -1,0 +1,52 @@
+import { createRequire } from "node:module";
+import type { Issue } from "../core/errors.ts";
+import type { Ajv as AjvType } from "ajv";
+import { LinearRegExp } from "./regex.ts";
+
+export type Validator = (payload: unknown) => Issue[];
+
+const require = createRequire(import.meta.url);
+let instances: { draft07: AjvType; draft2020: AjvType } | undefined;
+
+/** ajv for both drafts: loads nothing remote, tries patterns in linear time. Loaded when the first schema is compiled. */
+function load(): { draft07: AjvType; draft2020: AjvType } {
+  if (instances) return instances;
+  const { Ajv } = require("ajv") as { Ajv: typeof AjvType };
+  const { Ajv2020 } = require("ajv/dist/2020.js") as { Ajv2020: typeof AjvType };
+  const regExp = Object.assign((pattern: string, flags: string) => new LinearRegExp(pattern, flags) as unknown as RegExp, { code: "linear" });
+  const options = { allErrors: true, strict: false, code: { regExp }, validateFormats: false };
+  instances = { draft07: new Ajv(options), draft2020: new Ajv2020(options) };
+  return instances;
+}
+
+/** `/items/0/name` as `items[0].name`. */
+function dotted(pointer: string): string {
+  let path = "";
+  for (const part of pointer.split("/").slice(1)) {
+    const name = part.replace(/~1/g, "/").replace(/~0/g, "~");
+    path += /^\d+$/.test(name) ? `[${name}]` : `${path === "" ? "" : "."}${name}`;
+  }
+  return path;
+}
+
+const MAX_ISSUES = 50;
+
+/** Compiles a JSON Schema (draft 2020-12, or draft-07 where `$schema` says so). */
+export function compileValidator(schema: Record<string, unknown>): { ok: true; validate: Validator } | { ok: false; message: string } {
+  const { $schema, ...rest } = schema;
+  const { draft07, draft2020 } = load();
+  const ajv = typeof $schema === "string" && /draft-0[67]/.test($schema) ? draft07 : draft2020;
+  try {
+    const validate = ajv.compile(rest);
+    return {
+      ok: true,
+      validate(payload) {
+        if (validate(payload)) return [];
+        return (validate.errors ?? []).slice(0, MAX_ISSUES).map((error) => ({ path: dotted(error.instancePath), message: error.message ?? "is not as the schema says" }));
+      },
+    };
+  } catch (error) {
+    const missing = (error as { missingRef?: unknown }).missingRef;
+    return { ok: false, message: typeof missing === "string" ? "refers to a schema elsewhere; put it into `$defs`" : "is no valid JSON Schema" };
+  }
+}

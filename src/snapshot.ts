@@ -1,0 +1,128 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createAgents } from "./actions/agents.ts";
+import { createAgentRuntime } from "./agent/runtime.ts";
+import { loadConfig } from "./config/load.ts";
+import type { Clock } from "./core/clock.ts";
+import type { Issue } from "./core/errors.ts";
+import type { Logger } from "./core/log.ts";
+import { createAddressList, isLoopback } from "./http/address.ts";
+import type { Snapshot } from "./http/types.ts";
+import { compileMappings } from "./mapping/compile.ts";
+import type { TransformPool } from "./mapping/pool.ts";
+import type { Service } from "./plugin/api.ts";
+import { loadPlugins } from "./plugin/host.ts";
+
+/** Rouse's own files: two folders up in a clone, three in the built package. */
+const HERE = dirname(fileURLToPath(import.meta.url));
+const BUILT = import.meta.url.endsWith(".js");
+const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
+const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
+export const PRESETS_DIR = join(PACKAGE_ROOT, "mappings");
+
+export interface SnapshotOptions {
+  configFile?: string;
+  cwd: string;
+  env: Record<string, string | undefined>;
+  clock: Clock;
+  log: Logger;
+  pool: TransformPool;
+  print(text: string): void;
+  port?: number;
+  host?: string;
+}
+
+export interface Built {
+  snapshot: Snapshot;
+  stateDir: string;
+  baseDir: string;
+  services: readonly { id: string; service: Service }[];
+  /** Folders and files whose change means a new snapshot. */
+  watched: { dirs: string[]; files: string[] };
+  /** Ends what belongs to the snapshot alone. */
+  dispose(): Promise<void>;
+}
+
+export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issue[]; file?: string };
+
+function warningsOf(config: Snapshot["config"]): Issue[] {
+  const warnings: Issue[] = [];
+  if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
+    warnings.push({ path: "gateway.host", message: "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies" });
+  }
+  if (config.hooks.enabled === false) warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
+  return warnings;
+}
+
+function hashOf(configHash: string, files: readonly string[]): string {
+  const hash = createHash("sha256").update(configHash);
+  for (const file of [...files].toSorted()) if (existsSync(file)) hash.update(file).update(readFileSync(file));
+  return hash.digest("hex");
+}
+
+/** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
+export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
+  const { cwd, env, clock, log, pool, print } = options;
+  const loaded = await loadConfig({ cwd, env, ...(options.configFile === undefined ? {} : { file: options.configFile }) });
+  if (!loaded.ok) return loaded;
+  const { config, baseDir, stateDir } = loaded;
+  if (options.port !== undefined) config.gateway.port = options.port;
+  if (options.host !== undefined) config.gateway.host = options.host;
+  const ended = new AbortController();
+  const issues: Issue[] = [];
+  const plugins = await loadPlugins({ config, baseDir, builtinDir: BUILTIN_PLUGINS, stateDir, env, fetch, clock, log, print, signal: ended.signal });
+  issues.push(...plugins.issues);
+  const { runtime, issues: modelIssues } = createAgentRuntime({ config, env, clock, log });
+  issues.push(...modelIssues);
+  const agents = createAgents(config, runtime.models.standard.ref);
+  const wrong = createAddressList(config.gateway.trustedProxies).wrong;
+  for (const entry of wrong) issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
+  const mappings = await compileMappings({
+    hooks: config.hooks,
+    mappingsDir: config.hooks.mappingsDir,
+    transformsDir: config.hooks.transformsDir,
+    presetsDir: PRESETS_DIR,
+    known: {
+      agents: new Set(agents.list.map((agent) => agent.id)),
+      channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
+      model: (name: string) => runtime.models.resolveRequested(name),
+    },
+    pool,
+  });
+  issues.push(...mappings.issues);
+  if (issues.length > 0) {
+    ended.abort();
+    await runtime.close();
+    return { ok: false, issues, ...(loaded.file === undefined ? {} : { file: loaded.file }) };
+  }
+  const files = [...loaded.files, ...mappings.set.files, ...plugins.files];
+  const snapshot: Snapshot = Object.freeze({
+    hash: hashOf(loaded.hash, files),
+    config,
+    configFile: loaded.file,
+    agents,
+    models: runtime.models,
+    runtime,
+    channels: plugins.channels,
+    mappings: mappings.set,
+    plugins: plugins.plugins,
+    warnings: [...loaded.warnings, ...mappings.warnings, ...plugins.warnings, ...warningsOf(config)],
+  });
+  const dirs = [config.hooks.mappingsDir, config.hooks.transformsDir, join(baseDir, "plugins"), ...(loaded.file === undefined ? [] : [dirname(loaded.file)])];
+  return {
+    ok: true,
+    built: {
+      snapshot,
+      stateDir,
+      baseDir,
+      services: plugins.services,
+      watched: { dirs, files },
+      async dispose() {
+        ended.abort();
+        await runtime.close();
+      },
+    },
+  };
+}

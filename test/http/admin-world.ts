@@ -1,0 +1,183 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Hono } from "hono";
+import { pino } from "pino";
+import { configSchema } from "../../src/config/schema/index.ts";
+import { newId } from "../../src/core/ids.ts";
+import { createAdminRoutes } from "../../src/http/admin.ts";
+import type { AdminDeps, ReplayResult, Snapshot } from "../../src/http/types.ts";
+import type { MappingSet } from "../../src/mapping/types.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/store/types.ts";
+
+export const HOOK_TOKEN = "canary-hook-token-0123456789";
+
+const mappings: MappingSet = {
+  mappings: [{ id: "shop.order", origin: "config", paths: ["shop"], action: "agent" }],
+  paths: [{ path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 }],
+  rules: (path) => (path === "shop" ? mappings.paths[0] : undefined),
+  run: async () => ({ kind: "unmatched" }),
+  explain: async (input) => ({
+    traces: [{ mapping: "shop.order", matched: true, conditions: [{ condition: "match.path", result: input.path === "shop" }] }],
+    outcome: {
+      kind: "actions",
+      mapping: "shop.order",
+      list: false,
+      results: [
+        {
+          ok: true,
+          draft: {
+            action: "agent",
+            mapping: "shop.order",
+            fields: { name: "Shop", agentId: (input.payload as { agent?: string }).agent },
+            content: [
+              { text: "New order ", outside: false },
+              { text: `${input.headers["x-shop"]} ${input.byHookToken}`, outside: true },
+            ],
+            unsafe: false,
+            missing: ["data.customer"],
+          },
+        },
+      ],
+    },
+  }),
+  files: [],
+};
+
+function fakeSnapshot(): Snapshot {
+  const config = configSchema.parse({ hooks: { enabled: true, token: HOOK_TOKEN } });
+  const agent = { id: "main", name: "Main", model: "builtin/echo", tools: [] };
+  const model = { ref: "builtin/echo", provider: "builtin", model: "echo" };
+  const snapshot = {
+    hash: "abc",
+    configFile: undefined,
+    config,
+    mappings,
+    plugins: [{ id: "console", origin: "built in", channel: true, configured: false }],
+    warnings: [],
+    agents: { list: [agent], standard: agent, get: (id: string) => (id === "main" ? agent : undefined) },
+    models: { resolve: () => ({ ok: true, model }), resolveRequested: () => ({ ok: true, model }), standard: model, providers: [] },
+    channels: {
+      resolve: (name: string) => (name === "console" ? { id: name, loaded: true } : undefined),
+      get: () => undefined,
+      fallback: undefined,
+      loaded: [{ id: "console", channel: { send: async () => ({ status: "sent" }), probe: async () => Promise.reject(new Error("canary-probe")) } }],
+      names: ["console"],
+      checkRecipient: (_id: string, to: string) => ({ ok: true, to }),
+    },
+  };
+  return snapshot as unknown as Snapshot;
+}
+
+export interface World extends StoreHandle {
+  app: Hono;
+  deps: AdminDeps;
+  dir: string;
+  /** What `replay` and `runs.retry` were asked for, in order. */
+  asked: string[];
+  close(): Promise<void>;
+}
+
+/** The admin routes over a real store, with the gateway's other parts played. */
+export async function createWorld(): Promise<World> {
+  const dir = await mkdtemp(join(tmpdir(), "rouse-admin-"));
+  const handle = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock: { now: () => Date.now() }, log: pino({ level: "silent" }) });
+  const asked: string[] = [];
+  const snapshot = fakeSnapshot();
+  const deps: AdminDeps = {
+    ...handle,
+    snapshot: () => snapshot,
+    status: () => ({
+      version: "1",
+      pid: 1,
+      startedAt: 0,
+      url: undefined,
+      workers: false,
+      draining: false,
+      snapshot: "abc",
+      configFile: undefined,
+      stateDir: dir,
+      reloadProblems: [],
+      warnings: [],
+    }),
+    refusals: () => [
+      { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token" },
+      { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token" },
+    ],
+    runs: {
+      cancel: async () => ({ ok: false, failure: { code: "not_found", message: "there is no run with this id" } }),
+      async retry(id) {
+        asked.push(`retry ${id}`);
+        const run = await handle.store.getRun(id);
+        return run ? { ok: true, run } : { ok: false, failure: { code: "not_found", message: "no run" } };
+      },
+    },
+    async replay(eventId, { dryRun }) {
+      asked.push(`replay ${eventId}${dryRun ? " dry" : ""}`);
+      const event = await handle.store.getEvent(eventId);
+      if (event?.request.body === null) return { ok: false, failure: { code: "not_found", message: "the body is no longer kept" } };
+      const result: ReplayResult = { eventId, outcome: "unmatched", actions: [] };
+      if (!dryRun) {
+        result.newEventId = newId("evt");
+        await handle.store.accept(event_("shop", { id: result.newEventId, outcome: "unmatched", replayOf: eventId }));
+      }
+      return { ok: true, result };
+    },
+    retryDelivery: async () => ({ ok: false, failure: { code: "not_found", message: "there is no delivery with this id" } }),
+    reload: async () => ({ ok: false, issues: [{ path: "hooks.path", message: "must not be /" }] }),
+    metrics: async () => "",
+  };
+  return {
+    ...handle,
+    app: createAdminRoutes(deps),
+    deps,
+    dir,
+    asked,
+    async close() {
+      await handle.store.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+let at = Date.now() - 60_000;
+
+/** An event, each newer than the one before. */
+export function event_(path: string, change: Partial<EventRecord> = {}): EventRecord {
+  at += 2;
+  return {
+    id: newId("evt", at),
+    receivedAt: at,
+    path,
+    credential: "hooks.token",
+    outcome: "skipped",
+    actions: [],
+    request: { method: "POST", headers: { "x-shop": "1" }, query: {}, body: Buffer.from('{"a":1}') },
+    ...change,
+  };
+}
+
+export function runAction(key = "hook:1"): RunAction {
+  const spec: RunSpec = {
+    session: { agentId: "main", origin: "hook", key },
+    name: "Shop",
+    hook: "shop",
+    input: [{ text: "Hi", outside: true }],
+    wakeMode: "now",
+    deliver: true,
+    channel: "last",
+    unsafe: false,
+  };
+  return { kind: "run", runId: newId("run"), spec, warnings: [] };
+}
+
+interface Answer {
+  status: number;
+  body: Record<string, never> & { ok: boolean; error?: { code: string; message: string; issues?: { path: string; message: string }[] } };
+}
+
+export async function ask(world: World, method: string, path: string, body?: unknown): Promise<Answer> {
+  const response = await world.app.request(path, { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  return { status: response.status, body: (await response.json()) as Answer["body"] };
+}

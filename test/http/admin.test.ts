@@ -1,0 +1,281 @@
+import { stat } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parseSince } from "../../src/http/admin-query.ts";
+import type { AdminAnswers, EventView, ReplayLine } from "../../src/http/admin-types.ts";
+import { ask, createWorld, event_, HOOK_TOKEN, runAction, type World } from "./admin-world.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+afterEach(() => world.close());
+
+async function got<K extends keyof AdminAnswers>(_route: K, path: string): Promise<AdminAnswers[K]> {
+  const { status, body } = await ask(world, "GET", path);
+  expect(status).toBe(200);
+  return body as unknown as AdminAnswers[K];
+}
+
+async function replayLines(body: unknown): Promise<ReplayLine[]> {
+  const response = await world.app.request("/events/replay", { method: "POST", body: JSON.stringify(body) });
+  expect(response.status).toBe(200);
+  return (await response.text()).trim().split("\n").map((line) => JSON.parse(line) as ReplayLine);
+}
+
+describe("events", () => {
+  it("lists the newest first, in pages that miss and repeat nothing", async () => {
+    const events = Array.from({ length: 5 }, () => event_("shop"));
+    for (const event of events) await world.store.accept(event);
+    const seen: string[] = [];
+    let next: string | null = "";
+    while (next !== null) {
+      const page: { events: EventView[]; next: string | null } = await got("events", `/events?limit=2${next === "" ? "" : `&before=${next}`}`);
+      expect(page.events.length).toBeLessThanOrEqual(2);
+      seen.push(...page.events.map(({ id }) => id));
+      ({ next } = page);
+    }
+    expect(seen).toEqual(events.map(({ id }) => id).toReversed());
+  });
+
+  it("filters by outcome, path and mapping", async () => {
+    const wanted = event_("shop", { outcome: "accepted", mapping: "shop.order" });
+    for (const event of [event_("shop"), wanted, event_("other", { outcome: "accepted", mapping: "shop.order" })]) await world.store.accept(event);
+    const { events } = await got("events", "/events?outcome=accepted&path=shop&mapping=shop.order");
+    expect(events.map(({ id }) => id)).toEqual([wanted.id]);
+    expect(events[0]).toMatchObject({ receivedAt: new Date(wanted.receivedAt).toISOString(), reason: null, bodyBytes: 7 });
+  });
+
+  it.each([
+    ["/events?outcom=failed", "outcom"],
+    ["/events?outcome=lost", "outcome"],
+    ["/events?limit=0", "limit"],
+    ["/events?since=yesterday", "since"],
+    ["/runs?status=done", "status"],
+    ["/deliveries?statu=failed", "statu"],
+    ["/sessions?before=x", "before"],
+  ])("refuses %s and names the parameter", async (path, parameter) => {
+    const { status, body } = await ask(world, "GET", path);
+    expect(status).toBe(400);
+    expect(body.error?.code).toBe("usage");
+    expect(body.error?.issues?.map((issue) => issue.path)).toEqual([parameter]);
+  });
+
+  it("shows an event with its body and the status that its runs have now", async () => {
+    const action = runAction();
+    const event = event_("shop", { outcome: "accepted", actions: [action] });
+    await world.store.accept(event);
+    await world.store.commit((tx) => tx.updateRun(action.runId, { status: "failed" }));
+    const { event: shown } = await got("event", `/events/${event.id}`);
+    expect(shown.actions).toEqual([{ kind: "run", id: action.runId, mapping: null, status: "failed" }]);
+    expect(shown.request).toMatchObject({ body: '{"a":1}', encoding: "utf8", headers: { "x-shop": "1" } });
+  });
+
+  it("shows a body that is no text as base64, and says when it is gone", async () => {
+    const binary = event_("shop", { request: { method: "POST", headers: {}, query: {}, body: Buffer.from([0xff, 0xfe]) } });
+    const forgotten = event_("shop", { request: { method: "POST", headers: {}, query: {}, body: null } });
+    await world.store.accept(binary);
+    await world.store.accept(forgotten);
+    expect((await got("event", `/events/${binary.id}`)).event.request).toMatchObject({ body: "//4=", encoding: "base64" });
+    expect((await got("event", `/events/${forgotten.id}`)).event).toMatchObject({ bodyBytes: null, request: { body: null } });
+  });
+
+  it("answers 404 for what is not there, in the shape of every error", async () => {
+    for (const path of ["/events/evt_x", "/runs/run_x", "/deliveries/dlv_x", "/sessions/show?key=x", "/nothing"]) {
+      const { status, body } = await ask(world, "GET", path);
+      expect([path, status]).toEqual([path, 404]);
+      expect(body).toMatchObject({ ok: false, error: { code: "not_found" }, requestId: expect.stringMatching(/^req_/) });
+    }
+  });
+});
+
+describe("bulk replay", () => {
+  it("replays what matched nothing, the oldest first, and a second time only what that brought", async () => {
+    const events = [event_("shop", { outcome: "unmatched" }), event_("shop"), event_("shop", { outcome: "unmatched" })];
+    for (const event of events) await world.store.accept(event);
+    const lines = await replayLines({ select: "unmatched" });
+    expect(lines[0]).toEqual({ type: "total", total: 2, dryRun: false });
+    expect(lines.at(-1)).toEqual({ type: "end", replayed: 2, failed: 0 });
+    expect(world.asked).toEqual([`replay ${events[0]?.id}`, `replay ${events[2]?.id}`]);
+    const made = lines.flatMap((line) => (line.type === "result" && line.ok ? [line.result.newEventId] : []));
+    world.asked.length = 0;
+    await replayLines({ select: "unmatched" });
+    expect(world.asked.toSorted()).toEqual(made.map((id) => `replay ${id}`).toSorted());
+  });
+
+  it("only says what it would do with dryRun", async () => {
+    const event = event_("shop", { outcome: "unmatched" });
+    await world.store.accept(event);
+    const lines = await replayLines({ select: "unmatched", dryRun: true });
+    expect(world.asked).toEqual([`replay ${event.id} dry`]);
+    expect(lines[0]).toMatchObject({ dryRun: true });
+    expect(await world.store.listEvents({})).toHaveLength(1);
+  });
+
+  it("starts only the failed runs of an accepted event again, never those that succeeded", async () => {
+    const [failed, done] = [runAction("hook:1"), runAction("hook:2")];
+    await world.store.accept(event_("shop", { outcome: "accepted", actions: [failed, done] }));
+    await world.store.commit((tx) => {
+      tx.updateRun(failed.runId, { status: "failed" });
+      tx.updateRun(done.runId, { status: "succeeded" });
+    });
+    const lines = await replayLines({ select: "failed" });
+    expect(world.asked).toEqual([`retry ${failed.runId}`]);
+    expect(lines).toHaveLength(3);
+  });
+
+  it("goes on after one that cannot be replayed, and leaves older ones out with since", async () => {
+    const old = event_("shop", { outcome: "failed", receivedAt: Date.now() - 7_200_000 });
+    const forgotten = event_("shop", { outcome: "failed", request: { method: "POST", headers: {}, query: {}, body: null } });
+    const good = event_("shop", { outcome: "failed" });
+    for (const event of [old, forgotten, good]) await world.store.accept(event);
+    const lines = await replayLines({ select: "failed", since: "1h" });
+    expect(lines.map((line) => (line.type === "result" ? line.ok : line.type))).toEqual(["total", false, true, "end"]);
+    expect(lines.at(-1)).toEqual({ type: "end", replayed: 1, failed: 1 });
+  });
+
+  it("reaches all of more events than fit a page", async () => {
+    for (let i = 0; i < 230; i++) await world.store.accept(event_("shop", { outcome: "unmatched" }));
+    const lines = await replayLines({ select: "unmatched", dryRun: true });
+    expect(lines[0]).toMatchObject({ total: 230 });
+    expect(new Set(world.asked).size).toBe(230);
+  });
+});
+
+describe("sessions", () => {
+  const ref = { agentId: "main", origin: "hook" as const, key: "hook:1" };
+  const turn = { runId: "run_1", at: 1000, hook: "shop", input: [{ text: "Hi", outside: true }], unsafe: false, messages: [{ role: "assistant", content: "Hello" }] };
+
+  it("shows a history, forgets it, and deletes the session", async () => {
+    await world.store.commit((tx) => tx.appendTurn(ref, turn));
+    const shown = await got("session", "/sessions/show?key=hook:1");
+    expect(shown).toMatchObject({ session: { key: "hook:1", turns: 1 }, turns: [{ runId: "run_1", input: turn.input, messages: turn.messages }] });
+    expect((await ask(world, "POST", "/sessions/reset", { key: "hook:1" })).status).toBe(200);
+    expect(await world.store.getTurns(ref)).toEqual([]);
+    expect((await ask(world, "DELETE", "/sessions?key=hook:1")).status).toBe(200);
+    expect((await ask(world, "GET", "/sessions/show?key=hook:1")).status).toBe(404);
+  });
+
+  it("keeps the main session, which can be shown before its first turn", async () => {
+    await world.store.commit((tx) => tx.addSystemEvent({ id: "sev_1", agentId: "main", at: 5, text: [{ text: "Hm", outside: true }], source: "wake", mode: "next-heartbeat", unsafe: false }));
+    const shown = await got("session", "/sessions/show?key=main");
+    expect(shown).toMatchObject({ session: { origin: "main", turns: 0, lastUsedAt: null }, queued: [{ id: "sev_1", source: "wake" }] });
+    expect((await ask(world, "DELETE", "/sessions?key=main")).body.error?.code).toBe("usage");
+  });
+});
+
+describe("the gateway itself", () => {
+  it("copies the store into a new file for its owner alone", async () => {
+    await world.store.accept(event_("shop"));
+    const file = join(world.dir, "copy.db");
+    const { status, body } = await ask(world, "POST", "/store/backup", { file });
+    expect([status, body.error]).toEqual([200, undefined]);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const copy = new DatabaseSync(file, { readOnly: true });
+    expect(copy.prepare("SELECT count(*) AS count FROM events").get()).toEqual({ count: 1 });
+    copy.close();
+  });
+
+  it("never writes over a file, and takes no relative path", async () => {
+    const file = join(world.dir, "rouse.db");
+    const { size } = await stat(file);
+    expect((await ask(world, "POST", "/store/backup", { file })).body.error?.message).toContain("already");
+    expect((await stat(file)).size).toBe(size);
+    expect((await ask(world, "POST", "/store/backup", { file: "copy.db" })).body.error?.message).toContain("absolute");
+    expect((await ask(world, "POST", "/store/backup", { file: join(world.dir, "no", "copy.db") })).body.error?.message).toContain("ENOENT");
+  });
+
+  it("tests a hook without keeping or sending anything", async () => {
+    const { body } = await ask(world, "POST", "/hooks/test", { mapping: "shop.order", payload: { a: 1 }, headers: { "X-Shop": "blue" } });
+    expect(body).toMatchObject({
+      ok: true,
+      outcome: "actions",
+      traces: [{ mapping: "shop.order", matched: true, conditions: [{ condition: "match.path", result: true }] }],
+      // The path has its own token, so the hook token does not count there.
+      actions: [{ ok: true, action: "agent", fields: { name: "Shop" }, content: [{ outside: false }, { text: "blue false", outside: true }], missing: ["data.customer"], problem: null }],
+    });
+    expect(await world.store.listEvents({})).toEqual([]);
+  });
+
+  it("says what the gateway would refuse, and which mappings there are", async () => {
+    const refused = await ask(world, "POST", "/hooks/test", { mapping: "shop.order", payload: { agent: "nobody" } });
+    expect(refused.body).toMatchObject({ actions: [{ problem: { code: "unknown_agent" } }] });
+    const unknown = await ask(world, "POST", "/hooks/test", { mapping: "shop.refund", payload: {} });
+    expect(unknown.status).toBe(404);
+    expect(unknown.body.error?.message).toContain("shop.order");
+    expect((await ask(world, "POST", "/hooks/test", { payload: {} })).body.error?.code).toBe("usage");
+  });
+
+  it("gives away no secret in config, mappings and status", async () => {
+    for (const path of ["/config", "/mappings", "/status", "/doctor", "/channels", "/plugins", "/agents"]) {
+      const response = await world.app.request(path);
+      expect([path, response.status]).toEqual([path, 200]);
+      const text = await response.text();
+      expect(text).not.toContain(HOOK_TOKEN);
+      expect(text).not.toContain("canary");
+    }
+    expect((await got("mappings", "/mappings")).paths).toEqual([{ path: "shop", methods: ["POST"], auth: "token", allowIps: null, maxBodyBytes: 1000 }]);
+  });
+
+  it("tells why a reload failed, and shows refusals newest first", async () => {
+    const reload = await ask(world, "POST", "/reload");
+    expect([reload.status, reload.body.error?.issues]).toEqual([400, [{ path: "hooks.path", message: "must not be /" }]]);
+    expect((await got("refusals", "/refusals?limit=1")).refusals).toEqual([{ at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token" }]);
+  });
+
+  it("answers malformed JSON with 400", async () => {
+    const response = await world.app.request("/hooks/test", { method: "POST", body: "{" });
+    expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([400, "invalid_json"]);
+  });
+});
+
+describe("doctor", () => {
+  const statusOf = async (id: string) => (await got("doctor", "/doctor")).checks.find((check) => check.id === id)?.status;
+
+  it("finds nothing wrong but the missing model and the channel that cannot be reached", async () => {
+    const { checks } = await got("doctor", "/doctor");
+    const notWell = checks.filter((check) => check.status !== "ok").map((check) => check.id);
+    expect(notWell).toEqual(["model", "channel:console"]);
+  });
+
+  it("finds failed runs, parked system events and files that others can read", async () => {
+    const action = runAction();
+    await world.store.accept(event_("shop", { outcome: "accepted", actions: [action] }));
+    await world.store.commit((tx) => {
+      tx.updateRun(action.runId, { status: "failed" });
+      tx.addSystemEvent({ id: "sev_1", agentId: "main", at: 5, text: [], source: "wake", mode: "now", unsafe: false });
+      tx.setSystemEvents(["sev_1"], { state: "parked" });
+    });
+    const { chmod } = await import("node:fs/promises");
+    await chmod(world.dir, 0o755);
+    expect([await statusOf("runs"), await statusOf("system-events"), await statusOf("file-modes")]).toEqual(["warn", "warn", "warn"]);
+  });
+
+  it("fails where the config on disk is broken or the store takes no writes", async () => {
+    world.deps.status = ((before) => () => ({ ...before(), reloadProblems: [{ path: "hooks.path", message: "must not be /" }] }))(world.deps.status.bind(world.deps));
+    world.store.commit = async () => Promise.reject(new Error("canary: disk full"));
+    const { checks } = await got("doctor", "/doctor");
+    expect(checks.filter((check) => check.status === "fail").map((check) => check.id)).toEqual(["config", "store", "channel:console"]);
+    expect(JSON.stringify(checks)).not.toContain("canary");
+  });
+
+  it("notices a clock that went back", async () => {
+    await world.store.accept(event_("shop", { receivedAt: Date.now() + 3_600_000 }));
+    expect(await statusOf("clock")).toBe("fail");
+  });
+});
+
+describe("parseSince", () => {
+  const now = Date.UTC(2026, 0, 31, 12);
+  it.each([
+    ["90m", now - 5_400_000],
+    ["2d", now - 172_800_000],
+    ["2026-01-31T08:00:00Z", Date.UTC(2026, 0, 31, 8)],
+    ["1769860800000", 1_769_860_800_000],
+    ["2026", undefined],
+    ["10", undefined],
+    ["soon", undefined],
+    ["", undefined],
+  ])("%j", (text, expected) => expect(parseSince(text, now)).toBe(expected));
+});

@@ -1,0 +1,108 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "..");
+
+function sourceFiles(folder: string): string[] {
+  return readdirSync(join(ROOT, folder)).flatMap((name) => {
+    const path = join(folder, name);
+    if (statSync(join(ROOT, path)).isDirectory()) return sourceFiles(path);
+    return /\.ts$/.test(name) && !/\.test\.ts$/.test(name) ? [path] : [];
+  });
+}
+
+interface Import {
+  specifier: string;
+  typeOnly: boolean;
+}
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(join(ROOT, file), "utf8");
+  const found: Import[] = [];
+  for (const match of text.matchAll(/^(?:import|export)\s+(type\s+)?[^;]*?from\s+"([^"]+)"/gm)) found.push({ specifier: match[2] as string, typeOnly: match[1] !== undefined });
+  for (const match of text.matchAll(/\bimport\("([^"]+)"\)/g)) found.push({ specifier: match[1] as string, typeOnly: false });
+  return found;
+}
+
+const inRepo = (file: string, specifier: string): string => relative(ROOT, resolve(ROOT, dirname(file), specifier));
+
+/** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
+const ALLOWED: Record<string, string[]> = {
+  cli: ["gateway.ts", "http", "store", "config", "core", "mapping", "plugin"],
+  "gateway.ts": ["http", "mapping", "actions", "agent", "delivery", "sessions", "queue", "store", "config", "plugin", "core", "knowledge"],
+  http: ["mapping", "actions", "store", "config", "core"],
+  mapping: ["config", "core", "plugin"],
+  actions: ["agent", "delivery", "sessions", "queue", "store", "config", "core"],
+  delivery: ["plugin", "store", "config", "core"],
+  agent: ["sessions", "knowledge", "store", "config", "core"],
+  sessions: ["store", "config", "core"],
+  queue: ["store", "config", "core"],
+  store: ["config", "core"],
+  plugin: ["delivery", "mapping", "config", "core"],
+  config: ["core"],
+  core: [],
+};
+
+const partOf = (path: string): string => path.split("/")[1] as string;
+
+describe("the structure of the code", () => {
+  const files = sourceFiles("src");
+
+  it("imports go one way", () => {
+    const wrong: string[] = [];
+    for (const file of files) {
+      const part = partOf(file);
+      for (const { specifier, typeOnly } of importsOf(file)) {
+        if (!specifier.startsWith(".") || typeOnly) continue;
+        const target = inRepo(file, specifier);
+        const targetPart = partOf(target);
+        if (targetPart !== part && !ALLOWED[part]?.includes(targetPart)) wrong.push(`${file} → ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it("no import cycle, types included", () => {
+    const graph = new Map(files.map((file) => [file, importsOf(file).filter((entry) => entry.specifier.startsWith(".")).map((entry) => inRepo(file, entry.specifier))]));
+    const cycles: string[] = [];
+    const done = new Set<string>();
+    const visit = (file: string, path: string[]): void => {
+      if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(" → "));
+      if (done.has(file) || path.includes(file)) return;
+      for (const next of graph.get(file) ?? []) visit(next, [...path, file]);
+      done.add(file);
+    };
+    for (const file of files) visit(file, []);
+    expect(cycles).toEqual([]);
+  });
+
+  it("plugins and transforms import only their interface, packages and their own folder", () => {
+    const wrong: string[] = [];
+    for (const file of [...sourceFiles("plugins"), ...sourceFiles("transforms")]) {
+      for (const { specifier } of importsOf(file)) {
+        const own = specifier.startsWith("./") || (specifier.startsWith("../") && inRepo(file, specifier).startsWith(`${file.split("/").slice(0, 2).join("/")}/`));
+        const forbidden = specifier.startsWith("#") ? specifier !== "#plugin" && specifier !== "#transform" : specifier.startsWith(".") && !own;
+        if (forbidden) wrong.push(`${file} → ${specifier}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it("nothing in src names a plugin or a sender", () => {
+    const channels = (JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string }[]).map((entry) => entry.id).filter((id) => id !== "console" && id !== "signal");
+    const names = new RegExp(`\\b(?:${[...channels, "github", "gitlab", "gmail", "stripe", "bluebubbles"].join("|")})\\b`, "i");
+    const wrong = files.filter((file) => names.test(readFileSync(join(ROOT, file), "utf8")));
+    expect(wrong).toEqual([]);
+  });
+
+  it("files stay readable", () => {
+    const long = [...files, ...sourceFiles("plugins")].map((file) => [file, readFileSync(join(ROOT, file), "utf8").split("\n").length] as const).filter(([, lines]) => lines > 400);
+    expect(long).toEqual([]);
+  });
+
+  it("no escape hatches from the type checker", () => {
+    const wrong = [...files, ...sourceFiles("plugins")].filter((file) => /@ts-(?:ignore|expect-error|nocheck)|\bas any\b/.test(readFileSync(join(ROOT, file), "utf8")));
+    expect(wrong).toEqual([]);
+  });
+});
