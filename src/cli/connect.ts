@@ -17,7 +17,12 @@ export interface Connection {
    * Asks an admin route, by its path below `/admin/v1/`.
    * @throws RouseError with the answer's code, message and issues.
    */
-  request<K extends keyof AdminAnswers>(route: K, method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<AdminAnswers[K]>;
+  request<K extends keyof AdminAnswers>(
+    route: K,
+    method: "GET" | "POST" | "DELETE",
+    path: string,
+    body?: unknown,
+  ): Promise<AdminAnswers[K]>;
   /** The same where the answer has nothing in it but that it worked. */
   send(method: "POST" | "DELETE", path: string, body?: unknown): Promise<void>;
   /** The lines of a bulk replay as they come. */
@@ -31,9 +36,12 @@ type Send = (path: string, init: RequestInit) => Promise<Response>;
 const BUSY_MS = 5_000;
 
 async function failureOf(response: Response): Promise<RouseError> {
-  const answer = (await response.json().catch(() => undefined)) as { error?: { code?: ErrorCode; message?: string; issues?: Issue[] } } | undefined;
+  const answer = (await response.json().catch(() => undefined)) as
+    | { error?: { code?: ErrorCode; message?: string; issues?: Issue[] } }
+    | undefined;
   const { code = "internal", message = `the gateway answered ${response.status}`, issues } = answer?.error ?? {};
-  if (code === "unauthorized") return new RouseError({ code, message: "the running gateway has another gateway.token: it was started with another config" });
+  if (code === "unauthorized")
+    return new RouseError({ code, message: "the running gateway has another gateway.token: it was started with another config" });
   return new RouseError(issues ? { code, message, issues } : { code, message });
 }
 

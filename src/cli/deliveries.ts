@@ -15,7 +15,9 @@ interface ListOptions extends CommonOptions {
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const { status, channel, since, limit, before } = options;
-  const answer = await connected(options, io, (to) => to.request("deliveries", "GET", `deliveries${query({ status, channel, since, limit, before })}`));
+  const answer = await connected(options, io, (to) =>
+    to.request("deliveries", "GET", `deliveries${query({ status, channel, since, limit, before })}`),
+  );
   if (options.json) return printJson(io, answer);
   const rows = answer.deliveries.map((delivery) => [
     delivery.id,
@@ -51,7 +53,8 @@ export function registerDeliveries(program: Command, io: CliIo): void {
       .option("--channel <id>", "of one channel"),
     "rouse deliveries list --status failed",
   ).action((options: ListOptions) => list(options, io));
-  reading(deliveries.command("retry <delivery>").description("send again what failed, from the first piece that was not sent"), "rouse deliveries retry dlv_…").action((id: string, options: CommonOptions) =>
-    retry(id, options, io),
-  );
+  reading(
+    deliveries.command("retry <delivery>").description("send again what failed, from the first piece that was not sent"),
+    "rouse deliveries retry dlv_…",
+  ).action((id: string, options: CommonOptions) => retry(id, options, io));
 }

@@ -34,9 +34,18 @@ function told(event: EventView): string {
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const { outcome, path, mapping, failed, since, limit, before } = options;
-  const answer = await connected(options, io, (to) => to.request("events", "GET", `events${query({ outcome, path, mapping, failed, since, limit, before })}`));
+  const answer = await connected(options, io, (to) =>
+    to.request("events", "GET", `events${query({ outcome, path, mapping, failed, since, limit, before })}`),
+  );
   if (options.json) return printJson(io, answer);
-  const rows = answer.events.map((event) => [event.id, shortTime(event.receivedAt, io.now()), event.path, event.outcome, event.mapping ?? "–", told(event)]);
+  const rows = answer.events.map((event) => [
+    event.id,
+    shortTime(event.receivedAt, io.now()),
+    event.path,
+    event.outcome,
+    event.mapping ?? "–",
+    told(event),
+  ]);
   printTable(io, ["EVENT", "RECEIVED", "PATH", "OUTCOME", "MAPPING", "REASON OR WORK"], rows);
   printMore(io, "rouse events list", answer.next);
 }
@@ -57,10 +66,12 @@ function printEvent(event: EventDetail, io: CliIo): void {
     "content type": event.request.contentType,
     body: event.bodyBytes === null ? "no longer kept" : bytes(event.bodyBytes),
   });
-  for (const action of event.actions) io.out(`${action.kind}  ${action.id}  ${action.status ?? ""}  ${action.mapping ?? ""}\n`.replace(/ +\n/, "\n"));
+  for (const action of event.actions)
+    io.out(`${action.kind}  ${action.id}  ${action.status ?? ""}  ${action.mapping ?? ""}\n`.replace(/ +\n/, "\n"));
   const headers = Object.entries(event.request.headers).map(([name, value]) => `${name}: ${value}`);
   if (headers.length > 0) printBlock(io, "headers", headers.join("\n"));
-  if (event.request.body !== null && event.request.body !== "") printBlock(io, event.request.encoding === "base64" ? "body (base64)" : "body", event.request.body);
+  if (event.request.body !== null && event.request.body !== "")
+    printBlock(io, event.request.encoding === "base64" ? "body (base64)" : "body", event.request.body);
 }
 
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
@@ -71,8 +82,11 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
 
 function printReplayed(result: ReplayResult, io: CliIo): void {
   const into = result.newEventId === undefined ? "" : ` → ${result.newEventId}`;
-  io.out(`${result.eventId}${into}  ${result.outcome}${result.mapping === undefined ? "" : `  ${result.mapping}`}${result.reason === undefined ? "" : `  ${cell(result.reason)}`}\n`);
-  for (const action of result.actions) io.out(`  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`);
+  io.out(
+    `${result.eventId}${into}  ${result.outcome}${result.mapping === undefined ? "" : `  ${result.mapping}`}${result.reason === undefined ? "" : `  ${cell(result.reason)}`}\n`,
+  );
+  for (const action of result.actions)
+    io.out(`  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`);
 }
 
 async function replayOne(id: string, dryRun: boolean, to: Connection, options: ReplayOptions, io: CliIo): Promise<void> {
@@ -83,7 +97,13 @@ async function replayOne(id: string, dryRun: boolean, to: Connection, options: R
 }
 
 /** Follows a bulk replay: the bar on a terminal, a line for each event, the sum at the end. */
-async function replayAll(select: "failed" | "unmatched", dryRun: boolean, to: Connection, options: ReplayOptions, io: CliIo): Promise<void> {
+async function replayAll(
+  select: "failed" | "unmatched",
+  dryRun: boolean,
+  to: Connection,
+  options: ReplayOptions,
+  io: CliIo,
+): Promise<void> {
   const all: ReplayLine[] = [];
   let progress: Progress | undefined;
   let done = 0;
@@ -102,7 +122,8 @@ async function replayAll(select: "failed" | "unmatched", dryRun: boolean, to: Co
     if (line.type === "end") {
       progress?.end();
       if (line.failed > 0) io.exitCode = EXIT.failure;
-      if (!options.json) io.out(`${line.replayed} ${dryRun ? "would be replayed" : "replayed"}${line.failed > 0 ? `, ${line.failed} could not be` : ""}\n`);
+      if (!options.json)
+        io.out(`${line.replayed} ${dryRun ? "would be replayed" : "replayed"}${line.failed > 0 ? `, ${line.failed} could not be` : ""}\n`);
     }
   }
   if (options.json) printJson(io, { lines: all });
@@ -131,7 +152,9 @@ export function registerEvents(program: Command, io: CliIo): void {
     "rouse events list --outcome unmatched --since 2h",
     "rouse events list --failed --json | jq -r '.events[].id'",
   ).action((options: ListOptions) => list(options, io));
-  reading(events.command("show <event>").description("one event with its headers and body"), "rouse events show evt_…").action((id: string, options: CommonOptions) => show(id, options, io));
+  reading(events.command("show <event>").description("one event with its headers and body"), "rouse events show evt_…").action(
+    (id: string, options: CommonOptions) => show(id, options, io),
+  );
   reading(
     events
       .command("replay [event]")

@@ -22,7 +22,8 @@ export function reportError(error: unknown, io: CliIo, verbose: boolean): number
   if (error instanceof RouseError) {
     io.err(`rouse: ${printable(error.message)}\n`);
     const single = error.issues?.length === 1 && error.message.includes(error.issues[0]?.message ?? "");
-    for (const issue of single ? [] : (error.issues ?? [])) io.err(`  ${printable(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)}\n`);
+    for (const issue of single ? [] : (error.issues ?? []))
+      io.err(`  ${printable(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)}\n`);
   } else {
     const { name, code } = safeError(error);
     const message = isSystemError(error) ? error.message : `something failed unexpectedly (${code ?? name}); --verbose shows where`;

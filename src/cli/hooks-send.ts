@@ -24,7 +24,10 @@ async function authorization(name: string, config: Config, stateDir: string): Pr
   const own = config.hooks.mappings.find(({ auth, match }) => auth !== undefined && [match.path].flat().includes(name))?.auth;
   if (own && "token" in own) return `Bearer ${first(own.token)}`;
   if (own && "user" in own) return `Basic ${Buffer.from(`${own.user}:${own.password}`).toString("base64")}`;
-  if (own) throw usage(`the path ${name} believes signatures only, which this command cannot make; \`rouse hooks test\` shows what a body would become`);
+  if (own)
+    throw usage(
+      `the path ${name} believes signatures only, which this command cannot make; \`rouse hooks test\` shows what a body would become`,
+    );
   const token = config.hooks.token === undefined ? await stateSecret(stateDir, "hook-token") : first(config.hooks.token);
   return `Bearer ${token}`;
 }
@@ -43,8 +46,13 @@ export async function sendHook(name: string, options: SendOptions, io: CliIo): P
   const body = await readInput(options.payload, io);
   const { config, stateDir } = await loadSettings(options, io);
   const running = readGateway(stateDir);
-  if (running?.url === undefined) throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
-  const headers: Record<string, string> = { ...options.header, "content-type": options.contentType, authorization: await authorization(name, config, stateDir) };
+  if (running?.url === undefined)
+    throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
+  const headers: Record<string, string> = {
+    ...options.header,
+    "content-type": options.contentType,
+    authorization: await authorization(name, config, stateDir),
+  };
   if (options.idempotencyKey !== undefined) headers["idempotency-key"] = options.idempotencyKey;
   if (options.wait !== undefined) headers["prefer"] = `wait=${options.wait}`;
   const path = name.split("/").map(encodeURIComponent).join("/");
@@ -53,6 +61,8 @@ export async function sendHook(name: string, options: SendOptions, io: CliIo): P
   const failedRun = typeof answer === "object" && answer !== null && (answer as { ok?: unknown }).ok === false;
   if (!response.ok || failedRun) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, { status: response.status, requestId: response.headers.get("x-request-id"), answer });
-  io.out(`${response.status}${response.headers.has("idempotent-replayed") ? " (answered before)" : ""}  ${response.headers.get("x-request-id") ?? ""}\n`);
+  io.out(
+    `${response.status}${response.headers.has("idempotent-replayed") ? " (answered before)" : ""}  ${response.headers.get("x-request-id") ?? ""}\n`,
+  );
   if (answer !== "") io.out(`${printable(typeof answer === "string" ? answer : JSON.stringify(answer, null, 2))}\n`);
 }

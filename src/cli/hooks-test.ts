@@ -38,13 +38,19 @@ function printFailure(failure: Failure, io: CliIo): void {
 function printAction(action: TestedAction, index: number, io: CliIo): void {
   io.out(`\naction ${index + 1}: ${action.ok ? `${action.action} by ${action.mapping}` : `none, by ${action.mapping}`}\n`);
   if (!action.ok) return printFailure(action.failure, io);
-  const fields = Object.fromEntries(Object.entries(action.fields).map(([name, value]) => [`  ${name}`, typeof value === "string" ? value : JSON.stringify(value)]));
+  const fields = Object.fromEntries(
+    Object.entries(action.fields).map(([name, value]) => [`  ${name}`, typeof value === "string" ? value : JSON.stringify(value)]),
+  );
   printFields(io, { ...fields, "  dedupeKey": action.dedupeKey, "  missing": action.missing.join(", ") });
   const { content } = action;
   if (!content.some((part) => part.outside)) printBlock(io, action.action === "wake" ? "  text" : "  message", plainText(content));
   else {
     const marked = content.map((part) => (part.outside ? `⟦${part.text}⟧` : part.text)).join("");
-    printBlock(io, `  ${action.action === "wake" ? "text" : "message"} (⟦ ⟧ marks what the caller said${action.unsafe ? "; allowUnsafeExternalContent: it goes in without the boundary" : ""})`, marked);
+    printBlock(
+      io,
+      `  ${action.action === "wake" ? "text" : "message"} (⟦ ⟧ marks what the caller said${action.unsafe ? "; allowUnsafeExternalContent: it goes in without the boundary" : ""})`,
+      marked,
+    );
   }
   if (!action.problem) return;
   io.out("\n  the gateway would refuse it:\n");
@@ -78,7 +84,8 @@ function isWell({ outcome, actions }: TestedHook): boolean {
 
 /** `rouse hooks test`. Exit code 1 where the hook would come to nothing. */
 export async function testHook(mapping: string | undefined, options: TestOptions, io: CliIo): Promise<void> {
-  if (mapping === undefined && options.path === undefined) throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
+  if (mapping === undefined && options.path === undefined)
+    throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
   const text = (await readInput(options.payload, io)).toString("utf8");
   let payload: unknown;
   try {

@@ -24,7 +24,9 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
 
 export function registerHooks(program: Command, io: CliIo): void {
   const hooks = program.command("hooks").description("list, test and send hooks");
-  reading(hooks.command("list").description("paths and mappings, in the order in which they are tried"), "rouse hooks list").action((options: CommonOptions) => list(options, io));
+  reading(hooks.command("list").description("paths and mappings, in the order in which they are tried"), "rouse hooks list").action(
+    (options: CommonOptions) => list(options, io),
+  );
   reading(
     hooks
       .command("test [mapping]")

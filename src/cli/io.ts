@@ -1,3 +1,5 @@
+import { isatty } from "node:tty";
+
 /** What a command may touch of the world: tests give their own. */
 export interface CliIo {
   /** Writes to standard output; the line break is the caller's. */
@@ -30,9 +32,9 @@ export function processIo(): CliIo {
     env: process.env,
     cwd: process.cwd(),
     terminal: {
-      in: process.stdin.isTTY === true,
-      out: process.stdout.isTTY === true,
-      err: process.stderr.isTTY === true,
+      in: isatty(0),
+      out: isatty(1),
+      err: isatty(2),
       columns: process.stdout.isTTY ? process.stdout.columns : undefined,
     },
     now: () => Date.now(),

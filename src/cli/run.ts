@@ -19,12 +19,20 @@ const GROUPS: readonly Group[] = [
   { name: "events", summary: "what came in, and what became of it", load: async () => (await import("./events.ts")).registerEvents },
   { name: "runs", summary: "what agents did", load: async () => (await import("./runs.ts")).registerRuns },
   { name: "sessions", summary: "conversations and their history", load: async () => (await import("./sessions.ts")).registerSessions },
-  { name: "deliveries", summary: "replies on their way to a channel", load: async () => (await import("./deliveries.ts")).registerDeliveries },
+  {
+    name: "deliveries",
+    summary: "replies on their way to a channel",
+    load: async () => (await import("./deliveries.ts")).registerDeliveries,
+  },
   { name: "agents", summary: "the agents of the config", load: async () => (await import("./lists.ts")).registerAgents },
   { name: "plugins", summary: "the plugins that are loaded", load: async () => (await import("./lists.ts")).registerPlugins },
   { name: "token", summary: "rotate the hook token", load: async () => (await import("./token.ts")).registerToken },
   { name: "store", summary: "back up what is kept", load: async () => (await import("./store.ts")).registerStore },
-  { name: "config", summary: "check and show the config, or print its schema", load: async () => (await import("./config.ts")).registerConfig },
+  {
+    name: "config",
+    summary: "check and show the config, or print its schema",
+    load: async () => (await import("./config.ts")).registerConfig,
+  },
   { name: "doctor", summary: "look for what often goes wrong", load: async () => (await import("./doctor.ts")).registerDoctor },
 ];
 

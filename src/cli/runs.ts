@@ -18,7 +18,9 @@ interface ListOptions extends CommonOptions {
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const { status, session: sessionKey, event: eventId, since, limit, before } = options;
-  const answer = await connected(options, io, (to) => to.request("runs", "GET", `runs${query({ status, sessionKey, eventId, since, limit, before })}`));
+  const answer = await connected(options, io, (to) =>
+    to.request("runs", "GET", `runs${query({ status, sessionKey, eventId, since, limit, before })}`),
+  );
   if (options.json) return printJson(io, answer);
   const rows = answer.runs.map((run) => [
     run.id,
@@ -92,7 +94,13 @@ export function registerRuns(program: Command, io: CliIo): void {
       .option("--event <id>", "of one event"),
     "rouse runs list --status failed --since 1d",
   ).action((options: ListOptions) => list(options, io));
-  reading(runs.command("show <run>").description("one run with its input and reply"), "rouse runs show run_…").action((id: string, options: CommonOptions) => show(id, options, io));
-  reading(runs.command("cancel <run>").description("stop a run, or take it out of the queue"), "rouse runs cancel run_…").action((id: string, options: CommonOptions) => change(id, "cancel", options, io));
-  reading(runs.command("retry <run>").description("start a run again that failed, under its own id"), "rouse runs retry run_…").action((id: string, options: CommonOptions) => change(id, "retry", options, io));
+  reading(runs.command("show <run>").description("one run with its input and reply"), "rouse runs show run_…").action(
+    (id: string, options: CommonOptions) => show(id, options, io),
+  );
+  reading(runs.command("cancel <run>").description("stop a run, or take it out of the queue"), "rouse runs cancel run_…").action(
+    (id: string, options: CommonOptions) => change(id, "cancel", options, io),
+  );
+  reading(runs.command("retry <run>").description("start a run again that failed, under its own id"), "rouse runs retry run_…").action(
+    (id: string, options: CommonOptions) => change(id, "retry", options, io),
+  );
 }

@@ -3,8 +3,8 @@ import { plainText } from "../core/text.ts";
 import type { SessionDetail, TurnView } from "../http/admin-types.ts";
 import { connected } from "./connect.ts";
 import type { CliIo } from "./io.ts";
-import { query, reading, type CommonOptions } from "./options.ts";
-import { printBlock, printFields, printJson, printTable } from "./print.ts";
+import { listing, query, reading, type CommonOptions } from "./options.ts";
+import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
 import { member } from "./settings.ts";
 import { cell, shortTime } from "./text.ts";
 
@@ -16,14 +16,24 @@ interface RefOptions extends CommonOptions {
 interface ListOptions extends RefOptions {
   since?: string;
   limit?: string;
+  before?: string;
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { agent, origin, since, limit } = options;
-  const answer = await connected(options, io, (to) => to.request("sessions", "GET", `sessions${query({ agent, origin, since, limit })}`));
+  const { agent, origin, since, limit, before } = options;
+  const answer = await connected(options, io, (to) =>
+    to.request("sessions", "GET", `sessions${query({ agent, origin, since, limit, before })}`),
+  );
   if (options.json) return printJson(io, answer);
-  const rows = answer.sessions.map((session) => [session.agentId, session.origin, String(session.turns), shortTime(session.lastUsedAt, io.now()), session.key]);
+  const rows = answer.sessions.map((session) => [
+    session.agentId,
+    session.origin,
+    String(session.turns),
+    shortTime(session.lastUsedAt, io.now()),
+    session.key,
+  ]);
   printTable(io, ["AGENT", "ORIGIN", "TURNS", "LAST USED", "KEY"], rows);
+  printMore(io, "rouse sessions list", answer.next);
 }
 
 /** The words of a model's message: a text, or the texts among its parts; tools by their name. */
@@ -43,7 +53,8 @@ function wordsOf(message: unknown): string {
 function printTurn(turn: TurnView, io: CliIo): void {
   io.out(`\n— ${new Date(turn.at).toLocaleString()}  ${cell(turn.hook)}  ${turn.runId}\n`);
   printBlock(io, turn.input.some((part) => part.outside) ? "in (outside text)" : "in", plainText(turn.input));
-  for (const message of turn.messages) printBlock(io, member(message, "role") === "assistant" ? "reply" : String(member(message, "role")), wordsOf(message));
+  for (const message of turn.messages)
+    printBlock(io, member(message, "role") === "assistant" ? "reply" : String(member(message, "role")), wordsOf(message));
 }
 
 function printSession(detail: SessionDetail, io: CliIo): void {
@@ -58,17 +69,24 @@ function printSession(detail: SessionDetail, io: CliIo): void {
     "waiting events": queued.length === 0 ? null : queued.length,
   });
   for (const turn of turns) printTurn(turn, io);
-  for (const event of queued) printBlock(io, `waits for a heartbeat since ${new Date(event.at).toLocaleString()} (${cell(event.source)})`, plainText(event.text));
+  for (const event of queued)
+    printBlock(io, `waits for a heartbeat since ${new Date(event.at).toLocaleString()} (${cell(event.source)})`, plainText(event.text));
 }
 
 async function show(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) => to.request("session", "GET", `sessions/show${query({ key, agent: options.agent, origin: options.origin })}`));
+  const answer = await connected(options, io, (to) =>
+    to.request("session", "GET", `sessions/show${query({ key, agent: options.agent, origin: options.origin })}`),
+  );
   if (options.json) printJson(io, answer);
   else printSession(answer, io);
 }
 
 async function reset(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  const ref = { key, ...(options.agent === undefined ? {} : { agent: options.agent }), ...(options.origin === undefined ? {} : { origin: options.origin }) };
+  const ref = {
+    key,
+    ...(options.agent === undefined ? {} : { agent: options.agent }),
+    ...(options.origin === undefined ? {} : { origin: options.origin }),
+  };
   await connected(options, io, (to) => to.send("POST", "sessions/reset", ref));
   io.out(`${cell(key)}  its history is forgotten\n`);
 }
@@ -81,18 +99,27 @@ async function remove(key: string, options: RefOptions, io: CliIo): Promise<void
 export function registerSessions(program: Command, io: CliIo): void {
   const sessions = program.command("sessions").description("conversations and their history");
   const withRef = (command: Command): Command =>
-    command.option("--agent <id>", "the session's agent (default: the first one)").option("--origin <origin>", "main, hook, api or channel (default: hook, and main for the key main)");
-  reading(
+    command
+      .option("--agent <id>", "the session's agent (default: the first one)")
+      .option("--origin <origin>", "main, hook, api or channel (default: hook, and main for the key main)");
+  listing(
     sessions
       .command("list")
       .description("sessions, last used first")
       .option("--agent <id>", "of one agent")
-      .option("--origin <origin>", "main, hook, api or channel")
-      .option("--since <time>", 'used since: an age such as "2h", or a date')
-      .option("--limit <n>", "how many (default 50, at most 500)"),
+      .option("--origin <origin>", "main, hook, api or channel"),
     "rouse sessions list --origin hook --since 1d",
   ).action((options: ListOptions) => list(options, io));
-  reading(withRef(sessions.command("show <key>").description("the history of a session")), "rouse sessions show main", "rouse sessions show hook:shop:42").action((key: string, options: RefOptions) => show(key, options, io));
-  reading(withRef(sessions.command("reset <key>").description("forget a session's history")), "rouse sessions reset main").action((key: string, options: RefOptions) => reset(key, options, io));
-  reading(withRef(sessions.command("delete <key>").description("delete a session with its history")), "rouse sessions delete hook:shop:42").action((key: string, options: RefOptions) => remove(key, options, io));
+  reading(
+    withRef(sessions.command("show <key>").description("the history of a session")),
+    "rouse sessions show main",
+    "rouse sessions show hook:shop:42",
+  ).action((key: string, options: RefOptions) => show(key, options, io));
+  reading(withRef(sessions.command("reset <key>").description("forget a session's history")), "rouse sessions reset main").action(
+    (key: string, options: RefOptions) => reset(key, options, io),
+  );
+  reading(
+    withRef(sessions.command("delete <key>").description("delete a session with its history")),
+    "rouse sessions delete hook:shop:42",
+  ).action((key: string, options: RefOptions) => remove(key, options, io));
 }

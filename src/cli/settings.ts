@@ -7,7 +7,11 @@ import type { CommonOptions } from "./options.ts";
 
 export type Settings = Extract<LoadResult, { ok: true }>;
 
-const optionsOf = (options: CommonOptions, io: CliIo) => ({ cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { file: options.config }) });
+const optionsOf = (options: CommonOptions, io: CliIo) => ({
+  cwd: io.cwd,
+  env: io.env,
+  ...(options.config === undefined ? {} : { file: options.config }),
+});
 
 /**
  * The config that a command works with.
@@ -16,7 +20,11 @@ const optionsOf = (options: CommonOptions, io: CliIo) => ({ cwd: io.cwd, env: io
 export async function loadSettings(options: CommonOptions, io: CliIo): Promise<Settings> {
   const loaded = await loadConfig(optionsOf(options, io));
   if (loaded.ok) return loaded;
-  throw new RouseError({ code: "config_invalid", message: `the config has problems${loaded.file === undefined ? "" : ` (${loaded.file})`}:`, issues: loaded.issues });
+  throw new RouseError({
+    code: "config_invalid",
+    message: `the config has problems${loaded.file === undefined ? "" : ` (${loaded.file})`}:`,
+    issues: loaded.issues,
+  });
 }
 
 /** The config file as it is written, for what it says of where things are. Undefined where there is none or it cannot be read. */
@@ -39,8 +47,11 @@ export function member(value: unknown, name: string): unknown {
 
 /** The state folder of a config that is broken just now: enough to find the gateway that runs on the one before it. */
 export async function stateDirOfBroken(options: CommonOptions, io: CliIo): Promise<string | undefined> {
-  const found = await rawConfig(options, io);
-  if (!found || member(found.raw["gateway"], "token") !== undefined) return undefined;
-  const { stateDir } = found.raw;
-  return resolve(found.baseDir, io.env["ROUSE_STATE_DIR"] || (typeof stateDir === "string" ? stateDir : ".rouse"));
+  const file = findConfig(optionsOf(options, io));
+  if (file === undefined) return undefined;
+  // One that cannot even be read may be half written; most state folders are where they are by default.
+  const raw = (await rawConfig(options, io))?.raw ?? {};
+  if (member(raw["gateway"], "token") !== undefined) return undefined;
+  const { stateDir } = raw;
+  return resolve(dirname(file), io.env["ROUSE_STATE_DIR"] || (typeof stateDir === "string" ? stateDir : ".rouse"));
 }

@@ -30,7 +30,9 @@ async function backup(name: string, options: CommonOptions, io: CliIo): Promise<
 export function registerStore(program: Command, io: CliIo): void {
   const store = program.command("store").description("back up what is kept");
   reading(
-    store.command("backup <file>").description("a consistent copy of the store in a new file, also while the gateway runs. It holds bodies and replies: keep it safe"),
+    store
+      .command("backup <file>")
+      .description("a consistent copy of the store in a new file, also while the gateway runs. It holds bodies and replies: keep it safe"),
     "rouse store backup /backups/rouse-$(date +%F).db",
   ).action((file: string, options: CommonOptions) => backup(file, options, io));
 }

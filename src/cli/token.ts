@@ -19,10 +19,15 @@ async function rotate(options: CommonOptions, io: CliIo): Promise<void> {
   await rotateSecret(stateDir, "hook-token");
   const running = readGateway(stateDir) !== undefined;
   if (running) await connected(options, io, (to) => to.request("reload", "POST", "reload"));
-  io.out(`a new hook token is in ${secretFile(stateDir, "hook-token")}; the old one ${running ? "is refused from now on" : "counts no more"}\n`);
+  io.out(
+    `a new hook token is in ${secretFile(stateDir, "hook-token")}; the old one ${running ? "is refused from now on" : "counts no more"}\n`,
+  );
 }
 
 export function registerToken(program: Command, io: CliIo): void {
   const token = program.command("token").description("rotate the hook token");
-  common(token.command("rotate").description("make a new hook token in the state folder, or say which field of the config holds it"), "rouse token rotate").action((options: CommonOptions) => rotate(options, io));
+  common(
+    token.command("rotate").description("make a new hook token in the state folder, or say which field of the config holds it"),
+    "rouse token rotate",
+  ).action((options: CommonOptions) => rotate(options, io));
 }

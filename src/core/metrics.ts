@@ -84,7 +84,9 @@ function addProcess(registers: prom.Registry[]): () => void {
       this.inc((user + system) / 1e6);
     },
   });
-  new Gauge({ name: "process_start_time_seconds", help: "Start of the process, since the epoch.", registers }).set(Date.now() / 1000 - process.uptime());
+  new Gauge({ name: "process_start_time_seconds", help: "Start of the process, since the epoch.", registers }).set(
+    Date.now() / 1000 - process.uptime(),
+  );
   return () => void delay.disable();
 }
 
@@ -111,11 +113,38 @@ export function createMetrics(): Metrics {
   const registers = [registry];
   const endProcess = addProcess(registers);
   const hooks = new Counter({ name: "rouse_hooks_total", help: "Hooks by path and outcome.", labelNames: ["path", "outcome"], registers });
-  const answers = new Histogram({ name: "rouse_hook_answer_seconds", help: "Time from a hook's arrival to its answer.", labelNames: ["outcome"], buckets: ANSWER_BUCKETS, registers });
-  const refusals = new Counter({ name: "rouse_refusals_total", help: "Callers that were refused, by reason.", labelNames: ["reason"], registers });
-  const waits = new Histogram({ name: "rouse_queue_wait_seconds", help: "Time that runs waited before they started.", buckets: WAIT_BUCKETS, registers });
-  const runs = new Histogram({ name: "rouse_run_seconds", help: "Time of runs by how they ended.", labelNames: ["status"], buckets: RUN_BUCKETS, registers });
-  const deliveries = new Counter({ name: "rouse_deliveries_total", help: "Deliveries by channel and how they ended.", labelNames: ["channel", "status"], registers });
+  const answers = new Histogram({
+    name: "rouse_hook_answer_seconds",
+    help: "Time from a hook's arrival to its answer.",
+    labelNames: ["outcome"],
+    buckets: ANSWER_BUCKETS,
+    registers,
+  });
+  const refusals = new Counter({
+    name: "rouse_refusals_total",
+    help: "Callers that were refused, by reason.",
+    labelNames: ["reason"],
+    registers,
+  });
+  const waits = new Histogram({
+    name: "rouse_queue_wait_seconds",
+    help: "Time that runs waited before they started.",
+    buckets: WAIT_BUCKETS,
+    registers,
+  });
+  const runs = new Histogram({
+    name: "rouse_run_seconds",
+    help: "Time of runs by how they ended.",
+    labelNames: ["status"],
+    buckets: RUN_BUCKETS,
+    registers,
+  });
+  const deliveries = new Counter({
+    name: "rouse_deliveries_total",
+    help: "Deliveries by channel and how they ended.",
+    labelNames: ["channel", "status"],
+    registers,
+  });
 
   const answerOf = children((outcome) => answers.labels({ outcome }));
   const refusalOf = children((reason) => refusals.labels({ reason }));

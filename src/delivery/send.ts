@@ -4,7 +4,7 @@ import { cutText, oneLine } from "../core/text.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
 
 /** Time for one piece; then the plugin's signal aborts. */
-export const SEND_TIMEOUT_MS = 30_000;
+const SEND_TIMEOUT_MS = 30_000;
 /** How long a plugin may take to tell how a send that was aborted has ended. */
 const GRACE_MS = 1_000;
 const MAX_REASON = 300;

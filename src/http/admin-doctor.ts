@@ -20,7 +20,9 @@ const bind: Check = (_deps, { config }) => {
   const { host, trustedProxies } = config.gateway;
   if (isLoopback(host)) return ok(`listens on ${host} only`);
   if (trustedProxies.length > 0) return ok(`listens on ${host}, behind gateway.trustedProxies`);
-  return warn(`gateway.host ${host} can be reached from other machines without TLS: put a proxy before it and name it in gateway.trustedProxies, or use 127.0.0.1`);
+  return warn(
+    `gateway.host ${host} can be reached from other machines without TLS: put a proxy before it and name it in gateway.trustedProxies, or use 127.0.0.1`,
+  );
 };
 
 const hooks: Check = (_deps, { config, mappings }) => {
@@ -32,7 +34,9 @@ const model: Check = (_deps, { models, agents }) => {
   const echoing = agents.list.filter((agent) => models.resolve(agent.model).ok && agent.model.startsWith("builtin/"));
   if (echoing.length === 0) return ok(`${agents.standard.id} uses ${agents.standard.model}`);
   const names = echoing.map((agent) => agent.id).join(", ");
-  return warn(`no model for ${names}: replies come from builtin/echo; set agents.defaults.model and a provider (\`rouse init\`), or a key in the environment`);
+  return warn(
+    `no model for ${names}: replies come from builtin/echo; set agents.defaults.model and a provider (\`rouse init\`), or a key in the environment`,
+  );
 };
 
 const reload: Check = (deps) => {
@@ -62,7 +66,9 @@ const backlog: Check = async (deps) => {
 const runs: Check = async ({ store }) => {
   const counts = await store.counts();
   const failed = (counts["runs.failed"] ?? 0) + (counts["runs.timed_out"] ?? 0);
-  return failed === 0 ? ok("no run has failed") : warn(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
+  return failed === 0
+    ? ok("no run has failed")
+    : warn(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
 };
 
 const deliveries: Check = async ({ store }) => {
@@ -73,7 +79,9 @@ const deliveries: Check = async ({ store }) => {
 
 const systemEvents: Check = async ({ store }) => {
   const { "systemEvents.parked": parked = 0 } = await store.counts();
-  return parked === 0 ? ok("no system event is parked") : warn(`${parked} system events were set aside after heartbeats kept failing on them: \`rouse sessions show main\``);
+  return parked === 0
+    ? ok("no system event is parked")
+    : warn(`${parked} system events were set aside after heartbeats kept failing on them: \`rouse sessions show main\``);
 };
 
 const modes: Check = async (deps) => {
@@ -90,7 +98,9 @@ const modes: Check = async (deps) => {
 const space: Check = async (deps) => {
   const disk = await statfs(deps.status().stateDir);
   const free = Math.floor((disk.bavail * disk.bsize) / 1e6);
-  return free > LITTLE_SPACE_MB ? ok(`${free} MB free`) : fail(`only ${free} MB free for the state folder: hooks are refused once it is full`);
+  return free > LITTLE_SPACE_MB
+    ? ok(`${free} MB free`)
+    : fail(`only ${free} MB free for the state folder: hooks are refused once it is full`);
 };
 
 const store: Check = async (deps) => {
@@ -98,26 +108,51 @@ const store: Check = async (deps) => {
     await deps.store.commit((tx) => tx.setValue("doctor.at", Date.now()));
     return ok("takes writes");
   } catch (error) {
-    return fail(`takes no writes (${safeError(error).code ?? safeError(error).name}): hooks are answered 503; look at the disk of the state folder`);
+    return fail(
+      `takes no writes (${safeError(error).code ?? safeError(error).name}): hooks are answered 503; look at the disk of the state folder`,
+    );
   }
 };
 
 const clock: Check = async (deps) => {
   const [newest] = await deps.store.listEvents({ limit: 1 });
   const ahead = (newest?.receivedAt ?? 0) - Date.now();
-  return ahead > 60_000 ? fail(`the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`) : ok(new Date().toISOString());
+  return ahead > 60_000
+    ? fail(`the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`)
+    : ok(new Date().toISOString());
 };
 
 /** The checks in the order in which they are shown. */
-const CHECKS: Record<string, Check> = { bind, hooks, model, config: reload, warnings, backlog, runs, deliveries, "system-events": systemEvents, "file-modes": modes, "disk-space": space, store, clock };
+const CHECKS: Record<string, Check> = {
+  bind,
+  hooks,
+  model,
+  config: reload,
+  warnings,
+  backlog,
+  runs,
+  deliveries,
+  "system-events": systemEvents,
+  "file-modes": modes,
+  "disk-space": space,
+  store,
+  clock,
+};
 
 async function probes({ channels }: Snapshot): Promise<CheckView[]> {
   const signal = AbortSignal.timeout(PROBE_MS);
   return Promise.all(
     channels.loaded.flatMap(({ id, channel }) => {
       if (!channel.probe) return [];
-      const probe = channel.probe(signal).catch((error: unknown) => ({ ok: false as const, message: safeError(error).code ?? safeError(error).name }));
-      return [probe.then((result): CheckView => ({ id: `channel:${id}`, ...(result.ok ? ok("can be reached") : fail(`cannot be reached: ${result.message}`)) }))];
+      const probe = channel
+        .probe(signal)
+        .catch((error: unknown) => ({ ok: false as const, message: safeError(error).code ?? safeError(error).name }));
+      return [
+        probe.then((result): CheckView => ({
+          id: `channel:${id}`,
+          ...(result.ok ? ok("can be reached") : fail(`cannot be reached: ${result.message}`)),
+        })),
+      ];
     }),
   );
 }

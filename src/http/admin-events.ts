@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import type { EventRecord, Store } from "../store/types.ts";
-import { answer, fail, given, paged } from "./admin-answer.ts";
+import { answer, byId, fail, given, paged } from "./admin-answer.ts";
 import { flag, page, parseJson, parseQuery, since } from "./admin-query.ts";
 import { replayMany } from "./admin-replay.ts";
 import type { ReplayLine } from "./admin-types.ts";
@@ -9,7 +9,13 @@ import { eventDetail, eventView } from "./admin-views.ts";
 import type { AdminDeps } from "./types.ts";
 
 const outcome = z.enum(["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"]);
-const listQuery = z.strictObject({ ...page, outcome: outcome.optional(), path: z.string().optional(), mapping: z.string().optional(), failed: flag.optional() });
+const listQuery = z.strictObject({
+  ...page,
+  outcome: outcome.optional(),
+  path: z.string().optional(),
+  mapping: z.string().optional(),
+  failed: flag.optional(),
+});
 const replayBody = z.strictObject({ dryRun: z.boolean().default(false) });
 const bulkBody = z.strictObject({ select: z.enum(["failed", "unmatched"]), since: since.optional(), dryRun: z.boolean().default(false) });
 
@@ -51,7 +57,7 @@ export function eventRoutes(deps: AdminDeps): Hono {
     if (!query.ok) return fail(c, query.failure);
     const { failed, limit, ...filters } = query.value;
     const events = await store.listEvents({ ...given(filters), limit: limit + 1, ...(failed ? { failedRuns: true } : {}) });
-    const { rows, next } = paged(events, limit);
+    const { rows, next } = paged(events, limit, byId);
     return answer(c, "events", { events: rows.map((event) => eventView(event)), next });
   });
   app.get("/:id", async (c) => {

@@ -28,9 +28,11 @@ export const since = z.string().transform((value, context) => {
   return z.NEVER;
 });
 
+const COUNT = `write a number from 1 to ${MAX_LIMIT}`;
+
 /** The parameters of every list. `before` is the id of the last row of the page before. */
 export const page = {
-  limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(50),
+  limit: z.coerce.number(COUNT).int(COUNT).min(1, COUNT).max(MAX_LIMIT, COUNT).default(50),
   before: z.string().min(1).optional(),
   since: since.optional(),
 };
@@ -40,7 +42,8 @@ export const flag = z.enum(["", "1", "true", "0", "false"]).transform((value) =>
 
 function issuesOf(error: z.ZodError, known: readonly string[]): Issue[] {
   return error.issues.flatMap((issue): Issue[] => {
-    if (issue.code === "unrecognized_keys") return issue.keys.map((key) => ({ path: key, message: `is not known here; use one of ${known.join(", ")}` }));
+    if (issue.code === "unrecognized_keys")
+      return issue.keys.map((key) => ({ path: key, message: `is not known here; use one of ${known.join(", ")}` }));
     return [{ path: issue.path.join("."), message: issue.message }];
   });
 }
@@ -50,7 +53,10 @@ function parse<S extends z.ZodObject>(value: unknown, schema: S): Parsed<z.outpu
   if (parsed.success) return { ok: true, value: parsed.data };
   const issues = issuesOf(parsed.error, Object.keys(schema.shape));
   const first = issues[0];
-  return { ok: false, failure: { code: "usage", message: first ? `${first.path}: ${first.message}` : "the request is not as it should be", issues } };
+  return {
+    ok: false,
+    failure: { code: "usage", message: first ? `${first.path}: ${first.message}` : "the request is not as it should be", issues },
+  };
 }
 
 /** Reads the query; parameters that nobody knows are an error, so that a wrong filter never means "all". */

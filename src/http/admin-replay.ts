@@ -40,7 +40,8 @@ async function selectEvents(store: Store, { select, since }: BulkReplay): Promis
   // Stable: what came in the same millisecond keeps the order of its listing.
   found.sort((a, b) => a.at - b.at);
   const replayed = new Set<string>();
-  for await (const event of newestFirst(store, { since: (found[0] as Chosen).at })) if (event.replayOf !== undefined) replayed.add(event.replayOf);
+  for await (const event of newestFirst(store, { since: (found[0] as Chosen).at }))
+    if (event.replayOf !== undefined) replayed.add(event.replayOf);
   return found.filter(({ id }) => !replayed.has(id));
 }
 
@@ -79,7 +80,9 @@ export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGener
   for (const { id, hasRuns } of events) {
     const replayed = await (hasRuns ? restartRuns(deps, id, bulk.dryRun) : deps.replay(id, { dryRun: bulk.dryRun })).catch(asFailure);
     if (!replayed.ok) failed++;
-    yield replayed.ok ? { type: "result", ok: true, result: replayed.result } : { type: "result", ok: false, eventId: id, failure: replayed.failure };
+    yield replayed.ok
+      ? { type: "result", ok: true, result: replayed.result }
+      : { type: "result", ok: false, eventId: id, failure: replayed.failure };
   }
   yield { type: "end", replayed: events.length - failed, failed };
 }

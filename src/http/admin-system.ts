@@ -57,25 +57,40 @@ function authOf({ auth }: PathRules): PathView["auth"] {
 }
 
 function pathView(rules: PathRules): PathView {
-  return { path: rules.path, methods: rules.methods, auth: authOf(rules), allowIps: rules.allowIps ?? null, maxBodyBytes: rules.maxBodyBytes };
+  return {
+    path: rules.path,
+    methods: rules.methods,
+    auth: authOf(rules),
+    allowIps: rules.allowIps ?? null,
+    maxBodyBytes: rules.maxBodyBytes,
+  };
 }
 
 async function status(deps: AdminDeps): Promise<StatusView> {
   const [counts, turn, delivery] = await Promise.all([deps.store.counts(), deps.queue.waiting("turn"), deps.queue.waiting("delivery")]);
   const waiting = (jobs: { count: number; oldestMs: number }) => ({ count: jobs.count, oldestSeconds: Math.round(jobs.oldestMs / 1000) });
   const now = deps.status();
-  return { ...now, startedAt: new Date(now.startedAt).toISOString(), counts, waiting: { turn: waiting(turn), delivery: waiting(delivery) } };
+  return {
+    ...now,
+    startedAt: new Date(now.startedAt).toISOString(),
+    counts,
+    waiting: { turn: waiting(turn), delivery: waiting(delivery) },
+  };
 }
 
 /** Makes the file first, so that no moment passes in which others could read it. */
-async function backup(deps: AdminDeps, file: string): Promise<{ ok: true; bytes: number; seconds: number } | { ok: false; failure: Failure }> {
+async function backup(
+  deps: AdminDeps,
+  file: string,
+): Promise<{ ok: true; bytes: number; seconds: number } | { ok: false; failure: Failure }> {
   if (!isAbsolute(file)) return { ok: false, failure: { code: "usage", message: "file: write an absolute path" } };
   const started = performance.now();
   try {
     await (await open(file, "wx", 0o600)).close();
   } catch (error) {
     const { code } = safeError(error);
-    const message = code === "EEXIST" ? "file: it is there already; name a new one" : `file: it cannot be made there (${code ?? "unknown"})`;
+    const message =
+      code === "EEXIST" ? "file: it is there already; name a new one" : `file: it cannot be made there (${code ?? "unknown"})`;
     return { ok: false, failure: { code: "usage", message } };
   }
   try {
@@ -83,7 +98,10 @@ async function backup(deps: AdminDeps, file: string): Promise<{ ok: true; bytes:
   } catch (error) {
     await rm(file, { force: true });
     const { code, name } = safeError(error);
-    return { ok: false, failure: { code: "store_unavailable", message: `the copy could not be made (${code ?? name}); is there room for it?` } };
+    return {
+      ok: false,
+      failure: { code: "store_unavailable", message: `the copy could not be made (${code ?? name}); is there room for it?` },
+    };
   }
   const { size } = await stat(file);
   return { ok: true, bytes: size, seconds: (performance.now() - started) / 1000 };
@@ -123,7 +141,9 @@ export function systemRoutes(deps: AdminDeps): Hono {
     const body = await parseJson(c, z.strictObject({ file: z.string().min(1) }));
     if (!body.ok) return fail(c, body.failure);
     const copied = await backup(deps, body.value.file);
-    return copied.ok ? answer(c, "backup", { file: body.value.file, bytes: copied.bytes, seconds: copied.seconds }) : fail(c, copied.failure);
+    return copied.ok
+      ? answer(c, "backup", { file: body.value.file, bytes: copied.bytes, seconds: copied.seconds })
+      : fail(c, copied.failure);
   });
   app.post("/hooks/test", async (c) => {
     const body = await parseJson(c, testBody);

@@ -39,7 +39,9 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
     ok: true,
     mapping: draft.mapping,
     action: draft.action,
-    fields: Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== undefined && name !== "message" && name !== "text")),
+    fields: Object.fromEntries(
+      Object.entries(fields).filter(([name, value]) => value !== undefined && name !== "message" && name !== "text"),
+    ),
     content: draft.content,
     dedupeKey: draft.dedupeKey ?? null,
     missing: draft.missing,
@@ -59,7 +61,7 @@ function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions
       return { ...base, mapping: outcome.mapping, failure: outcome.failure, missing: outcome.missing ?? [] };
     case "failed":
       return { ...base, mapping: outcome.mapping, failure: outcome.failure };
-    case "actions":
+    default:
       return { ...base, mapping: outcome.mapping };
   }
 }

@@ -208,7 +208,7 @@ export interface AdminAnswers {
   replay: { result: ReplayResult };
   runs: { runs: RunView[]; next: string | null };
   run: { run: RunDetail };
-  sessions: { sessions: SessionView[] };
+  sessions: { sessions: SessionView[]; next: string | null };
   session: SessionDetail;
   deliveries: { deliveries: DeliveryView[]; next: string | null };
   delivery: { delivery: DeliveryView };

@@ -1,4 +1,13 @@
-import type { DeliveryRecord, EventRecord, RunRecord, SessionRecord, SessionRef, StoredRequest, SystemEvent, TurnRecord } from "../store/types.ts";
+import type {
+  DeliveryRecord,
+  EventRecord,
+  RunRecord,
+  SessionRecord,
+  SessionRef,
+  StoredRequest,
+  SystemEvent,
+  TurnRecord,
+} from "../store/types.ts";
 import type { DeliveryView, EventDetail, EventView, RunDetail, RunView, SessionDetail, SessionView, TurnView } from "./admin-types.ts";
 import { deliveryStatus } from "./receipts.ts";
 

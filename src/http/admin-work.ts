@@ -1,17 +1,26 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import type { Failure } from "../core/errors.ts";
-import type { RunRecord, SessionRef } from "../store/types.ts";
-import { answer, fail, given, paged } from "./admin-answer.ts";
+import { sessionId, type RunRecord, type SessionRef } from "../store/types.ts";
+import { answer, byId, fail, given, paged } from "./admin-answer.ts";
 import { page, parseJson, parseQuery, type Parsed } from "./admin-query.ts";
 import { deliveryView, queuedView, runDetail, runView, sessionView, turnView, unusedSession } from "./admin-views.ts";
 import type { AdminDeps } from "./types.ts";
 
 const runStatus = z.enum(["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"]);
 const origin = z.enum(["main", "hook", "api", "channel"]);
-const runQuery = z.strictObject({ ...page, status: runStatus.optional(), sessionKey: z.string().optional(), eventId: z.string().optional() });
-const deliveryQuery = z.strictObject({ ...page, status: z.enum(["pending", "delivered", "failed", "unknown"]).optional(), channel: z.string().optional() });
-const sessionQuery = z.strictObject({ limit: page.limit, since: page.since, origin: origin.optional(), agent: z.string().optional() });
+const runQuery = z.strictObject({
+  ...page,
+  status: runStatus.optional(),
+  sessionKey: z.string().optional(),
+  eventId: z.string().optional(),
+});
+const deliveryQuery = z.strictObject({
+  ...page,
+  status: z.enum(["pending", "delivered", "failed", "unknown"]).optional(),
+  channel: z.string().optional(),
+});
+const sessionQuery = z.strictObject({ ...page, origin: origin.optional(), agent: z.string().optional() });
 const sessionRef = z.strictObject({ agent: z.string().min(1).optional(), origin: origin.optional(), key: z.string().min(1) });
 
 const noRun: Failure = { code: "not_found", message: "there is no run with this id" };
@@ -28,7 +37,7 @@ export function runRoutes(deps: AdminDeps): Hono {
     const query = parseQuery(c, runQuery);
     if (!query.ok) return fail(c, query.failure);
     const { limit, ...filters } = query.value;
-    const { rows, next } = paged(await store.listRuns({ ...given(filters), limit: limit + 1 }), limit);
+    const { rows, next } = paged(await store.listRuns({ ...given(filters), limit: limit + 1 }), limit, byId);
     return answer(c, "runs", { runs: await Promise.all(rows.map(async (run) => runView(run, await delivery(run)))), next });
   });
   app.get("/:id", async (c) => {
@@ -61,9 +70,10 @@ export function sessionRoutes(deps: AdminDeps): Hono {
   app.get("/", async (c) => {
     const query = parseQuery(c, sessionQuery);
     if (!query.ok) return fail(c, query.failure);
-    const { agent: agentId, ...filters } = query.value;
-    const sessions = await store.listSessions(given({ ...filters, agentId }));
-    return answer(c, "sessions", { sessions: sessions.map(sessionView) });
+    const { agent: agentId, limit, ...filters } = query.value;
+    const sessions = await store.listSessions({ ...given({ ...filters, agentId }), limit: limit + 1 });
+    const { rows, next } = paged(sessions, limit, ({ ref }) => sessionId(ref));
+    return answer(c, "sessions", { sessions: rows.map(sessionView), next });
   });
   app.get("/show", async (c) => {
     const found = await find(parseQuery(c, sessionRef));
@@ -104,7 +114,7 @@ export function deliveryRoutes(deps: AdminDeps): Hono {
     const query = parseQuery(c, deliveryQuery);
     if (!query.ok) return fail(c, query.failure);
     const { limit, ...filters } = query.value;
-    const { rows, next } = paged(await store.listDeliveries({ ...given(filters), limit: limit + 1 }), limit);
+    const { rows, next } = paged(await store.listDeliveries({ ...given(filters), limit: limit + 1 }), limit, byId);
     return answer(c, "deliveries", { deliveries: rows.map(deliveryView), next });
   });
   app.get("/:id", async (c) => {

@@ -139,6 +139,11 @@ async function parseMultipart(bytes: Buffer, contentType: string): Promise<Paylo
 export function parsePayload(bytes: Buffer, contentType: string | undefined): Payload | Promise<Payload> {
   const type = contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
   if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json") return parseJson(bytes.toString("utf8"));
+  // curl's -d says "form" whatever it sends: what begins like JSON is tried as that first.
+  if (type === "application/x-www-form-urlencoded" && bytes[0] === 0x7b) {
+    const json = parseJson(bytes.toString("utf8"));
+    if (json.ok) return json;
+  }
   if (type === "application/x-www-form-urlencoded") return formPayload(fromEntries(new URLSearchParams(bytes.toString("utf8"))));
   if (type === "multipart/form-data") return parseMultipart(bytes, contentType ?? "");
   if (type.startsWith("text/")) return { ok: true, payload: bytes.toString("utf8") };

@@ -2,29 +2,30 @@
  * The main file of a transform child: runs one call after the other. Whatever a module does here (loops, allocates,
  * exits, rejects later) ends at most this process.
  */
-import { pathToFileURL } from "node:url";
-import { registerOwnModules } from "../plugin/resolve.ts";
+import { importUserModule } from "../plugin/resolve.ts";
 import { evaluateOutside } from "./expression.ts";
 import type { Call, Reply } from "./pool.ts";
 
-registerOwnModules();
 // A promise that nobody waits for any more harms no other call.
 process.on("unhandledRejection", () => undefined);
 process.on("uncaughtException", () => undefined);
 process.on("disconnect", () => process.exit(0));
 
 const loaded = new Map<string, Promise<Record<string, unknown>>>();
-let registered: Promise<unknown> | undefined;
+async function importModule(file: string): Promise<Record<string, unknown>> {
+  const { module } = await importUserModule(file);
+  if (module.ok) return module.exports;
+  throw module.error;
+}
 
-async function load(file: string, version: string): Promise<Record<string, unknown>> {
+/** One import for each version of a file: a call that finds it there looks at no file. */
+function load(file: string, version: string): Promise<Record<string, unknown>> {
   const key = `${file}?${version}`;
-  let module = loaded.get(key);
-  if (!module) {
-    if (/\.[cm]?tsx?$/.test(file)) registered ??= import("tsx/esm/api").then((api) => api.register());
-    await registered;
-    module = import(`${pathToFileURL(file).href}?v=${encodeURIComponent(version)}`) as Promise<Record<string, unknown>>;
-    loaded.set(key, module);
-  }
+  const known = loaded.get(key);
+  if (known) return known;
+  const module = importModule(file);
+  loaded.set(key, module);
+  module.catch(() => loaded.delete(key));
   return module;
 }
 

@@ -1,4 +1,5 @@
-import { compileGuarded, GuardError, IN_PROCESS_MS } from "./guards.ts";
+import { GuardError } from "./functions.ts";
+import { compileGuarded, IN_PROCESS_MS } from "./guards.ts";
 import { parsePath, readScope } from "./path.ts";
 import { jsonataInput, type Scope } from "./scope.ts";
 

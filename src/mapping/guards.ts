@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import type jsonataType from "jsonata";
 import { didYouMean } from "../config/suggest.ts";
+import { BOUNDED, GuardError, MAX_SEQUENCE, MAX_TEXT, tooLong } from "./functions.ts";
 import { compileRegex, LinearRegExp } from "./regex.ts";
 
 const require = createRequire(import.meta.url);
@@ -11,75 +12,7 @@ const load = (): typeof jsonataType => (library ??= require("jsonata") as typeof
 /** Time in the gateway's own process, where an expression that runs holds up everything else. */
 export const IN_PROCESS_MS = 10;
 const MAX_STACK = 200;
-const MAX_SEQUENCE = 20_000;
-/** Text that a function may make, and text or lists that an expression may give. */
-const MAX_TEXT = 1_000_000;
 const MAX_RESULT_NODES = 100_000;
-
-export class GuardError extends Error {}
-
-const tooLong = (): never => {
-  throw new GuardError("makes a text of more than a million characters");
-};
-const capped = (text: string): string => (text.length > MAX_TEXT ? tooLong() : text);
-
-type Fn = (...args: never[]) => unknown;
-
-/** Replacements for the functions that can make much of little: [implementation, signature]. */
-const CAPPED: Record<string, [Fn, string]> = {
-  pad: [
-    (text: string | undefined, width: number, sign?: string) => {
-      if (text === undefined) return undefined;
-      if (Math.abs(width) > MAX_TEXT) tooLong();
-      const fill = sign === undefined || sign === "" ? " " : sign;
-      const length = [...text].length;
-      const missing = Math.abs(width) - length;
-      if (missing <= 0) return text;
-      const padding = [...fill.repeat(Math.ceil(missing / [...fill].length))].slice(0, missing).join("");
-      return width < 0 ? padding + text : text + padding;
-    },
-    "<s-ns?:s>",
-  ],
-  join: [(list: string[] | undefined, separator?: string) => (list === undefined ? undefined : capped(joined(list, separator ?? ""))), "<a<s>s?:s>"],
-  split: [
-    (text: string | undefined, separator: string | LinearRegExp, limit?: number) => {
-      if (text === undefined) return undefined;
-      if (text.length > MAX_TEXT) tooLong();
-      const pieces = typeof separator === "string" ? text.split(separator) : splitBy(text, separator);
-      if (pieces.length > MAX_SEQUENCE) throw new GuardError(`makes a list of more than ${MAX_SEQUENCE} members`);
-      return limit === undefined ? pieces : pieces.slice(0, Math.max(0, Math.floor(limit)));
-    },
-    "<s-(sf)n?:a<s>>",
-  ],
-};
-
-function joined(list: readonly string[], separator: string): string {
-  let length = 0;
-  for (const text of list) {
-    length += text.length + separator.length;
-    if (length > MAX_TEXT) tooLong();
-  }
-  return list.join(separator);
-}
-
-interface MatchValue {
-  match: string;
-  start: number;
-  end: number;
-  next?: () => MatchValue | undefined;
-}
-
-function splitBy(text: string, separator: unknown): string[] {
-  const pieces: string[] = [];
-  let at = 0;
-  for (let found = (separator as (text: string) => MatchValue | undefined)(text); found; found = found.next?.()) {
-    pieces.push(text.slice(at, found.start));
-    at = found.end;
-    if (pieces.length > MAX_SEQUENCE || found.end === found.start) break;
-  }
-  pieces.push(text.slice(at));
-  return pieces;
-}
 
 /** Functions that an expression may call. */
 const FUNCTIONS = new Set(
@@ -143,7 +76,7 @@ export function compileGuarded(source: string, timeoutMs: number): { ok: true; c
   }
   const problem = problemIn(expression.ast());
   if (problem !== undefined) return { ok: false, message: problem };
-  for (const [name, [implementation, signature]] of Object.entries(CAPPED)) expression.registerFunction(name, implementation as (...args: unknown[]) => unknown, signature);
+  for (const [name, [implementation, signature]] of Object.entries(BOUNDED)) expression.registerFunction(name, implementation as (...args: unknown[]) => unknown, signature);
   return {
     ok: true,
     compiled: {

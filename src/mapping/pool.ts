@@ -46,6 +46,8 @@ const IDLE_MS = 60_000;
 const HEAP_MB = 128;
 const EXPRESSION_GRACE_MS = 1_000;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+/** In a clone `#plugin` means a source file, in a child as in its parent. */
+const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
 const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
 
 /** Children that run users' code: started when first needed, ended after a minute without work. */
@@ -57,11 +59,10 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
   let closed = false;
 
   const spawn = (): Child => {
-    const conditions = process.execArgv.filter((flag) => flag.startsWith("--conditions"));
     const child: Child = {
       process: fork(CHILD, [], {
         env: { PATH: process.env["PATH"] ?? "", NODE_ENV: process.env["NODE_ENV"] ?? "" },
-        execArgv: [...conditions, `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
+        execArgv: [...SOURCE_CONDITION, `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
         stdio: ["ignore", "ignore", "ignore", "ipc"],
         serialization: "json",
       }),
@@ -188,7 +189,10 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       for (const task of waiting) task.resolve({ ok: false, reason: "closed" });
       waiting = [];
       const ends = [...children].map((child) => new Promise<void>((resolve) => child.process.once("exit", () => resolve())));
-      for (const child of children) child.process.kill("SIGKILL");
+      for (const child of children) {
+        child.process.ref();
+        child.process.kill("SIGKILL");
+      }
       await Promise.all(ends);
     },
   };

@@ -56,9 +56,9 @@ export interface PluginContext<C> {
   /** Ends with the gateway or with the snapshot. */
   signal: AbortSignal;
   /** A folder of the plugin's own in the state folder; made when first asked for. */
-  stateDir(): Promise<string>;
+  stateDir: () => Promise<string>;
   /** Standard output of the gateway, for channels that are a terminal. */
-  print(text: string): void;
+  print: (text: string) => void;
 }
 
 /** Something that runs with the gateway; it ends when `signal` aborts. */

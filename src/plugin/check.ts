@@ -52,7 +52,7 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
 
 /** What a plugin's `channel` gave. Its own object comes back, whatever class it is of. */
 export function checkChannel(value: unknown, path: string): Checked<Channel> {
-  if (isFunction((value as PromiseLike<unknown> | null | undefined)?.then)) return { ok: false, issues: [{ path, message: "`channel` must return a channel at once, not a promise: connect in `send` or in a `service`" }] };
+  if (isFunction((value as { then?: unknown } | null | undefined)?.then)) return { ok: false, issues: [{ path, message: "`channel` must return a channel at once, not a promise: connect in `send` or in a `service`" }] };
   const fields = typeof value === "object" && value !== null ? Object.fromEntries(Object.keys(channelSchema.shape).map((key) => [key, (value as Record<string, unknown>)[key]])) : value;
   const checked = channelSchema.safeParse(fields);
   if (!checked.success) return { ok: false, issues: checked.error.issues.map((issue) => ({ path, message: `what \`channel\` returns is not a channel: ${renderPath(issue.path) || "it"} ${issue.message}` })) };
@@ -96,11 +96,18 @@ export function explain(error: unknown, baseDir: string): string {
   const message = error instanceof Error ? error.message : "";
   const missing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND" ? /^Cannot find (?:package|module) '([^'\s]{1,200})'/.exec(message)?.[1] : undefined;
   if (missing !== undefined) return `it imports "${relativeTo(baseDir, missing)}", which is not there`;
-  const { location } = ((error as { errors?: unknown[] } | null)?.errors?.[0] ?? {}) as { location?: { file?: unknown; line?: unknown } };
-  const syntax = typeof location?.file === "string" ? `${location.file}:${String(location.line)}` : undefined;
-  const frame = frames.map((line) => /((?:file:\/\/)?\/[^()]*?:\d+)(?::\d+)?\)?$/.exec(line)?.[1]).find((place) => place?.includes(baseDir));
-  const place = syntax ?? frame?.replace("file://", "").replace(/\?[^:]*/, "");
-  return `${code ?? name}${place === undefined ? "" : ` at ${relativeTo(baseDir, place)}`}`;
+  // Where the compiler stopped; the rest of its message quotes the line.
+  const syntax = code === undefined && /^(\S[^\n]{0,300}?:\d+):\d+: ERROR: /m.exec(message)?.[1];
+  const place = syntax || frames.map((line) => framePlace(line)).find((found) => found?.startsWith(baseDir));
+  return `${code ?? name}${place ? ` at ${relativeTo(baseDir, place)}` : ""}`;
+}
+
+/** The file of a stack's frame, with its line for JavaScript: `tsx` puts all of a TypeScript file on one line. */
+function framePlace(frame: string): string | undefined {
+  const [, file, line] = /((?:file:\/\/)?[/\\A-Z][^()]*?):(\d+)(?::\d+)?\)?$/.exec(frame) ?? [];
+  if (file === undefined || line === undefined) return undefined;
+  const path = file.replace("file://", "").replace(/\?.*$/, "");
+  return /\.[cm]?tsx?$/.test(path) ? path : `${path}:${line}`;
 }
 
 function relativeTo(baseDir: string, path: string): string {

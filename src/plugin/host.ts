@@ -136,7 +136,7 @@ function contextOf(plugin: Plugin, config: unknown, signal: AbortSignal, options
     clock: options.clock,
     log: { debug: (message) => log.debug(message), info: (message) => log.info(message), warn: (message) => log.warn(message), error: (message) => log.error(message) },
     signal,
-    print: options.print,
+    print: (text) => options.print(text),
     async stateDir() {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       return folder;

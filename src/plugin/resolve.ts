@@ -45,7 +45,7 @@ function follow(found: ResolveFnOutput, specifier: string, parent: string | unde
 }
 
 /** Lets users' modules import `rouse/plugin`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
-export function registerOwnModules(): void {
+function registerOwnModules(): void {
   if (registered) return;
   registered = true;
   registerHooks({

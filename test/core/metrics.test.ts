@@ -7,7 +7,11 @@ beforeEach(() => {
 });
 afterEach(() => metrics.close());
 
-const value = async (name: string): Promise<string | undefined> => (await metrics.render()).split("\n").find((line) => line.startsWith(`${name} `))?.slice(name.length + 1);
+const value = async (name: string): Promise<string | undefined> =>
+  (await metrics.render())
+    .split("\n")
+    .find((line) => line.startsWith(`${name} `))
+    ?.slice(name.length + 1);
 
 describe("metrics", () => {
   it("counts hooks by path and outcome, and only paths of the config by name", async () => {

@@ -138,7 +138,7 @@ describe("the outbox", () => {
     worker.start();
     const id = await post("x", "bob", "one two three four\n\nfive six seven eight\n\nnine ten");
     await until(() => fake.calls.length === 2);
-    await until(async () => (await state(id)).nextChunk === 1);
+    await until(async () => (await state(id)).error !== undefined);
     expect(await state(id)).toMatchObject({ status: "pending", messageIds: ["a"], error: { code: "retry", message: "busy" }, nextAt: clock.now() + 5_000 });
     await pass(5_000);
     await until(async () => (await state(id)).status === "delivered");

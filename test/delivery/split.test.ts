@@ -92,6 +92,7 @@ describe("splitText", () => {
 
   it("breaks between paragraphs before lines, lines before sentences, sentences before words", () => {
     expect(splitText("one two three\n\nfour five six seven", 24)).toEqual(["one two three", "four five six seven"]);
+    expect(splitText("one two three\n\nfour\nfive six seven eight", 25)).toEqual(["one two three", "four\nfive six seven eight"]);
     expect(splitText("one two three\nfour. five six seven", 24)).toEqual(["one two three", "four. five six seven"]);
     expect(splitText("One two three. Four five six seven", 24)).toEqual(["One two three.", "Four five six seven"]);
     expect(splitText("one two three four five six seven", 20)).toEqual(["one two three four", "five six seven"]);
@@ -123,6 +124,11 @@ describe("splitText", () => {
     expect(pieces[0]).toBe("- ```py\n  if a:\n\n      b()\n  c()\n  c()\n  c()\n  ```");
     expect(pieces[1]).toMatch(/^ {2}```py\n {2}c\(\)\n/);
     expect(pieces.at(-1)).toMatch(/```\n- next$/);
+  });
+
+  it("knows a fence that stands inside another", () => {
+    const text = "````md\n```js\nfirst()\nsecond()\n```\n~~~\nthird, more text\n````";
+    expect(splitText(text, 44)).toEqual(["````md\n```js\nfirst()\nsecond()\n```\n~~~\n````", "````md\nthird, more text\n````"]);
   });
 
   it("repeats a short fence where the info string is too long, and treats code like text where even that is too long", () => {

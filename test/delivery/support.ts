@@ -21,9 +21,13 @@ export function manualClock(start = 1_800_000_000_000): ManualClock {
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         if (signal?.aborted) return resolve();
-        const sleeper = { at: now + ms, wake: () => void (sleepers.delete(sleeper), resolve()) };
+        const wake = (): void => {
+          sleepers.delete(sleeper);
+          resolve();
+        };
+        const sleeper = { at: now + ms, wake };
         sleepers.add(sleeper);
-        signal?.addEventListener("abort", sleeper.wake, { once: true });
+        signal?.addEventListener("abort", wake, { once: true });
       }),
     async advance(ms) {
       const end = now + ms;

@@ -62,7 +62,12 @@ function fakeSnapshot(): Snapshot {
       resolve: (name: string) => (name === "console" ? { id: name, loaded: true } : undefined),
       get: () => undefined,
       fallback: undefined,
-      loaded: [{ id: "console", channel: { send: async () => ({ status: "sent" }), probe: async () => Promise.reject(new Error("canary-probe")) } }],
+      loaded: [
+        {
+          id: "console",
+          channel: { send: async () => ({ status: "sent" }), probe: async () => Promise.reject(new Error("canary-probe")) },
+        },
+      ],
       names: ["console"],
       checkRecipient: (_id: string, to: string) => ({ ok: true, to }),
     },
@@ -82,7 +87,11 @@ export interface World extends StoreHandle {
 /** The admin routes over a real store, with the gateway's other parts played. */
 export async function createWorld(): Promise<World> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-admin-"));
-  const handle = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock: { now: () => Date.now() }, log: pino({ level: "silent" }) });
+  const handle = await openStore({
+    url: `sqlite:${join(dir, "rouse.db")}`,
+    clock: { now: () => Date.now() },
+    log: pino({ level: "silent" }),
+  });
   const asked: string[] = [];
   const snapshot = fakeSnapshot();
   const deps: AdminDeps = {

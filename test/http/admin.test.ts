@@ -2,6 +2,7 @@ import { stat } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newId } from "../../src/core/ids.ts";
 import { parseSince } from "../../src/http/admin-query.ts";
 import type { AdminAnswers, EventView, ReplayLine } from "../../src/http/admin-types.ts";
 import { ask, createWorld, event_, HOOK_TOKEN, runAction, type World } from "./admin-world.ts";
@@ -21,7 +22,10 @@ async function got<K extends keyof AdminAnswers>(_route: K, path: string): Promi
 async function replayLines(body: unknown): Promise<ReplayLine[]> {
   const response = await world.app.request("/events/replay", { method: "POST", body: JSON.stringify(body) });
   expect(response.status).toBe(200);
-  return (await response.text()).trim().split("\n").map((line) => JSON.parse(line) as ReplayLine);
+  return (await response.text())
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as ReplayLine);
 }
 
 describe("events", () => {
@@ -31,17 +35,31 @@ describe("events", () => {
     const seen: string[] = [];
     let next: string | null = "";
     while (next !== null) {
-      const page: { events: EventView[]; next: string | null } = await got("events", `/events?limit=2${next === "" ? "" : `&before=${next}`}`);
+      const page: { events: EventView[]; next: string | null } = await got(
+        "events",
+        `/events?limit=2${next === "" ? "" : `&before=${next}`}`,
+      );
       expect(page.events.length).toBeLessThanOrEqual(2);
       seen.push(...page.events.map(({ id }) => id));
       ({ next } = page);
     }
     expect(seen).toEqual(events.map(({ id }) => id).toReversed());
+    expect((await got("events", "/events?limit=5")).next).toBeNull();
+  });
+
+  it("misses none of those that came in the same millisecond", async () => {
+    const at = Date.now();
+    const events = Array.from({ length: 20 }, () => event_("shop", { id: newId("evt", at), receivedAt: at, outcome: "unmatched" }));
+    for (const event of events) await world.store.accept(event);
+    const first = await got("events", "/events?limit=10");
+    const second = await got("events", `/events?limit=10&before=${first.next}`);
+    expect(new Set([...first.events, ...second.events].map(({ id }) => id)).size).toBe(20);
   });
 
   it("filters by outcome, path and mapping", async () => {
     const wanted = event_("shop", { outcome: "accepted", mapping: "shop.order" });
-    for (const event of [event_("shop"), wanted, event_("other", { outcome: "accepted", mapping: "shop.order" })]) await world.store.accept(event);
+    for (const event of [event_("shop"), wanted, event_("other", { outcome: "accepted", mapping: "shop.order" })])
+      await world.store.accept(event);
     const { events } = await got("events", "/events?outcome=accepted&path=shop&mapping=shop.order");
     expect(events.map(({ id }) => id)).toEqual([wanted.id]);
     expect(events[0]).toMatchObject({ receivedAt: new Date(wanted.receivedAt).toISOString(), reason: null, bodyBytes: 7 });
@@ -54,7 +72,7 @@ describe("events", () => {
     ["/events?since=yesterday", "since"],
     ["/runs?status=done", "status"],
     ["/deliveries?statu=failed", "statu"],
-    ["/sessions?before=x", "before"],
+    ["/sessions?key=x", "key"],
   ])("refuses %s and names the parameter", async (path, parameter) => {
     const { status, body } = await ask(world, "GET", path);
     expect(status).toBe(400);
@@ -145,20 +163,50 @@ describe("bulk replay", () => {
 
 describe("sessions", () => {
   const ref = { agentId: "main", origin: "hook" as const, key: "hook:1" };
-  const turn = { runId: "run_1", at: 1000, hook: "shop", input: [{ text: "Hi", outside: true }], unsafe: false, messages: [{ role: "assistant", content: "Hello" }] };
+  const turn = {
+    runId: "run_1",
+    at: 1000,
+    hook: "shop",
+    input: [{ text: "Hi", outside: true }],
+    unsafe: false,
+    messages: [{ role: "assistant", content: "Hello" }],
+  };
 
   it("shows a history, forgets it, and deletes the session", async () => {
     await world.store.commit((tx) => tx.appendTurn(ref, turn));
     const shown = await got("session", "/sessions/show?key=hook:1");
-    expect(shown).toMatchObject({ session: { key: "hook:1", turns: 1 }, turns: [{ runId: "run_1", input: turn.input, messages: turn.messages }] });
+    expect(shown).toMatchObject({
+      session: { key: "hook:1", turns: 1 },
+      turns: [{ runId: "run_1", input: turn.input, messages: turn.messages }],
+    });
     expect((await ask(world, "POST", "/sessions/reset", { key: "hook:1" })).status).toBe(200);
     expect(await world.store.getTurns(ref)).toEqual([]);
     expect((await ask(world, "DELETE", "/sessions?key=hook:1")).status).toBe(200);
     expect((await ask(world, "GET", "/sessions/show?key=hook:1")).status).toBe(404);
   });
 
+  it("lists sessions in pages, the last used first", async () => {
+    for (const [index, key] of ["hook:a", "hook:b/c", "hook:d"].entries()) {
+      await world.store.commit((tx) => tx.appendTurn({ ...ref, key }, { ...turn, at: index }));
+    }
+    const first = await got("sessions", "/sessions?limit=2");
+    expect([first.sessions.map(({ key }) => key), first.next]).toEqual([["hook:d", "hook:b/c"], "main/hook/hook:b/c"]);
+    const second = await got("sessions", `/sessions?limit=2&before=${first.next}&origin=hook`);
+    expect([second.sessions.map(({ key }) => key), second.next]).toEqual([["hook:a"], null]);
+  });
+
   it("keeps the main session, which can be shown before its first turn", async () => {
-    await world.store.commit((tx) => tx.addSystemEvent({ id: "sev_1", agentId: "main", at: 5, text: [{ text: "Hm", outside: true }], source: "wake", mode: "next-heartbeat", unsafe: false }));
+    await world.store.commit((tx) =>
+      tx.addSystemEvent({
+        id: "sev_1",
+        agentId: "main",
+        at: 5,
+        text: [{ text: "Hm", outside: true }],
+        source: "wake",
+        mode: "next-heartbeat",
+        unsafe: false,
+      }),
+    );
     const shown = await got("session", "/sessions/show?key=main");
     expect(shown).toMatchObject({ session: { origin: "main", turns: 0, lastUsedAt: null }, queued: [{ id: "sev_1", source: "wake" }] });
     expect((await ask(world, "DELETE", "/sessions?key=main")).body.error?.code).toBe("usage");
@@ -193,7 +241,16 @@ describe("the gateway itself", () => {
       outcome: "actions",
       traces: [{ mapping: "shop.order", matched: true, conditions: [{ condition: "match.path", result: true }] }],
       // The path has its own token, so the hook token does not count there.
-      actions: [{ ok: true, action: "agent", fields: { name: "Shop" }, content: [{ outside: false }, { text: "blue false", outside: true }], missing: ["data.customer"], problem: null }],
+      actions: [
+        {
+          ok: true,
+          action: "agent",
+          fields: { name: "Shop" },
+          content: [{ outside: false }, { text: "blue false", outside: true }],
+          missing: ["data.customer"],
+          problem: null,
+        },
+      ],
     });
     expect(await world.store.listEvents({})).toEqual([]);
   });
@@ -215,13 +272,17 @@ describe("the gateway itself", () => {
       expect(text).not.toContain(HOOK_TOKEN);
       expect(text).not.toContain("canary");
     }
-    expect((await got("mappings", "/mappings")).paths).toEqual([{ path: "shop", methods: ["POST"], auth: "token", allowIps: null, maxBodyBytes: 1000 }]);
+    expect((await got("mappings", "/mappings")).paths).toEqual([
+      { path: "shop", methods: ["POST"], auth: "token", allowIps: null, maxBodyBytes: 1000 },
+    ]);
   });
 
   it("tells why a reload failed, and shows refusals newest first", async () => {
     const reload = await ask(world, "POST", "/reload");
     expect([reload.status, reload.body.error?.issues]).toEqual([400, [{ path: "hooks.path", message: "must not be /" }]]);
-    expect((await got("refusals", "/refusals?limit=1")).refusals).toEqual([{ at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token" }]);
+    expect((await got("refusals", "/refusals?limit=1")).refusals).toEqual([
+      { at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token" },
+    ]);
   });
 
   it("answers malformed JSON with 400", async () => {
@@ -253,7 +314,9 @@ describe("doctor", () => {
   });
 
   it("fails where the config on disk is broken or the store takes no writes", async () => {
-    world.deps.status = ((before) => () => ({ ...before(), reloadProblems: [{ path: "hooks.path", message: "must not be /" }] }))(world.deps.status.bind(world.deps));
+    world.deps.status = ((before) => () => ({ ...before(), reloadProblems: [{ path: "hooks.path", message: "must not be /" }] }))(
+      world.deps.status.bind(world.deps),
+    );
     world.store.commit = async () => Promise.reject(new Error("canary: disk full"));
     const { checks } = await got("doctor", "/doctor");
     expect(checks.filter((check) => check.status === "fail").map((check) => check.id)).toEqual(["config", "store", "channel:console"]);

@@ -1,13 +1,13 @@
-import type { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
 import { STORE_UNAVAILABLE } from "../types.ts";
+import { storeError, type Statements } from "./statements.ts";
 
 /** One caller's part of a commit. */
-interface Member<T> {
-  write(): T;
+interface Member {
+  write(): unknown;
   /** More than one statement: it is undone alone when it fails. */
   many: boolean;
-  resolve(value: T): void;
+  resolve(value: unknown): void;
   reject(error: unknown): void;
 }
 
@@ -15,73 +15,84 @@ interface Member<T> {
 const MAX_MEMBERS = 512;
 
 export interface GroupCommit {
-  /** Runs `write` inside the next commit; resolves with its value once that is on disk. */
-  add<T>(write: () => T, options?: { many?: boolean }): Promise<T>;
+  /**
+   * Runs `write` inside the next commit; resolves with its value once that is on disk. `many: false` promises at most
+   * one statement, which undoes itself when it fails.
+   */
+  add<T>(write: () => T, options: { many: boolean }): Promise<T>;
   /** Callers that wait for the next commit. */
   readonly waiting: number;
-  /** Commits what waits, now. */
+  /** Commits all that wait, now. */
   flush(): void;
-  onCommitted(listener: () => void): void;
 }
 
 /**
  * Group commit: all that is written during one turn of the event loop, and while the next turns bring more, shares one
  * transaction and so one fsync. A caller whose statements fail harms no other; a commit that fails rejects all with
- * `store_unavailable`, and nothing of it stays.
+ * `store_unavailable`, and nothing of it stays. `onFailure` hears of the latter.
  */
-export function createGroupCommit(db: DatabaseSync): GroupCommit {
-  let members: Member<unknown>[] = [];
-  const listeners: (() => void)[] = [];
-  const begin = db.prepare("BEGIN IMMEDIATE");
-  const end = db.prepare("COMMIT");
+export function createGroupCommit(sql: Statements, onFailure: (error: unknown) => void): GroupCommit {
+  const { db } = sql;
+  let members: Member[] = [];
 
-  const runMember = (member: Member<unknown>): (() => void) => {
-    if (!member.many) {
-      const value = member.write();
-      return () => member.resolve(value);
-    }
-    db.exec("SAVEPOINT member");
+  const runMany = (member: Member): (() => void) => {
+    sql.run("SAVEPOINT member");
     try {
       const value = member.write();
-      db.exec("RELEASE member");
+      sql.run("RELEASE member");
       return () => member.resolve(value);
     } catch (error) {
+      // Some errors, a full disk among them, undo the whole transaction.
       if (!db.isTransaction) throw error;
-      db.exec("ROLLBACK TO member; RELEASE member");
-      return () => member.reject(unavailable(error));
+      sql.run("ROLLBACK TO member");
+      sql.run("RELEASE member");
+      return () => member.reject(storeError(error));
     }
   };
 
-  const flush = (): void => {
-    if (members.length === 0) return;
-    const group = members;
-    members = [];
+  const runOne = (member: Member): (() => void) => {
+    try {
+      const value = member.write();
+      return () => member.resolve(value);
+    } catch (error) {
+      if (!db.isTransaction) throw error;
+      return () => member.reject(storeError(error));
+    }
+  };
+
+  const rollBack = (): void => {
+    try {
+      if (db.isTransaction) sql.run("ROLLBACK");
+    } catch (error) {
+      onFailure(error);
+    }
+  };
+
+  const commitGroup = (group: readonly Member[]): void => {
     const settle: (() => void)[] = [];
     try {
-      begin.run();
-      for (const member of group) {
-        try {
-          settle.push(runMember(member));
-        } catch (error) {
-          // A single statement undoes itself; some errors (a full disk) undo the transaction too.
-          if (!db.isTransaction) throw error;
-          settle.push(() => member.reject(unavailable(error)));
-        }
-      }
-      end.run();
+      sql.run("BEGIN IMMEDIATE");
+      for (const member of group) settle.push(member.many ? runMany(member) : runOne(member));
+      sql.run("COMMIT");
     } catch (error) {
-      if (db.isTransaction) db.exec("ROLLBACK");
-      for (const member of group) member.reject(unavailable(error));
+      rollBack();
+      onFailure(error);
+      const failure = error instanceof RouseError && error.code === STORE_UNAVAILABLE.code ? error : new RouseError(STORE_UNAVAILABLE, { cause: error });
+      for (const member of group) member.reject(failure);
       return;
     }
     for (const done of settle) done();
-    for (const listener of listeners) listener();
   };
 
   const gather = (before: number): void => {
     setImmediate(() => {
-      if (members.length > before && members.length < MAX_MEMBERS) gather(members.length);
-      else flush();
+      if (members.length === 0) return;
+      if (members.length > before && members.length < MAX_MEMBERS) {
+        gather(members.length);
+        return;
+      }
+      commitGroup(members.splice(0, MAX_MEMBERS));
+      if (members.length > 0) gather(members.length);
     });
   };
 
@@ -89,16 +100,13 @@ export function createGroupCommit(db: DatabaseSync): GroupCommit {
     get waiting() {
       return members.length;
     },
-    flush,
-    onCommitted: (listener) => listeners.push(listener),
-    add: <T>(write: () => T, options?: { many?: boolean }) =>
+    flush() {
+      while (members.length > 0) commitGroup(members.splice(0, MAX_MEMBERS));
+    },
+    add: <T>(write: () => T, options: { many: boolean }) =>
       new Promise<T>((resolve, reject) => {
-        members.push({ write, many: options?.many ?? false, resolve: resolve as (value: unknown) => void, reject });
+        members.push({ write, many: options.many, resolve: resolve as (value: unknown) => void, reject });
         if (members.length === 1) gather(0);
       }),
   };
-}
-
-function unavailable(cause: unknown): RouseError {
-  return cause instanceof RouseError ? cause : new RouseError(STORE_UNAVAILABLE, { cause });
 }

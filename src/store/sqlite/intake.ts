@@ -1,11 +1,11 @@
 import type { WakeMode } from "../../config/schema/common.ts";
-import { sessionId, type RunAction, type RunRecord, type StoredAction } from "../types.ts";
+import { sessionId, type EventOutcome, type RunAction, type RunRecord, type StoredAction } from "../types.ts";
+import type { Jobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";
-import type { SqliteWrites } from "./writes.ts";
+import { insertRunOnce, type SqliteWrites } from "./writes.ts";
 
 /** Events of one transaction: bounds how long accepting waits for it. */
 const SLICE = 256;
-const WATERMARK = "intake.seq";
 
 function runOf(action: RunAction, eventId: string, at: number): RunRecord {
   const run: RunRecord = { id: action.runId, eventId, kind: "hook", status: "queued", spec: action.spec, warnings: action.warnings, attempts: 0, restarts: 0, createdAt: at };
@@ -13,64 +13,81 @@ function runOf(action: RunAction, eventId: string, at: number): RunRecord {
   return run;
 }
 
-/** What a slice brought. */
+/** What a slice brought. `settle` must be called once it is on disk. */
 export interface Expanded {
-  events: number;
   wakes: Map<string, WakeMode>;
+  settle(): void;
+}
+
+interface Row {
+  seq: number;
+  id: string;
+  at: number;
+  outcome: EventOutcome;
+  actions: string | null;
 }
 
 /**
  * Accepting writes one row, the event with its actions; here those become runs, jobs and system events. A watermark in
  * the same transaction says how far that has come, so that a crash between the two loses and doubles nothing.
+ *
+ * The numbers of events are given out here and never twice: were a number used again after retention took its event,
+ * the new one would lie behind the watermark and never start.
  */
 export class Intake {
   readonly #sql: Statements;
-  #watermark: number;
-  #newest: number;
+  readonly #jobs: Jobs;
+  #given: number;
+  #done: number;
 
-  constructor(sql: Statements) {
+  constructor(sql: Statements, jobs: Jobs) {
     this.#sql = sql;
-    const row = sql.get<{ value: string }>("SELECT value FROM meta WHERE key = ?", WATERMARK);
-    this.#watermark = row ? Number(row.value) : 0;
-    this.#newest = sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM events")?.seq ?? 0;
+    this.#jobs = jobs;
+    this.#done = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'intake'")?.seq ?? 0;
+    this.#given = Math.max(this.#done, sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM events")?.seq ?? 0);
   }
 
-  /** To be called when an event with actions was accepted. */
-  noticed(): void {
-    this.#newest = Infinity;
+  nextSeq(): number {
+    return ++this.#given;
   }
 
-  get behind(): boolean {
-    return this.#newest > this.#watermark;
+  /** The newest number that was given out. */
+  get given(): number {
+    return this.#given;
   }
 
-  /** Expands the next slice inside the caller's transaction; `commit` must be called once that is on disk. */
-  expand(writes: SqliteWrites): { expanded: Expanded; commit: () => void } {
-    const rows = this.#sql.all<{ seq: number; id: string; at: number; actions: string | null }>("SELECT seq, id, at, actions FROM events WHERE seq > ? ORDER BY seq LIMIT ?", this.#watermark, SLICE);
+  /** All events up to this number have been taken up. */
+  get done(): number {
+    return this.#done;
+  }
+
+  /** Takes up the next slice, inside the caller's transaction. */
+  expand(writes: SqliteWrites): Expanded {
+    const given = this.#given;
+    const rows = this.#sql.all<Row>("SELECT seq, id, at, outcome, actions FROM events WHERE seq > ? ORDER BY seq LIMIT ?", this.#done, SLICE);
     const wakes = new Map<string, WakeMode>();
+    const outcomes = new Map<EventOutcome, number>();
     for (const row of rows) {
-      if (row.actions === null) continue;
-      for (const action of JSON.parse(row.actions) as StoredAction[]) this.#apply(action, row.id, row.at, writes, wakes);
+      outcomes.set(row.outcome, (outcomes.get(row.outcome) ?? 0) + 1);
+      const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
+      for (const action of actions) this.#apply(action, row, writes, wakes);
     }
-    const last = rows.at(-1)?.seq ?? this.#watermark;
-    if (rows.length > 0) writes.setValue(WATERMARK, last);
-    return {
-      expanded: { events: rows.length, wakes },
-      commit: () => {
-        this.#watermark = last;
-        if (rows.length < SLICE) this.#newest = last;
-      },
-    };
+    for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
+    // Numbers without a row were given to commits that failed.
+    const last = rows.length < SLICE ? given : (rows.at(-1)?.seq ?? given);
+    this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
+    return { wakes, settle: () => void (this.#done = last) };
   }
 
-  #apply(action: StoredAction, eventId: string, at: number, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
+  #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
     if (action.kind === "wake") {
-      writes.addSystemEvent({ id: action.systemEventId, agentId: action.agentId, at, text: action.text, source: action.hook, mode: action.mode, unsafe: action.unsafe });
+      writes.addSystemEvent({ id: action.systemEventId, agentId: action.agentId, at: event.at, text: action.text, source: action.hook, mode: action.mode, unsafe: action.unsafe });
       if (action.mode === "now" || !wakes.has(action.agentId)) wakes.set(action.agentId, action.mode);
       return;
     }
-    const run = runOf(action, eventId, at);
-    writes.insertRun(run);
-    writes.enqueue({ id: run.id, kind: "turn", key: sessionId(run.spec.session), data: { type: "run", runId: run.id }, enqueuedAt: at });
+    const run = runOf(action, event.id, event.at);
+    if (!insertRunOnce(this.#sql, run)) return;
+    const job = { id: run.id, kind: "turn" as const, key: sessionId(run.spec.session), data: { type: "run", runId: run.id }, enqueuedAt: event.at };
+    if (this.#jobs.enqueue(job)) writes.touched.add("turn");
   }
 }

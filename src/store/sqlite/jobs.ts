@@ -8,14 +8,13 @@ interface JobRow {
   key: string;
   data: string;
   attempts: number;
+  starts: number;
   enqueued: number;
-  ready: number | null;
-  held: number;
 }
 
 /**
  * The queue's table. Only the first job of a key has `ready`, so that taking the next one needs no look at the
- * thousands that may wait behind it. All methods run inside a transaction of the caller.
+ * thousands that may wait behind it. All writing methods run inside a transaction of the caller.
  */
 export class Jobs {
   readonly #sql: Statements;
@@ -24,57 +23,92 @@ export class Jobs {
     this.#sql = sql;
   }
 
+  /** False where a job with this id is there already. */
   enqueue(job: NewJob): boolean {
     const sql = this.#sql;
-    if (sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ?", job.kind, job.id)) return false;
     const first = !sql.get("SELECT 1 FROM jobs WHERE kind = ? AND key = ? LIMIT 1", job.kind, job.key);
-    const ready = first ? (job.runAt ?? job.enqueuedAt) : null;
-    sql.run("INSERT INTO jobs (kind, id, key, data, enqueued, ready) VALUES (?, ?, ?, ?, ?, ?)", job.kind, job.id, job.key, JSON.stringify(job.data), job.enqueuedAt, ready);
-    return true;
+    const runAt = job.runAt ?? job.enqueuedAt;
+    const added = sql.run(
+      "INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO NOTHING",
+      job.kind,
+      job.id,
+      job.key,
+      JSON.stringify(job.data),
+      job.enqueuedAt,
+      runAt,
+      first ? runAt : null,
+    );
+    return added === 1;
   }
 
   /** Takes up to `limit` jobs that may start at `now` and counts their starts. */
   take(kind: JobKind, limit: number, now: Ms): Job[] {
     const rows = this.#sql.all<JobRow>("SELECT * FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? ORDER BY ready, seq LIMIT ?", kind, now, limit);
     return rows.map((row) => {
-      this.#sql.run("UPDATE jobs SET held = 1, ready = NULL, attempts = attempts + 1 WHERE seq = ?", row.seq);
-      return { id: row.id, kind: row.kind, key: row.key, data: JSON.parse(row.data) as unknown, attempts: row.attempts + 1, enqueuedAt: row.enqueued };
+      this.#sql.run("UPDATE jobs SET held = 1, ready = NULL, attempts = attempts + 1, starts = starts + 1 WHERE seq = ?", row.seq);
+      return { id: row.id, kind: row.kind, key: row.key, data: JSON.parse(row.data) as unknown, attempts: row.attempts + 1, enqueuedAt: row.enqueued, lease: row.starts + 1 };
     });
   }
 
   isHeld(job: Job): boolean {
-    const row = this.#sql.get<{ held: number; attempts: number }>("SELECT held, attempts FROM jobs WHERE kind = ? AND id = ?", job.kind, job.id);
-    return row !== undefined && row.held === 1 && row.attempts === job.attempts;
+    return this.#sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?", job.kind, job.id, job.lease ?? 0) !== undefined;
   }
 
+  /** Ends a job that its caller holds. */
+  complete(job: Job, now: Ms): void {
+    const gone = this.#sql.run("DELETE FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?", job.kind, job.id, job.lease ?? 0);
+    if (gone > 0) this.#promote(job.kind, job.key, now);
+  }
+
+  /** Puts a job that its caller holds back; it stays the first of its key. */
+  retry(job: Job, runAt: Ms, resetAttempts: boolean): void {
+    this.#sql.run(
+      "UPDATE jobs SET held = 0, run_at = ?, ready = ?, attempts = iif(?, 0, attempts) WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
+      runAt,
+      runAt,
+      resetAttempts ? 1 : 0,
+      job.kind,
+      job.id,
+      job.lease ?? 0,
+    );
+  }
+
+  /** Takes a job out that nobody holds. */
   remove(kind: JobKind, id: string, now: Ms): void {
-    const row = this.#sql.get<JobRow>("SELECT * FROM jobs WHERE kind = ? AND id = ?", kind, id);
+    const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>("SELECT seq, key, ready FROM jobs WHERE kind = ? AND id = ? AND held = 0", kind, id);
     if (!row) return;
     this.#sql.run("DELETE FROM jobs WHERE seq = ?", row.seq);
-    if (row.ready !== null || row.held === 1) this.#promote(kind, row.key, now);
+    if (row.ready !== null) this.#promote(kind, row.key, now);
   }
 
-  /** Lets the next of a key start. */
+  /** Lets the next of a key start: not before those of other keys that wait already, so that a busy key lets others through. */
   #promote(kind: JobKind, key: string, now: Ms): void {
-    this.#sql.run("UPDATE jobs SET ready = max(enqueued, ?) WHERE seq = (SELECT seq FROM jobs WHERE kind = ? AND key = ? ORDER BY seq LIMIT 1) AND held = 0", now, kind, key);
-  }
-
-  retry(job: Job, runAt: Ms, resetAttempts: boolean): void {
-    this.#sql.run("UPDATE jobs SET held = 0, ready = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END WHERE kind = ? AND id = ?", runAt, resetAttempts ? 1 : 0, job.kind, job.id);
+    this.#sql.run("UPDATE jobs SET ready = max(run_at, ?) WHERE seq = (SELECT seq FROM jobs WHERE kind = ? AND key = ? ORDER BY seq LIMIT 1)", now, kind, key);
   }
 
   /** Jobs of a process that died may start again. */
-  recover(now: Ms): number {
-    return this.#sql.run("UPDATE jobs SET held = 0, ready = ? WHERE held = 1", now);
+  recover(now: Ms): JobKind[] {
+    const kinds = this.#sql.all<{ kind: JobKind }>("SELECT kind FROM jobs WHERE held = 1");
+    // The start that was cut off stays counted, and its lease is worth nothing any more.
+    this.#sql.run("UPDATE jobs SET held = 0, run_at = ?, ready = ? WHERE held = 1", now, now);
+    return kinds.map((row) => row.kind);
+  }
+
+  /** How many jobs may start at `now`, counted up to `limit`. */
+  readyCount(kind: JobKind, now: Ms, limit: number): number {
+    return this.#sql.get<{ count: number }>("SELECT count(*) AS count FROM (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? LIMIT ?)", kind, now, limit)?.count ?? 0;
   }
 
   /** When the next job of a kind may start, or undefined where none waits. */
   nextReady(kind: JobKind): Ms | undefined {
-    const row = this.#sql.get<{ ready: number }>("SELECT ready FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL ORDER BY ready LIMIT 1", kind);
-    return row?.ready;
+    return this.#sql.get<{ ready: number }>("SELECT ready FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL ORDER BY ready LIMIT 1", kind)?.ready;
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {
     return this.#sql.get<{ count: number; oldest: number | null }>("SELECT count(*) AS count, min(enqueued) AS oldest FROM jobs WHERE kind = ? AND held = 0", kind) ?? { count: 0, oldest: null };
+  }
+
+  counts(): { name: string; n: number }[] {
+    return (["turn", "delivery"] as const).map((kind) => ({ name: `jobs.${kind}`, n: this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE kind = ?", kind)?.n ?? 0 }));
   }
 }

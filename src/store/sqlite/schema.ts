@@ -1,60 +1,121 @@
 import type { DatabaseSync } from "node:sqlite";
+import { RouseError } from "../../core/errors.ts";
+import type { Ms } from "../types.ts";
 
 /**
- * Forward-only migrations; the position in the list is the version. Rowid tables with few indexes: ids sort by
- * time, so that an index on them grows at its end.
+ * Forward-only migrations; the position in the list is the version. Rowid tables with few indexes: ids sort by time,
+ * so that an index on them grows at its end. `counts` is kept by triggers, so that nobody counts a million rows while
+ * hooks wait; events are counted by the intake, off the way of an answer.
  */
-const MIGRATIONS: readonly string[] = [
+export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE marks (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+  INSERT INTO marks VALUES ('intake', 0), ('bodies', 0);
+  CREATE TABLE counts (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+  INSERT INTO counts SELECT value, 0 FROM json_each('[
+    "events.accepted", "events.skipped", "events.unmatched", "events.duplicate", "events.rejected", "events.failed", "events.parked",
+    "runs.parked", "runs.collecting", "runs.queued", "runs.running", "runs.succeeded", "runs.failed", "runs.timed_out", "runs.cancelled",
+    "deliveries.pending", "deliveries.delivered", "deliveries.failed", "deliveries.unknown",
+    "systemEvents.queued", "systemEvents.done", "systemEvents.parked",
+    "sessions.main", "sessions.hook", "sessions.api", "sessions.channel"]');
+
   CREATE TABLE events (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, path TEXT NOT NULL, credential TEXT NOT NULL,
-    outcome TEXT NOT NULL, head TEXT NOT NULL, actions TEXT, body BLOB);
+    outcome TEXT NOT NULL, mapping TEXT, head TEXT NOT NULL, actions TEXT, body BLOB);
   CREATE UNIQUE INDEX events_id ON events(id);
-  CREATE TABLE dedupe (scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL, restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL, PRIMARY KEY (scope, key)) WITHOUT ROWID;
+  CREATE TRIGGER events_gone AFTER DELETE ON events BEGIN UPDATE counts SET n = n - 1 WHERE name = 'events.' || OLD.outcome; END;
+
+  CREATE TABLE dedupe (
+    scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL, restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL,
+    PRIMARY KEY (scope, key)) WITHOUT ROWID;
+  CREATE INDEX dedupe_expires ON dedupe(expires);
+
   CREATE TABLE runs (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event_id TEXT, session TEXT NOT NULL, session_key TEXT NOT NULL, status TEXT NOT NULL,
-    created INTEGER NOT NULL, ended INTEGER, record TEXT NOT NULL);
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event_id TEXT, session_key TEXT NOT NULL, status TEXT NOT NULL,
+    created INTEGER NOT NULL, ended INTEGER, spec TEXT NOT NULL, record TEXT NOT NULL);
   CREATE UNIQUE INDEX runs_id ON runs(id);
-  CREATE INDEX runs_event ON runs(event_id);
-  CREATE INDEX runs_session ON runs(session_key, seq);
-  CREATE INDEX runs_status ON runs(status, seq);
-  CREATE TABLE turns (seq INTEGER PRIMARY KEY, session TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL);
-  CREATE INDEX turns_session ON turns(session, seq);
-  CREATE TABLE sessions (session TEXT PRIMARY KEY, agent TEXT NOT NULL, origin TEXT NOT NULL, key TEXT NOT NULL, turns INTEGER NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID;
-  CREATE INDEX sessions_used ON sessions(used);
+  CREATE INDEX runs_event ON runs(event_id) WHERE event_id IS NOT NULL;
+  CREATE INDEX runs_session ON runs(session_key);
+  CREATE INDEX runs_status ON runs(status);
+  CREATE TRIGGER runs_new AFTER INSERT ON runs BEGIN UPDATE counts SET n = n + 1 WHERE name = 'runs.' || NEW.status; END;
+  CREATE TRIGGER runs_gone AFTER DELETE ON runs BEGIN UPDATE counts SET n = n - 1 WHERE name = 'runs.' || OLD.status; END;
+  CREATE TRIGGER runs_changed AFTER UPDATE OF status ON runs WHEN OLD.status <> NEW.status BEGIN
+    UPDATE counts SET n = n - 1 WHERE name = 'runs.' || OLD.status;
+    UPDATE counts SET n = n + 1 WHERE name = 'runs.' || NEW.status;
+  END;
+
+  CREATE TABLE turns (seq INTEGER PRIMARY KEY, session TEXT NOT NULL, record TEXT NOT NULL);
+  CREATE INDEX turns_session ON turns(session);
+  CREATE TABLE sessions (
+    session TEXT PRIMARY KEY, agent TEXT NOT NULL, origin TEXT NOT NULL, key TEXT NOT NULL, turns INTEGER NOT NULL,
+    created INTEGER NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE INDEX sessions_used ON sessions(used, session);
+  CREATE TRIGGER sessions_new AFTER INSERT ON sessions BEGIN UPDATE counts SET n = n + 1 WHERE name = 'sessions.' || NEW.origin; END;
+  CREATE TRIGGER sessions_gone AFTER DELETE ON sessions BEGIN UPDATE counts SET n = n - 1 WHERE name = 'sessions.' || OLD.origin; END;
+
   CREATE TABLE system_events (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL, failures INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
   CREATE UNIQUE INDEX system_events_id ON system_events(id);
-  CREATE INDEX system_events_state ON system_events(agent, state, seq);
+  CREATE INDEX system_events_state ON system_events(agent, state);
+  CREATE TRIGGER system_events_new AFTER INSERT ON system_events BEGIN UPDATE counts SET n = n + 1 WHERE name = 'systemEvents.' || NEW.state; END;
+  CREATE TRIGGER system_events_gone AFTER DELETE ON system_events BEGIN UPDATE counts SET n = n - 1 WHERE name = 'systemEvents.' || OLD.state; END;
+  CREATE TRIGGER system_events_changed AFTER UPDATE OF state ON system_events WHEN OLD.state <> NEW.state BEGIN
+    UPDATE counts SET n = n - 1 WHERE name = 'systemEvents.' || OLD.state;
+    UPDATE counts SET n = n + 1 WHERE name = 'systemEvents.' || NEW.state;
+  END;
+
   CREATE TABLE deliveries (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, status TEXT NOT NULL, channel TEXT NOT NULL, created INTEGER NOT NULL, ended INTEGER, record TEXT NOT NULL);
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, status TEXT NOT NULL, channel TEXT NOT NULL, created INTEGER NOT NULL, ended INTEGER,
+    record TEXT NOT NULL);
   CREATE UNIQUE INDEX deliveries_id ON deliveries(id);
-  CREATE INDEX deliveries_status ON deliveries(status, seq);
-  CREATE TABLE last_routes (agent TEXT NOT NULL, channel TEXT NOT NULL, recipient TEXT NOT NULL, thread TEXT, at INTEGER NOT NULL, PRIMARY KEY (agent, channel)) WITHOUT ROWID;
+  CREATE INDEX deliveries_status ON deliveries(status);
+  CREATE TRIGGER deliveries_new AFTER INSERT ON deliveries BEGIN UPDATE counts SET n = n + 1 WHERE name = 'deliveries.' || NEW.status; END;
+  CREATE TRIGGER deliveries_gone AFTER DELETE ON deliveries BEGIN UPDATE counts SET n = n - 1 WHERE name = 'deliveries.' || OLD.status; END;
+  CREATE TRIGGER deliveries_changed AFTER UPDATE OF status ON deliveries WHEN OLD.status <> NEW.status BEGIN
+    UPDATE counts SET n = n - 1 WHERE name = 'deliveries.' || OLD.status;
+    UPDATE counts SET n = n + 1 WHERE name = 'deliveries.' || NEW.status;
+  END;
+
+  CREATE TABLE last_routes (
+    agent TEXT NOT NULL, channel TEXT NOT NULL, recipient TEXT NOT NULL, thread TEXT, at INTEGER NOT NULL,
+    PRIMARY KEY (agent, channel)) WITHOUT ROWID;
+
+  -- \`ready\`: when the job may start; only on the first job of a key, and never on one that is held.
+  -- \`starts\`: the lease of the newest start; unlike attempts it is never reset.
   CREATE TABLE jobs (
-    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL, data TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
-    enqueued INTEGER NOT NULL, ready INTEGER, held INTEGER NOT NULL DEFAULT 0);
+    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL, data TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, starts INTEGER NOT NULL DEFAULT 0, enqueued INTEGER NOT NULL, run_at INTEGER NOT NULL,
+    ready INTEGER, held INTEGER NOT NULL DEFAULT 0);
   CREATE UNIQUE INDEX jobs_id ON jobs(kind, id);
-  CREATE INDEX jobs_key ON jobs(kind, key, seq);
-  CREATE INDEX jobs_ready ON jobs(kind, ready, seq) WHERE ready IS NOT NULL;
+  CREATE INDEX jobs_key ON jobs(kind, key);
+  CREATE INDEX jobs_ready ON jobs(kind, ready) WHERE ready IS NOT NULL;
   `,
 ];
 
-/** Opens the pragmas and brings the schema up to date. `ready` of a job is the time it may start, set only on the first of its key. */
-export function prepareDatabase(db: DatabaseSync): void {
+/**
+ * Sets the pragmas and brings the schema up to date.
+ * @throws RouseError `config_invalid` where a newer version of the program wrote the file.
+ */
+export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = MIGRATIONS): void {
   db.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=8000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;");
   db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)");
   const row = db.prepare("SELECT max(version) AS version FROM migrations").get() as { version: number | null };
-  for (const [index, sql] of MIGRATIONS.entries()) {
-    if (index < (row.version ?? 0)) continue;
+  const version = row.version ?? 0;
+  if (version > migrations.length) {
+    const message = `the file was written by a newer version of the program (schema ${version}, known here up to ${migrations.length}); start that version, or use a backup from before it`;
+    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] });
+  }
+  for (const [index, sql] of migrations.entries()) {
+    if (index < version) continue;
     db.exec("BEGIN IMMEDIATE");
     try {
       db.exec(sql);
-      db.prepare("INSERT INTO migrations (version, at) VALUES (?, ?)").run(index + 1, Date.now());
+      db.prepare("INSERT INTO migrations (version, at) VALUES (?, ?)").run(index + 1, now);
       db.exec("COMMIT");
     } catch (error) {
-      db.exec("ROLLBACK");
+      if (db.isTransaction) db.exec("ROLLBACK");
       throw error;
     }
   }

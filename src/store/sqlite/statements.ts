@@ -1,6 +1,21 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import { RouseError } from "../../core/errors.ts";
+import { STORE_UNAVAILABLE } from "../types.ts";
 
-/** Prepares each statement once, by its text. */
+const SQLITE_CONSTRAINT = 19;
+
+/** The driver's errors as ours, with the cause kept; what the driver did not throw comes back as it is. */
+export function storeError(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof RouseError) return error;
+  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
+  if (code !== "ERR_SQLITE_ERROR" && code !== "ERR_INVALID_STATE") return error;
+  if (typeof errcode === "number" && (errcode & 0xff) === SQLITE_CONSTRAINT) {
+    return new RouseError({ code: "internal", message: "the store refused a record whose id it holds already" }, { cause: error });
+  }
+  return new RouseError(STORE_UNAVAILABLE, { cause: error });
+}
+
+/** Prepares each statement once, by its text. Failures of the driver are RouseErrors. */
 export class Statements {
   readonly db: DatabaseSync;
   readonly #prepared = new Map<string, StatementSync>();
@@ -9,7 +24,7 @@ export class Statements {
     this.db = db;
   }
 
-  prepare(sql: string): StatementSync {
+  #prepare(sql: string): StatementSync {
     let statement = this.#prepared.get(sql);
     if (!statement) {
       statement = this.db.prepare(sql);
@@ -20,14 +35,26 @@ export class Statements {
 
   /** Runs a statement; returns how many rows changed. */
   run(sql: string, ...values: SQLInputValue[]): number {
-    return Number(this.prepare(sql).run(...values).changes);
+    try {
+      return Number(this.#prepare(sql).run(...values).changes);
+    } catch (error) {
+      throw storeError(error);
+    }
   }
 
   get<T>(sql: string, ...values: SQLInputValue[]): T | undefined {
-    return this.prepare(sql).get(...values) as T | undefined;
+    try {
+      return this.#prepare(sql).get(...values) as T | undefined;
+    } catch (error) {
+      throw storeError(error);
+    }
   }
 
   all<T>(sql: string, ...values: SQLInputValue[]): T[] {
-    return this.prepare(sql).all(...values) as T[];
+    try {
+      return this.#prepare(sql).all(...values) as T[];
+    } catch (error) {
+      throw storeError(error);
+    }
   }
 }

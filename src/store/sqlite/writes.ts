@@ -1,71 +1,80 @@
 import { sessionId } from "../types.ts";
-import type { DeliveryRecord, EventRecord, Job, JobKind, LastRoute, Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, RunChange, RunRecord, SessionRef, SystemEventState, Writes } from "../types.ts";
+import type { DedupeEntry, DedupeRecord, DeliveryChange, DeliveryRecord, EventRecord, Job, JobKind, LastRoute, Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, RunChange, RunRecord, SessionRef, SystemEventState, Writes } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
+import type { EventHead } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
-/** What a commit touched that others wait for. */
-export interface Touched {
-  jobs: Set<JobKind>;
-}
-
-/** Adds an event's row: the one insert of the hot path. */
-export function insertEvent(sql: Statements, event: EventRecord): void {
-  const { id, receivedAt, path, credential, outcome, actions, request, ...rest } = event;
-  const { body, ...head } = request;
+/** Adds an event's row: the one insert of an answer's way. */
+export function insertEvent(sql: Statements, seq: number, event: EventRecord): void {
+  const { id, receivedAt, path, credential, outcome, mapping, actions, request, ...rest } = event;
+  const { body, ...requestHead } = request;
+  const head: EventHead = { ...rest, request: requestHead };
   sql.run(
-    "INSERT INTO events (id, at, path, credential, outcome, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    seq,
     id,
     receivedAt,
     path,
     credential,
     outcome,
-    JSON.stringify({ ...rest, request: head }),
+    mapping ?? null,
+    JSON.stringify(head),
     actions.length === 0 ? null : JSON.stringify(actions),
     body,
   );
+}
+
+const INSERT_RUN = "INTO runs (id, event_id, session_key, status, created, ended, spec, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+
+function runColumns(run: RunRecord): [string, string | null, string, string, number, number | null, string, string] {
+  const { spec, ...record } = run;
+  return [run.id, run.eventId, spec.session.key, run.status, run.createdAt, run.endedAt ?? null, JSON.stringify(spec), JSON.stringify(record)];
+}
+
+/** Adds the run of an accepted action, unless there is one with its id. */
+export function insertRunOnce(sql: Statements, run: RunRecord): boolean {
+  return sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runColumns(run)) === 1;
 }
 
 /** Runs inside a transaction; every method writes at once. */
 export class SqliteWrites implements Writes {
   readonly #sql: Statements;
   readonly #jobs: Jobs;
+  readonly #nextSeq: () => number;
   readonly #now: () => Ms;
-  readonly touched: Touched = { jobs: new Set() };
+  /** Kinds of jobs that may have become ready. */
+  readonly touched = new Set<JobKind>();
+  /** An event was recorded whose actions the intake has to take up. */
+  recorded = false;
 
-  constructor(sql: Statements, jobs: Jobs, now: () => Ms) {
-    this.#sql = sql;
-    this.#jobs = jobs;
-    this.#now = now;
+  constructor(parts: { sql: Statements; jobs: Jobs; nextSeq: () => number; now: () => Ms }) {
+    this.#sql = parts.sql;
+    this.#jobs = parts.jobs;
+    this.#nextSeq = parts.nextSeq;
+    this.#now = parts.now;
   }
 
   recordEvent(event: EventRecord): void {
-    insertEvent(this.#sql, event);
+    insertEvent(this.#sql, this.#nextSeq(), event);
+    this.recorded = true;
   }
 
   insertRun(run: RunRecord): void {
-    this.#sql.run(
-      "INSERT INTO runs (id, event_id, session, session_key, status, created, ended, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-      run.id,
-      run.eventId,
-      sessionId(run.spec.session),
-      run.spec.session.key,
-      run.status,
-      run.createdAt,
-      run.endedAt ?? null,
-      JSON.stringify(run),
-    );
+    this.#sql.run(`INSERT ${INSERT_RUN}`, ...runColumns(run));
   }
 
   updateRun(id: string, change: RunChange): void {
     const row = this.#sql.get<{ seq: number; record: string }>("SELECT seq, record FROM runs WHERE id = ?", id);
     if (!row) return;
-    const run = withChange(JSON.parse(row.record) as RunRecord, change);
+    const { spec, ...rest } = change;
+    const run = withChange(JSON.parse(row.record) as Omit<RunRecord, "spec">, rest);
     this.#sql.run("UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?", run.status, run.endedAt ?? null, JSON.stringify(run), row.seq);
+    if (spec) this.#sql.run("UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?", spec.session.key, JSON.stringify(spec), row.seq);
   }
 
   appendTurn(ref: SessionRef, turn: NewTurn): void {
     const session = sessionId(ref);
-    this.#sql.run("INSERT INTO turns (session, at, record) VALUES (?, ?, ?)", session, turn.at, JSON.stringify(turn));
+    this.#sql.run("INSERT INTO turns (session, record) VALUES (?, ?)", session, JSON.stringify(turn));
     this.#sql.run(
       "INSERT INTO sessions (session, agent, origin, key, turns, created, used) VALUES (?, ?, ?, ?, 1, ?, ?) ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used",
       session,
@@ -102,7 +111,7 @@ export class SqliteWrites implements Writes {
     this.#sql.run("INSERT INTO deliveries (id, status, channel, created, record) VALUES (?, 'pending', ?, ?, ?)", record.id, record.route.channel, record.createdAt, JSON.stringify(record));
   }
 
-  updateDelivery(id: string, change: Parameters<Writes["updateDelivery"]>[1]): void {
+  updateDelivery(id: string, change: DeliveryChange): void {
     const row = this.#sql.get<{ seq: number; record: string }>("SELECT seq, record FROM deliveries WHERE id = ?", id);
     if (!row) return;
     const record = withChange(JSON.parse(row.record) as DeliveryRecord, change);
@@ -129,28 +138,39 @@ export class SqliteWrites implements Writes {
   }
 
   enqueue(job: NewJob): void {
-    if (this.#jobs.enqueue(job)) this.touched.jobs.add(job.kind);
+    if (this.#jobs.enqueue(job)) this.touched.add(job.kind);
   }
 
   completeJob(job: Job): void {
-    this.#jobs.remove(job.kind, job.id, this.#now());
-    this.touched.jobs.add(job.kind);
+    this.#jobs.complete(job, this.#now());
+    this.touched.add(job.kind);
   }
 
   retryJob(job: Job, runAt: Ms, options?: { resetAttempts?: boolean }): void {
     this.#jobs.retry(job, runAt, options?.resetAttempts ?? false);
-    this.touched.jobs.add(job.kind);
+    this.touched.add(job.kind);
   }
 
   removeJob(kind: JobKind, id: string): void {
     this.#jobs.remove(kind, id, this.#now());
-    this.touched.jobs.add(kind);
+    this.touched.add(kind);
   }
 }
 
 /** A record with a change; null takes a field away. */
 function withChange<T extends object>(record: T, change: object): T {
-  const changed = { ...record, ...change } as Record<string, unknown>;
-  for (const key of Object.keys(change)) if (changed[key] === null) delete changed[key];
+  const changed = { ...record } as Record<string, unknown>;
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null) delete changed[key];
+    else if (value !== undefined) changed[key] = value;
+  }
   return changed as T;
+}
+
+/** Binds duplicate keys to an event; one that is expired is overwritten. */
+export function bindKeys(sql: Statements, eventId: string, keys: readonly DedupeEntry[]): void {
+  for (const entry of keys) {
+    const record: Omit<DedupeRecord, "restarts"> = { ...entry, eventId };
+    sql.run("INSERT OR REPLACE INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 0, ?)", entry.scope, entry.key, entry.expiresAt, JSON.stringify(record));
+  }
 }

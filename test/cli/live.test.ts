@@ -1,0 +1,134 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { createGateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/http/types.ts";
+import { createCli, shopConfig, type CliWorld } from "./world.ts";
+
+let cli: CliWorld;
+beforeEach(async () => {
+  cli = await createCli();
+});
+afterEach(() => cli.close());
+
+describe("with a running gateway", () => {
+  let gateway: Gateway;
+  beforeEach(async () => {
+    await cli.write("rouse.json5", shopConfig({ log: { level: "silent" } }));
+    gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
+    await gateway.start();
+  });
+  afterEach(() => gateway.stop());
+
+  it("posts a hook with the path's token, and then finds its event and its run", async () => {
+    await cli.write("order.json", { type: "order", id: 7, customer: { name: "Ada" } });
+    const sent = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--idempotency-key", "k1", "--json"]);
+    expect([sent.code, sent.err]).toEqual([0, ""]);
+    const { status, answer, requestId } = JSON.parse(sent.out) as {
+      status: number;
+      requestId: string;
+      answer: { runId: string; mapping: string };
+    };
+    expect([status, answer.mapping]).toEqual([202, "shop.order"]);
+    const again = await cli.rouse(["hooks", "send", "shop", "--payload", "order.json", "--idempotency-key", "k1"]);
+    expect(again.out).toContain("answered before");
+    expect(again.out).toContain(answer.runId);
+    expect((await cli.rouse(["events", "show", requestId])).out).toContain(answer.runId);
+    expect((await cli.rouse(["runs", "show", answer.runId])).out).toContain("New order 7 from Ada");
+  });
+
+  it("ends with 1 where the gateway refuses the hook", async () => {
+    await cli.write("refund.json", { type: "refund" });
+    const { code, out } = await cli.rouse(["hooks", "send", "shop", "--payload", "refund.json"]);
+    expect(code).toBe(1);
+    expect(out).toContain("no_mapping");
+  });
+
+  it("waits for the reply of an agent run", async () => {
+    await cli.write("hello.json", { message: "Hello" });
+    const { code, out } = await cli.rouse(["hooks", "send", "agent", "--payload", "hello.json", "--wait", "20", "--json"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ status: 200, answer: { status: "succeeded", reply: expect.stringContaining("[no model]") } });
+  });
+
+  it("is still reached, and told of, while the config on disk is broken", async () => {
+    await cli.write("rouse.json5", "{ hooks: ");
+    await gateway.reload();
+    const { code, out } = await cli.rouse(["doctor"]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/FAIL\s+config\s+the last change could not be taken over/);
+    expect((await cli.rouse(["agents", "list"])).code).toBe(0);
+  });
+
+  it("says who holds the state folder when a second one starts", async () => {
+    const { code, err } = await cli.rouse(["start"]);
+    expect(code).toBe(1);
+    expect(err).toContain(`process ${process.pid}`);
+  });
+});
+
+it("tells that no gateway runs where a hook is to be sent", async () => {
+  await cli.write("a.json", {});
+  expect(await cli.rouse(["hooks", "send", "wake", "--payload", "a.json"])).toMatchObject({
+    code: 1,
+    out: "",
+    err: expect.stringContaining("rouse start"),
+  });
+});
+
+describe("rouse start", () => {
+  const bin = fileURLToPath(new URL("../../bin/rouse.js", import.meta.url));
+  let child: ChildProcess | undefined;
+  afterEach(() => void child?.kill("SIGKILL"));
+
+  async function start(...args: string[]): Promise<{ out: () => string; until(text: string): Promise<void> }> {
+    const started = spawn(process.execPath, [bin, "start", "--port", "0", ...args], {
+      cwd: cli.dir,
+      env: { PATH: process.env["PATH"], ROUSE_LOG_LEVEL: "silent" },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    child = started;
+    let out = "";
+    for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => void (out += chunk.toString()));
+    const until = async (text: string): Promise<void> => {
+      while (!out.includes(text)) {
+        if (started.exitCode !== null) throw new Error(`ended early: ${out}`);
+        await new Promise((done) => setTimeout(done, 20));
+      }
+    };
+    await until("listens on");
+    return { out: () => out, until };
+  }
+
+  it("prints a line to paste that works, whose reply appears, and ends well on SIGTERM", async () => {
+    const gateway = await start();
+    await gateway.until("-d '");
+    const token = (await readFile(join(cli.dir, ".rouse", "hook-token"), "utf8")).trim();
+    const line = /^ {2}(curl .*)$/m.exec(gateway.out())?.[1] ?? "";
+    expect(line).toContain("hook-token");
+    if (spawnSync("curl", ["--version"]).status === 0) {
+      const answer = spawnSync("sh", ["-c", line], { encoding: "utf8" });
+      expect(JSON.parse(answer.stdout)).toMatchObject({ ok: true, status: "queued" });
+      await gateway.until("[no model]");
+    }
+    expect(gateway.out()).not.toContain(token);
+    child?.kill("SIGTERM");
+    expect(await once(child as ChildProcess, "exit")).toEqual([0, null]);
+  });
+
+  it("takes a changed config over on SIGHUP, and keeps the old one where it is broken", async () => {
+    await cli.write("rouse.json5", shopConfig());
+    const gateway = await start("--no-workers");
+    await gateway.until("hooks send agent");
+    await cli.write("rouse.json5", "{ hooks: ");
+    child?.kill("SIGHUP");
+    await gateway.until("the one before it stays in use");
+    expect((await cli.rouse(["hooks", "list"])).out).toContain("shop.order");
+    child?.kill("SIGINT");
+    expect(await once(child as ChildProcess, "exit")).toEqual([0, null]);
+  });
+});

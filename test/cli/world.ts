@@ -1,0 +1,61 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { CliIo } from "../../src/cli/io.ts";
+import { run } from "../../src/cli/run.ts";
+
+export interface CliResult {
+  code: number;
+  out: string;
+  err: string;
+}
+
+export interface CliWorld {
+  dir: string;
+  /** Runs a command as a process in a pipe would; with `terminal`, as one in a terminal of 80 columns. */
+  rouse(args: string[], options?: { terminal?: boolean; env?: Record<string, string> }): Promise<CliResult>;
+  write(name: string, content: unknown): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** A folder of its own in which commands run, each with the gateway's real parts. */
+export async function createCli(): Promise<CliWorld> {
+  const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
+  return {
+    dir,
+    async rouse(args, { terminal = false, env = {} } = {}) {
+      let out = "";
+      let err = "";
+      const io: CliIo = {
+        out: (text) => void (out += text),
+        err: (text) => void (err += text),
+        env,
+        cwd: dir,
+        terminal: { in: false, out: terminal, err: terminal, columns: terminal ? 80 : undefined },
+        now: () => Date.now(),
+        exitCode: 0,
+      };
+      const code = await run(args, io);
+      return { code, out, err };
+    },
+    async write(name, content) {
+      const file = join(dir, name);
+      await writeFile(file, typeof content === "string" ? content : JSON.stringify(content));
+      return file;
+    },
+    close: () => rm(dir, { recursive: true, force: true }),
+  };
+}
+
+export const TOKEN = "canary-token-0123456789";
+
+/** A config with one mapping. */
+export function shopConfig(change: Record<string, unknown> = {}): Record<string, unknown> {
+  const mapping = {
+    id: "shop.order",
+    match: { path: "shop", payload: { type: "order" } },
+    sessionKey: "hook:shop:{{payload.id}}",
+    messageTemplate: "New order {{payload.id}} from {{payload.customer.name}}",
+  };
+  return { gateway: { port: 0 }, hooks: { enabled: true, token: TOKEN, mappings: [mapping] }, ...change };
+}

@@ -1,0 +1,92 @@
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createGateway } from "../../src/gateway.ts";
+import { createLogger } from "../../src/core/log.ts";
+import type { Gateway } from "../../src/http/types.ts";
+
+export const TOKEN = "test-hook-token-0123456789";
+
+/** A gateway on a folder of its own, with what it wrote to its terminal and its log. */
+export interface World {
+  gateway: Gateway;
+  dir: string;
+  url: string;
+  printed: string[];
+  logged: string[];
+  /** Writes a file below the folder. */
+  write(name: string, content: string | object): void;
+  /** Posts JSON to a hook with the hook token. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+  admin(path: string, init?: RequestInit): Promise<Answer>;
+  /** Waits until `read` gives something. */
+  until<T>(read: () => Promise<T | undefined | false>): Promise<T>;
+  stop(): Promise<void>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  body: any;
+}
+
+export interface WorldOptions {
+  config?: object;
+  files?: Record<string, string | object>;
+  env?: Record<string, string>;
+  /** Whether to listen and run workers. */
+  start?: boolean;
+  workers?: boolean;
+  logLevel?: "silent" | "trace";
+  dir?: string;
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const dir = options.dir ?? mkdtempSync(join(tmpdir(), "rouse-test-"));
+  const write = (name: string, content: string | object): void => {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    writeFileSync(join(dir, name), typeof content === "string" ? content : JSON.stringify(content));
+  };
+  const { hooks = {}, gateway: gatewayConfig = {}, ...rest } = (options.config ?? {}) as { hooks?: object; gateway?: object };
+  write("rouse.json5", { gateway: { port: 0, drainSeconds: 1, ...gatewayConfig }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...rest });
+  for (const [name, content] of Object.entries(options.files ?? {})) write(name, content);
+  const printed: string[] = [];
+  const logged: string[] = [];
+  const log = createLogger(options.logLevel ?? "silent", { write: (line: string) => void logged.push(line) });
+  const gateway = await createGateway({ cwd: dir, env: options.env ?? {}, workers: options.workers ?? true, print: (text) => void printed.push(text), log });
+  const url = options.start === false ? "http://127.0.0.1" : (await gateway.start()).url;
+
+  const request = async (path: string, init: RequestInit): Promise<Answer> => {
+    const response = await gateway.fetch(new Request(`http://127.0.0.1${path}`, init));
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
+    return { status: response.status, headers: response.headers, body: isJson && text !== "" ? JSON.parse(text) : text };
+  };
+
+  return {
+    gateway,
+    dir,
+    url,
+    printed,
+    logged,
+    write,
+    post: (path, body, headers = {}) =>
+      request(path, { method: "POST", body: typeof body === "string" || body instanceof Uint8Array ? (body as string) : JSON.stringify(body), headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...headers } }),
+    get: (path, headers = { authorization: `Bearer ${TOKEN}` }) => request(path, { headers }),
+    admin: (path, init = {}) => request(path, { ...init, headers: { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" } }),
+    async until(read) {
+      for (let i = 0; i < 600; i++) {
+        const value = await read();
+        if (value !== undefined && value !== false) return value;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      throw new Error("what was waited for did not come");
+    },
+    async stop() {
+      await gateway.stop();
+      if (options.dir === undefined) rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

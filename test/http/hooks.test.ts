@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, TOKEN, type World } from "../e2e/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld({ workers: false });
+});
+afterAll(() => world.stop());
+
+const anonymous = (path: string, init: RequestInit = {}) =>
+  world.gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", body: '{"message":"hi","text":"hi"}', ...init }));
+
+describe("authentication", () => {
+  it("accepts the three forms of the token and warns about the query's", async () => {
+    expect((await anonymous("/hooks/agent", { headers: { authorization: `bEaReR ${TOKEN}` } })).status).toBe(202);
+    expect((await anonymous("/hooks/agent", { headers: { "x-gateway-token": TOKEN } })).status).toBe(202);
+    const query = await anonymous(`/hooks/agent?token=${TOKEN}`);
+    expect(query.status).toBe(202);
+    expect(query.headers.get("deprecation")).toBe("true");
+  });
+
+  it("takes the first form that is present, with no second try", async () => {
+    const response = await anonymous(`/hooks/agent?token=${TOKEN}`, { headers: { authorization: "Bearer wrong" } });
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ ok: false, error: { code: "unauthorized" }, requestId: expect.stringMatching(/^req_/) });
+  });
+
+  it("answers 405 before authentication, 404 outside the base path", async () => {
+    const wrong = await anonymous("/hooks/agent", { method: "PUT" });
+    expect(wrong.status).toBe(405);
+    expect(wrong.headers.get("allow")).toBe("POST");
+    expect((await anonymous("/elsewhere")).status).toBe(404);
+  });
+
+  it("limits failures by address and still lets a right token through", async () => {
+    const own = await createWorld({ workers: false });
+    let last = 0;
+    for (let i = 0; i < 25; i++) {
+      const response = await own.gateway.fetch(new Request("http://127.0.0.1/hooks/wake", { method: "POST", body: "{}" }));
+      last = response.status;
+      if (last === 429) expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+    expect(last).toBe(429);
+    expect((await own.post("/hooks/wake", { text: "still" })).status).toBe(200);
+    const after = await own.gateway.fetch(new Request("http://127.0.0.1/hooks/wake", { method: "POST", body: "{}" }));
+    expect(after.status).toBe(401);
+    const refusals = await own.admin("/admin/v1/refusals");
+    expect(JSON.stringify(refusals.body)).toContain("no_token");
+    await own.stop();
+  });
+
+  it("refuses a query token where the config says so", async () => {
+    const own = await createWorld({ workers: false, config: { hooks: { allowQueryToken: false } } });
+    const response = await own.gateway.fetch(new Request(`http://127.0.0.1/hooks/wake?token=${TOKEN}`, { method: "POST", body: '{"text":"x"}' }));
+    expect(response.status).toBe(401);
+    await own.stop();
+  });
+
+  it("keeps browsers that come under another name away from a loopback bind", async () => {
+    const response = await world.gateway.fetch(new Request("http://evil.example/hooks/wake", { method: "POST", headers: { authorization: `Bearer ${TOKEN}` }, body: '{"text":"x"}' }));
+    expect(response.status).toBe(403);
+  });
+});
+
+describe("POST /hooks/wake", () => {
+  it("answers 200 with the event's id, and records the event", async () => {
+    const answer = await world.post("/hooks/wake", { text: "Backup finished", mode: "next-heartbeat" });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({ ok: true, eventId: expect.stringMatching(/^evt_/), mode: "next-heartbeat" });
+    expect(answer.headers.get("x-request-id")).toBe(answer.body.eventId);
+    const receipt = await world.get(`/hooks/events/${answer.body.eventId}`);
+    expect(receipt.body.event).toMatchObject({ outcome: "accepted", path: "wake", actions: [{ kind: "wake" }] });
+  });
+
+  it.each([
+    [{}, "text"],
+    [{ text: "   " }, "text"],
+    [{ text: 7 }, "text"],
+    [{ text: "x", mode: "later" }, "mode"],
+    [{ text: "x", mode: null }, "mode"],
+  ])("refuses %j", async (body, path) => {
+    const answer = await world.post("/hooks/wake", body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error).toMatchObject({ code: "invalid_body", issues: [{ path }] });
+  });
+});
+
+describe("POST /hooks/agent", () => {
+  it("answers 202 with where to look", async () => {
+    const answer = await world.post("/hooks/agent", { message: "Summarise", sessionKey: "hook:a", unknownField: 1 });
+    expect(answer.status).toBe(202);
+    expect(answer.body).toMatchObject({ ok: true, sessionKey: "hook:a", status: "queued", warnings: [expect.stringContaining("unknownField")] });
+    expect(answer.headers.get("location")).toBe(`/hooks/runs/${answer.body.runId}`);
+    const run = await world.get(`/hooks/runs/${answer.body.runId}`);
+    expect(run.body.run).toMatchObject({ status: "queued", agentId: "main", sessionKey: "hook:a", name: "Hook", attempts: 0 });
+  });
+
+  it.each([
+    [{ message: "" }, "invalid_body", "message"],
+    [{ message: "x", deliver: "yes" }, "invalid_body", "deliver"],
+    [{ message: "x", timeoutSeconds: 0 }, "invalid_body", "timeoutSeconds"],
+    [{ message: "x", thinking: "much" }, "invalid_body", "thinking"],
+    [{ message: "x", agentId: "nobody" }, "unknown_agent", "agentId"],
+    [{ message: "x", channel: "carrierpigeon" }, "unknown_channel", "channel"],
+    [{ message: "x", model: "nowhere/x" }, "unknown_model", "model"],
+    [{ message: "x", sessionKey: "main" }, "session_key_not_allowed", "sessionKey"],
+    [{ message: "x", sessionKey: "api:k:a:1" }, "session_key_not_allowed", "sessionKey"],
+    [{ message: "x", sessionKey: "k".repeat(201) }, "session_key_not_allowed", "sessionKey"],
+    [{ message: "x", channel: "console", to: " " }, "invalid_recipient", "to"],
+  ])("refuses %j with %s", async (body, code, path) => {
+    const answer = await world.post("/hooks/agent", body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error).toMatchObject({ code, issues: [{ path }] });
+    const receipt = await world.get(`/hooks/events/${answer.body.requestId}`);
+    expect(receipt.body.event).toMatchObject({ outcome: "rejected", actions: [] });
+  });
+
+  it("names every problem at once", async () => {
+    const answer = await world.post("/hooks/agent", { message: 1, deliver: 2, to: 3 });
+    expect(answer.body.error.issues.map((issue: { path: string }) => issue.path).toSorted()).toEqual(["deliver", "message", "to"]);
+  });
+
+  it("accepts a channel that is known but not configured, with a warning", async () => {
+    const answer = await world.post("/hooks/agent", { message: "x", channel: "tg", to: "@me" });
+    expect(answer.status).toBe(202);
+    expect(answer.body.warnings[0]).toContain("not configured");
+  });
+
+  it("cuts what is too long and says so", async () => {
+    const answer = await world.post("/hooks/agent", { message: "x".repeat(40_000), name: "n\n".repeat(300), timeoutSeconds: 999_999 });
+    expect(answer.body.warnings).toHaveLength(3);
+  });
+
+  it("binds what requests may choose to the config", async () => {
+    const own = await createWorld({
+      workers: false,
+      config: { hooks: { allowRequestSessionKey: false, allowRequestRecipient: false, allowedAgentIds: ["a"] }, agents: { list: [{ id: "a" }, { id: "b" }], defaults: { models: [] } } },
+    });
+    expect((await own.post("/hooks/agent", { message: "x", sessionKey: "hook:y" })).body.error.code).toBe("session_key_not_allowed");
+    expect((await own.post("/hooks/agent", { message: "x", channel: "last" })).body.error.code).toBe("invalid_recipient");
+    expect((await own.post("/hooks/agent", { message: "x", agentId: "b" })).body.error.code).toBe("agent_not_allowed");
+    expect((await own.post("/hooks/agent", { message: "x", model: "builtin/echo" })).body.error.code).toBe("model_not_allowed");
+    expect((await own.post("/hooks/agent", { message: "x" })).status).toBe(202);
+    await own.stop();
+  });
+});
+
+describe("bodies", () => {
+  it.each([
+    ["{", "application/json", 400, "invalid_json"],
+    ['{"a":1}', "image/png", 415, "unsupported_media_type"],
+    ["[".repeat(5000) + "]".repeat(5000), "application/json", 400, "invalid_json"],
+    ["[1]", "application/json", 400, "invalid_body"],
+  ])("%#: refuses what it cannot read", async (body, type, status, code) => {
+    const answer = await world.post("/hooks/agent", body, { "content-type": type });
+    expect([answer.status, answer.body.error.code]).toEqual([status, code]);
+    expect(JSON.stringify(answer.body)).not.toContain("[[[");
+  });
+
+  it("reads forms, a form's JSON payload, multipart fields, +json, and JSON that curl calls a form", async () => {
+    const forms: [string | Uint8Array, string][] = [
+      ["message=from+a+form", "application/x-www-form-urlencoded"],
+      [`payload=${encodeURIComponent('{"message":"inside"}')}`, "application/x-www-form-urlencoded"],
+      ['{"message":"x"}', "application/cloudevents+json"],
+      ['{"message":"x"}', "application/x-www-form-urlencoded"],
+      ['--b\r\ncontent-disposition: form-data; name="message"\r\n\r\nmulti\r\n--b--\r\n', "multipart/form-data; boundary=b"],
+    ];
+    for (const [body, type] of forms) expect((await world.post("/hooks/agent", body, { "content-type": type })).status, type).toBe(202);
+  });
+
+  it("refuses compressed bodies and bodies over the limit, and records both", async () => {
+    expect((await world.post("/hooks/agent", { message: "x" }, { "content-encoding": "gzip" })).status).toBe(415);
+    const large = await world.post("/hooks/agent", { message: "x".repeat(300_000) });
+    expect([large.status, large.body.error.code]).toEqual([413, "body_too_large"]);
+    expect((await world.get(`/hooks/events/${large.body.requestId}`)).body.event.outcome).toBe("rejected");
+  });
+
+  it("leaves prototypes alone", async () => {
+    const answer = await world.post("/hooks/agent", '{"message":"x","__proto__":{"deliver":"bad"},"constructor":{"x":1}}');
+    expect(answer.status).toBe(202);
+    expect(({} as { deliver?: unknown }).deliver).toBeUndefined();
+  });
+});
+
+describe("duplicates", () => {
+  it("answers a repeat as the first, and refuses another body under the same key", async () => {
+    const first = await world.post("/hooks/agent", { message: "once" }, { "idempotency-key": "k1" });
+    const again = await world.post("/hooks/agent", { message: "once" }, { "idempotency-key": "k1" });
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect((await world.get(`/hooks/events/${again.headers.get("x-request-id")}`)).body.event).toMatchObject({ outcome: "duplicate", duplicateOf: first.body.eventId });
+    const other = await world.post("/hooks/agent", { message: "twice" }, { "idempotency-key": "k1" });
+    expect([other.status, other.body.error.code]).toEqual([409, "idempotency_conflict"]);
+  });
+
+  it("runs two at the same moment once", async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => world.post("/hooks/agent", { message: "race", idempotencyKey: "k2" })));
+    expect(new Set(answers.map((answer) => answer.body.runId)).size).toBe(1);
+    expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true")).toHaveLength(7);
+  });
+
+  it("does not bind a key to a refusal, and refuses a key that is too long", async () => {
+    expect((await world.post("/hooks/agent", { message: "" }, { "idempotency-key": "k3" })).status).toBe(400);
+    expect((await world.post("/hooks/agent", { message: "x" }, { "idempotency-key": "k3" })).status).toBe(202);
+    expect((await world.post("/hooks/agent", { message: "x" }, { "idempotency-key": "k".repeat(257) })).status).toBe(400);
+  });
+});
+
+describe("receipts and operations", () => {
+  it("shows receipts to their credential and the operator only, and never by query", async () => {
+    const { body } = await world.post("/hooks/agent", { message: "x" });
+    expect((await world.get(`/hooks/runs/${body.runId}`, {})).status).toBe(404);
+    expect((await world.get(`/hooks/runs/${body.runId}?token=${TOKEN}`, {})).status).toBe(404);
+    expect((await world.get(`/hooks/runs/${body.runId}`, { authorization: `Bearer ${world.gateway.operatorToken}` })).status).toBe(200);
+    expect((await world.get("/hooks/runs/run_nothing")).status).toBe(404);
+  });
+
+  it("serves health to all and everything else to the operator", async () => {
+    expect(await world.get("/livez", {})).toMatchObject({ status: 200, body: "ok" });
+    expect(await world.get("/readyz", {})).toMatchObject({ status: 200, body: "ready" });
+    expect((await world.get("/metrics")).status).toBe(401);
+    expect((await world.get("/readyz?detail")).status).toBe(401);
+    expect((await world.admin("/readyz?detail")).body).toMatchObject({ ready: true, workers: false });
+    expect((await world.admin("/metrics")).body).toContain("rouse_");
+    expect((await world.admin("/admin/v1/events")).status).toBe(200);
+  });
+
+  it("publishes an OpenAPI document with the interface's paths", async () => {
+    const { body } = await world.get("/openapi.json", {});
+    expect(Object.keys(body.paths)).toEqual(expect.arrayContaining(["/hooks/wake", "/hooks/agent", "/hooks/{name}", "/hooks/runs/{id}"]));
+    expect(body.paths["/hooks/agent"].post.requestBody.content["application/json"].schema.required).toEqual(["message"]);
+  });
+
+  it("answers 404 for every hook while hooks are off", async () => {
+    const own = await createWorld({ workers: false, config: { hooks: { enabled: false } } });
+    expect((await own.post("/hooks/wake", { text: "x" })).status).toBe(404);
+    await own.stop();
+  });
+});

@@ -1,0 +1,181 @@
+import fc from "fast-check";
+import jsonata from "jsonata";
+import { describe, expect, it } from "vitest";
+import { compileExpression, evaluateOutside, type JsonataRunner } from "../../src/mapping/expression.ts";
+import { parsePath, readPath } from "../../src/mapping/path.ts";
+import { compileRegex } from "../../src/mapping/regex.ts";
+import type { Scope } from "../../src/mapping/scope.ts";
+import { compileTemplate } from "../../src/mapping/template.ts";
+import { plainText } from "../../src/core/text.ts";
+
+const scope = (payload: unknown, more: Partial<Scope> = {}): Scope => ({ payload, headers: {}, query: {}, path: "p", now: 1_700_000_000_000, ...more });
+
+async function evaluate(source: string, payload: unknown, runner?: JsonataRunner) {
+  const compiled = compileExpression(source, runner ? { runner } : {});
+  if (!compiled.ok) throw new Error(compiled.message);
+  return compiled.expression.evaluate(scope(payload));
+}
+
+describe("plain paths", () => {
+  const name = fc.constantFrom("a", "b", "c");
+  const tree: fc.Memo<unknown> = fc.memo((n) => (n <= 1 ? fc.oneof(fc.string({ maxLength: 3 }), fc.integer(), fc.boolean(), fc.constant(null)) : fc.oneof(fc.dictionary(name, tree(n - 1), { maxKeys: 3 }), fc.array(tree(n - 1), { maxLength: 3 }), tree(1))));
+  const step = fc.tuple(name, fc.option(fc.integer({ min: -2, max: 2 }), { nil: undefined })).map(([key, position]) => (position === undefined ? key : `${key}[${position}]`));
+  const path = fc.array(step, { minLength: 1, maxLength: 4 }).map((steps) => steps.join("."));
+
+  it("read what JSONata reads, arrays included", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(name, tree(4), { maxKeys: 3 }), path, async (value, source) => {
+        const ours = readPath(parsePath(source) ?? [], value);
+        const theirs: unknown = await jsonata(source).evaluate(value);
+        expect(ours === undefined ? undefined : JSON.parse(JSON.stringify(ours))).toEqual(theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it.each(["__proto__", "constructor", "prototype", "a.__proto__", "a.constructor.name", "toString"])("finds nothing under %s", async (source) => {
+    expect(await evaluate(source, { a: {} })).toEqual({ ok: true, value: undefined });
+  });
+
+  it("may hold dashes, and tell root names from the payload's", async () => {
+    const compiled = compileExpression("headers.x-event");
+    if (!compiled.ok) throw new Error(compiled.message);
+    expect(await compiled.expression.evaluate(scope({ headers: "mine" }, { headers: { "x-event": "push" } }))).toEqual({ ok: true, value: "push" });
+    expect(await evaluate("payload.messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
+    expect(await evaluate("messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
+  });
+});
+
+describe("JSONata", () => {
+  it("does not mix two evaluations of one expression", async () => {
+    const compiled = compileExpression("items.(x & $$.id)");
+    if (!compiled.ok) throw new Error(compiled.message);
+    const results = await Promise.all(["A", "B", "C"].map((id) => compiled.expression.evaluate(scope({ id, items: [{ x: 1 }, { x: 2 }] }))));
+    expect(results.map((result) => result.ok && result.value)).toEqual([["1A", "2A"], ["1B", "2B"], ["1C", "2C"]]);
+  });
+
+  it.each([
+    ["$nope(a)", "no function $nope"],
+    ["$uppercas(a)", 'Did you mean "uppercase"?'],
+    ["$eval('1')", "$eval is not available"],
+    ["$random()", "$random is not available"],
+    ["a ~> /(?=x)/", "lookahead"],
+    ["a[", "is not valid JSONata"],
+  ])("refuses %s when it is compiled", (source, message) => {
+    const compiled = compileExpression(source);
+    expect(compiled.ok).toBe(false);
+    expect(compiled.ok ? "" : compiled.message).toContain(message);
+  });
+
+  it.each([
+    ["$match(a, /^(a+)+$/)", { a: `${"a".repeat(28)}!` }],
+    ["$length($pad('x', 100000000))", {}],
+    ["($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $length($f('xxxxxxxxxx', 24)))", {}],
+    ["$join([1..20000].('xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'))", {}],
+    ["($f := function() { $f() }; $f())", {}],
+    ["$count([1..1000000000])", {}],
+    ["($f := function($a, $n) { $n = 0 ? $a : $f($append($a, $a), $n - 1) }; $count($f([1,2,3], 26)))", {}],
+    ["($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $string([1..20000].($f('xxxxxxxxxx', 12))))", {}],
+  ])("bounds %s", async (source, payload) => {
+    const before = process.cpuUsage();
+    const result = await evaluate(source, payload);
+    const spent = process.cpuUsage(before);
+    // The same attacks take seconds and gigabytes without the guards.
+    expect((spent.user + spent.system) / 1000).toBeLessThan(2000);
+    if (result.ok) expect(JSON.stringify(result.value ?? null).length).toBeLessThan(3_000_000);
+    else expect(result.message).toMatch(/^the expression/);
+  });
+
+  it("sends an expression that took too long to the child from then on", async () => {
+    let calls = 0;
+    const runner: JsonataRunner = async () => ({ ok: true, value: ++calls });
+    const compiled = compileExpression("$sum([1..19000].($ * 2)) + $sum([1..19000].($ * 3)) + $sum([1..19000].($ * 3)) + $sum([1..19000].($ * 3))", { runner });
+    if (!compiled.ok) throw new Error(compiled.message);
+    expect(await compiled.expression.evaluate(scope({}))).toEqual({ ok: true, value: 1 });
+    expect(await compiled.expression.evaluate(scope({}))).toEqual({ ok: true, value: 2 });
+  });
+
+  it.each([
+    "$pad(a, 12, '-')", "$pad(a, -12)", "$join(list, ', ')", "$split(a, ' ')", "$split(a, /o/)", "$split(a, 'o', 1)", "$split(a, '')",
+    "$replace(a, 'o', '0')", "$replace(a, /(l+)(o)/, '[$2$1$$$0]')", "$replace(a, /o/, '0', 1)", "$replace(a, /o/, function($m) { $uppercase($m.match) })",
+    "$string(list)", "$string(1.10)", "$string(0.1 + 0.2)", "$string({'a': [1, {'b': null}]}, true)", "$length(a)", "$substring(a, 2, 3)", "$substring(a, -3)", "$substring(a, 1, -1)",
+    "$substringBefore(a, ' ')", "$substringAfter(a, 'zz')", "$contains(a, 'lo')", "$contains(a, /L/i)", "$trim('  a   b ')", "$lowercase(a) & $uppercase(a)",
+    "$append(list, 'z')", "$append(none, 'z')", "$length(none)", "$base64decode($base64encode(a))", "$map(list, $uppercase)", "a ~> $uppercase ~> $length",
+  ])("%s gives what JSONata gives", async (source) => {
+    const data = { a: "Hello wörld 😀", list: ["x", "y"] };
+    const theirs: unknown = await jsonata(source).evaluate(data);
+    expect(await evaluate(source, data)).toEqual({ ok: true, value: theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)) });
+  });
+
+  it("takes the time from the scope, and never quotes the input in a failure", async () => {
+    expect(await evaluate("$millis()", {})).toEqual({ ok: true, value: 1_700_000_000_000 });
+    const failed = await evaluate("$number(a)", { a: "canary-input" });
+    expect(failed.ok).toBe(false);
+    expect(JSON.stringify(failed)).not.toContain("canary");
+    expect((await evaluateOutside("$number(a)", { a: "canary-input" }, 0, 100)).ok).toBe(false);
+  });
+
+  it("gives plain JSON of its own", async () => {
+    const payload = { list: [{ n: 1 }] };
+    const result = await evaluate("{ 'copy': list }", payload);
+    if (!result.ok) throw new Error(result.message);
+    (result.value as { copy: { n: number } }).copy.n = 2;
+    expect(payload.list[0]?.n).toBe(1);
+    expect(Object.keys((await evaluate("list[]", payload) as { value: object }).value)).toEqual(["0"]);
+  });
+});
+
+describe("regular expressions", () => {
+  it.each(["(a)\\1", "(?<=x)y", "(?!x)y", "("])("refuses %s", (source) => expect(compileRegex(source).ok).toBe(false));
+  it("are linear", () => {
+    const compiled = compileRegex("^(a+)+$");
+    if (!compiled.ok) throw new Error(compiled.message);
+    expect(compiled.regex.test(`${"a".repeat(5000)}!`)).toBe(false);
+    expect(compiled.regex.test("aaa")).toBe(true);
+  });
+});
+
+describe("templates", () => {
+  async function render(source: string, payload: unknown, encodeColon = false) {
+    const compiled = compileTemplate(source, { encodeColon });
+    if (!compiled.ok) throw new Error(compiled.message);
+    const rendered = await compiled.template.render(scope(payload));
+    if (!rendered.ok) throw new Error(rendered.message);
+    return rendered;
+  }
+
+  it("tells the operator's words from what came in", async () => {
+    expect(await render("Order {{id}} by {{ name }}{{x}}!", { id: 7, name: "Ann", x: true })).toEqual({
+      ok: true,
+      missing: [],
+      parts: [
+        { text: "Order ", outside: false },
+        { text: "7", outside: true },
+        { text: " by ", outside: false },
+        { text: "Anntrue", outside: true },
+        { text: "!", outside: false },
+      ],
+    });
+  });
+
+  it("renders objects as JSON, null and missing as nothing, and says what was missing", async () => {
+    const rendered = await render("{{a}}|{{b}}|{{c}}|{{d.e}}", { a: { x: [1] }, b: null, c: 0 });
+    expect(plainText(rendered.parts)).toBe('{"x":[1]}||0|');
+    expect(rendered.missing).toEqual(["b", "d.e"]);
+  });
+
+  it("finds the end of an expression past quotes and braces", async () => {
+    expect(plainText((await render("{{ '}}' & $string({'a': {'b': 1}}) }}!", {})).parts)).toBe('}}{"a":{"b":1}}!');
+  });
+
+  it("encodes colons where the text is a session key", async () => {
+    expect(plainText((await render("hook:{{a}}", { a: "x:y%" }, true)).parts)).toBe("hook:x%3Ay%25");
+  });
+
+  it.each(["{{ a", "{{ }}", "{{ a b c( }}"])("refuses %s", (source) => expect(compileTemplate(source).ok).toBe(false));
+
+  it("is rendered at once where all expressions are plain paths", () => {
+    const compiled = compileTemplate("{{a}} {{b.c}}");
+    expect(compiled.ok && compiled.template.render(scope({ a: 1 }))).not.toBeInstanceOf(Promise);
+  });
+});

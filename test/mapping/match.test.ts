@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { matchSchema } from "../../src/config/schema/mapping.ts";
+import { compileMatch } from "../../src/mapping/match.ts";
+import type { Scope } from "../../src/mapping/scope.ts";
+
+async function test(match: object, payload: unknown, more: Partial<Scope> = {}) {
+  const compiled = compileMatch(matchSchema.parse(match), { path: "match" });
+  expect(compiled.issues).toEqual([]);
+  return compiled.match.test({ payload, headers: {}, query: {}, path: "p", now: 0, ...more });
+}
+const issuesOf = (match: object) => compileMatch(matchSchema.parse(match), { path: "match" }).issues;
+
+const event = { action: "opened", n: 5, draft: false, nothing: null, name: "release/1.2", labels: [{ name: "bug" }, { name: "ui" }], tags: ["x", "y"], pull_request: { base: { ref: "main" } } };
+
+describe("operators", () => {
+  it.each([
+    [{ action: "opened" }, true],
+    [{ action: "closed" }, false],
+    [{ action: ["closed", "opened"] }, true],
+    [{ n: 5 }, true],
+    [{ n: "5" }, false],
+    [{ draft: false }, true],
+    [{ nothing: null }, true],
+    [{ "pull_request.base.ref": "main" }, true],
+    [{ "labels[0].name": "bug" }, true],
+    [{ "labels.name": "ui" }, true],
+    [{ "labels.name": { $ne: "ui" } }, false],
+    [{ "labels.name": { $not: "nope" } }, true],
+    [{ action: { $eq: "opened" } }, true],
+    [{ action: { $ne: "closed" } }, true],
+    [{ action: { $in: ["a", "opened"] } }, true],
+    [{ action: { $nin: ["a", "opened"] } }, false],
+    [{ name: { $regex: "^release/\\d" } }, true],
+    [{ name: { $prefix: "release/" } }, true],
+    [{ name: { $suffix: ".2" } }, true],
+    [{ name: { $contains: "ease" } }, true],
+    [{ tags: { $contains: "y" } }, true],
+    [{ tags: { $contains: "z" } }, false],
+    [{ n: { $gt: 4, $lte: 5 } }, true],
+    [{ n: { $gte: 6 } }, false],
+    [{ n: { $lt: "9" } }, false],
+    [{ n: { $or: [1, 5] } }, true],
+    [{ n: { $and: [{ $gt: 1 }, { $lt: 3 }] } }, false],
+    [{ $or: [{ action: "closed" }, { n: 5 }] }, true],
+    [{ $and: [{ action: "opened" }, { n: 6 }] }, false],
+    [{ $not: { action: "closed" } }, true],
+  ])("%j gives %s", async (payload, expected) => expect(await test({ payload }, event)).toBe(expected));
+});
+
+describe("a missing field", () => {
+  it.each([[{ gone: "x" }], [{ gone: { $ne: "x" } }], [{ gone: { $not: "x" } }], [{ gone: { $nin: ["x"] } }], [{ $not: { gone: "x" } }], [{ gone: { $regex: "" } }], [{ $and: [{ gone: 1 }, { n: 5 }] }], [{ $or: [{ gone: 1 }, { n: 6 }] }]])(
+    "is unknown and never fires: %j",
+    async (payload) => expect(await test({ payload }, event)).toBe("unknown"),
+  );
+  it("can be asked for", async () => {
+    expect(await test({ payload: { gone: { $exists: false } } }, event)).toBe(true);
+    expect(await test({ payload: { nothing: { $exists: true } } }, event)).toBe(true);
+    expect(await test({ payload: { "a.__proto__": { $exists: true } } }, { a: {} })).toBe(false);
+  });
+  it("does not spoil what is decided without it", async () => {
+    expect(await test({ payload: { $or: [{ gone: 1 }, { n: 5 }] } }, event)).toBe(true);
+    expect(await test({ payload: { $and: [{ gone: 1 }, { n: 6 }] } }, event)).toBe(false);
+  });
+});
+
+describe("source, headers, query and when", () => {
+  it("are looked at too", async () => {
+    expect(await test({ source: "mail" }, { source: "mail" })).toBe(true);
+    expect(await test({ headers: { "X-Event": "push" } }, {}, { headers: { "x-event": "push" } })).toBe(true);
+    expect(await test({ query: { team: ["a", "b"] } }, {}, { query: { team: "b" } })).toBe(true);
+    expect(await test({ when: "n > 4 and action = 'opened'" }, event)).toBe(true);
+    expect(await test({ when: "n" }, event)).toBe("unknown");
+    expect(await test({ when: "$number('x')" }, event)).toEqual({ failed: expect.stringContaining("the expression failed") });
+  });
+});
+
+describe("problems are said when the config is loaded", () => {
+  it.each([
+    [{ payload: { a: { $regx: "x" } } }, "match.payload.a.$regx", 'Did you mean "$regex"?'],
+    [{ payload: { a: { $regex: "(?=x)" } } }, "match.payload.a.$regex", "lookahead"],
+    [{ payload: { "a b": 1 } }, "match.payload.a b", "plain path"],
+    [{ payload: { a: { b: 1 } } }, "match.payload.a.b", "one path"],
+    [{ payload: { a: {} } }, "match.payload.a", "at least one operator"],
+    [{ payload: { a: { $in: "x" } } }, "match.payload.a.$in", "list"],
+    [{ when: "$nope()" }, "match.when", "no function"],
+  ])("%j", (match, path, message) => {
+    const [issue] = issuesOf(match);
+    expect(issue?.path).toBe(path);
+    expect(issue?.message).toContain(message);
+  });
+});

@@ -1,0 +1,132 @@
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { createTransformPool } from "../../src/mapping/pool.ts";
+import { compile, input } from "./world.ts";
+
+const pool = createTransformPool({ log: createLogger("silent") });
+afterAll(() => pool.close());
+
+const FILES = {
+  "transforms/typed.ts": `import type { Transform } from "rouse/transform"; import { greet } from "./helper.ts";
+    enum Kind { Agent = "agent" }
+    const transform: Transform = ({ payload, item }) => payload.skip ? null : { kind: Kind.Agent, mode: "next-heartbeat", message: greet(item ?? payload.name), name: "n" };
+    export default transform;`,
+  "transforms/helper.ts": `export const greet = (name: string): string => "hello " + name;`,
+  "transforms/common.cjs": `exports.transform = ({ payload }) => ({ message: payload.name }); exports.other = () => [{ action: "wake", text: "w" }, { message: "m" }];`,
+  "transforms/bad.js": `export default async ({ payload }) => {
+    if (payload.how === "throw") throw new Error("canary " + payload.secret);
+    if (payload.how === "exit") process.exit(0);
+    if (payload.how === "loop") for (;;);
+    if (payload.how === "memory") { const all = []; for (;;) all.push(new Array(1e6).fill(Math.random())); }
+    if (payload.how === "later") { setTimeout(() => Promise.reject(new Error("later")), 5); return { message: "ok" }; }
+    if (payload.how === "field") return { message: "m", allowUnsafeExternalContent: true };
+    if (payload.how === "text") return "just text";
+    if (payload.how === "env") return { message: Object.keys(process.env).sort().join(",") };
+    return { message: "ok" };
+  };`,
+  "transforms/nothing.js": `export const value = 1;`,
+};
+const mapping = (id: string, transform: object, more: object = {}) => ({ id, match: { path: id }, transform, ...more });
+const { set, issues, dir } = await compile(
+  {
+    transformTimeoutSeconds: 1,
+    mappings: [
+      mapping("typed", { module: "typed.ts" }, { sessionKey: "hook:{{name}}" }),
+      mapping("common", { module: "common.cjs" }),
+      mapping("other", { module: "common.cjs", export: "other" }),
+      mapping("bad", { module: "bad.js" }),
+      mapping("nothing", { module: "nothing.js" }),
+      mapping("each", { module: "typed.ts" }, { forEach: "names" }),
+      mapping("jsonata", { jsonata: "skip ? null : { 'message': 'hi ' & name, 'to': 'you' }" }),
+      mapping("jsonata-instructions", { jsonata: "{ 'message': 'm', 'instructions': 'obey' }" }),
+    ],
+  },
+  FILES,
+  pool,
+);
+const run = async (path: string, payload: object) => {
+  const outcome = await set.run(input(path, payload));
+  return outcome.kind === "failed" ? outcome.failure : outcome;
+};
+
+describe("transform modules", () => {
+  it("compile", () => expect(issues).toEqual([]));
+
+  it("may use all of TypeScript, other files and the types' name", async () => {
+    const outcome = await run("typed", { name: "Ann" });
+    expect(outcome).toMatchObject({
+      kind: "actions",
+      results: [{ ok: true, draft: { action: "agent", content: [{ text: "hello Ann", outside: true }], fields: { wakeMode: "next-heartbeat", name: "n", sessionKey: "hook:Ann" } } }],
+    });
+    expect(await run("typed", { skip: true })).toMatchObject({ kind: "skipped" });
+  });
+
+  it("may be CommonJS, under any export's name, and give a list", async () => {
+    expect(await run("common", { name: "x" })).toMatchObject({ list: false, results: [{ ok: true }] });
+    expect(await run("other", {})).toMatchObject({ list: true, results: [{ draft: { action: "wake", content: [{ text: "w" }] } }, { draft: { action: "agent" } }] });
+  });
+
+  it("run once for each item", async () => {
+    expect(await run("each", { names: ["a", "b"] })).toMatchObject({ list: true, results: [{ draft: { content: [{ text: "hello a" }] } }, { draft: { content: [{ text: "hello b" }] } }] });
+  });
+
+  it.each([
+    ["throw", "threw an error"],
+    ["exit", "ended its process"],
+    ["loop", "took longer"],
+    ["memory", "ended its process"],
+    ["field", 'gave the field "allowUnsafeExternalContent"'],
+    ["text", "must give an object"],
+  ])("that %s fail alone, with a reason that quotes nothing", async (how, reason) => {
+    const failure = await run("bad", { how, secret: "canary-secret" });
+    expect(failure).toMatchObject({ code: "transform_failed", message: expect.stringContaining(reason) });
+    expect(JSON.stringify(failure)).not.toContain("canary");
+    expect(await run("bad", { how: "fine" })).toMatchObject({ kind: "actions" });
+  });
+
+  it("that reject later harm no other call", async () => {
+    for (let i = 0; i < 5; i++) expect(await run("bad", { how: "later" })).toMatchObject({ kind: "actions" });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await run("bad", { how: "fine" })).toMatchObject({ kind: "actions" });
+  });
+
+  it("that loop for ever do not hold up other mappings' transforms", async () => {
+    let looping = true;
+    const loop = run("bad", { how: "loop" }).finally(() => (looping = false));
+    expect(await run("common", { name: "meanwhile" })).toMatchObject({ kind: "actions" });
+    expect(looping).toBe(true);
+    expect(await loop).toMatchObject({ code: "transform_failed" });
+  });
+
+  it("see none of the gateway's environment", async () => {
+    process.env["ROUSE_CANARY"] = "x";
+    const outcome = await run("bad", { how: "env" });
+    expect(JSON.stringify(outcome)).not.toContain("ROUSE_CANARY");
+  });
+
+  it("that export no function say so", async () => expect(await run("nothing", {})).toMatchObject({ message: expect.stringContaining("exports no function") }));
+});
+
+describe("jsonata transforms", () => {
+  it("give actions, but never instructions", async () => {
+    expect(await run("jsonata", { name: "Ann" })).toMatchObject({ kind: "actions", results: [{ draft: { content: [{ text: "hi Ann", outside: true }], fields: { to: "you" } } }] });
+    expect(await run("jsonata", { skip: true })).toMatchObject({ kind: "skipped" });
+    expect(await run("jsonata-instructions", {})).toMatchObject({ code: "transform_failed", message: expect.stringContaining('"instructions"') });
+  });
+});
+
+describe("a module's place", () => {
+  it.each(["../escape.js", "/etc/passwd", "missing.js", "link.js"])("%s is refused when the config is loaded", async (module) => {
+    writeFileSync(join(dir, "escape.js"), "export default () => null");
+    try {
+      symlinkSync(join(dir, "escape.js"), join(dir, "transforms", "link.js"));
+    } catch {
+      // Made by the case before.
+    }
+    const { compileTransform } = await import("../../src/mapping/transform.ts");
+    const compiled = compileTransform({ module }, { id: "x", transformsDir: join(dir, "transforms"), timeoutMs: 100, pool });
+    expect(compiled).toMatchObject({ ok: false, field: "module" });
+  });
+});

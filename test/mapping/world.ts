@@ -1,0 +1,29 @@
+import { mkdtempSync, mkdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { configSchema } from "../../src/config/schema/index.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { compileMappings } from "../../src/mapping/compile.ts";
+import { createTransformPool, type TransformPool } from "../../src/mapping/pool.ts";
+import type { MappingInput } from "../../src/mapping/types.ts";
+
+export const PRESETS = resolve(import.meta.dirname, "../../mappings");
+
+/** Compiles hooks as a config would have them, in a folder of their own with the given files. */
+export async function compile(hooks: object, files: Record<string, string> = {}, pool?: TransformPool) {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-mapping-"));
+  for (const folder of ["mappings", "transforms"]) mkdirSync(join(dir, folder));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  const config = configSchema.parse({ hooks: { ...hooks } });
+  const compiled = await compileMappings({
+    hooks: config.hooks,
+    mappingsDir: join(dir, "mappings"),
+    transformsDir: join(dir, "transforms"),
+    presetsDir: PRESETS,
+    known: { agents: new Set(["main"]), channels: (name) => ["last", "console"].includes(name), model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }) },
+    pool: pool ?? createTransformPool({ log: createLogger("silent") }),
+  });
+  return { ...compiled, dir };
+}
+
+export const input = (path: string, payload: unknown, more: Partial<MappingInput> = {}): MappingInput => ({ path, method: "POST", byHookToken: true, payload, headers: {}, query: {}, now: 1_700_000_000_000, ...more });
