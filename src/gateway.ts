@@ -104,7 +104,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const { store, queue } = await openStore({ url: built.snapshot.config.store.url ?? `sqlite:${join(stateDir, "rouse.db")}`, clock, log });
   const operatorToken = built.snapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
-  const keptHookToken = await stateSecret(stateDir, "hook-token");
+  let keptHookToken = await stateSecret(stateDir, "hook-token");
   const hookTokens = (snapshot: Snapshot): readonly string[] => [snapshot.config.hooks.token ?? keptHookToken].flat();
 
   const startedAt = clock.now();
@@ -190,7 +190,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       return { ok: false, issues: next.issues };
     }
     reloadProblems = [];
-    if (next.built.snapshot.hash === built.snapshot.hash) {
+    const kept = await stateSecret(stateDir, "hook-token");
+    const rotated = kept !== keptHookToken;
+    keptHookToken = kept;
+    if (!rotated && next.built.snapshot.hash === built.snapshot.hash) {
       await next.built.dispose();
       return { ok: true, hash: built.snapshot.hash };
     }
@@ -258,7 +261,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     operatorToken,
     status,
     reload,
-    fetch: async (request) => apps.main.fetch(request),
+    fetch: async (request) => (new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main).fetch(request),
     async start() {
       await queue.recover();
       const { adminPort, port } = snapshot().config.gateway;

@@ -12,6 +12,7 @@ import { createAddressList, isLoopback } from "./http/address.ts";
 import type { Snapshot } from "./http/types.ts";
 import { compileMappings } from "./mapping/compile.ts";
 import type { TransformPool } from "./mapping/pool.ts";
+import { PRESETS_DIR } from "./mapping/sources.ts";
 import type { Service } from "./plugin/api.ts";
 import { loadPlugins } from "./plugin/host.ts";
 
@@ -20,7 +21,6 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const BUILT = import.meta.url.endsWith(".js");
 const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
 const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
-export const PRESETS_DIR = join(PACKAGE_ROOT, "mappings");
 
 export interface SnapshotOptions {
   configFile?: string;

@@ -91,6 +91,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
 
   const callModel = async (input: TurnInput, settings: Settings, warnings: string[]): Promise<TurnResult> => {
     const { generateText, isStepCount, streamText } = await import("ai");
+    // The SDK would print its warnings; ours go into the run.
+    (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
     const boundary = createBoundary();
     const picked = await toolBox.pick(input.tools, boundary);
     warnings.push(...picked.warnings);
@@ -102,13 +104,13 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       stopWhen: isStepCount(MAX_STEPS),
       maxRetries: 0,
       abortSignal: input.signal,
-      timeout: { totalMs: input.timeoutMs, chunkMs: CHUNK_MS, toolMs: TOOL_MS },
+      timeout: { totalMs: input.timeoutMs, toolMs: TOOL_MS, ...(input.onText ? { chunkMs: CHUNK_MS } : {}) },
       ...(input.thinking === undefined ? {} : { reasoning: reasoningOf(input.thinking) }),
     };
     if (!input.onText) {
       const result = await generateText(call);
       warnings.push(...warningTexts(result.warnings));
-      return turnOf(result.text, await result.responseMessages, result.totalUsage, result.finishReason, warnings, input.model.provider);
+      return turnOf(result.text, result.responseMessages, result.totalUsage, result.finishReason, warnings, input.model.provider);
     }
     const stream = streamText({ ...call, onError: () => undefined });
     for await (const part of stream.fullStream) {

@@ -77,9 +77,8 @@ export function createToolBox(servers: Servers, log: Logger): ToolBox {
 
 /** A tool whose result reaches the model as outside text. */
 function bounded(definition: ToolSet[string], name: string, boundary: Boundary): ToolSet[string] {
-  const wrapped = {
+  return {
     ...definition,
     toModelOutput: ({ output }: { output: unknown }) => ({ type: "text" as const, value: boundary.wrap(typeof output === "string" ? output : JSON.stringify(output), `tool ${name}`) }),
   };
-  return wrapped as ToolSet[string];
 }

@@ -126,7 +126,7 @@ async function connectDespite(error: unknown, options: CommonOptions, io: CliIo)
  * Connects to the running gateway, or opens the store where none runs. Both ways answer alike.
  * @throws RouseError `config_invalid`, or `store_locked` while another command holds the state folder for long.
  */
-export async function connect(options: CommonOptions, io: CliIo): Promise<Connection> {
+async function connect(options: CommonOptions, io: CliIo): Promise<Connection> {
   const settings = await loadSettings(options, io).catch((error: unknown) => error);
   if (settings instanceof Error) return connectDespite(settings, options, io);
   const { stateDir, config } = settings as Awaited<ReturnType<typeof loadSettings>>;

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { newToken } from "../core/secret.ts";
+import { PRESETS_DIR, presetNames } from "../mapping/sources.ts";
 import { EXIT, type CliIo } from "./io.ts";
 
 interface Options {
@@ -108,7 +109,7 @@ async function ask(options: Options, io: CliIo): Promise<Answers | undefined> {
     if (baseUrl && model) Object.assign(answers, { baseUrl, model: `local/${model}` });
   }
   if (options.preset === undefined) {
-    const presets = await multiselect({ message: "Presets to enable", options: ["github", "gmail"].map((value) => ({ value, label: value })), required: false });
+    const presets = await multiselect({ message: "Presets to enable", options: presetNames(PRESETS_DIR).map((value) => ({ value, label: value })), required: false });
     if (isCancel(presets)) return stop();
     answers.presets = presets;
   }
@@ -128,7 +129,7 @@ export function registerInit(program: Command, io: CliIo): void {
     .option("--token-env <name>", "take the hook token from this variable instead of a file")
     .option("-y, --yes", "ask nothing, use the defaults")
     .option("--force", "overwrite a config that is there")
-    .addHelpText("after", "\nExamples:\n  rouse init\n  rouse init --yes --preset github --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n")
+    .addHelpText("after", "\nExamples:\n  rouse init\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n")
     .action(async (dir: string, options: Options) => {
       const folder = resolve(io.cwd, dir);
       const file = join(folder, "rouse.json5");

@@ -1,5 +1,5 @@
 import type { CliIo } from "./io.ts";
-import { cell, fit, printable, width } from "./text.ts";
+import { cell, fit, printable, shellWord, width } from "./text.ts";
 
 const GAP = "  ";
 
@@ -37,5 +37,5 @@ export function printJson(io: CliIo, value: unknown): void {
 
 /** Says how to see the next page, where there is one. */
 export function printMore(io: CliIo, command: string, next: string | null): void {
-  if (next !== null) io.out(`\nmore: ${command} --before ${next}\n`);
+  if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);
 }

@@ -46,7 +46,7 @@ Commands talk to the running gateway, or open its store themselves when none run
 Exit codes: 0 well, 1 failed, 2 wrong usage, 3 wrong config.
 `;
 
-export function version(): string {
+function version(): string {
   const file = ["../../package.json", "../../../package.json"].map((path) => new URL(path, import.meta.url));
   for (const url of file) {
     try {

@@ -5,6 +5,7 @@ import type { Gateway } from "../http/types.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { common, type CommonOptions } from "./options.ts";
+import { shellWord } from "./text.ts";
 import { loadSettings, member, rawConfig, type Settings } from "./settings.ts";
 
 interface StartOptions extends CommonOptions {
@@ -20,15 +21,13 @@ function portOf(text: string | undefined): { port?: number } {
   return { port };
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
-
 /** How a shell gets at the hook token without it being printed; undefined where the config holds it as plain text. */
 async function tokenInShell(options: CommonOptions, settings: Settings, io: CliIo): Promise<string | undefined> {
-  if (settings.config.hooks.token === undefined) return `$(cat ${quoted(secretFile(settings.stateDir, "hook-token"))})`;
+  if (settings.config.hooks.token === undefined) return `$(cat ${shellWord(secretFile(settings.stateDir, "hook-token"))})`;
   const written = member((await rawConfig(options, io))?.raw["hooks"], "token");
   const token = Array.isArray(written) ? (written[0] as unknown) : written;
   const file = member(token, "file");
-  if (typeof file === "string") return `$(cat ${quoted(resolve(settings.baseDir, file))})`;
+  if (typeof file === "string") return `$(cat ${shellWord(resolve(settings.baseDir, file))})`;
   const variable = typeof token === "string" ? /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(token)?.[1] : undefined;
   return variable === undefined ? undefined : `$${variable}`;
 }

@@ -70,3 +70,8 @@ export function bytes(count: number): string {
   if (count < 1000) return `${count} B`;
   return count < 1e6 ? `${(count / 1e3).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`;
 }
+
+/** A word as a shell takes it whole, whatever is in it. */
+export function shellWord(text: string): string {
+  return /^[\w.:/@=-]+$/.test(text) ? text : `'${printable(text).replaceAll("'", `'\\''`)}'`;
+}

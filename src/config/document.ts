@@ -60,7 +60,7 @@ function rowsOf(schema: JsonSchema, path: string, rows: string[]): void {
 /** The reference of every key of the config file, as markdown. */
 export function configReference(): string {
   const rows: string[] = [];
-  rowsOf(configJsonSchema() as JsonSchema, "", rows);
+  rowsOf(configJsonSchema(), "", rows);
   return `# Config reference
 
 Generated from the schemas that check the config (\`npm run docs\`); do not edit by hand. The file is JSON5: comments and trailing commas are fine. \`\${NAME}\` in any text is the environment's variable, \`{ file: "…" }\` in place of a secret is a file's content. Durations are text such as \`"90s"\`, \`"30m"\`, \`"24h"\`, \`"3d"\`; a number alone is seconds. Relative paths start at the config file's folder.

@@ -129,7 +129,7 @@ export interface AgentView {
   standard: boolean;
 }
 
-export interface PluginView {
+interface PluginView {
   id: string;
   origin: string;
   channel: boolean;

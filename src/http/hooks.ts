@@ -13,6 +13,7 @@ import { createAuthenticator, createFailureLimiter, type Authenticator } from ".
 import { parsePayload, readBody } from "./body.ts";
 import { failureResponse } from "./errors.ts";
 import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type EventKey, type RecordDeps } from "./record.ts";
+import { deliveryStatus } from "./receipts.ts";
 import { hookRequest, withoutCredentials, type HookRequest } from "./request.ts";
 import { resolveHook, type Resolution } from "./resolve.ts";
 import type { Refusal, ReplayResult, Snapshot } from "./types.ts";
@@ -149,7 +150,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     const run = await store.getRun(runId);
     if (run?.endedAt === undefined) return respond(c, answered, extra);
     const delivery = run.deliveryId === undefined ? undefined : await store.getDelivery(run.deliveryId);
-    const status = delivery?.status ?? (run.route?.status === "route" ? "pending" : run.route?.status);
+    const status = deliveryStatus(run, delivery);
     const body = { ok: run.status === "succeeded", runId, status: run.status, reply: run.reply ?? null, delivery: status === undefined ? null : { status } };
     return respond(c, { ...answered, answer: { status: 200, body } }, { ...extra, "preference-applied": `wait=${seconds}` });
   };

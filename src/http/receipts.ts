@@ -4,7 +4,9 @@ import type { DeliveryRecord, EventRecord, RunRecord, Store } from "../store/typ
 export function deliveryStatus(run: RunRecord, delivery: DeliveryRecord | undefined): string | undefined {
   if (delivery) return delivery.status;
   if (run.route === undefined) return undefined;
-  return run.route.status === "route" ? "pending" : run.route.status;
+  if (run.route.status !== "route") return run.route.status;
+  // A run that ended without a reply has nothing to deliver.
+  return run.endedAt === undefined ? "pending" : "skipped";
 }
 
 /** `GET {base}/events/{id}`: what became of an event. Actions have the status that they have now. */

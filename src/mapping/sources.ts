@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import JSON5 from "json5";
 import { configIssues } from "../config/issues.ts";
 import { mappingFileSchema, PRESET_NAME, type MappingConfig, type MappingFile } from "../config/schema/mapping.ts";
@@ -38,6 +39,9 @@ function sourcesOf(file: MappingFile, label: string, origin: string, folder: str
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
   return file.mappings.map((config, index) => ({ config, at: `${label}: mappings[${index}]`, origin, shared, folder }));
 }
+
+/** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
+export const PRESETS_DIR = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings", import.meta.url));
 
 /** The names of the presets that ship with Rouse. */
 export function presetNames(presetsDir: string): string[] {

@@ -38,8 +38,8 @@ function expressionEnd(source: string, start: number): number {
 /** A value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing. */
 export function renderValue(value: unknown): string {
   if (typeof value === "string") return value;
-  if (value === undefined || value === null) return "";
-  return typeof value === "object" ? JSON.stringify(value) : String(value as number | boolean);
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
 const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");

@@ -71,6 +71,34 @@ describe("with a running gateway", () => {
   });
 });
 
+it("rotates the token of a running gateway: the new one counts at once, the old one no more", async () => {
+  const gateway = await createGateway({
+    cwd: cli.dir,
+    env: {},
+    workers: false,
+    port: 0,
+    log: createLogger("silent"),
+    print: () => undefined,
+  });
+  const { url } = await gateway.start();
+  const file = join(cli.dir, ".rouse", "hook-token");
+  const wake = async (token: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${token.trim()}`, "content-type": "application/json" };
+    return (await fetch(`${url}/hooks/wake`, { method: "POST", headers, body: '{"text":"hi"}' })).status;
+  };
+  const before = await readFile(file, "utf8");
+  expect(await wake(before)).toBe(200);
+  expect((await cli.rouse(["token", "rotate"])).code).toBe(0);
+  const statuses = [await wake(before), await wake(await readFile(file, "utf8"))];
+  await gateway.stop();
+  expect(statuses).toEqual([401, 200]);
+});
+
+it("works without a running gateway also where adminPort separates the operator's routes", async () => {
+  await cli.write("rouse.json5", shopConfig({ gateway: { port: 0, adminPort: 0 } }));
+  expect(await cli.rouse(["agents", "list"])).toMatchObject({ code: 0, err: "" });
+});
+
 it("tells that no gateway runs where a hook is to be sent", async () => {
   await cli.write("a.json", {});
   expect(await cli.rouse(["hooks", "send", "wake", "--payload", "a.json"])).toMatchObject({

@@ -4,7 +4,7 @@ import type { CliIo } from "../../src/cli/io.ts";
 import { pairs, query } from "../../src/cli/options.ts";
 import { printTable } from "../../src/cli/print.ts";
 import { createProgress } from "../../src/cli/progress.ts";
-import { between, bytes, cell, fit, printable, shortTime, width } from "../../src/cli/text.ts";
+import { between, bytes, cell, fit, printable, shellWord, shortTime, width } from "../../src/cli/text.ts";
 import { RouseError } from "../../src/core/errors.ts";
 
 function fakeIo(terminal: Partial<CliIo["terminal"]> = {}): CliIo & { written: { out: string; err: string } } {
@@ -25,6 +25,12 @@ describe("text of unknown origin", () => {
   it("cannot steer the terminal", () => {
     expect(printable("a\u001b[2Jb\u009b1mc\u0007\u202ed\r\nnext\ttab\rend")).toBe("a[2Jb1mcd\nnext\ttab\nend");
     expect(cell("a\nb\u001b]0;title\u0007c")).not.toMatch(/[^\u0020-\u007e]/);
+  });
+
+  it("cannot break out of a line to paste", () => {
+    expect(shellWord("main/hook/hook:a-1")).toBe("main/hook/hook:a-1");
+    expect(shellWord("a'; rm -rf ~ #")).toBe(`'a'\\''; rm -rf ~ #'`);
+    expect(shellWord("$(date)")).toBe("'$(date)'");
   });
 
   it("is measured in columns and cut between characters", () => {

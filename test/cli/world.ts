@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { CliIo } from "../../src/cli/io.ts";
 import { run } from "../../src/cli/run.ts";
 
-export interface CliResult {
+interface CliResult {
   code: number;
   out: string;
   err: string;

@@ -213,8 +213,8 @@ describe("a try that failed", () => {
   });
 
   it.each([
-    [{ status: "failed", reason: "chat not found" } as SendResult, "failed", "refused"],
-    [{ status: "unknown", reason: "cut off" } as SendResult, "unknown", "unknown"],
+    [{ status: "failed", reason: "chat not found" }, "failed", "refused"],
+    [{ status: "unknown", reason: "cut off" }, "unknown", "unknown"],
   ])("is not repeated where it answers %j", async (answer, status, code) => {
     const fake = fakeChannel();
     fake.answers.push(answer);

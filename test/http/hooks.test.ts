@@ -7,8 +7,8 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const anonymous = (path: string, init: RequestInit = {}) =>
-  world.gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", body: '{"message":"hi","text":"hi"}', ...init }));
+const anonymous = (path: string, init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {}) =>
+  world.gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", body: '{"message":"hi","text":"hi"}', ...init, headers: { "content-type": "application/json", ...init.headers } }));
 
 describe("authentication", () => {
   it("accepts the three forms of the token and warns about the query's", async () => {

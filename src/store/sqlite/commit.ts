@@ -105,7 +105,7 @@ export function createGroupCommit(sql: Statements, onFailure: (error: unknown) =
     },
     add: <T>(write: () => T, options: { many: boolean }) =>
       new Promise<T>((resolve, reject) => {
-        members.push({ write, many: options.many, resolve: resolve as (value: unknown) => void, reject });
+        members.push({ write, many: options.many, resolve, reject });
         if (members.length === 1) gather(0);
       }),
   };

@@ -29,15 +29,9 @@ function failureLog(log: Logger): (error: unknown) => void {
   };
 }
 
-/** Opens the embedded store and its queue on one database file, which belongs to this process alone. */
-export function openSqlite(file: string, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
-  const db = new DatabaseSync(file);
-  try {
-    prepareDatabase(db, clock.now());
-  } catch (error) {
-    db.close();
-    throw error;
-  }
+/** The store and its queue on a database that is open, and belongs to this process alone. */
+export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
+  prepareDatabase(db, clock.now());
   const now = (): number => clock.now();
   const sql = new Statements(db);
   const jobs = new Jobs(sql);
@@ -50,4 +44,15 @@ export function openSqlite(file: string, clock: Pick<Clock, "now">, log: Logger)
     store: createSqliteStore({ sql, jobs, reads: new Reads(sql), group, intake, loop, signals, newWrites, now }),
     queue: createSqliteQueue({ jobs, group, loop, signals, now }),
   };
+}
+
+/** Opens the embedded store and its queue on a file. */
+export function openSqlite(file: string, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
+  const db = new DatabaseSync(file);
+  try {
+    return createSqlite(db, clock, log);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import { chmod, rm, stat, writeFile } from "node:fs/promises";
-import { backup } from "node:sqlite";
+import { backup, DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
 import type { AcceptResult, DedupeEntry, EventRecord, Job, Ms, Store, Writes } from "../types.ts";
 import type { GroupCommit } from "./commit.ts";
@@ -96,18 +96,27 @@ function reading({ jobs, reads, loop, now }: StoreParts): Reading {
   };
 }
 
-/** Copies into a file that is new or empty; what a failed copy leaves is taken away. */
+/** More pages than a database has: the copy is one step and so one snapshot, while commits go on beside it. */
+const ALL_PAGES = 2 ** 31 - 1;
+
+/**
+ * Copies into a file that is new or empty; what a failed copy leaves is taken away. A connection of its own, since a
+ * step that runs while ours is inside a transaction fails.
+ */
 async function copyTo(sql: Statements, file: string): Promise<void> {
   await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw new RouseError({ code: "usage", message: `the backup's file cannot be made (${error.code ?? "error"})` }, { cause: error });
     if ((await stat(file)).size > 0) throw new RouseError({ code: "usage", message: "the backup's file is there already; name a new one" });
     await chmod(file, 0o600);
   });
+  const source = new DatabaseSync(sql.db.location() ?? "", { readOnly: true });
   try {
-    await backup(sql.db, file);
+    await backup(source, file, { rate: ALL_PAGES });
   } catch (error) {
     await rm(file, { force: true });
     throw storeError(error);
+  } finally {
+    source.close();
   }
 }
 

@@ -1,0 +1,165 @@
+import { mkdtempSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { configJsonSchema, configReference } from "../../src/config/document.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { maskConfig } from "../../src/config/mask.ts";
+import { rotateSecret, secretFile, stateSecret } from "../../src/config/state.ts";
+import { suggest } from "../../src/config/suggest.ts";
+import { watchFiles } from "../../src/config/watch.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { sessionKeyProblem } from "../../src/sessions/keys.ts";
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-config-"));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const TOKEN = "0123456789abcdef";
+const load = (text: string, env: Record<string, string> = {}) => {
+  writeFileSync(join(dir, "rouse.json5"), text);
+  return loadConfig({ cwd: dir, env });
+};
+async function issuesOf(config: object, env: Record<string, string> = {}) {
+  const result = await load(JSON.stringify(config), env);
+  return result.ok ? [] : result.issues;
+}
+
+describe("where the config is", () => {
+  it("the flag's file, else ROUSE_CONFIG, else rouse.json5, else rouse.json, else none", async () => {
+    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ ok: true, config: { hooks: { enabled: true }, gateway: { port: 7420, host: "127.0.0.1" } }, stateDir: join(dir, ".rouse") });
+    writeFileSync(join(dir, "rouse.json"), "{ gateway: { port: 1 } }");
+    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ config: { gateway: { port: 1 }, hooks: { enabled: false } } });
+    writeFileSync(join(dir, "rouse.json5"), "{ gateway: { port: 2 } }");
+    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ config: { gateway: { port: 2 } } });
+    writeFileSync(join(dir, "other.json5"), "{ gateway: { port: 3 } }");
+    expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" } })).toMatchObject({ config: { gateway: { port: 3 } } });
+    expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" }, file: "missing.json5" })).toMatchObject({ ok: false, issues: [{ message: expect.stringContaining("ENOENT") }] });
+  });
+});
+
+describe("what it says", () => {
+  it("is JSON5, and a mistake in it is told by line and column", async () => {
+    expect(await load("{ // comment\n gateway: { port: 9, }, }")).toMatchObject({ ok: true });
+    expect(await load("{\n  gateway: canary }")).toMatchObject({ ok: false, issues: [{ message: "the config file is not valid JSON5 at line 2, column 12" }] });
+  });
+
+  it("takes variables and files, and names what is missing", async () => {
+    writeFileSync(join(dir, "token"), `${TOKEN}\n`);
+    expect(await load('{ hooks: { enabled: true, token: { file: "token" }, defaultSessionKey: "hook:${TEAM}:$${x}" } }', { TEAM: "a" })).toMatchObject({ ok: true, config: { hooks: { token: TOKEN, defaultSessionKey: "hook:a:${x}" } } });
+    expect(await issuesOf({ hooks: { enabled: true, token: "${NOT_THERE}" }, gateway: { token: { file: "gone" } } })).toEqual(
+      expect.arrayContaining([
+        { path: "hooks.token", message: expect.stringContaining("NOT_THERE") },
+        { path: "gateway.token", message: expect.stringContaining("ENOENT") },
+      ]),
+    );
+  });
+
+  it("has all of its problems told at once, with paths and what may have been meant", async () => {
+    expect(await issuesOf({ gatway: {}, gateway: { prot: 1, host: 2 }, agents: { list: [{ id: "a", modle: "x" }] }, hooks: { mappings: [{ id: "m", match: { path: "a b" } }], dedupe: { ttl: "soon" } } })).toEqual(
+      expect.arrayContaining([
+        { path: "gatway", message: 'is not known. Did you mean "gateway"?' },
+        { path: "gateway.prot", message: 'is not known. Did you mean "port"?' },
+        { path: "gateway.host", message: expect.stringContaining("expected string") },
+        { path: "agents.list[0].modle", message: 'is not known. Did you mean "model"?' },
+        { path: "hooks.mappings[0].match.path", message: expect.stringContaining("segments") },
+        { path: "hooks.dedupe.ttl", message: expect.stringContaining("90s") },
+      ]),
+    );
+  });
+
+  it.each<[object, string]>([
+    [{ hooks: { enabled: true } }, "hooks.token"],
+    [{ hooks: { enabled: true, token: "short" } }, "hooks.token"],
+    [{ hooks: { enabled: true, token: [TOKEN, "short"] } }, "hooks.token[1]"],
+    [{ hooks: { enabled: true, token: TOKEN }, gateway: { token: TOKEN } }, "hooks.token"],
+    [{ hooks: { enabled: true, token: TOKEN }, platform: { apiKeys: [{ id: "k", key: TOKEN }] } }, "hooks.token"],
+    [{ hooks: { path: "/" } }, "hooks.path"],
+    [{ hooks: { path: "/v1/hooks" } }, "hooks.path"],
+    [{ hooks: { path: "/a:b" } }, "hooks.path"],
+    [{ hooks: { defaultSessionKey: "main" } }, "hooks.defaultSessionKey"],
+    [{ hooks: { defaultSessionKey: "x", allowedSessionKeyPrefixes: ["hook:"] } }, "hooks.defaultSessionKey"],
+    [{ hooks: { allowedAgentIds: ["nobody"] } }, "hooks.allowedAgentIds[0]"],
+    [{ agents: { list: [{ id: "a" }, { id: "a" }] } }, "agents.list[1].id"],
+    [{ agents: { defaults: { timeoutSeconds: 10, maxTimeoutSeconds: 5 } } }, "agents.defaults.timeoutSeconds"],
+  ])("%j is refused at %s", async (config, path) => expect((await issuesOf(config)).map((issue) => issue.path)).toContain(path));
+
+  it("has its base path in one form", async () => expect(await load('{ hooks: { path: "in/hooks//" } }')).toMatchObject({ config: { hooks: { path: "/in/hooks" } } }));
+
+  it.each(["main", "MAIN", "main:x", "api:a", "channel:x", " ", "k".repeat(201)])("a default session key obeys the rules of requests: %s", async (key) => {
+    expect(sessionKeyProblem(key, undefined)).toBeDefined();
+    expect((await issuesOf({ hooks: { defaultSessionKey: key } })).map((issue) => issue.path)).toEqual(["hooks.defaultSessionKey"]);
+  });
+});
+
+describe("what is shown", () => {
+  it("masks every secret", async () => {
+    const loaded = await load(
+      JSON.stringify({
+        gateway: { token: "canary-gateway-token-1" },
+        hooks: { token: ["canary-hook-token-12345"], mappings: [{ id: "m", match: { path: "p" }, auth: { user: "u", password: "canary-password-123" } }] },
+        models: { providers: { p: { type: "openai", apiKey: "canary-key", headers: { "x-org": "canary-header" } } } },
+        channels: { x: { token: "canary-channel", nested: { botToken: "canary-nested" } } },
+        mcp: { servers: { s: { command: "c", env: { A: "canary-env" } } } },
+        platform: { apiKeys: [{ id: "k", key: "canary-api-key-12345" }] },
+      }),
+    );
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.issues));
+    const shown = JSON.stringify(maskConfig(loaded.config));
+    expect(shown).not.toContain("canary");
+    expect(shown).toContain('"user":"u"');
+  });
+
+  it("has a schema for editors, and a reference that is up to date", () => {
+    const schema = configJsonSchema() as { properties: { hooks: { properties: { token: unknown } } } };
+    expect(JSON.stringify(schema.properties.hooks.properties.token)).toContain('"file"');
+    expect(readFileSync(resolve(import.meta.dirname, "../../docs/config.md"), "utf8")).toBe(configReference());
+  });
+});
+
+describe("secrets in the state folder", () => {
+  it("are made once, for their owner alone, and agreed on", async () => {
+    const state = join(dir, "state");
+    const tokens = await Promise.all(Array.from({ length: 8 }, () => stateSecret(state, "hook-token")));
+    expect(new Set(tokens).size).toBe(1);
+    expect(statSync(secretFile(state, "hook-token")).mode & 0o777).toBe(0o600);
+    expect(statSync(state).mode & 0o777).toBe(0o700);
+    expect(await rotateSecret(state, "hook-token")).not.toBe(tokens[0]);
+    expect(await stateSecret(state, "hook-token")).not.toBe(tokens[0]);
+  });
+});
+
+describe("suggest", () => {
+  it.each([
+    ["messageTemplat", "messageTemplate"],
+    ["prot", "port"],
+    ["$regx", "$regex"],
+    ["zzzzzz", undefined],
+  ])("%s → %s", (word, expected) => expect(suggest(word, ["messageTemplate", "port", "$regex", "path"])).toBe(expected));
+});
+
+describe("watching", () => {
+  it("tells once of what was saved, by rename too, and of folders that come later", async () => {
+    let changes = 0;
+    const file = join(dir, "rouse.json5");
+    writeFileSync(file, "{}");
+    const watcher = watchFiles({ dirs: [join(dir, "transforms")], files: [file], debounceMs: 100, log: createLogger("silent"), onChange: () => changes++ });
+    const settle = () => new Promise((done) => setTimeout(done, 400));
+    for (let i = 0; i < 3; i++) writeFileSync(file, `{ /* ${i} */ }`);
+    await settle();
+    expect(changes).toBe(1);
+    writeFileSync(join(dir, "new"), "{ }");
+    renameSync(join(dir, "new"), file);
+    await settle();
+    expect(changes).toBe(2);
+    mkdirSync(join(dir, "transforms"));
+    await settle();
+    const before = changes;
+    writeFileSync(join(dir, "transforms", "t.ts"), "export default 1");
+    await settle();
+    expect(changes).toBeGreaterThan(before);
+    watcher.close();
+  });
+});

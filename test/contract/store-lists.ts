@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest";
+import { sessionId, type Queue, type Store } from "../../src/store/types.ts";
+import { delivery, event, hookSession, HOUR, run, runAction, spec, START, systemEvent, turn, type Home } from "./make.ts";
+
+/** The store under test: another one for each test. */
+export interface Parts {
+  home(): Home;
+  store(): Store;
+  queue(): Queue;
+}
+
+/** Reads page after page and returns the ids of each. */
+async function pages<T>(read: (page: { limit: number; before?: string }) => Promise<T[]>, idOf: (row: T) => string): Promise<string[][]> {
+  const found: string[][] = [];
+  let before: string | undefined;
+  for (let n = 0; n < 20; n++) {
+    const rows = await read({ limit: 3, ...(before === undefined ? {} : { before }) });
+    if (rows.length === 0) break;
+    found.push(rows.map(idOf));
+    before = idOf(rows.at(-1) as T);
+  }
+  return found;
+}
+
+/** Lists: newest first, filtered, page by page. */
+export function listContract({ store }: Parts): void {
+  describe("lists", () => {
+    it("events: newest first, in pages without gap or repeat, also within one millisecond", async () => {
+      const events = Array.from({ length: 8 }, () => event());
+      await Promise.all(events.map((one) => store().accept(one)));
+      const expected = events.map((one) => one.id).toReversed();
+      const read = await pages((page) => store().listEvents(page), (one) => one.id);
+      expect(read).toEqual([expected.slice(0, 3), expected.slice(3, 6), expected.slice(6)]);
+      expect(await store().listEvents({ before: "evt_nobody" })).toEqual([]);
+    });
+
+    it("events: by outcome, path, mapping, time and failed runs, and all of them together", async () => {
+      const [bad, good] = [runAction(), runAction()];
+      const events = [
+        event({ path: "a", mapping: "m1", actions: [bad] }),
+        event({ path: "b", mapping: "m1", actions: [good] }),
+        event({ path: "b", mapping: "m2", outcome: "unmatched", receivedAt: START + HOUR }),
+      ];
+      for (const one of events) await store().accept(one);
+      await store().commit((tx) => tx.updateRun(bad.runId, { status: "timed_out", endedAt: START }));
+      const find = async (query: Parameters<Store["listEvents"]>[0]): Promise<number[]> => (await store().listEvents(query)).map((found) => events.findIndex((one) => one.id === found.id));
+      expect(await find({ outcome: "unmatched" })).toEqual([2]);
+      expect(await find({ path: "b" })).toEqual([2, 1]);
+      expect(await find({ mapping: "m1" })).toEqual([1, 0]);
+      expect(await find({ since: START + 1 })).toEqual([2]);
+      expect(await find({ since: START })).toEqual([2, 1, 0]);
+      expect(await find({ failedRuns: true })).toEqual([0]);
+      expect(await find({ mapping: "m1", path: "b", outcome: "accepted", since: START, limit: 1 })).toEqual([1]);
+      expect(await find({ failedRuns: true, path: "b" })).toEqual([]);
+    });
+
+    it("find the one among thousands that a filter means", async () => {
+      const wanted = event({ path: "rare" });
+      await store().accept(wanted);
+      await store().commit((tx) => {
+        for (let n = 0; n < 4500; n++) tx.recordEvent(event());
+      });
+      expect((await store().listEvents({ path: "rare" })).map((one) => one.id)).toEqual([wanted.id]);
+      expect(await store().listEvents({ limit: 1000 })).toHaveLength(1000);
+      expect(await store().listEvents({})).toHaveLength(50);
+    });
+
+    it("runs: by status, session and event", async () => {
+      const runs = [
+        run({ eventId: "evt_1", spec: spec("hook:a") }),
+        run({ eventId: "evt_1", status: "failed", endedAt: START }),
+        run({ eventId: "evt_2", spec: spec("hook:a"), createdAt: START + HOUR }),
+        ...Array.from({ length: 4 }, () => run({ status: "succeeded" })),
+      ];
+      await store().commit((tx) => {
+        for (const one of runs) tx.insertRun(one);
+      });
+      const find = async (query: Parameters<Store["listRuns"]>[0]): Promise<number[]> => (await store().listRuns(query)).map((found) => runs.findIndex((one) => one.id === found.id));
+      expect(await find({ status: "failed" })).toEqual([1]);
+      expect(await find({ sessionKey: "hook:a" })).toEqual([2, 0]);
+      expect(await find({ eventId: "evt_1" })).toEqual([1, 0]);
+      expect(await find({ since: START + HOUR })).toEqual([2]);
+      expect(await find({ status: "queued", sessionKey: "hook:a", eventId: "evt_2" })).toEqual([2]);
+      const read = await pages((page) => store().listRuns(page), (one) => one.id);
+      expect(read.flat()).toEqual(runs.map((one) => one.id).toReversed());
+    });
+
+    it("deliveries: by status and channel", async () => {
+      await store().commit((tx) => {
+        for (let n = 0; n < 5; n++) tx.addDelivery(delivery(`d${n}`, { route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" }, createdAt: START + n }));
+        tx.updateDelivery("d2", { status: "failed" });
+      });
+      const find = async (query: Parameters<Store["listDeliveries"]>[0]): Promise<string[]> => (await store().listDeliveries(query)).map((one) => one.id);
+      expect(await find({ channel: "even" })).toEqual(["d4", "d2", "d0"]);
+      expect(await find({ status: "failed" })).toEqual(["d2"]);
+      expect(await find({ channel: "even", status: "pending" })).toEqual(["d4", "d0"]);
+      expect(await find({ since: START + 3 })).toEqual(["d4", "d3"]);
+      const read = await pages((page) => store().listDeliveries(page), (one) => one.id);
+      expect(read).toEqual([["d4", "d3", "d2"], ["d1", "d0"]]);
+    });
+
+    it("system events: in pages", async () => {
+      await store().commit((tx) => {
+        for (let n = 0; n < 5; n++) tx.addSystemEvent(systemEvent(`s${n}`));
+      });
+      const read = await pages((page) => store().listSystemEvents(page), (one) => one.id);
+      expect(read).toEqual([["s4", "s3", "s2"], ["s1", "s0"]]);
+    });
+
+    it("sessions: the last used first, by origin and agent", async () => {
+      const refs = [hookSession("a"), hookSession("b", "other"), { agentId: "main", origin: "api" as const, key: "c" }, hookSession("d")];
+      await store().commit((tx) => {
+        for (const [n, ref] of refs.entries()) tx.appendTurn(ref, turn("r", { at: START + n }));
+        tx.appendTurn(hookSession("a"), turn("r", { at: START + 10 }));
+      });
+      const find = async (query: Parameters<Store["listSessions"]>[0]): Promise<string[]> => (await store().listSessions(query)).map((one) => one.ref.key);
+      expect(await find({})).toEqual(["a", "d", "c", "b"]);
+      expect(await find({ origin: "hook" })).toEqual(["a", "d", "b"]);
+      expect(await find({ agentId: "other" })).toEqual(["b"]);
+      expect(await find({ since: START + 3 })).toEqual(["a", "d"]);
+      expect(await find({ limit: 2 })).toEqual(["a", "d"]);
+      const read = await pages((page) => store().listSessions(page), (one) => sessionId(one.ref));
+      expect(read).toEqual([["main/hook/a", "main/hook/d", "main/api/c"], ["other/hook/b"]]);
+    });
+  });
+}

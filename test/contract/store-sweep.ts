@@ -1,0 +1,137 @@
+import { describe, expect, it } from "vitest";
+import type { EventRecord, Job, RunAction } from "../../src/store/types.ts";
+import { DAY, dedupe, delivery, event, hookSession, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
+import type { Parts } from "./store-lists.ts";
+
+const KEEP = { bodies: 3 * DAY, events: 30 * DAY, runs: 30 * DAY, hookSessions: 30 * DAY, deliveries: 30 * DAY };
+
+/** Retention: what goes, and what stays. */
+export function sweepContract({ home, store, queue }: Parts): void {
+  const accepted = async (change: Partial<EventRecord> = {}): Promise<{ event: EventRecord; action: RunAction }> => {
+    const action = runAction();
+    const given = event({ actions: [action], ...change });
+    await store().accept(given);
+    return { event: given, action };
+  };
+  const hasBody = async (one: EventRecord): Promise<boolean> => (await store().getEvent(one.id))?.request.body !== null;
+  const end = (action: RunAction, endedAt = START): Promise<boolean> => store().commit((tx) => tx.updateRun(action.runId, { status: "succeeded", endedAt }));
+
+  describe("sweep", () => {
+    it("takes a body away when its time is over, and keeps the rest of the request and the work", async () => {
+      const old = await accepted();
+      const young = await accepted({ receivedAt: START + DAY });
+      await end(old.action);
+      await end(young.action);
+      expect(await store().sweep(START + 3 * DAY - 1, KEEP)).toBe(0);
+      expect(await store().sweep(START + 3 * DAY, KEEP)).toBe(1);
+      expect([await hasBody(old.event), await hasBody(young.event)]).toEqual([false, true]);
+      const kept = await store().getEvent(old.event.id);
+      expect(kept).toEqual({ ...old.event, request: { ...old.event.request, body: null } });
+      expect(await store().sweep(START + 4 * DAY, KEEP)).toBe(1);
+      expect(await hasBody(young.event)).toBe(false);
+    });
+
+    it("with bodies 0 takes them when the work is done, also of an event that came later", async () => {
+      const [first, second] = [await accepted(), await accepted()];
+      const none = event({ outcome: "unmatched" });
+      await store().accept(none);
+      await end(second.action);
+      const now = { ...KEEP, bodies: 0 };
+      expect(await store().sweep(START, now)).toBe(2);
+      expect([await hasBody(first.event), await hasBody(second.event), await hasBody(none)]).toEqual([true, false, false]);
+      await end(first.action);
+      expect(await store().sweep(START, now)).toBe(1);
+      expect(await hasBody(first.event)).toBe(false);
+    });
+
+    it("takes a body before the work was taken up without harm to the work", async () => {
+      const action = runAction();
+      const accepting = store().accept(event({ actions: [action, wakeAction()] }));
+      const sweeping = store().sweep(START + 60 * DAY, KEEP);
+      await Promise.all([accepting, sweeping]);
+      await store().sweep(START + 60 * DAY, KEEP);
+      expect(await queue().fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
+      expect(await store().getRun(action.runId)).toMatchObject({ spec: action.spec });
+      expect(await store().queuedSystemEvents("main", 5)).toHaveLength(1);
+    });
+
+    it("deletes events and runs after their time, but none that has work left", async () => {
+      const [done, open] = [await accepted(), await accepted()];
+      await end(done.action, START + DAY);
+      const at = START + 30 * DAY;
+      await store().sweep(at, KEEP);
+      expect(await store().getEvent(done.event.id)).toBeDefined();
+      await store().sweep(at + 1, KEEP);
+      expect(await store().getEvent(done.event.id)).toBeUndefined();
+      expect(await store().getEvent(open.event.id)).toBeDefined();
+      expect(await store().getRun(done.action.runId)).toBeDefined();
+      await store().sweep(at + DAY + 1, KEEP);
+      expect(await store().getRun(done.action.runId)).toBeUndefined();
+      expect(await store().getRun(open.action.runId)).toBeDefined();
+      expect(await store().counts()).toMatchObject({ "events.accepted": 1, "runs.queued": 1, "runs.succeeded": 0 });
+    });
+
+    it("once all events are gone, the next one still starts", async () => {
+      for (let n = 0; n < 3; n++) {
+        const { action } = await accepted();
+        const [one] = await queue().fetch("turn", 1);
+        await store().commit((tx) => {
+          tx.updateRun(action.runId, { status: "succeeded", endedAt: START });
+          tx.completeJob(one as Job);
+        }, one);
+      }
+      await store().sweep(START + 90 * DAY, KEEP);
+      expect(await store().listEvents({})).toEqual([]);
+      await store().close();
+      const next = await home().open();
+      const action = runAction();
+      await next.store.accept(event({ actions: [action] }));
+      expect(await next.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
+      await next.store.close();
+    });
+
+    it("deletes hook sessions that are not used any more, and no others", async () => {
+      const refs = [hookSession("old"), hookSession("used"), { agentId: "main", origin: "main" as const, key: "main" }, { agentId: "main", origin: "api" as const, key: "a" }];
+      await store().commit((tx) => {
+        for (const ref of refs) tx.appendTurn(ref, turn("r"));
+        tx.appendTurn(hookSession("used"), turn("r", { at: START + DAY }));
+      });
+      await store().sweep(START + 30 * DAY + 1, KEEP);
+      expect((await store().listSessions({})).map((one) => one.ref.key).toSorted()).toEqual(["a", "main", "used"]);
+      expect(await store().getTurns(hookSession("old"))).toEqual([]);
+      expect(await store().getTurns(hookSession("used"))).toHaveLength(2);
+    });
+
+    it("deletes what has ended of deliveries and system events, and keys that are free", async () => {
+      await store().accept(event(), [dedupe(), dedupe({ key: "k2", expiresAt: START + 90 * DAY })]);
+      await store().commit((tx) => {
+        tx.addDelivery(delivery("done"));
+        tx.addDelivery(delivery("late"));
+        tx.addDelivery(delivery("open"));
+        tx.updateDelivery("done", { status: "delivered", endedAt: START });
+        tx.updateDelivery("late", { status: "delivered", endedAt: START + DAY });
+        for (const id of ["s1", "s2", "s3"]) tx.addSystemEvent(systemEvent(id));
+        tx.setSystemEvents(["s1"], { state: "done" });
+        tx.setSystemEvents(["s2"], { state: "parked" });
+      });
+      // The event, its key, one delivery, two system events; its body went with it.
+      expect(await store().sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY })).toBe(5);
+      expect((await store().listDeliveries({})).map((one) => one.id)).toEqual(["open", "late"]);
+      expect((await store().listSystemEvents({})).map((one) => one.id)).toEqual(["s3"]);
+      expect(await store().counts()).toMatchObject({ "deliveries.delivered": 1, "deliveries.pending": 1, "systemEvents.queued": 1, "systemEvents.done": 0, "systemEvents.parked": 0 });
+      expect((await store().findDuplicates([dedupe(), dedupe({ key: "k2" })])).map((found) => found !== undefined)).toEqual([false, true]);
+    });
+
+    it("goes through more than one slice", async () => {
+      await store().commit((tx) => {
+        for (let n = 0; n < 1300; n++) {
+          tx.recordEvent(event({ outcome: "skipped" }));
+          tx.insertRun(run({ status: "failed", endedAt: START }));
+        }
+      });
+      expect(await store().sweep(START + 5 * DAY, KEEP)).toBe(1300);
+      expect(await store().sweep(START + 90 * DAY, KEEP)).toBe(2600);
+      expect(await store().counts()).toMatchObject({ "events.skipped": 0, "runs.failed": 0 });
+    });
+  });
+}

@@ -1,0 +1,254 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { openStore } from "../../src/store/open.ts";
+import { createSqlite } from "../../src/store/sqlite/driver.ts";
+import { MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
+import type { StoreHandle } from "../../src/store/types.ts";
+import { dedupe, event, job, runAction, START, testClock, wakeAction } from "../contract/make.ts";
+import { silent } from "./home.ts";
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rouse-sqlite-"));
+  file = join(folder, "state", "rouse.db");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const open = (url = `sqlite:${file}`): Promise<StoreHandle> => openStore({ url, clock: testClock(), log: silent });
+
+/** A database whose statements are counted as they run. */
+function watched(path: string): { db: DatabaseSync; ran: string[] } {
+  const db = new DatabaseSync(path);
+  const ran: string[] = [];
+  const prepare = db.prepare.bind(db);
+  db.prepare = (sql: string): StatementSync => {
+    const statement = prepare(sql);
+    for (const name of ["run", "get", "all"] as const) {
+      const plain = statement[name].bind(statement) as (...values: unknown[]) => unknown;
+      Object.assign(statement, {
+        [name]: (...values: unknown[]) => {
+          ran.push(sql);
+          return plain(...values);
+        },
+      });
+    }
+    return statement;
+  };
+  return { db, ran };
+}
+
+const path = (): string => join(folder, "plain.db");
+
+describe("openStore", () => {
+  it("makes folder and files readable for the owner alone", async () => {
+    const { store } = await open();
+    await store.accept(event());
+    const modeOf = (name: string): number => statSync(name).mode & 0o777;
+    expect([modeOf(join(folder, "state")), modeOf(file), modeOf(`${file}-wal`), modeOf(`${file}-shm`)]).toEqual([0o700, 0o600, 0o600, 0o600]);
+    await store.backup(join(folder, "copy"));
+    expect(modeOf(join(folder, "copy"))).toBe(0o600);
+    await store.close();
+  });
+
+  it.each(["postgres://host/db", "rouse.db", "sqlite:", "sqlite::memory:"])("refuses %s and says what is supported", async (url) => {
+    await expect(open(url)).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("sqlite:"), issues: [{ path: "store.url" }] });
+  });
+
+  it("refuses a file that is something else, and one of a newer version, and leaves them as they are", async () => {
+    const other = join(folder, "other");
+    writeFileSync(other, "plain text that is long enough to be no database at all");
+    await expect(open(`sqlite:${other}`)).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("not a database") });
+    const { store } = await open();
+    await store.close();
+    const db = new DatabaseSync(file);
+    db.exec("INSERT INTO migrations (version, at) VALUES (99, 0)");
+    db.close();
+    await expect(open()).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("newer version") });
+  });
+
+  it("runs durable: WAL, and an fsync at each commit", () => {
+    const db = new DatabaseSync(path());
+    prepareDatabase(db, START);
+    const pragma = (name: string): unknown => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+    expect([pragma("journal_mode"), pragma("synchronous"), pragma("wal_autocheckpoint")]).toEqual(["wal", 2, 8000]);
+    db.close();
+  });
+
+  it("brings an older schema forward once, and undoes a step that fails", () => {
+    const db = new DatabaseSync(path());
+    prepareDatabase(db, START);
+    db.exec("INSERT INTO meta VALUES ('a', '1')");
+    const versions = (): unknown[] => db.prepare("SELECT version FROM migrations ORDER BY version").all().map((row) => row["version"]);
+    const next = [...MIGRATIONS, "ALTER TABLE meta ADD COLUMN more TEXT"];
+    expect(() => prepareDatabase(db, START, [...next, "CREATE TABLE half (x); SELECT * FROM nowhere;"])).toThrow("nowhere");
+    expect(versions()).toEqual([1, 2].slice(0, next.length));
+    expect(db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'half'").get()).toMatchObject({ n: 0 });
+    prepareDatabase(db, START, next);
+    expect(db.prepare("SELECT * FROM meta").all()).toMatchObject([{ key: "a", value: "1", more: null }]);
+    db.close();
+  });
+});
+
+describe("group commit", () => {
+  it("commits all that comes in during one turn of the event loop, and what the next turns bring, at once", async () => {
+    const { db, ran } = watched(path());
+    const { store } = createSqlite(db, testClock(), silent);
+    const commits = (): number => ran.filter((sql) => sql === "COMMIT").length;
+    const later = new Promise((resolve) => setImmediate(resolve)).then(() => store.accept(event({ outcome: "skipped" })));
+    await Promise.all([...Array.from({ length: 15 }, () => store.accept(event({ outcome: "skipped" }))), later]);
+    expect(commits()).toBe(1);
+    await Promise.all(Array.from({ length: 1200 }, () => store.accept(event({ outcome: "skipped" }))));
+    expect(commits()).toBe(4);
+    await store.close();
+  });
+
+  it("writes one row, by one statement and without a savepoint, for an event without keys", async () => {
+    const { db, ran } = watched(path());
+    const { store } = createSqlite(db, testClock(), silent);
+    ran.length = 0;
+    const accepting = store.accept(event({ actions: [runAction(), wakeAction()] }));
+    await accepting;
+    expect(ran.map((sql) => sql.split(" ").slice(0, 3).join(" "))).toEqual(["BEGIN IMMEDIATE", "INSERT INTO events", "COMMIT"]);
+    await store.close();
+  });
+});
+
+describe("a disk that is full", () => {
+  it("refuses with store_unavailable, keeps nothing of it, says why in the log, and goes on when there is room", async () => {
+    const lines: string[] = [];
+    const db = new DatabaseSync(path());
+    const { store, queue } = createSqlite(db, testClock(), createLogger("error", { write: (line) => void lines.push(line) }));
+    const first = runAction();
+    await store.accept(event({ actions: [first] }));
+    await store.counts();
+    const [{ page_count: pages }] = db.prepare("PRAGMA page_count").all() as [{ page_count: number }];
+    db.exec(`PRAGMA max_page_count = ${pages + 4}`);
+
+    const body = new TextEncoder().encode("the secret body ".repeat(4000));
+    const big = () => event({ actions: [runAction()], request: { method: "POST", headers: {}, query: {}, body } });
+    const events = [big(), big(), event(), big()];
+    const results = await Promise.allSettled([store.accept(events[0]!), store.accept(events[1]!, [dedupe()]), store.accept(events[2]!), store.commit((tx) => tx.recordEvent(events[3]!))]);
+    for (const [index, result] of results.entries()) {
+      if (result.status === "rejected") expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
+      // Whatever was told is the truth.
+      expect((await store.getEvent(events[index]!.id)) !== undefined).toBe(result.status === "fulfilled");
+    }
+    expect(results.filter((result) => result.status === "rejected").length).toBeGreaterThanOrEqual(3);
+    expect(lines.join("")).toContain("full");
+    expect(lines.join("")).not.toContain("secret");
+    expect(await store.findDuplicates([dedupe()])).toEqual([undefined]);
+
+    db.exec("PRAGMA max_page_count = 100000");
+    const last = big();
+    expect(await store.accept(last, [dedupe()])).toEqual({ kind: "accepted" });
+    expect(await queue.fetch("turn", 10)).toMatchObject([{ id: first.runId }]);
+    expect(await store.listRuns({})).toHaveLength(2);
+    await store.close();
+  });
+
+  it("holds work that was accepted until it can be taken up", async () => {
+    const db = new DatabaseSync(path());
+    const { store, queue } = createSqlite(db, testClock(), silent);
+    // Runs need more room than the event that they come from: the file may not grow once the event is in it.
+    const actions = Array.from({ length: 40 }, (_, n) => runAction(`hook:${n}`));
+    await store.accept(event({ actions }));
+    const [{ page_count: pages }] = db.prepare("PRAGMA page_count").all() as [{ page_count: number }];
+    db.exec(`PRAGMA max_page_count = ${pages}`);
+    await expect(queue.fetch("turn", 100)).rejects.toMatchObject({ code: "store_unavailable" });
+    expect(await store.getEvent("evt_nobody")).toBeUndefined();
+    db.exec("PRAGMA max_page_count = 100000");
+    expect(await queue.fetch("turn", 100)).toHaveLength(40);
+    await store.close();
+  });
+});
+
+describe("a commit that cannot be made", () => {
+  it("rejects all of its group; nothing of them stays, and the next one works", async () => {
+    const db = new DatabaseSync(path());
+    const { store } = createSqlite(db, testClock(), silent);
+    db.exec("PRAGMA busy_timeout = 0");
+    const other = new DatabaseSync(path());
+    other.exec("BEGIN IMMEDIATE");
+    const results = await Promise.allSettled([store.accept(event(), [dedupe()]), store.accept(event()), store.commit((tx) => tx.setValue("a", 1))]);
+    other.exec("ROLLBACK");
+    other.close();
+    expect(results).toMatchObject(Array.from({ length: 3 }, () => ({ status: "rejected", reason: { code: "store_unavailable", cause: expect.anything() } })));
+    expect(await store.listEvents({})).toEqual([]);
+    expect(await store.getValue("a")).toBeUndefined();
+    expect(await store.accept(event(), [dedupe()])).toEqual({ kind: "accepted" });
+    await store.close();
+  });
+});
+
+describe("ten thousand jobs behind one key", () => {
+  it("no statement of the queue looks through them, and their number is the same as for two", async () => {
+    const { db, ran } = watched(path());
+    const { store, queue } = createSqlite(db, testClock(), silent);
+    const rounds = async (): Promise<string[]> => {
+      ran.length = 0;
+      for (let n = 0; n < 2; n++) {
+        const [one] = await queue.fetch("turn", 4);
+        if (!one) throw new Error("no job is ready");
+        await store.commit((tx) => tx.completeJob(one), one);
+      }
+      const [put] = await queue.fetch("turn", 4);
+      if (!put) throw new Error("no job is ready");
+      await store.commit((tx) => tx.retryJob(put, START), put);
+      await store.commit((tx) => {
+        tx.enqueue(job("late"));
+        tx.removeJob("turn", "late");
+      });
+      return [...ran];
+    };
+    await store.commit((tx) => {
+      for (let n = 0; n < 4; n++) tx.enqueue(job(`a${n}`));
+    });
+    const few = await rounds();
+    await store.commit((tx) => {
+      for (let n = 0; n < 10_000; n++) tx.enqueue(job(`b${n}`));
+    });
+    const many = await rounds();
+    expect(many).toEqual(few);
+    const plans = [...new Set(many)].filter((sql) => /\bjobs\b/.test(sql)).flatMap((sql) => {
+      const values = Array.from({ length: sql.split("?").length - 1 }, () => null);
+      return db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values).map((row) => `${String(row["detail"])} ← ${sql}`);
+    });
+    expect(plans.length).toBeGreaterThan(5);
+    expect(plans.filter((plan) => /^SCAN jobs|TEMP B-TREE/.test(plan))).toEqual([]);
+    await store.close();
+  });
+});
+
+describe("a flood of hooks", () => {
+  it("holds work back for a while only, where somebody waits for it", async () => {
+    const { store, queue } = await open();
+    let flood = true;
+    let ready = 0;
+    queue.onReady(() => void ready++);
+    const flooding = (async () => {
+      while (flood) await store.accept(event({ actions: [runAction()] }));
+    })();
+    const started = performance.now();
+    while (ready < 2 && performance.now() - started < 5000) await new Promise((resolve) => setTimeout(resolve, 10));
+    flood = false;
+    await flooding;
+    expect(ready).toBeGreaterThanOrEqual(2);
+    await store.close();
+  });
+
+  it("is answered before work starts, where nobody waits for it", async () => {
+    const { db, ran } = watched(path());
+    const { store } = createSqlite(db, testClock(), silent);
+    await store.accept(event({ actions: [runAction()] }));
+    for (let n = 0; n < 200; n++) await store.accept(event({ actions: [runAction()] }));
+    const during = ran.filter((sql) => sql.includes("INTO runs")).length;
+    expect(during).toBeLessThan(20);
+    expect(await store.listRuns({ limit: 1000 })).toHaveLength(201);
+    await store.close();
+  });
+});
