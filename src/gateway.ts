@@ -61,7 +61,9 @@ function closeServer(server: Server): Promise<void> {
   });
 }
 
-export type SnapshotCheck = { ok: true; file?: string; mappings: number; warnings: readonly Issue[] } | { ok: false; file?: string; issues: Issue[] };
+export type SnapshotCheck =
+  | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
+  | { ok: false; file?: string; issues: Issue[] };
 
 /** Checks what a gateway would start with, and starts nothing. */
 export async function checkSnapshot(options: Pick<GatewayOptions, "configFile" | "cwd" | "env">): Promise<SnapshotCheck> {
@@ -72,7 +74,12 @@ export async function checkSnapshot(options: Pick<GatewayOptions, "configFile" |
   if (!result.ok) return result;
   const { snapshot } = result.built;
   await result.built.dispose();
-  return { ok: true, mappings: snapshot.mappings.mappings.length, warnings: snapshot.warnings, ...(snapshot.configFile === undefined ? {} : { file: snapshot.configFile }) };
+  return {
+    ok: true,
+    mappings: snapshot.mappings.mappings.length,
+    warnings: snapshot.warnings,
+    ...(snapshot.configFile === undefined ? {} : { file: snapshot.configFile }),
+  };
 }
 
 /**
@@ -90,7 +97,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   if (!first.ok) {
     await pool.close();
     metrics.close();
-    throw new RouseError({ code: "config_invalid", message: `the config${first.file === undefined ? "" : ` ${first.file}`} has ${first.issues.length} problem${first.issues.length === 1 ? "" : "s"}`, issues: first.issues });
+    throw new RouseError({
+      code: "config_invalid",
+      message: `the config${first.file === undefined ? "" : ` ${first.file}`} has ${first.issues.length} problem${first.issues.length === 1 ? "" : "s"}`,
+      issues: first.issues,
+    });
   }
   let built: Built = first.built;
   if (options.log === undefined && options.env["ROUSE_LOG_LEVEL"] === undefined) log.level = built.snapshot.config.log.level;
@@ -119,7 +130,12 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const runEnds = new Map<string, Set<() => void>>();
   const snapshot = (): Snapshot => built.snapshot;
 
-  const heartbeat = createHeartbeat({ store, clock, log, settings: () => ({ agentId: snapshot().agents.standard.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }) });
+  const heartbeat = createHeartbeat({
+    store,
+    clock,
+    log,
+    settings: () => ({ agentId: snapshot().agents.standard.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
+  });
   const deliveries = createDeliveryWorker({
     store,
     queue,
@@ -140,7 +156,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const run = action.kind === "run" ? await store.getRun(action.runId) : undefined;
       if (!run || !ENDED.includes(run.status)) continue;
       if ((run.status === "failed" || run.status === "timed_out") && run.restarts < MAX_RESTARTS) await turns.restart(run);
-      else if (run.deliveryId !== undefined && (await store.getDelivery(run.deliveryId))?.status === "failed") await deliveries.retry(run.deliveryId);
+      else if (run.deliveryId !== undefined && (await store.getDelivery(run.deliveryId))?.status === "failed")
+        await deliveries.retry(run.deliveryId);
     }
   };
 
@@ -235,7 +252,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const sweep = async (): Promise<void> => {
     while (!ended.signal.aborted) {
       const { store: settings, hooks: hookSettings } = snapshot().config;
-      await store.sweep(clock.now(), { bodies: hookSettings.retention, ...settings.retention }).catch((error: unknown) => log.error({ err: safeError(error) }, "old records could not be removed; it is tried again"));
+      await store
+        .sweep(clock.now(), { bodies: hookSettings.retention, ...settings.retention })
+        .catch((error: unknown) => log.error({ err: safeError(error) }, "old records could not be removed; it is tried again"));
       await clock.sleep(hookSettings.retention === 0 ? SWEEP_MS / 20 : SWEEP_MS, ended.signal);
     }
   };
@@ -243,11 +262,14 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const listen = async (fetchApp: (request: Request, env: object) => Response | Promise<Response>, port: number): Promise<string> => {
     const { createAdaptorServer } = await import("@hono/node-server");
     const { host } = snapshot().config.gateway;
-    const server = createAdaptorServer({ fetch: fetchApp, overrideGlobalObjects: false }) as Server;
+    const server = createAdaptorServer({ fetch: fetchApp }) as Server;
     server.requestTimeout = 0;
     await new Promise<void>((resolve, reject) => {
       server.once("error", (error: NodeJS.ErrnoException) => {
-        const message = error.code === "EADDRINUSE" ? `port ${port} of ${host} is taken; set gateway.port, or use --port` : `cannot listen on ${host}:${port} (${error.code ?? "error"})`;
+        const message =
+          error.code === "EADDRINUSE"
+            ? `port ${port} of ${host} is taken; set gateway.port, or use --port`
+            : `cannot listen on ${host}:${port} (${error.code ?? "error"})`;
         reject(new RouseError({ code: "config_invalid", message, issues: [{ path: "gateway.port", message }] }));
       });
       server.listen(port, host, resolve);
@@ -271,7 +293,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       listening = true;
       watch();
       for (const { id, service } of built.services) {
-        if (options.workers) void service.start(ended.signal).catch((error: unknown) => log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error"));
+        if (options.workers)
+          void service
+            .start(ended.signal)
+            .catch((error: unknown) => log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error"));
       }
       if (options.workers) {
         store.onSystemEvents((_agentId, mode) => {

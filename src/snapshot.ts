@@ -50,7 +50,10 @@ export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issu
 function warningsOf(config: Snapshot["config"]): Issue[] {
   const warnings: Issue[] = [];
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
-    warnings.push({ path: "gateway.host", message: "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies" });
+    warnings.push({
+      path: "gateway.host",
+      message: "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies",
+    });
   }
   if (config.hooks.enabled === false) warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
   return warnings;
@@ -72,13 +75,25 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   if (options.host !== undefined) config.gateway.host = options.host;
   const ended = new AbortController();
   const issues: Issue[] = [];
-  const plugins = await loadPlugins({ config, baseDir, builtinDir: BUILTIN_PLUGINS, stateDir, env, fetch, clock, log, print, signal: ended.signal });
+  const plugins = await loadPlugins({
+    config,
+    baseDir,
+    builtinDir: BUILTIN_PLUGINS,
+    stateDir,
+    env,
+    fetch,
+    clock,
+    log,
+    print,
+    signal: ended.signal,
+  });
   issues.push(...plugins.issues);
   const { runtime, issues: modelIssues } = createAgentRuntime({ config, env, clock, log });
   issues.push(...modelIssues);
   const agents = createAgents(config, runtime.models.standard.ref);
   const wrong = createAddressList(config.gateway.trustedProxies).wrong;
-  for (const entry of wrong) issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
+  for (const entry of wrong)
+    issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
   const mappings = await compileMappings({
     hooks: config.hooks,
     mappingsDir: config.hooks.mappingsDir,
@@ -110,7 +125,12 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     plugins: plugins.plugins,
     warnings: [...loaded.warnings, ...mappings.warnings, ...plugins.warnings, ...warningsOf(config)],
   });
-  const dirs = [config.hooks.mappingsDir, config.hooks.transformsDir, join(baseDir, "plugins"), ...(loaded.file === undefined ? [] : [dirname(loaded.file)])];
+  const dirs = [
+    config.hooks.mappingsDir,
+    config.hooks.transformsDir,
+    join(baseDir, "plugins"),
+    ...(loaded.file === undefined ? [] : [dirname(loaded.file)]),
+  ];
   return {
     ok: true,
     built: {

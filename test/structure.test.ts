@@ -20,7 +20,8 @@ interface Import {
 function importsOf(file: string): Import[] {
   const text = readFileSync(join(ROOT, file), "utf8");
   const found: Import[] = [];
-  for (const match of text.matchAll(/^(?:import|export)\s+(type\s+)?[^;]*?from\s+"([^"]+)"/gm)) found.push({ specifier: match[2] as string, typeOnly: match[1] !== undefined });
+  for (const match of text.matchAll(/^(?:import|export)\s+(type\s+)?[^;]*?from\s+"([^"]+)"/gm))
+    found.push({ specifier: match[2] as string, typeOnly: match[1] !== undefined });
   for (const match of text.matchAll(/\bimport\("([^"]+)"\)/g)) found.push({ specifier: match[1] as string, typeOnly: false });
   return found;
 }
@@ -30,7 +31,21 @@ const inRepo = (file: string, specifier: string): string => relative(ROOT, resol
 /** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
 const ALLOWED: Record<string, string[]> = {
   cli: ["gateway.ts", "http", "store", "config", "core", "mapping", "plugin"],
-  "gateway.ts": ["snapshot.ts", "http", "mapping", "actions", "agent", "delivery", "sessions", "queue", "store", "config", "plugin", "core", "knowledge"],
+  "gateway.ts": [
+    "snapshot.ts",
+    "http",
+    "mapping",
+    "actions",
+    "agent",
+    "delivery",
+    "sessions",
+    "queue",
+    "store",
+    "config",
+    "plugin",
+    "core",
+    "knowledge",
+  ],
   "snapshot.ts": ["http", "mapping", "actions", "agent", "delivery", "config", "plugin", "core"],
   http: ["mapping", "actions", "store", "config", "core"],
   mapping: ["config", "core", "plugin"],
@@ -65,7 +80,14 @@ describe("the structure of the code", () => {
   });
 
   it("no import cycle, types included", () => {
-    const graph = new Map(files.map((file) => [file, importsOf(file).filter((entry) => entry.specifier.startsWith(".")).map((entry) => inRepo(file, entry.specifier))]));
+    const graph = new Map(
+      files.map((file) => [
+        file,
+        importsOf(file)
+          .filter((entry) => entry.specifier.startsWith("."))
+          .map((entry) => inRepo(file, entry.specifier)),
+      ]),
+    );
     const cycles: string[] = [];
     const done = new Set<string>();
     const visit = (file: string, path: string[]): void => {
@@ -82,8 +104,12 @@ describe("the structure of the code", () => {
     const wrong: string[] = [];
     for (const file of [...sourceFiles("plugins"), ...sourceFiles("transforms")]) {
       for (const { specifier } of importsOf(file)) {
-        const own = specifier.startsWith("./") || (specifier.startsWith("../") && inRepo(file, specifier).startsWith(`${file.split("/").slice(0, 2).join("/")}/`));
-        const forbidden = specifier.startsWith("#") ? specifier !== "#plugin" && specifier !== "#transform" : specifier.startsWith(".") && !own;
+        const own =
+          specifier.startsWith("./") ||
+          (specifier.startsWith("../") && inRepo(file, specifier).startsWith(`${file.split("/").slice(0, 2).join("/")}/`));
+        const forbidden = specifier.startsWith("#")
+          ? specifier !== "#plugin" && specifier !== "#transform"
+          : specifier.startsWith(".") && !own;
         if (forbidden) wrong.push(`${file} → ${specifier}`);
       }
     }
@@ -91,19 +117,25 @@ describe("the structure of the code", () => {
   });
 
   it("nothing in src names a plugin or a sender", () => {
-    const channels = (JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string }[]).map((entry) => entry.id).filter((id) => id !== "console" && id !== "signal");
+    const channels = (JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string }[])
+      .map((entry) => entry.id)
+      .filter((id) => id !== "console" && id !== "signal");
     const names = new RegExp(`\\b(?:${[...channels, "github", "gitlab", "gmail", "stripe", "bluebubbles"].join("|")})\\b`, "i");
     const wrong = files.filter((file) => names.test(readFileSync(join(ROOT, file), "utf8")));
     expect(wrong).toEqual([]);
   });
 
   it("files stay readable", () => {
-    const long = [...files, ...sourceFiles("plugins")].map((file) => [file, readFileSync(join(ROOT, file), "utf8").split("\n").length] as const).filter(([, lines]) => lines > 400);
+    const long = [...files, ...sourceFiles("plugins")]
+      .map((file) => [file, readFileSync(join(ROOT, file), "utf8").split("\n").length] as const)
+      .filter(([, lines]) => lines > 400);
     expect(long).toEqual([]);
   });
 
   it("no escape hatches from the type checker", () => {
-    const wrong = [...files, ...sourceFiles("plugins")].filter((file) => /@ts-(?:ignore|expect-error|nocheck)|\bas any\b/.test(readFileSync(join(ROOT, file), "utf8")));
+    const wrong = [...files, ...sourceFiles("plugins")].filter((file) =>
+      /@ts-(?:ignore|expect-error|nocheck)|\bas any\b/.test(readFileSync(join(ROOT, file), "utf8")),
+    );
     expect(wrong).toEqual([]);
   });
 });

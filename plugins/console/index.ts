@@ -12,7 +12,8 @@ export default definePlugin({
     defaultTo: config.defaultTo,
     fallback: true,
     // One line, since it is printed beside the reply: outside text must not look like another message.
-    parseRecipient: (to) => (/^[^\p{Cc}\p{Zl}\p{Zp}]{1,100}$/u.test(to) ? { ok: true, to } : { ok: false, message: "must be one line of at most 100 characters" }),
+    parseRecipient: (to) =>
+      /^[^\p{Cc}\p{Zl}\p{Zp}]{1,100}$/u.test(to) ? { ok: true, to } : { ok: false, message: "must be one line of at most 100 characters" },
     async send({ to, text }) {
       print(`\n── reply to ${to} ──\n${showControls(text)}\n`);
       return { status: "sent" };

@@ -83,7 +83,12 @@ function checkSessionKey(fields: AgentFields, source: ActionSource, context: Act
   return problem ? fail("session_key_not_allowed", "sessionKey", problem) : { ok: true, value: given };
 }
 
-function checkRoute(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): Part<{ channel: string; to?: string }> {
+function checkRoute(
+  fields: AgentFields,
+  source: ActionSource,
+  context: ActionContext,
+  warnings: string[],
+): Part<{ channel: string; to?: string }> {
   const { channels, config } = context;
   if (source.fromRequest && !config.hooks.allowRequestRecipient && (fields.to !== undefined || fields.channel !== undefined)) {
     const path = fields.to === undefined ? "channel" : "to";

@@ -27,18 +27,28 @@ export interface ActionAnswer {
   warnings?: string[];
 }
 
-const invalid = (failure: Omit<Failure, "code">): { ok: false; failure: Failure } => ({ ok: false, failure: { code: "invalid_body", ...failure } });
+const invalid = (failure: Omit<Failure, "code">): { ok: false; failure: Failure } => ({
+  ok: false,
+  failure: { code: "invalid_body", ...failure },
+});
 
 /** Checks a mapping's draft exactly as a request's body is checked. Never throws. */
 export function checkDraft(draft: DraftAction, hook: string, now: number, context: ActionContext): Checked<StoredAction> {
   const source: ActionSource = { hook, mapping: draft.mapping, unsafe: draft.unsafe, fromRequest: false, now };
   if (isBlank(draft.content)) {
     const field = draft.action === "wake" ? "text" : "message";
-    return { ok: false, failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] } };
+    return {
+      ok: false,
+      failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] },
+    };
   }
   if (draft.action === "wake") {
     const mode = wakeMode.safeParse(draft.fields["wakeMode"] ?? "now");
-    if (!mode.success) return invalid({ message: "wakeMode: use `now` or `next-heartbeat`", issues: [{ path: "wakeMode", message: "use `now` or `next-heartbeat`" }] });
+    if (!mode.success)
+      return invalid({
+        message: "wakeMode: use `now` or `next-heartbeat`",
+        issues: [{ path: "wakeMode", message: "use `now` or `next-heartbeat`" }],
+      });
     return checkWake(draft.content, mode.data, source, context);
   }
   const fields = agentFields.safeParse(draft.fields);

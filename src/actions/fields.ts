@@ -4,7 +4,10 @@ import type { Issue } from "../core/errors.ts";
 
 /** The body of `POST {base}/wake`. */
 export const wakeBody = z.object({
-  text: z.string().refine((text) => text.trim() !== "", "must not be blank").describe("What happened."),
+  text: z
+    .string()
+    .refine((text) => text.trim() !== "", "must not be blank")
+    .describe("What happened."),
   mode: wakeMode.default("now").describe("`now` starts a heartbeat at once."),
   idempotencyKey: z.string().min(1).max(256).optional().describe("A repeat with the same key is answered as the first."),
 });
@@ -26,7 +29,10 @@ export type AgentFields = z.output<typeof agentFields>;
 
 /** The body of `POST {base}/agent`. */
 export const agentBody = agentFields.extend({
-  message: z.string().refine((text) => text.trim() !== "", "must not be blank").describe("What the agent is asked."),
+  message: z
+    .string()
+    .refine((text) => text.trim() !== "", "must not be blank")
+    .describe("What the agent is asked."),
   idempotencyKey: z.string().min(1).max(256).optional().describe("A repeat with the same key is answered as the first."),
 });
 

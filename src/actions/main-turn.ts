@@ -49,7 +49,11 @@ async function planReply(run: RunRecord, text: string, context: ActionContext, d
     ...(run.spec.to === undefined ? {} : { to: run.spec.to }),
   });
   if (route.status !== "route") return { reply, route };
-  return { reply, route, planned: planDelivery({ runId: run.id, route: route.route, text: reply, channels: context.channels, now: deps.clock.now() }) };
+  return {
+    reply,
+    route,
+    planned: planDelivery({ runId: run.id, route: route.route, text: reply, channels: context.channels, now: deps.clock.now() }),
+  };
 }
 
 /** Carries out a heartbeat's job: one turn over the queued system events, which stay queued until it has succeeded. */
@@ -67,7 +71,18 @@ export async function executeHeartbeat(job: Job, data: HeartbeatJob, deps: TurnD
   const batch = selectBatch(queued);
   const startedAt = clock.now();
   const spec = specOf(agent.id, batch, context);
-  const run: RunRecord = { id: newId("run", startedAt), eventId: null, kind: "heartbeat", status: "running", spec, warnings: [], attempts: job.attempts, restarts: 0, createdAt: startedAt, startedAt };
+  const run: RunRecord = {
+    id: newId("run", startedAt),
+    eventId: null,
+    kind: "heartbeat",
+    status: "running",
+    spec,
+    warnings: [],
+    attempts: job.attempts,
+    restarts: 0,
+    createdAt: startedAt,
+    startedAt,
+  };
   const model = context.models.resolve(heartbeat.model ?? agent.model);
   let result: TurnResult;
   if (model.ok) {
@@ -92,13 +107,39 @@ export async function executeHeartbeat(job: Job, data: HeartbeatJob, deps: TurnD
   else await failed(job, run, batch, result, deps, signal);
 }
 
-async function succeeded(job: Job, run: RunRecord, batch: readonly SystemEvent[], result: Extract<TurnResult, { ok: true }>, context: ActionContext, deps: TurnDeps): Promise<void> {
+async function succeeded(
+  job: Job,
+  run: RunRecord,
+  batch: readonly SystemEvent[],
+  result: Extract<TurnResult, { ok: true }>,
+  context: ActionContext,
+  deps: TurnDeps,
+): Promise<void> {
   const now = deps.clock.now();
   const { reply, route, planned } = await planReply(run, result.text, context, deps);
   const done = await deps.store.commit((tx) => {
-    tx.insertRun({ ...run, status: "succeeded", reply, usage: result.usage, warnings: result.warnings, route, endedAt: now, ...(planned ? { deliveryId: planned.delivery.id } : {}) });
-    tx.appendTurn(run.spec.session, { runId: run.id, at: now, hook: run.spec.hook, input: run.spec.input, unsafe: false, messages: result.messages });
-    tx.setSystemEvents(batch.map((event) => event.id), { state: "done" });
+    tx.insertRun({
+      ...run,
+      status: "succeeded",
+      reply,
+      usage: result.usage,
+      warnings: result.warnings,
+      route,
+      endedAt: now,
+      ...(planned ? { deliveryId: planned.delivery.id } : {}),
+    });
+    tx.appendTurn(run.spec.session, {
+      runId: run.id,
+      at: now,
+      hook: run.spec.hook,
+      input: run.spec.input,
+      unsafe: false,
+      messages: result.messages,
+    });
+    tx.setSystemEvents(
+      batch.map((event) => event.id),
+      { state: "done" },
+    );
     if (planned) {
       tx.addDelivery(planned.delivery);
       tx.enqueue(planned.job);
@@ -110,7 +151,14 @@ async function succeeded(job: Job, run: RunRecord, batch: readonly SystemEvent[]
   if (left.some((event) => event.mode === "now")) deps.heartbeat.request();
 }
 
-async function failed(job: Job, run: RunRecord, batch: readonly SystemEvent[], result: Extract<TurnResult, { ok: false }>, deps: TurnDeps, signal: AbortSignal): Promise<void> {
+async function failed(
+  job: Job,
+  run: RunRecord,
+  batch: readonly SystemEvent[],
+  result: Extract<TurnResult, { ok: false }>,
+  deps: TurnDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const now = deps.clock.now();
   if (result.code === "cancelled" && signal.reason === "drain") {
     await deps.store.commit((tx) => tx.retryJob(job, now, { resetAttempts: true }), job);
@@ -125,7 +173,15 @@ async function failed(job: Job, run: RunRecord, batch: readonly SystemEvent[], r
     tx.setSystemEvents(ids, parked ? { state: "parked", failed: true } : { failed: true });
     if (parked) {
       const text = `The system event ${ids[0]} was parked: heartbeats that saw it failed ${failures + 1} times. \`rouse events\` and \`rouse doctor\` show it.`;
-      tx.addSystemEvent({ id: newId("sev", now), agentId: run.spec.session.agentId, at: now, text: [{ text, outside: false }], source: "heartbeat", mode: "next-heartbeat", unsafe: false });
+      tx.addSystemEvent({
+        id: newId("sev", now),
+        agentId: run.spec.session.agentId,
+        at: now,
+        text: [{ text, outside: false }],
+        source: "heartbeat",
+        mode: "next-heartbeat",
+        unsafe: false,
+      });
     }
     const runAt = parked ? now : now + (result.retryAfterMs ?? Math.min(FIRST_WAIT_MS * 2 ** failures, LONGEST_WAIT_MS));
     tx.retryJob(job, runAt, { resetAttempts: true });

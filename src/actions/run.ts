@@ -43,7 +43,10 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
     return;
   }
   if (job.attempts > MAX_CRASHES) {
-    await endFailed(job, run, context, deps, "failed", { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` });
+    await endFailed(job, run, context, deps, "failed", {
+      code: "crashed",
+      message: `started ${MAX_CRASHES} times without coming to an end`,
+    });
     return;
   }
   const agent = context.agents.get(run.spec.session.agentId);
@@ -60,7 +63,10 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
   const route = run.route ?? (await decideRoute(run, context, deps));
   const startedAt = clock.now();
   const attempts = run.attempts + 1;
-  const held = await store.commit((tx) => tx.updateRun(run.id, { status: "running", startedAt, attempts, route, model: model.model.ref }), job);
+  const held = await store.commit(
+    (tx) => tx.updateRun(run.id, { status: "running", startedAt, attempts, route, model: model.model.ref }),
+    job,
+  );
   if (!held) return;
   deps.metrics?.runStarted({ waitSeconds: (startedAt - job.enqueuedAt) / 1000 });
   const input: TurnInput = {
@@ -125,8 +131,14 @@ async function endSucceeded(
   const reply = cleaned.text;
   const warnings = [...run.warnings, ...result.warnings];
   if (cleaned.removedLinks > 0) warnings.push(`${cleaned.removedLinks} links to hosts outside hooks.allowedLinkHosts were removed`);
-  const route: RouteDecision = run.route?.status === "route" && reply.trim() === "" ? { status: "skipped", reason: "there was nothing to send" } : (run.route as RouteDecision);
-  const planned = route.status === "route" ? planDelivery({ runId: run.id, route: route.route, text: reply, channels: context.channels, now }) : undefined;
+  const route: RouteDecision =
+    run.route?.status === "route" && reply.trim() === ""
+      ? { status: "skipped", reason: "there was nothing to send" }
+      : (run.route as RouteDecision);
+  const planned =
+    route.status === "route"
+      ? planDelivery({ runId: run.id, route: route.route, text: reply, channels: context.channels, now })
+      : undefined;
   const done = await deps.store.commit((tx) => {
     tx.updateRun(run.id, {
       status: "succeeded",

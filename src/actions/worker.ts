@@ -37,7 +37,9 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     await deps.clock.sleep(1000);
     await store
       .commit((tx) => tx.retryJob(job, deps.clock.now() + 1000), job)
-      .catch((error: unknown) => log.error({ err: safeError(error), jobId: job.id }, "a job could not be put back; the next start takes it up"));
+      .catch((error: unknown) =>
+        log.error({ err: safeError(error), jobId: job.id }, "a job could not be put back; the next start takes it up"),
+      );
   };
 
   const fill = async (): Promise<void> => {
@@ -75,7 +77,13 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
   const restart = async (run: RunRecord): Promise<void> => {
     await store.commit((tx) => {
       tx.updateRun(run.id, { status: "queued", restarts: run.restarts + 1, attempts: 0, error: null, endedAt: null });
-      tx.enqueue({ id: run.id, kind: "turn", key: sessionId(run.spec.session), data: { type: "run", runId: run.id } satisfies RunJob, enqueuedAt: deps.clock.now() });
+      tx.enqueue({
+        id: run.id,
+        kind: "turn",
+        key: sessionId(run.spec.session),
+        data: { type: "run", runId: run.id } satisfies RunJob,
+        enqueuedAt: deps.clock.now(),
+      });
     });
   };
 
@@ -101,7 +109,8 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     async cancel(id) {
       const run = await store.getRun(id);
       if (!run) return { ok: false, failure: notFound };
-      if (ENDED.includes(run.status)) return { ok: false, failure: { code: "invalid_body", message: `the run has ended already: ${run.status}` } };
+      if (ENDED.includes(run.status))
+        return { ok: false, failure: { code: "invalid_body", message: `the run has ended already: ${run.status}` } };
       const turn = active.get(id);
       if (turn) {
         turn.abort.abort("cancel");
@@ -109,7 +118,11 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
       } else {
         await store.commit((tx) => {
           tx.removeJob("turn", id);
-          tx.updateRun(id, { status: "cancelled", endedAt: deps.clock.now(), error: { code: "cancelled", message: "cancelled by the operator" } });
+          tx.updateRun(id, {
+            status: "cancelled",
+            endedAt: deps.clock.now(),
+            error: { code: "cancelled", message: "cancelled by the operator" },
+          });
         });
         deps.onRunEnd(id);
       }
@@ -118,9 +131,16 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     async retry(id) {
       const run = await store.getRun(id);
       if (!run) return { ok: false, failure: notFound };
-      if (run.kind !== "hook") return { ok: false, failure: { code: "invalid_body", message: "only hook runs can be retried; a heartbeat's events stay queued by themselves" } };
+      if (run.kind !== "hook")
+        return {
+          ok: false,
+          failure: { code: "invalid_body", message: "only hook runs can be retried; a heartbeat's events stay queued by themselves" },
+        };
       if (!ENDED.includes(run.status) || run.status === "succeeded") {
-        return { ok: false, failure: { code: "invalid_body", message: `only a run that failed can be retried; this one is ${run.status}` } };
+        return {
+          ok: false,
+          failure: { code: "invalid_body", message: `only a run that failed can be retried; this one is ${run.status}` },
+        };
       }
       await restart(run);
       return { ok: true, run: (await store.getRun(id)) ?? run };

@@ -32,7 +32,10 @@ export function createBoundary(): Boundary {
     renderInput(parts, { origin, unsafe }) {
       const joined = joinParts(parts);
       if (unsafe) return joined.map((part) => part.text).join("");
-      return joined.map((part) => (part.outside ? `\n${wrap(part.text, origin)}\n` : part.text)).join("").trim();
+      return joined
+        .map((part) => (part.outside ? `\n${wrap(part.text, origin)}\n` : part.text))
+        .join("")
+        .trim();
     },
   };
 }

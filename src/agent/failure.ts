@@ -48,14 +48,25 @@ export function classifyFailure(error: unknown, provider: string, now: number): 
   const chain = chainOf(error);
   const status = chain.map((part) => part.statusCode).find((code) => typeof code === "number");
   const headers = chain.map((part) => part.responseHeaders).find((value) => value !== undefined);
-  const fail = (code: string, message: string, retryable: boolean): Omit<TurnFailure, "warnings"> => ({ ok: false, code, message, retryable });
+  const fail = (code: string, message: string, retryable: boolean): Omit<TurnFailure, "warnings"> => ({
+    ok: false,
+    code,
+    message,
+    retryable,
+  });
   if (status === 429) {
     const wait = retryAfter(headers, now);
     const limited = fail("rate_limited", `the provider "${provider}" answered 429: its rate limit is reached`, true);
     return wait === undefined ? limited : { ...limited, retryAfterMs: wait };
   }
-  if (status === 401 || status === 403) return fail("provider_refused", `the provider "${provider}" answered ${status}: check models.providers.${provider}.apiKey`, false);
-  if (status === 404) return fail("provider_refused", `the provider "${provider}" answered 404: check the model's name and models.providers.${provider}.baseUrl`, false);
+  if (status === 401 || status === 403)
+    return fail("provider_refused", `the provider "${provider}" answered ${status}: check models.providers.${provider}.apiKey`, false);
+  if (status === 404)
+    return fail(
+      "provider_refused",
+      `the provider "${provider}" answered 404: check the model's name and models.providers.${provider}.baseUrl`,
+      false,
+    );
   if (typeof status === "number" && status >= 400 && status < 500 && status !== 408 && status !== 409) {
     return fail("provider_refused", `the provider "${provider}" answered ${status} to this request`, false);
   }
@@ -65,7 +76,11 @@ export function classifyFailure(error: unknown, provider: string, now: number): 
     return wait === undefined ? down : { ...down, retryAfterMs: wait };
   }
   if (chain.some((part) => typeof part.code === "string" && NETWORK.test(part.code))) {
-    return fail("provider_unavailable", `the provider "${provider}" could not be reached; check models.providers.${provider}.baseUrl`, true);
+    return fail(
+      "provider_unavailable",
+      `the provider "${provider}" could not be reached; check models.providers.${provider}.baseUrl`,
+      true,
+    );
   }
   return fail("provider_error", `the provider "${provider}" did not give a complete answer in its wire format`, true);
 }

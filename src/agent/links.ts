@@ -6,7 +6,9 @@ const BARE = /<?\b((?:https?|ftp):\/\/[^\s<>"')\]]+|www\.[^\s<>"')\]]+)>?/gi;
 
 function hostOf(address: string): string | undefined {
   try {
-    return new URL(address.startsWith("www.") || address.startsWith("//") ? `https://${address.replace(/^\/\//, "")}` : address).hostname.toLowerCase();
+    return new URL(
+      address.startsWith("www.") || address.startsWith("//") ? `https://${address.replace(/^\/\//, "")}` : address,
+    ).hostname.toLowerCase();
   } catch {
     return undefined;
   }
@@ -16,7 +18,9 @@ function isAllowed(address: string, hosts: readonly string[]): boolean {
   const host = hostOf(address);
   // A relative address leads nowhere outside.
   if (host === undefined) return !/^[a-z][a-z0-9+.-]*:/i.test(address) || address.startsWith("mailto:");
-  return hosts.some((allowed) => host === allowed.toLowerCase() || (allowed.startsWith("*.") && host.endsWith(allowed.slice(1).toLowerCase())));
+  return hosts.some(
+    (allowed) => host === allowed.toLowerCase() || (allowed.startsWith("*.") && host.endsWith(allowed.slice(1).toLowerCase())),
+  );
 }
 
 /**

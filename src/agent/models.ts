@@ -32,7 +32,8 @@ export function createModels(config: Config, env: Record<string, string | undefi
     if (standard === ECHO) standard = { ref: `${id}/${model}`, provider: id, model };
   }
   for (const [id, provider] of Object.entries(config.models.providers)) {
-    if (provider.type === "openai-compatible" && provider.baseUrl === undefined) issues.push({ path: `models.providers.${id}.baseUrl`, message: "is required for type openai-compatible" });
+    if (provider.type === "openai-compatible" && provider.baseUrl === undefined)
+      issues.push({ path: `models.providers.${id}.baseUrl`, message: "is required for type openai-compatible" });
   }
 
   const resolve = (name: string): ModelResolution => {
@@ -45,7 +46,8 @@ export function createModels(config: Config, env: Record<string, string | undefi
     if (slash > 0 && model !== "" && providers.has(provider)) return { ok: true, model: { ref, provider, model } };
     const known = [...Object.keys(aliases), ...providers.keys()];
     const hint = didYouMean(slash > 0 ? provider : ref, known);
-    const message = slash > 0 ? `models.providers has no such provider.${hint}` : `name \`<provider>/<model>\` or an alias of models.aliases.${hint}`;
+    const message =
+      slash > 0 ? `models.providers has no such provider.${hint}` : `name \`<provider>/<model>\` or an alias of models.aliases.${hint}`;
     return { ok: false, code: "unknown_model", message };
   };
 
@@ -73,7 +75,8 @@ export function createModels(config: Config, env: Record<string, string | undefi
     resolveRequested(name) {
       const found = resolve(name);
       if (!found.ok || !allowed || allowed.includes(found.model.ref)) return found;
-      const message = allowed.length === 0 ? "agents.defaults.models is empty: no other model may be chosen" : "is not in agents.defaults.models";
+      const message =
+        allowed.length === 0 ? "agents.defaults.models is empty: no other model may be chosen" : "is not in agents.defaults.models";
       return { ok: false, code: "model_not_allowed", message };
     },
     standard,

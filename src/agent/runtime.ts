@@ -78,7 +78,10 @@ function messagesOf(input: TurnInput, boundary: Boundary, window: number, warnin
   if (fitted.cut > 0) warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);
   const { turns, left } = fitHistory(input.history, budget - estimateTokens(plainText(fitted.parts)));
   if (left > 0) warnings.push(`${left} older turns were left out to fit the model's window`);
-  const body = boundary.renderInput(fitted.parts, { origin: input.hook === undefined ? "user" : `hook ${input.hook}`, unsafe: input.unsafe });
+  const body = boundary.renderInput(fitted.parts, {
+    origin: input.hook === undefined ? "user" : `hook ${input.hook}`,
+    unsafe: input.unsafe,
+  });
   const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
   return [...renderHistory(turns, boundary), { role: "user", content: lead + body }];
 }
@@ -119,21 +122,42 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       else if (part.type === "error") throw part.error;
       else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
     }
-    return turnOf(await stream.text, await stream.responseMessages, await stream.totalUsage, await stream.finishReason, warnings, input.model.provider);
+    return turnOf(
+      await stream.text,
+      await stream.responseMessages,
+      await stream.totalUsage,
+      await stream.finishReason,
+      warnings,
+      input.model.provider,
+    );
   };
 
   const runTurn = async (input: TurnInput): Promise<TurnResult> => {
     if (input.model.ref === ECHO.ref) return echoTurn(input);
     const warnings: string[] = [];
     const settings = set.provider(input.model.provider);
-    if (!settings) return { ok: false, code: "unknown_model", message: `models.providers has no "${input.model.provider}" any more`, retryable: false, warnings };
+    if (!settings)
+      return {
+        ok: false,
+        code: "unknown_model",
+        message: `models.providers has no "${input.model.provider}" any more`,
+        retryable: false,
+        warnings,
+      };
     const startedAt = clock.now();
     try {
       return await callModel(input, settings, warnings);
     } catch (error) {
       if (input.signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false, warnings };
       const timedOut = clock.now() - startedAt >= input.timeoutMs || isTimeout(error);
-      if (timedOut) return { ok: false, code: "timeout", message: `the turn took longer than ${input.timeoutMs / 1000} seconds`, retryable: false, warnings };
+      if (timedOut)
+        return {
+          ok: false,
+          code: "timeout",
+          message: `the turn took longer than ${input.timeoutMs / 1000} seconds`,
+          retryable: false,
+          warnings,
+        };
       log.debug({ err: safeError(error), provider: input.model.provider }, "a model call failed");
       return { ...classifyFailure(error, input.model.provider, clock.now()), warnings };
     }
@@ -159,9 +183,34 @@ function warningTexts(warnings: readonly { type: string }[] | undefined): string
   });
 }
 
-function turnOf(text: string, messages: unknown[], usage: { inputTokens?: number | undefined; outputTokens?: number | undefined; totalTokens?: number | undefined }, finish: string, warnings: string[], provider: string): TurnResult {
-  if (finish === "content-filter" && text === "") return { ok: false, code: "provider_refused", message: `the provider "${provider}" withheld its answer (content filter)`, retryable: false, warnings };
-  if (finish === "error") return { ok: false, code: "provider_error", message: `the provider "${provider}" ended its answer with an error`, retryable: true, warnings };
-  const counted = Object.fromEntries(Object.entries({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, totalTokens: usage.totalTokens }).filter(([, value]) => value !== undefined));
+function turnOf(
+  text: string,
+  messages: unknown[],
+  usage: { inputTokens?: number | undefined; outputTokens?: number | undefined; totalTokens?: number | undefined },
+  finish: string,
+  warnings: string[],
+  provider: string,
+): TurnResult {
+  if (finish === "content-filter" && text === "")
+    return {
+      ok: false,
+      code: "provider_refused",
+      message: `the provider "${provider}" withheld its answer (content filter)`,
+      retryable: false,
+      warnings,
+    };
+  if (finish === "error")
+    return {
+      ok: false,
+      code: "provider_error",
+      message: `the provider "${provider}" ended its answer with an error`,
+      retryable: true,
+      warnings,
+    };
+  const counted = Object.fromEntries(
+    Object.entries({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, totalTokens: usage.totalTokens }).filter(
+      ([, value]) => value !== undefined,
+    ),
+  );
   return { ok: true, text, messages: JSON.parse(JSON.stringify(messages)) as unknown[], usage: counted, finish, warnings };
 }

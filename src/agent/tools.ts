@@ -27,7 +27,9 @@ async function connect(server: Servers[string]): Promise<Connection> {
   }
   const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
   const env = { PATH: process.env["PATH"] ?? "", ...server.env };
-  const client = await createMCPClient({ transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env }) });
+  const client = await createMCPClient({
+    transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env }),
+  });
   return { tools: (await client.tools()) as ToolSet, close: () => client.close() };
 }
 
@@ -79,6 +81,9 @@ export function createToolBox(servers: Servers, log: Logger): ToolBox {
 function bounded(definition: ToolSet[string], name: string, boundary: Boundary): ToolSet[string] {
   return {
     ...definition,
-    toModelOutput: ({ output }: { output: unknown }) => ({ type: "text" as const, value: boundary.wrap(typeof output === "string" ? output : JSON.stringify(output), `tool ${name}`) }),
+    toModelOutput: ({ output }: { output: unknown }) => ({
+      type: "text" as const,
+      value: boundary.wrap(typeof output === "string" ? output : JSON.stringify(output), `tool ${name}`),
+    }),
   };
 }

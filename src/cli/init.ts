@@ -79,12 +79,21 @@ function renderConfig({ model, baseUrl, port, presets, tokenEnv }: Answers): str
     "  },",
   ];
   if (model !== undefined) lines.push(`  agents: { defaults: { model: ${JSON.stringify(model)} } },`);
-  if (baseUrl !== undefined && name.length > 0) lines.push(`  models: { providers: { ${JSON.stringify(provider)}: { type: "openai-compatible", baseUrl: ${JSON.stringify(baseUrl)} } } },`);
+  if (baseUrl !== undefined && name.length > 0)
+    lines.push(
+      `  models: { providers: { ${JSON.stringify(provider)}: { type: "openai-compatible", baseUrl: ${JSON.stringify(baseUrl)} } } },`,
+    );
   return `${lines.join("\n")}\n}\n`;
 }
 
 async function ask(options: Options, io: CliIo): Promise<Answers | undefined> {
-  const answers: Answers = { model: options.model, baseUrl: options.baseUrl, port: Number(options.port ?? 7420), presets: options.preset ?? [], tokenEnv: options.tokenEnv };
+  const answers: Answers = {
+    model: options.model,
+    baseUrl: options.baseUrl,
+    port: Number(options.port ?? 7420),
+    presets: options.preset ?? [],
+    tokenEnv: options.tokenEnv,
+  };
   if (options.yes || !io.terminal.in || !io.terminal.out) return answers;
   const { cancel, isCancel, multiselect, select, text } = await import("@clack/prompts");
   const stop = (): undefined => {
@@ -92,7 +101,11 @@ async function ask(options: Options, io: CliIo): Promise<Answers | undefined> {
     return undefined;
   };
   if (options.port === undefined) {
-    const port = await text({ message: "Port to listen on", initialValue: "7420", validate: (value) => (/^\d{1,5}$/.test(value ?? "") ? undefined : "a number") });
+    const port = await text({
+      message: "Port to listen on",
+      initialValue: "7420",
+      validate: (value) => (/^\d{1,5}$/.test(value ?? "") ? undefined : "a number"),
+    });
     if (isCancel(port)) return stop();
     answers.port = Number(port);
   }
@@ -100,8 +113,14 @@ async function ask(options: Options, io: CliIo): Promise<Answers | undefined> {
     const keys = KEYS.filter(([key]) => io.env[key]);
     const servers = await localServers(fetch);
     const choices = [
-      { value: "", label: keys.length > 0 ? `from the environment (${keys.map(([, name]) => name).join(", ")})` : "none yet: replies only say what came in" },
-      ...servers.flatMap((server) => server.models.slice(0, 8).map((model) => ({ value: `${server.baseUrl} ${model}`, label: `${model} on ${server.name}` }))),
+      {
+        value: "",
+        label:
+          keys.length > 0 ? `from the environment (${keys.map(([, name]) => name).join(", ")})` : "none yet: replies only say what came in",
+      },
+      ...servers.flatMap((server) =>
+        server.models.slice(0, 8).map((model) => ({ value: `${server.baseUrl} ${model}`, label: `${model} on ${server.name}` })),
+      ),
     ];
     const chosen = await select({ message: "Which model answers?", options: choices });
     if (isCancel(chosen)) return stop();
@@ -109,7 +128,11 @@ async function ask(options: Options, io: CliIo): Promise<Answers | undefined> {
     if (baseUrl && model) Object.assign(answers, { baseUrl, model: `local/${model}` });
   }
   if (options.preset === undefined) {
-    const presets = await multiselect({ message: "Presets to enable", options: presetNames(PRESETS_DIR).map((value) => ({ value, label: value })), required: false });
+    const presets = await multiselect({
+      message: "Presets to enable",
+      options: presetNames(PRESETS_DIR).map((value) => ({ value, label: value })),
+      required: false,
+    });
     if (isCancel(presets)) return stop();
     answers.presets = presets;
   }
@@ -129,7 +152,10 @@ export function registerInit(program: Command, io: CliIo): void {
     .option("--token-env <name>", "take the hook token from this variable instead of a file")
     .option("-y, --yes", "ask nothing, use the defaults")
     .option("--force", "overwrite a config that is there")
-    .addHelpText("after", "\nExamples:\n  rouse init\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  rouse init\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
+    )
     .action(async (dir: string, options: Options) => {
       const folder = resolve(io.cwd, dir);
       const file = join(folder, "rouse.json5");

@@ -34,7 +34,8 @@ function tokenIssues(config: Config, hasFile: boolean): Issue[] {
     if (token === gateway.token) issues.push({ path: at(index), message: "must differ from gateway.token" });
     if (keys.includes(token)) issues.push({ path: at(index), message: "must differ from every key of platform.apiKeys" });
   }
-  if (gateway.token !== undefined && gateway.token.length < MIN_TOKEN) issues.push({ path: "gateway.token", message: `must have at least ${MIN_TOKEN} characters` });
+  if (gateway.token !== undefined && gateway.token.length < MIN_TOKEN)
+    issues.push({ path: "gateway.token", message: `must have at least ${MIN_TOKEN} characters` });
   return issues;
 }
 
@@ -62,7 +63,8 @@ function defaultKeyIssues(config: Config): Issue[] {
   const wrong = (message: string): Issue[] => [{ path: "hooks.defaultSessionKey", message }];
   if (key.trim() === "" || key.length > 200) return wrong("must have 1 to 200 characters");
   if (/^(?:main$|main:|api:|channel:)/i.test(key)) return wrong("names a session that hooks cannot reach");
-  if (prefixes && !prefixes.some((prefix) => key.startsWith(prefix))) return wrong("must start with one of hooks.allowedSessionKeyPrefixes");
+  if (prefixes && !prefixes.some((prefix) => key.startsWith(prefix)))
+    return wrong("must start with one of hooks.allowedSessionKeyPrefixes");
   return [];
 }
 

@@ -53,7 +53,8 @@ function rowsOf(schema: JsonSchema, path: string, rows: string[]): void {
     }
     if (isGroup) rowsOf(field, at, rows);
     else if (field.items?.properties) rowsOf(field.items, `${at}[]`, rows);
-    else if (typeof field.additionalProperties === "object" && field.additionalProperties.properties) rowsOf(field.additionalProperties, `${at}.<id>`, rows);
+    else if (typeof field.additionalProperties === "object" && field.additionalProperties.properties)
+      rowsOf(field.additionalProperties, `${at}.<id>`, rows);
   }
 }
 

@@ -15,7 +15,8 @@ function shapeAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   for (const key of [...path, undefined]) {
     at = unwrap(at);
     if (key === undefined) break;
-    const { shape, element, valueType } = (at as { def?: { shape?: Record<string, unknown>; element?: unknown; valueType?: unknown } })?.def ?? {};
+    const { shape, element, valueType } =
+      (at as { def?: { shape?: Record<string, unknown>; element?: unknown; valueType?: unknown } })?.def ?? {};
     at = typeof key === "number" ? element : (shape?.[String(key)] ?? valueType);
   }
   const { shape } = (at as { def?: { shape?: Record<string, unknown> } })?.def ?? {};
@@ -46,7 +47,8 @@ export function configIssues(error: z.ZodError, schema: z.ZodType): Issue[] {
     }
     if (issue.code === "invalid_union" && issue.errors.length > 0) {
       const nearest = nearestBranch(issue.errors);
-      if (nearest.some((inner) => inner.path.length > 0 || inner.code === "unrecognized_keys")) return nearest.flatMap((inner) => flatten(inner, path));
+      if (nearest.some((inner) => inner.path.length > 0 || inner.code === "unrecognized_keys"))
+        return nearest.flatMap((inner) => flatten(inner, path));
     }
     return [{ path: renderPath(path), message: issue.message }];
   };

@@ -47,7 +47,10 @@ function parseFile(file: string): Parsed {
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    return { ok: false, issues: [{ path: "", message: `the config file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` }] };
+    return {
+      ok: false,
+      issues: [{ path: "", message: `the config file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` }],
+    };
   }
   try {
     return { ok: true, raw: JSON5.parse(text), text };
@@ -85,5 +88,14 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   if (issues.length > 0) return { ok: false, issues, ...named };
   const stateDir = absolutePaths(config, baseDir, options.env);
   const hash = createHash("sha256").update(JSON.stringify(config)).digest("hex");
-  return { ok: true, config, baseDir, stateDir, hash, files: [...(file === undefined ? [] : [file]), ...resolved.files], warnings: [], ...named };
+  return {
+    ok: true,
+    config,
+    baseDir,
+    stateDir,
+    hash,
+    files: [...(file === undefined ? [] : [file]), ...resolved.files],
+    warnings: [],
+    ...named,
+  };
 }

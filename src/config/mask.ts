@@ -25,7 +25,9 @@ const SECRET_NAME = /token|secret|password|key|credential/i;
 function byName(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(byName);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)]),
+  );
 }
 
 function mask(value: unknown, schemas: readonly unknown[]): unknown {
@@ -37,12 +39,21 @@ function mask(value: unknown, schemas: readonly unknown[]): unknown {
   });
   if (flat.some((schema, index) => schema !== schemas[index]) || flat.length !== schemas.length) return mask(value, flat);
   if (typeof value === "string") return flat.some(isSecret) ? MASK : value;
-  if (Array.isArray(value)) return value.map((member) => mask(member, flat.flatMap((schema) => defOf(schema).element ?? [])));
+  if (Array.isArray(value))
+    return value.map((member) =>
+      mask(
+        member,
+        flat.flatMap((schema) => defOf(schema).element ?? []),
+      ),
+    );
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => {
       const inner = flat.flatMap((schema) => defOf(schema).shape?.[name] ?? defOf(schema).valueType ?? []);
-      return [name, inner.length === 0 ? (SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)) : mask(member, inner)];
+      return [
+        name,
+        inner.length === 0 ? (SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)) : mask(member, inner),
+      ];
     }),
   );
 }

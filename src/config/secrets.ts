@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
+import { hooksKeys } from "./schema/hooks.ts";
 
 const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
@@ -9,14 +10,24 @@ function isFileSecret(value: object): value is { file: string } {
   return keys.length === 1 && keys[0] === "file" && typeof (value as { file: unknown }).file === "string";
 }
 
-/** Paths at which `{ file }` is a field of its own and not a secret. */
-const joinPath = (path: string, key: string | number): string => (typeof key === "number" ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`);
+/** A plugin's whole section may happen to have the one field `file`: that is not a secret. */
+function isPluginSection(path: string): boolean {
+  const [top, name, ...rest] = path.split(".");
+  if (name === undefined || rest.length > 0) return false;
+  return top === "channels" || (top === "hooks" && !Object.hasOwn(hooksKeys, name));
+}
+
+const joinPath = (path: string, key: string | number): string =>
+  typeof key === "number" ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
 
 /**
  * Puts in what a config refers to: `${ENV}` in any string (`$${` stands for itself) and `{ file: "…" }` where only that
  * stands, trimmed, relative to `baseDir`. What cannot be resolved is an issue that names the field and the variable.
  */
-export function resolveReferences(raw: unknown, options: { env: Record<string, string | undefined>; baseDir: string }): { value: unknown; issues: Issue[]; files: string[] } {
+export function resolveReferences(
+  raw: unknown,
+  options: { env: Record<string, string | undefined>; baseDir: string },
+): { value: unknown; issues: Issue[]; files: string[] } {
   const issues: Issue[] = [];
   const files: string[] = [];
 
@@ -44,7 +55,7 @@ export function resolveReferences(raw: unknown, options: { env: Record<string, s
     if (typeof value === "string") return text(value, path);
     if (Array.isArray(value)) return value.map((entry, index) => walk(entry, joinPath(path, index)));
     if (typeof value !== "object" || value === null) return value;
-    if (isFileSecret(value)) return file(text(value.file, path), path);
+    if (isFileSecret(value) && !isPluginSection(path)) return file(text(value.file, path), path);
     return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, walk(entry, joinPath(path, key))]));
   };
 

@@ -35,5 +35,8 @@ export function cutText(text: string, limit: number): { text: string; cut: numbe
 /** One line: line breaks and control characters become spaces, runs of white space one, ends trimmed. */
 export function oneLine(text: string): string {
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").replace(/ {2,}/g, " ").trim();
+  return text
+    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
+    .replace(/ {2,}/g, " ")
+    .trim();
 }

@@ -25,7 +25,10 @@ function jobOf(id: string, route: Route, enqueuedAt: number): NewJob {
 }
 
 /** A reply as a delivery and its job, for the commit that ends the run. Deliveries to one recipient keep their order. */
-export function planDelivery(options: { runId: string; route: Route; text: string; channels: Channels; now: number }): { delivery: NewDelivery; job: NewJob } {
+export function planDelivery(options: { runId: string; route: Route; text: string; channels: Channels; now: number }): {
+  delivery: NewDelivery;
+  job: NewJob;
+} {
   const { runId, route, text, channels, now } = options;
   const chunks = splitText(text, channels.get(route.channel)?.channel.limit ?? Infinity);
   const id = newId("dlv", now);
@@ -94,7 +97,10 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
       tx.completeJob(job);
     });
     if (!done) return;
-    log[status === "delivered" ? "info" : "warn"]({ deliveryId: id, runId, channel, status, attempts, reason: error?.message }, "a delivery ended");
+    log[status === "delivered" ? "info" : "warn"](
+      { deliveryId: id, runId, channel, status, attempts, reason: error?.message },
+      "a delivery ended",
+    );
     options.onOutcome?.({ id, channel, status });
   };
 
@@ -133,15 +139,21 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
     }
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
     // Tries that ended with the process leave no other trace than their starts.
-    if (job.attempts > MAX_ATTEMPTS) return end(job, delivery, "failed", { code: "crashed", message: `started ${MAX_ATTEMPTS} times without coming to an end` });
+    if (job.attempts > MAX_ATTEMPTS)
+      return end(job, delivery, "failed", { code: "crashed", message: `started ${MAX_ATTEMPTS} times without coming to an end` });
     let progress = false;
     for (let text = delivery.chunks[delivery.nextChunk]; text !== undefined; text = delivery.chunks[delivery.nextChunk]) {
       if (!running) return later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress);
       const { channel } = delivery.route;
       const result = await send(delivery, text);
-      if (!result) return end(job, delivery, "failed", { code: "no_such_channel", message: `the channel is no longer configured: add channels.${channel} and retry the delivery` });
+      if (!result)
+        return end(job, delivery, "failed", {
+          code: "no_such_channel",
+          message: `the channel is no longer configured: add channels.${channel} and retry the delivery`,
+        });
       if (result.status === "retry") return later(job, delivery, result, progress);
-      if (result.status !== "sent") return end(job, delivery, result.status, { code: result.status === "failed" ? "refused" : "unknown", message: result.reason });
+      if (result.status !== "sent")
+        return end(job, delivery, result.status, { code: result.status === "failed" ? "refused" : "unknown", message: result.reason });
       progress = true;
       delivery.nextChunk++;
       delivery.messageIds = [...delivery.messageIds, ...(result.messageIds ?? [])];
@@ -204,7 +216,10 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
       const delivery = await store.getDelivery(id);
       if (!delivery) return { ok: false, failure: { code: "not_found", message: "there is no delivery with this id" } };
       if (delivery.status !== "failed" && delivery.status !== "unknown") {
-        return { ok: false, failure: { code: "invalid_body", message: `only a delivery that failed can be sent again; this one is ${delivery.status}` } };
+        return {
+          ok: false,
+          failure: { code: "invalid_body", message: `only a delivery that failed can be sent again; this one is ${delivery.status}` },
+        };
       }
       await store.commit((tx) => {
         tx.updateDelivery(id, { status: "pending", attempts: 0, nextAt: clock.now(), error: null, endedAt: null });

@@ -58,7 +58,7 @@ function closes(line: string, marker: string): boolean {
 export function readLines(text: string, limit: number): Line[] {
   const lines: Line[] = [];
   let opened: Opened | undefined;
-  for (let start = 0; start <= text.length; ) {
+  for (let start = 0; start <= text.length;) {
     const newline = text.indexOf("\n", start);
     const end = newline < 0 ? text.length : newline;
     const line = text.slice(start, end);

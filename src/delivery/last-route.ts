@@ -29,10 +29,13 @@ function stored({ channel, to, thread }: LastRoute): RouteDecision {
 }
 
 function byFallback(fallback: LoadedChannel | undefined, to: string | undefined, channels: Channels): RouteDecision {
-  if (!fallback) return noRoute("the owner has not written on any channel yet, and no configured channel is a fallback: name `channel` and `to`");
+  if (!fallback)
+    return noRoute("the owner has not written on any channel yet, and no configured channel is a fallback: name `channel` and `to`");
   const target = to ?? fallback.channel.defaultTo;
   if (target !== undefined) return given(fallback.id, target, channels);
-  return noRoute(`the owner has not written on any channel yet, and the fallback channel "${fallback.id}" has no default recipient: name \`channel\` and \`to\``);
+  return noRoute(
+    `the owner has not written on any channel yet, and the fallback channel "${fallback.id}" has no default recipient: name \`channel\` and \`to\``,
+  );
 }
 
 /**

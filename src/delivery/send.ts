@@ -40,7 +40,9 @@ export async function sendPiece(channel: Channel, message: OutgoingMessage, cloc
       return checkResult(await channel.send(message, abort.signal));
     } catch (error) {
       const { code, name, status } = safeError(error);
-      const reason = abort.signal.aborted ? cutOff() : `sending failed (${[code ?? name, status].filter((part) => part !== undefined).join(", ")})`;
+      const reason = abort.signal.aborted
+        ? cutOff()
+        : `sending failed (${[code ?? name, status].filter((part) => part !== undefined).join(", ")})`;
       return { status: "retry", reason };
     } finally {
       settled.abort();

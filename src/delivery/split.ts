@@ -33,10 +33,11 @@ export function splitText(text: string, limit: number): string[] {
   const pieces: string[] = [];
   let fence: Fence | undefined;
   let line = 0;
-  for (let at = skipBlankLines(text, 0); at < text.length; ) {
+  for (let at = skipBlankLines(text, 0); at < text.length;) {
     while ((source.lines[line + 1]?.start ?? Infinity) <= at) line++;
     const room = limit - (fence ? fence.reopen.length + 1 : 0);
-    const found: Break = text.length - at <= room ? { end: text.length, next: text.length, fence: undefined } : findBreak(source, line, at, room);
+    const found: Break =
+      text.length - at <= room ? { end: text.length, next: text.length, fence: undefined } : findBreak(source, line, at, room);
     const body = text.slice(at, found.end);
     const piece = found.fence ? body : body.trimEnd();
     if (body.trim() !== "") pieces.push((fence ? `${fence.reopen}\n` : "") + piece + (found.fence ? `\n${found.fence.close}` : ""));
@@ -145,7 +146,8 @@ function insideLine({ text, limit }: Source, line: Line, at: number, room: numbe
   };
   if (fence) return { sentence: undefined, word: undefined, hard };
   const links = findLinks(text, from, last, limit);
-  const allowed = (end: number): boolean => end > at && end <= last && !links.some((link) => link.start < end && end < link.end) && text.slice(at, end).trim() !== "";
+  const allowed = (end: number): boolean =>
+    end > at && end <= last && !links.some((link) => link.start < end && end < link.end) && text.slice(at, end).trim() !== "";
   const breakAt = (end: number): Break => ({ end, next: skipSpace(text, end), fence: undefined });
   // One unit more, so that a space or the look-ahead of a sentence's end just behind the room counts.
   const window = text.slice(from, last + 1);

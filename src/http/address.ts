@@ -18,7 +18,8 @@ export function createAddressList(entries: readonly string[]): { list: AddressLi
   for (const entry of entries) {
     const [address = "", bits, ...rest] = entry.split("/");
     const widest = isIP(address) === 6 ? 128 : 32;
-    if (isIP(address) === 0 || rest.length > 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= widest))) wrong.push(entry);
+    if (isIP(address) === 0 || rest.length > 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= widest)))
+      wrong.push(entry);
     else if (bits === undefined) block.addAddress(address, family(address));
     else block.addSubnet(address, Number(bits), family(address));
   }

@@ -40,7 +40,8 @@ const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("
 /** On a loopback bind a page in a browser must not reach the gateway under a name of its own (DNS rebinding). */
 function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
   const { host, publicUrl } = snapshot.config.gateway;
-  if (!isLoopback(host)) return undefined;
+  // The usual case, without taking the address apart.
+  if (!isLoopback(host) || /^http:\/\/(?:127\.0\.0\.1|localhost)[:/]/.test(c.req.url)) return undefined;
   const { hostname } = new URL(c.req.url);
   if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname)) return undefined;
   return { code: "address_not_allowed", message: "the Host header must be a loopback name or gateway.publicUrl's" };
@@ -52,7 +53,11 @@ function operatorRoutes(deps: AppDeps): Hono {
   app.use("*", async (c, next) => {
     const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
     if (!presented || isOperator(presented.token) < 0) {
-      return failureResponse(c, { code: "unauthorized", message: "send the gateway token as `Authorization: Bearer <token>`" }, newId("req"));
+      return failureResponse(
+        c,
+        { code: "unauthorized", message: "send the gateway token as `Authorization: Bearer <token>`" },
+        newId("req"),
+      );
     }
     await next();
     c.res.headers.set("cache-control", "no-store");
@@ -96,10 +101,9 @@ export function createApps(deps: AppDeps): Apps {
   const main = new Hono();
   main.onError(createErrorHandler(deps.log));
   main.notFound(notFound);
-  main.use("*", async (c, next) => {
+  main.use("*", (c, next) => {
     const problem = hostProblem(c, deps.snapshot());
-    if (problem) return failureResponse(c, problem, newId("req"));
-    return next();
+    return problem ? Promise.resolve(failureResponse(c, problem, newId("req"))) : (next() as Promise<undefined>);
   });
   main.get("/livez", (c) => c.text("ok"));
   main.get("/readyz", async (c, next) => {
@@ -107,7 +111,9 @@ export function createApps(deps: AppDeps): Apps {
     return deps.ready() ? c.text("ready") : c.text("unready", 503);
   });
   const operator = operatorRoutes(deps);
-  operator.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...deps.admin.status(), counts: await deps.store.counts() }, deps.ready() ? 200 : 503));
+  operator.get("/readyz", async (c) =>
+    c.json({ ready: deps.ready(), ...deps.admin.status(), counts: await deps.store.counts() }, deps.ready() ? 200 : 503),
+  );
   main.get("/openapi.json", (c) => {
     const { gateway, hooks } = deps.snapshot().config;
     return gateway.docs ? c.json(openApiDocument(hooks.path)) : notFound(c);

@@ -6,7 +6,9 @@ import { createAddressList, type AddressList } from "./address.ts";
 import type { HookRequest } from "./request.ts";
 
 /** By which credential a caller was believed. `name` is what is stored; it holds no value. */
-export type AuthResult = { ok: true; credential: string; byHookToken: boolean; byQuery: boolean } | { ok: false; failure: Failure; reason: string };
+export type AuthResult =
+  | { ok: true; credential: string; byHookToken: boolean; byQuery: boolean }
+  | { ok: false; failure: Failure; reason: string };
 
 const MAX_FAILURES = 20;
 const WINDOW_MS = 60_000;
@@ -82,7 +84,8 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
   const byToken = (request: HookRequest, matches: (presented: string) => number, credential: string): AuthResult => {
     const presented = presentedToken(request);
     if (!presented) return unauthorized("send the token as `Authorization: Bearer <token>`", "no_token");
-    if (presented.byQuery && !allowQueryToken) return unauthorized("hooks.allowQueryToken is false: send the token as `Authorization: Bearer <token>`", "query_token");
+    if (presented.byQuery && !allowQueryToken)
+      return unauthorized("hooks.allowQueryToken is false: send the token as `Authorization: Bearer <token>`", "query_token");
     if (matches(presented.token) < 0) return unauthorized("the token is wrong", "wrong_token");
     return { ok: true, credential, byHookToken: credential === "hooks.token", byQuery: presented.byQuery };
   };
@@ -91,14 +94,20 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
     check(request, rules) {
       const check = rules ? checks.get(rules.path) : undefined;
       if (check?.addresses && !check.addresses.has(request.address)) {
-        return { ok: false, failure: { code: "address_not_allowed", message: "this address is not in the path's allowIps" }, reason: "address" };
+        return {
+          ok: false,
+          failure: { code: "address_not_allowed", message: "this address is not in the path's allowIps" },
+          reason: "address",
+        };
       }
       if (check?.token) return byToken(request, check.token, `path:${rules?.path}`);
       if (check?.basic) {
         const encoded = BASIC.exec(request.headers["authorization"] ?? "")?.[1];
         if (encoded === undefined) return unauthorized("send user and password as HTTP basic authentication", "no_basic");
         const matched = check.basic(Buffer.from(encoded, "base64").toString("utf8")) >= 0;
-        return matched ? { ok: true, credential: `path:${rules?.path}`, byHookToken: false, byQuery: false } : unauthorized("user or password is wrong", "wrong_basic");
+        return matched
+          ? { ok: true, credential: `path:${rules?.path}`, byHookToken: false, byQuery: false }
+          : unauthorized("user or password is wrong", "wrong_basic");
       }
       return byToken(request, hookToken, "hooks.token");
     },

@@ -14,7 +14,10 @@ const tooLarge = (maxBytes: number): BodyResult => ({
   ok: false,
   failure: { code: "body_too_large", message: `the body has more than ${maxBytes} bytes; send less, or raise maxBodyBytes` },
 });
-const tooSlow: BodyResult = { ok: false, failure: { code: "body_timeout", message: "the body did not arrive in time; see hooks.bodyTimeoutSeconds" } };
+const tooSlow: BodyResult = {
+  ok: false,
+  failure: { code: "body_timeout", message: "the body did not arrive in time; see hooks.bodyTimeoutSeconds" },
+};
 const cutOff: BodyResult = { ok: false, failure: { code: "invalid_body", message: "the body was cut off before its end" } };
 
 function readIncoming(incoming: IncomingMessage, limits: BodyLimits): Promise<BodyResult> {
@@ -68,7 +71,11 @@ async function readStream(stream: ReadableStream<Uint8Array>, limits: BodyLimits
 }
 
 /** Reads a body within its limits. A declared length over the limit is refused before a byte is read. Never throws. */
-export function readBody(source: IncomingMessage | ReadableStream<Uint8Array> | null, declared: string | undefined, limits: BodyLimits): Promise<BodyResult> {
+export function readBody(
+  source: IncomingMessage | ReadableStream<Uint8Array> | null,
+  declared: string | undefined,
+  limits: BodyLimits,
+): Promise<BodyResult> {
   if (declared !== undefined && Number(declared) > limits.maxBytes) return Promise.resolve(tooLarge(limits.maxBytes));
   if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
   return source instanceof ReadableStream ? readStream(source, limits) : readIncoming(source, limits);
@@ -103,7 +110,10 @@ function parseJson(text: string): Payload {
     // The parser's own message quotes the body; only the position is passed on.
     const position = error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
     const where = position === undefined ? "at its end or in its middle" : `at character ${position}`;
-    return { ok: false, failure: { code: "invalid_json", message: `the body is not valid JSON (${where}); send JSON, or say another content type` } };
+    return {
+      ok: false,
+      failure: { code: "invalid_json", message: `the body is not valid JSON (${where}); send JSON, or say another content type` },
+    };
   }
 }
 
@@ -138,7 +148,8 @@ async function parseMultipart(bytes: Buffer, contentType: string): Promise<Paylo
 /** Makes the payload of a body by its content type. JSON is the default. */
 export function parsePayload(bytes: Buffer, contentType: string | undefined): Payload | Promise<Payload> {
   const type = contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
-  if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json") return parseJson(bytes.toString("utf8"));
+  if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json")
+    return parseJson(bytes.toString("utf8"));
   // curl's -d says "form" whatever it sends: what begins like JSON is tried as that first.
   if (type === "application/x-www-form-urlencoded" && bytes[0] === 0x7b) {
     const json = parseJson(bytes.toString("utf8"));
@@ -149,6 +160,9 @@ export function parsePayload(bytes: Buffer, contentType: string | undefined): Pa
   if (type.startsWith("text/")) return { ok: true, payload: bytes.toString("utf8") };
   return {
     ok: false,
-    failure: { code: "unsupported_media_type", message: "send JSON, a form, multipart fields or text; the content type says something else" },
+    failure: {
+      code: "unsupported_media_type",
+      message: "send JSON, a form, multipart fields or text; the content type says something else",
+    },
   };
 }

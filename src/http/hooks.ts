@@ -12,7 +12,15 @@ import { createAddressList, type AddressList } from "./address.ts";
 import { createAuthenticator, createFailureLimiter, type Authenticator } from "./auth.ts";
 import { parsePayload, readBody } from "./body.ts";
 import { failureResponse } from "./errors.ts";
-import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type EventKey, type RecordDeps } from "./record.ts";
+import {
+  answerDuplicate,
+  recordResolution,
+  recordWithoutWork,
+  type Answered,
+  type Arrival,
+  type EventKey,
+  type RecordDeps,
+} from "./record.ts";
 import { deliveryStatus } from "./receipts.ts";
 import { hookRequest, withoutCredentials, type HookRequest } from "./request.ts";
 import { resolveHook, type Resolution } from "./resolve.ts";
@@ -77,7 +85,8 @@ export function createHooks(deps: HooksDeps): Hooks {
     refusals.push({ at: clock.now(), address: request.address, path: request.path.slice(0, 200), reason });
     if (refusals.length > MAX_REFUSALS) refusals.shift();
     metrics.refused(reason);
-    const final: Failure = wait > 0 ? { code: "rate_limited", message: "too many failed attempts from this address", retryAfterSeconds: wait } : failure;
+    const final: Failure =
+      wait > 0 ? { code: "rate_limited", message: "too many failed attempts from this address", retryAfterSeconds: wait } : failure;
     return failureResponse(c, final, newId("req"));
   };
 
@@ -111,7 +120,14 @@ export function createHooks(deps: HooksDeps): Hooks {
     return c.body(JSON.stringify(body), { status: status as 200, headers });
   };
 
-  const accept = async (c: Context, arrival: Arrival, payload: unknown, snapshot: Snapshot, byHookToken: boolean, extra: Record<string, string>): Promise<Response> => {
+  const accept = async (
+    c: Context,
+    arrival: Arrival,
+    payload: unknown,
+    snapshot: Snapshot,
+    byHookToken: boolean,
+    extra: Record<string, string>,
+  ): Promise<Response> => {
     const { request } = arrival;
     const input: MappingInput = {
       path: request.path,
@@ -151,7 +167,13 @@ export function createHooks(deps: HooksDeps): Hooks {
     if (run?.endedAt === undefined) return respond(c, answered, extra);
     const delivery = run.deliveryId === undefined ? undefined : await store.getDelivery(run.deliveryId);
     const status = deliveryStatus(run, delivery);
-    const body = { ok: run.status === "succeeded", runId, status: run.status, reply: run.reply ?? null, delivery: status === undefined ? null : { status } };
+    const body = {
+      ok: run.status === "succeeded",
+      runId,
+      status: run.status,
+      reply: run.reply ?? null,
+      delivery: status === undefined ? null : { status },
+    };
     return respond(c, { ...answered, answer: { status: 200, body } }, { ...extra, "preference-applied": `wait=${seconds}` });
   };
 
@@ -204,7 +226,11 @@ export function createHooks(deps: HooksDeps): Hooks {
       const requestId = newId("req");
       if (error instanceof RouseError) return failureResponse(c, error, requestId);
       log.error({ err: safeError(error), requestId }, "a hook failed unexpectedly");
-      return failureResponse(c, { code: "internal", message: "something failed inside the gateway; its log has the request id" }, requestId);
+      return failureResponse(
+        c,
+        { code: "internal", message: "something failed inside the gateway; its log has the request id" },
+        requestId,
+      );
     }
   };
 
@@ -215,7 +241,11 @@ export function createHooks(deps: HooksDeps): Hooks {
   };
 }
 
-const keyTooLong: Failure = { code: "invalid_body", message: `Idempotency-Key: use 1 to ${MAX_KEY} characters`, issues: [{ path: "idempotencyKey", message: `use 1 to ${MAX_KEY} characters` }] };
+const keyTooLong: Failure = {
+  code: "invalid_body",
+  message: `Idempotency-Key: use 1 to ${MAX_KEY} characters`,
+  issues: [{ path: "idempotencyKey", message: `use 1 to ${MAX_KEY} characters` }],
+};
 const compressed: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
 
 /** The event's key, or null where it is too long. */
@@ -232,7 +262,13 @@ function waitSeconds(prefer: string | undefined): number {
 }
 
 function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
-  if (resolution.kind === "refused") return { outcome: resolution.outcome, reason: resolution.failure.message, actions: [], ...(resolution.mapping ? { mapping: resolution.mapping } : {}) };
+  if (resolution.kind === "refused")
+    return {
+      outcome: resolution.outcome,
+      reason: resolution.failure.message,
+      actions: [],
+      ...(resolution.mapping ? { mapping: resolution.mapping } : {}),
+    };
   if (resolution.kind === "skipped") return { outcome: "skipped", reason: resolution.reason, mapping: resolution.mapping, actions: [] };
   const actions = resolution.items.flatMap((item) => {
     if (!item.ok) return [];
@@ -252,28 +288,50 @@ async function replayEvent(
   const event = await deps.store.getEvent(eventId);
   if (!event) return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
   const { body } = event.request;
-  if (body === null) return { ok: false, failure: { code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" } };
+  if (body === null)
+    return { ok: false, failure: { code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" } };
   const now = deps.clock.now();
   const snapshot = deps.snapshot();
   const arrival = arrivalOf(event, Buffer.from(body), now);
-  const payload = event.request.method === "GET" ? { ok: true as const, payload: event.request.query } : await parsePayload(arrival.bytes, event.request.contentType);
+  const payload =
+    event.request.method === "GET"
+      ? { ok: true as const, payload: event.request.query }
+      : await parsePayload(arrival.bytes, event.request.contentType);
   const resolution: Resolution = payload.ok
     ? await resolveHook({ ...arrival.request, byHookToken: event.credential === "hooks.token", payload: payload.payload, now }, snapshot)
     : { kind: "refused", outcome: "rejected", failure: payload.failure };
   const described = describe(resolution);
   if (dryRun) return { ok: true, result: { eventId, ...described } };
   // An operator's replay is meant: keys that earlier work holds do not stop it.
-  const unkeyed: Resolution = resolution.kind === "work" ? { ...resolution, items: resolution.items.map((item) => (item.ok ? { ok: true, action: item.action, missing: item.missing } : item)) } : resolution;
+  const unkeyed: Resolution =
+    resolution.kind === "work"
+      ? {
+          ...resolution,
+          items: resolution.items.map((item) => (item.ok ? { ok: true, action: item.action, missing: item.missing } : item)),
+        }
+      : resolution;
   const answered = await recordResolution(record, arrival, unkeyed, undefined);
   const ids = answered.event.actions.map((action) => (action.kind === "run" ? action.runId : action.systemEventId));
   return {
     ok: true,
-    result: { eventId, newEventId: answered.event.id, ...described, actions: described.actions.map((action, index) => ({ ...action, ...(ids[index] === undefined ? {} : { id: ids[index] }) })) },
+    result: {
+      eventId,
+      newEventId: answered.event.id,
+      ...described,
+      actions: described.actions.map((action, index) => ({ ...action, ...(ids[index] === undefined ? {} : { id: ids[index] }) })),
+    },
   };
 }
 
 function arrivalOf(event: EventRecord, bytes: Buffer, now: number): Arrival {
   const { method, headers, query, contentType } = event.request;
-  const request: HookRequest = { method, path: event.path, query, headers: contentType === undefined ? headers : { ...headers, "content-type": contentType }, address: event.address ?? "replay", source: null };
+  const request: HookRequest = {
+    method,
+    path: event.path,
+    query,
+    headers: contentType === undefined ? headers : { ...headers, "content-type": contentType },
+    address: event.address ?? "replay",
+    source: null,
+  };
   return { id: newId("evt", now), now, request, credential: event.credential, bytes, replayOf: event.id };
 }

@@ -12,7 +12,13 @@ const errorSchema = z.object({
   requestId: z.string(),
 });
 
-const wakeAnswer = z.object({ ok: z.literal(true), eventId: z.string(), mode: z.enum(["now", "next-heartbeat"]), mapping: z.string().optional(), warnings: z.array(z.string()).optional() });
+const wakeAnswer = z.object({
+  ok: z.literal(true),
+  eventId: z.string(),
+  mode: z.enum(["now", "next-heartbeat"]),
+  mapping: z.string().optional(),
+  warnings: z.array(z.string()).optional(),
+});
 const agentAnswer = z.object({
   ok: z.literal(true),
   eventId: z.string(),
@@ -53,19 +59,33 @@ export function openApiDocument(base: string): object {
   const body = (schema: z.ZodType) => ({ required: true, content: { "application/json": { schema: schemaOf(schema, "input") } } });
   return {
     openapi: "3.1.0",
-    info: { title: "Rouse", version: "1", description: "Turns webhooks into work for AI agents.", license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+    info: {
+      title: "Rouse",
+      version: "1",
+      description: "Turns webhooks into work for AI agents.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
     servers: [{ url: "/" }],
     security: [{ token: [] }],
     paths: {
       [`${base}/wake`]: {
-        post: { operationId: "wake", summary: "Put an event into the main session's queue", requestBody: body(wakeBody), responses: { "200": json("Accepted and on disk.", schemaOf(wakeAnswer, "output")), ...COMMON_ERRORS } },
+        post: {
+          operationId: "wake",
+          summary: "Put an event into the main session's queue",
+          requestBody: body(wakeBody),
+          responses: { "200": json("Accepted and on disk.", schemaOf(wakeAnswer, "output")), ...COMMON_ERRORS },
+        },
       },
       [`${base}/agent`]: {
         post: {
           operationId: "runAgent",
           summary: "Run an agent's turn in its own session",
           requestBody: body(agentBody),
-          responses: { "200": json("The run has ended (Prefer: wait).", schemaOf(receipt, "output")), "202": json("Accepted and on disk.", schemaOf(agentAnswer, "output")), ...COMMON_ERRORS },
+          responses: {
+            "200": json("The run has ended (Prefer: wait).", schemaOf(receipt, "output")),
+            "202": json("Accepted and on disk.", schemaOf(agentAnswer, "output")),
+            ...COMMON_ERRORS,
+          },
         },
       },
       [`${base}/{name}`]: {
@@ -84,13 +104,30 @@ export function openApiDocument(base: string): object {
         },
       },
       [`${base}/events/{id}`]: {
-        get: { operationId: "eventReceipt", summary: "What became of an event", parameters: idParameter, responses: { "200": json("The receipt.", schemaOf(receipt, "output")), "404": problem("Not there, or not this caller's.") } },
+        get: {
+          operationId: "eventReceipt",
+          summary: "What became of an event",
+          parameters: idParameter,
+          responses: { "200": json("The receipt.", schemaOf(receipt, "output")), "404": problem("Not there, or not this caller's.") },
+        },
       },
       [`${base}/runs/{id}`]: {
-        get: { operationId: "runReceipt", summary: "What became of a run", parameters: idParameter, responses: { "200": json("The receipt.", schemaOf(receipt, "output")), "404": problem("Not there, or not this caller's.") } },
+        get: {
+          operationId: "runReceipt",
+          summary: "What became of a run",
+          parameters: idParameter,
+          responses: { "200": json("The receipt.", schemaOf(receipt, "output")), "404": problem("Not there, or not this caller's.") },
+        },
       },
       "/livez": { get: { operationId: "livez", security: [], summary: "Alive", responses: { "200": { description: "ok" } } } },
-      "/readyz": { get: { operationId: "readyz", security: [], summary: "Ready for hooks", responses: { "200": { description: "ready" }, "503": { description: "unready" } } } },
+      "/readyz": {
+        get: {
+          operationId: "readyz",
+          security: [],
+          summary: "Ready for hooks",
+          responses: { "200": { description: "ready" }, "503": { description: "unready" } },
+        },
+      },
     },
     components: {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },

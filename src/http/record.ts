@@ -97,14 +97,29 @@ export interface RecordDeps {
 /** The answer to a repeat of an event: the first one's, or 409 where the caller chose the key for another body. */
 export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: EventKey, record: DedupeRecord): Promise<Answered> {
   if (record.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
-    const failure: Failure = { code: "idempotency_conflict", message: "this idempotency key came with another body before; use a new key for new work" };
+    const failure: Failure = {
+      code: "idempotency_conflict",
+      message: "this idempotency key came with another body before; use a new key for new work",
+    };
     const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
-    const answered = await recordWithoutWork(deps.store, arrival, "rejected", { reason: failure.message, duplicateOf: record.eventId }, answer);
+    const answered = await recordWithoutWork(
+      deps.store,
+      arrival,
+      "rejected",
+      { reason: failure.message, duplicateOf: record.eventId },
+      answer,
+    );
     return { ...answered, failure };
   }
   await deps.revive(record);
   const answer = record.answer ?? { status: 200, body: { ok: true, eventId: record.eventId } };
-  const answered = await recordWithoutWork(deps.store, arrival, "duplicate", { duplicateOf: record.eventId, reason: "same key as an earlier event" }, answer);
+  const answered = await recordWithoutWork(
+    deps.store,
+    arrival,
+    "duplicate",
+    { duplicateOf: record.eventId, reason: "same key as an earlier event" },
+    answer,
+  );
   return { ...answered, replayed: true };
 }
 
@@ -113,7 +128,12 @@ function entryOf(deps: RecordDeps, arrival: Arrival, key: EventKey, answer: Stor
 }
 
 /** Keeps the outcome of a hook, with its work, in one durable commit, and says what to answer. */
-export async function recordResolution(deps: RecordDeps, arrival: Arrival, resolution: Resolution, key: EventKey | undefined): Promise<Answered> {
+export async function recordResolution(
+  deps: RecordDeps,
+  arrival: Arrival,
+  resolution: Resolution,
+  key: EventKey | undefined,
+): Promise<Answered> {
   if (resolution.kind === "refused") {
     const { failure, outcome, mapping, missing } = resolution;
     const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
@@ -163,7 +183,13 @@ async function planItems(deps: RecordDeps, arrival: Arrival, items: readonly Ite
 /** Two that arrive at the same moment with the same key: the one that comes second looks again. */
 const MAX_LOOKS = 4;
 
-async function recordWork(deps: RecordDeps, arrival: Arrival, resolution: Extract<Resolution, { kind: "work" }>, key: EventKey | undefined, looks: number): Promise<Answered> {
+async function recordWork(
+  deps: RecordDeps,
+  arrival: Arrival,
+  resolution: Extract<Resolution, { kind: "work" }>,
+  key: EventKey | undefined,
+  looks: number,
+): Promise<Answered> {
   const firstFailure = resolution.items.find((item) => !item.ok);
   if (firstFailure && resolution.items.every((item) => !item.ok)) {
     const { failure, mapping } = firstFailure;
@@ -173,7 +199,11 @@ async function recordWork(deps: RecordDeps, arrival: Arrival, resolution: Extrac
   }
   const plain = resolution.items.length === 1 && resolution.items[0]?.ok && !resolution.items[0].key;
   const planned: Planned = plain
-    ? { answers: [itemAnswer(resolution.items[0] as Item, 0, arrival.id)], actions: [(resolution.items[0] as Extract<Item, { ok: true }>).action], entries: [] }
+    ? {
+        answers: [itemAnswer(resolution.items[0] as Item, 0, arrival.id)],
+        actions: [(resolution.items[0] as Extract<Item, { ok: true }>).action],
+        entries: [],
+      }
     : await planItems(deps, arrival, resolution.items);
   const answer = workAnswer(resolution, planned.answers, arrival.id);
   const event = newEvent(arrival, planned.actions.length > 0 ? "accepted" : "duplicate", planned.actions);

@@ -16,7 +16,13 @@ export type Item =
 export type Resolution =
   | { kind: "work"; list: boolean; items: Item[]; mapping?: string; warnings: string[]; idempotencyKey?: string }
   | { kind: "skipped"; mapping: string; reason: string }
-  | { kind: "refused"; outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">; failure: Failure; mapping?: string; missing?: string[] };
+  | {
+      kind: "refused";
+      outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">;
+      failure: Failure;
+      mapping?: string;
+      missing?: string[];
+    };
 
 const refused = (failure: Failure): Resolution => ({ kind: "refused", outcome: "rejected", failure });
 
@@ -61,14 +67,23 @@ function keyOf(body: { idempotencyKey?: string | undefined }): { idempotencyKey?
 function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: Snapshot): Resolution {
   switch (outcome.kind) {
     case "unmatched": {
-      const failure: Failure = { code: "no_mapping", message: "no mapping matched this hook; `rouse hooks test` shows why, condition by condition" };
+      const failure: Failure = {
+        code: "no_mapping",
+        message: "no mapping matched this hook; `rouse hooks test` shows why, condition by condition",
+      };
       if (outcome.nearest) failure.extra = { nearest: outcome.nearest };
       return { kind: "refused", outcome: "unmatched", failure };
     }
     case "skipped":
       return { kind: "skipped", mapping: outcome.mapping, reason: outcome.reason };
     case "rejected":
-      return { kind: "refused", outcome: "rejected", failure: outcome.failure, mapping: outcome.mapping, ...(outcome.missing ? { missing: outcome.missing } : {}) };
+      return {
+        kind: "refused",
+        outcome: "rejected",
+        failure: outcome.failure,
+        mapping: outcome.mapping,
+        ...(outcome.missing ? { missing: outcome.missing } : {}),
+      };
     case "failed":
       return { kind: "refused", outcome: "failed", failure: outcome.failure, mapping: outcome.mapping };
     case "actions": {

@@ -40,7 +40,9 @@ function functionOf(module: Record<string, unknown>, name: string | undefined): 
 async function answer(call: Call): Promise<Reply> {
   if (call.kind === "jsonata") {
     const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
-    return result.ok ? { id: call.id, ok: true, value: result.value } : { id: call.id, ok: false, reason: "expression", message: result.message };
+    return result.ok
+      ? { id: call.id, ok: true, value: result.value }
+      : { id: call.id, ok: false, reason: "expression", message: result.message };
   }
   let module: Record<string, unknown>;
   try {

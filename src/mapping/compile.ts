@@ -35,7 +35,19 @@ export interface CompileOptions {
 
 /** Fields that mean nothing for an action; a transform may set the other one, so they are checked only without. */
 const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
-  wake: ["messageTemplate", "agentId", "sessionKey", "deliver", "channel", "to", "model", "thinking", "timeoutSeconds", "instructions", "name"],
+  wake: [
+    "messageTemplate",
+    "agentId",
+    "sessionKey",
+    "deliver",
+    "channel",
+    "to",
+    "model",
+    "thinking",
+    "timeoutSeconds",
+    "instructions",
+    "name",
+  ],
   agent: ["textTemplate"],
 };
 
@@ -67,13 +79,17 @@ class MappingCompiler {
     const { known, hooks } = this.#options;
     if (field === "agentId") {
       if (!known.agents.has(text)) this.#problem(source, field, `names no agent.${didYouMean(text, known.agents)}`);
-      else if (hooks.allowedAgentIds && !hooks.allowedAgentIds.includes(text)) this.#problem(source, field, "is not in hooks.allowedAgentIds");
-    } else if (field === "channel" && !known.channels(text)) this.#problem(source, field, "names no channel; use `last` or one that is loaded");
+      else if (hooks.allowedAgentIds && !hooks.allowedAgentIds.includes(text))
+        this.#problem(source, field, "is not in hooks.allowedAgentIds");
+    } else if (field === "channel" && !known.channels(text))
+      this.#problem(source, field, "names no channel; use `last` or one that is loaded");
     else if (field === "model") {
       const model = known.model(text);
       if (!model.ok) this.#problem(source, field, model.message);
-    } else if (field === "thinking" && !(THINKING_LEVELS as readonly string[]).includes(text)) this.#problem(source, field, `use one of ${THINKING_LEVELS.join(", ")}`);
-    else if (field === "sessionKey" && /^(?:main$|main:|api:|channel:)/i.test(text)) this.#problem(source, field, "names a session that hooks cannot reach");
+    } else if (field === "thinking" && !(THINKING_LEVELS as readonly string[]).includes(text))
+      this.#problem(source, field, `use one of ${THINKING_LEVELS.join(", ")}`);
+    else if (field === "sessionKey" && /^(?:main$|main:|api:|channel:)/i.test(text))
+      this.#problem(source, field, "names a session that hooks cannot reach");
   }
 
   #validator(source: Source): Validator | undefined {
@@ -107,9 +123,11 @@ class MappingCompiler {
       const field = config.action === "wake" ? "textTemplate" : "messageTemplate";
       this.#problem(source, field, `is required for action "${config.action}", unless a transform makes it`);
     }
-    if (config.methods?.includes("GET") && config.dedupeKey === undefined) this.#problem(source, "dedupeKey", "is required where `methods` has GET");
+    if (config.methods?.includes("GET") && config.dedupeKey === undefined)
+      this.#problem(source, "dedupeKey", "is required where `methods` has GET");
     if (config.transform !== undefined) return;
-    for (const field of USELESS[config.action]) if (config[field] !== undefined) this.#problem(source, field, `has no effect for action "${config.action}"`);
+    for (const field of USELESS[config.action])
+      if (config[field] !== undefined) this.#problem(source, field, `has no effect for action "${config.action}"`);
   }
 
   compile(source: Source, order: number): CompiledMapping {
@@ -170,6 +188,11 @@ export async function compileMappings(options: CompileOptions): Promise<{ set: M
     seen.set(config.id, at);
   }
   const mappings = collected.sources.map((source, order) => compiler.compile(source, order));
-  const set = createMappingSet({ mappings, rules: paths.rules, files: [...collected.files, ...compiler.files], maxActions: hooks.maxActions });
+  const set = createMappingSet({
+    mappings,
+    rules: paths.rules,
+    files: [...collected.files, ...compiler.files],
+    maxActions: hooks.maxActions,
+  });
   return { set, issues: [...collected.issues, ...paths.issues, ...compiler.issues], warnings: compiler.warnings };
 }

@@ -58,7 +58,8 @@ function wants(ok: boolean, what: string, path: string, issues: Issue[]): boolea
   return ok;
 }
 
-const equal: Compile = (operand, path, issues) => (wants(scalar(operand), "text, a number, true, false or null", path, issues) ? onEach((value) => value === operand) : undefined);
+const equal: Compile = (operand, path, issues) =>
+  wants(scalar(operand), "text, a number, true, false or null", path, issues) ? onEach((value) => value === operand) : undefined;
 const oneOf: Compile = (operand, path, issues) => {
   if (!wants(Array.isArray(operand) && operand.every(scalar), "a list of values", path, issues)) return undefined;
   const set = new Set(operand as unknown[]);
@@ -77,7 +78,9 @@ const textual =
 const ordered =
   (holds: (order: number) => boolean): Compile =>
   (operand, path, issues) =>
-    wants(typeof operand === "string" || typeof operand === "number", "text or a number", path, issues) ? compare(operand as string | number, holds) : undefined;
+    wants(typeof operand === "string" || typeof operand === "number", "text or a number", path, issues)
+      ? compare(operand as string | number, holds)
+      : undefined;
 const group =
   (combine: typeof all): Compile =>
   (operand, path, issues) => {
@@ -91,7 +94,8 @@ const OPERATORS: Record<string, Compile> = {
   $ne: inverted(equal),
   $in: oneOf,
   $nin: inverted(oneOf),
-  $exists: (operand, path, issues) => (wants(typeof operand === "boolean", "true or false", path, issues) ? (value) => (value !== undefined) === operand : undefined),
+  $exists: (operand, path, issues) =>
+    wants(typeof operand === "boolean", "true or false", path, issues) ? (value) => (value !== undefined) === operand : undefined,
   $regex: (operand, path, issues) => {
     if (!wants(typeof operand === "string", "a regular expression as text", path, issues)) return undefined;
     const compiled = compileRegex(operand as string);
@@ -105,7 +109,11 @@ const OPERATORS: Record<string, Compile> = {
     if (!wants(scalar(operand), "text, a number, true, false or null", path, issues)) return undefined;
     return (value) => {
       if (value === undefined) return "unknown";
-      if (Array.isArray(value)) return value.includes(operand) || (typeof operand === "string" && value.some((member) => typeof member === "string" && member.includes(operand)));
+      if (Array.isArray(value))
+        return (
+          value.includes(operand) ||
+          (typeof operand === "string" && value.some((member) => typeof member === "string" && member.includes(operand)))
+        );
       return typeof value === "string" && typeof operand === "string" && value.includes(operand);
     };
   },

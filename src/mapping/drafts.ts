@@ -5,7 +5,10 @@ import type { Scope } from "./scope.ts";
 import type { Rendered } from "./template.ts";
 import type { ActionDraft, DraftResult } from "./types.ts";
 
-type Made = { ok: true; results: DraftResult[]; list: boolean } | { ok: true; skipped: true } | { ok: false; failure: Failure; kind: "rejected" | "failed"; missing?: string[] };
+type Made =
+  | { ok: true; results: DraftResult[]; list: boolean }
+  | { ok: true; skipped: true }
+  | { ok: false; failure: Failure; kind: "rejected" | "failed"; missing?: string[] };
 
 interface Rendering {
   fields: Record<string, unknown>;
@@ -40,7 +43,9 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
     }
     return rendering;
   };
-  return rendered.some((value) => value instanceof Promise) ? Promise.all(rendered).then(finish) : finish(rendered as (Rendered | undefined)[]);
+  return rendered.some((value) => value instanceof Promise)
+    ? Promise.all(rendered).then(finish)
+    : finish(rendered as (Rendered | undefined)[]);
 }
 
 function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<string, unknown> | undefined): DraftResult {
@@ -53,19 +58,36 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
     mapping: config.id,
     fields: { ...rendering.fields, ...fields },
     // What a module wrote has the sender's words in it: all of it is outside text.
-    content: own === undefined ? (action === config.action ? rendering.content : []) : [{ text: typeof own === "string" ? own : "", outside: true }],
+    content:
+      own === undefined
+        ? action === config.action
+          ? rendering.content
+          : []
+        : [{ text: typeof own === "string" ? own : "", outside: true }],
     unsafe: config.allowUnsafeExternalContent,
     missing: rendering.missing,
   };
   if (own !== undefined && typeof own !== "string") {
     const field = action === "wake" ? "text" : "message";
-    return { ok: false, mapping: config.id, failure: { code: "transform_failed", message: `the transform gave a ${field} that is no text`, issues: [{ path: field, message: "must be text" }] } };
+    return {
+      ok: false,
+      mapping: config.id,
+      failure: {
+        code: "transform_failed",
+        message: `the transform gave a ${field} that is no text`,
+        issues: [{ path: field, message: "must be text" }],
+      },
+    };
   }
   const key = dedupeKey ?? rendering.dedupeKey;
   if (typeof key === "string" && key !== "") draft.dedupeKey = key.slice(0, 512);
   if (plainText(draft.content).trim() === "") {
     const field = action === "wake" ? "text" : "message";
-    return { ok: false, mapping: config.id, failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] } };
+    return {
+      ok: false,
+      mapping: config.id,
+      failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] },
+    };
   }
   return { ok: true, draft };
 }
@@ -73,7 +95,12 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
 function strictProblem(mapping: CompiledMapping, rendering: Rendering): Made | undefined {
   if (!mapping.config.strict || rendering.missing.length === 0) return undefined;
   const issues = rendering.missing.map((path) => ({ path, message: "is missing from the event" }));
-  return { ok: false, kind: "rejected", failure: { code: "mapping_incomplete", message: `the mapping is strict and ${rendering.missing[0]} is missing`, issues }, missing: rendering.missing };
+  return {
+    ok: false,
+    kind: "rejected",
+    failure: { code: "mapping_incomplete", message: `the mapping is strict and ${rendering.missing[0]} is missing`, issues },
+    missing: rendering.missing,
+  };
 }
 
 async function withTransform(mapping: CompiledMapping, rendering: Rendering, scope: Scope): Promise<Made> {

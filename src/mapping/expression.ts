@@ -31,7 +31,10 @@ export function renderFailure(error: unknown): string {
  * Compiles an expression over the names of a scope. A plain path is read at once, without JSONata; anything else runs
  * behind guards in this process, and through `runner` from the first time on that it took too long.
  */
-export function compileExpression(source: string, options: ExpressionOptions = {}): { ok: true; expression: Expression } | { ok: false; message: string } {
+export function compileExpression(
+  source: string,
+  options: ExpressionOptions = {},
+): { ok: true; expression: Expression } | { ok: false; message: string } {
   if (source.trim() === "") return { ok: false, message: "is empty" };
   const path = parsePath(source);
   if (path) return { ok: true, expression: { source, evaluate: (scope) => ({ ok: true, value: readScope(path, scope) }) } };

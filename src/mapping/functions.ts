@@ -78,7 +78,8 @@ async function replace(text: Text, pattern: Pattern, replacement: string | ((mat
   let result = "";
   let at = 0;
   for (const match of matches) {
-    const made = typeof replacement === "function" ? await replacement(match) : typeof pattern === "string" ? replacement : expand(replacement, match);
+    const made =
+      typeof replacement === "function" ? await replacement(match) : typeof pattern === "string" ? replacement : expand(replacement, match);
     if (typeof made !== "string") throw new GuardError("replaces by something that is no text");
     result += text.slice(at, match.start) + made;
     if (result.length > MAX_TEXT) tooLong();
@@ -141,7 +142,10 @@ async function contains(text: Text, pattern: Pattern): Promise<boolean | undefin
 function append(first: unknown, second: unknown): unknown {
   if (first === undefined) return second;
   if (second === undefined) return first;
-  const [left, right] = [first, second].map((side): unknown[] => (Array.isArray(side) ? (side as unknown[]) : [side])) as [unknown[], unknown[]];
+  const [left, right] = [first, second].map((side): unknown[] => (Array.isArray(side) ? (side as unknown[]) : [side])) as [
+    unknown[],
+    unknown[],
+  ];
   return left.length + right.length > MAX_SEQUENCE ? tooMany() : [...left, ...right];
 }
 

@@ -49,8 +49,10 @@ function problemIn(ast: unknown): string | undefined {
     const node = value as Node;
     if (node.type === "bind" && (node.lhs as Node)?.type === "variable") bound.add(String((node.lhs as Node).value));
     if (node.type === "lambda") for (const argument of node.arguments ?? []) bound.add(String(argument.value));
-    if ((node.type === "function" || node.type === "partial") && node.procedure?.type === "variable") calls.push(String(node.procedure.value));
-    if (node.type === "variable" && typeof node.value === "string" && REFUSED.has(node.value)) problem ??= `$${node.value} is not available here`;
+    if ((node.type === "function" || node.type === "partial") && node.procedure?.type === "variable")
+      calls.push(String(node.procedure.value));
+    if (node.type === "variable" && typeof node.value === "string" && REFUSED.has(node.value))
+      problem ??= `$${node.value} is not available here`;
     for (const member of Object.values(node)) visit(member);
   };
   visit(ast);
@@ -67,7 +69,12 @@ export interface Compiled {
 export function compileGuarded(source: string, timeoutMs: number): { ok: true; compiled: Compiled } | { ok: false; message: string } {
   let expression: ReturnType<typeof jsonataType>;
   try {
-    expression = load()(source, { timeout: timeoutMs, stack: MAX_STACK, sequence: MAX_SEQUENCE, RegexEngine: LinearRegExp as unknown as RegExpConstructor });
+    expression = load()(source, {
+      timeout: timeoutMs,
+      stack: MAX_STACK,
+      sequence: MAX_SEQUENCE,
+      RegexEngine: LinearRegExp as unknown as RegExpConstructor,
+    });
   } catch (error) {
     const { position, code, token } = error as { position?: unknown; code?: unknown; token?: unknown };
     const at = typeof position === "number" ? ` at character ${position}` : "";
@@ -76,7 +83,8 @@ export function compileGuarded(source: string, timeoutMs: number): { ok: true; c
   }
   const problem = problemIn(expression.ast());
   if (problem !== undefined) return { ok: false, message: problem };
-  for (const [name, [implementation, signature]] of Object.entries(BOUNDED)) expression.registerFunction(name, implementation as (...args: unknown[]) => unknown, signature);
+  for (const [name, [implementation, signature]] of Object.entries(BOUNDED))
+    expression.registerFunction(name, implementation as (...args: unknown[]) => unknown, signature);
   return {
     ok: true,
     compiled: {

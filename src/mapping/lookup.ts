@@ -33,7 +33,9 @@ export function createLookup(mappings: readonly CompiledMapping[]): Lookup {
   const always: CompiledMapping[] = [];
   for (const mapping of mappings) {
     // The field with the most different values tells the mappings apart best.
-    const best = mapping.match.equalities.toSorted((a, b) => (popularity.get(b.field)?.size ?? 0) - (popularity.get(a.field)?.size ?? 0))[0];
+    const best = mapping.match.equalities.toSorted(
+      (a, b) => (popularity.get(b.field)?.size ?? 0) - (popularity.get(a.field)?.size ?? 0),
+    )[0];
     if (!best) {
       always.push(mapping);
       continue;
@@ -53,7 +55,8 @@ export function createLookup(mappings: readonly CompiledMapping[]): Lookup {
       const found = new Set<CompiledMapping>(always);
       for (const { path, byValue } of indexes) {
         const value = readPath(path, payload);
-        for (const one of Array.isArray(value) ? (value as unknown[]) : [value]) for (const mapping of byValue.get(one) ?? []) found.add(mapping);
+        for (const one of Array.isArray(value) ? (value as unknown[]) : [value])
+          for (const mapping of byValue.get(one) ?? []) found.add(mapping);
       }
       return [...found].toSorted((a, b) => a.order - b.order);
     },

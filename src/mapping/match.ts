@@ -70,7 +70,13 @@ function compileGroup(operator: string, operand: unknown, path: string, issues: 
 }
 
 /** Headers and parameters are flat: a name is looked up as it is. */
-function compileFlat(conditions: FieldConditions, read: (scope: Scope) => Record<string, string>, path: string, lower: boolean, issues: Issue[]): Check[] {
+function compileFlat(
+  conditions: FieldConditions,
+  read: (scope: Scope) => Record<string, string>,
+  path: string,
+  lower: boolean,
+  issues: Issue[],
+): Check[] {
   return Object.entries(conditions).map(([name, condition]) => {
     const test = compileCondition(condition as Condition, `${path}.${name}`, issues);
     const key = lower ? name.toLowerCase() : name;
@@ -88,7 +94,12 @@ function checksOf(match: z.output<typeof matchSchema>, path: string, issues: Iss
   if (match.query) checks.push(...compileFlat(match.query, (scope) => scope.query, `${path}.query`, false, issues));
   if (match.payload) {
     const read: Read = (scope) => scope.payload;
-    checks.push(...compileFields(match.payload, `${path}.payload`, issues).map(({ name, test }) => ({ name, test: (scope: Scope) => test(read(scope)) })));
+    checks.push(
+      ...compileFields(match.payload, `${path}.payload`, issues).map(({ name, test }) => ({
+        name,
+        test: (scope: Scope) => test(read(scope)),
+      })),
+    );
   }
   return checks;
 }
@@ -112,7 +123,10 @@ async function testWhen(when: Expression, scope: Scope): Promise<Truth | MatchFa
 }
 
 /** Compiles a mapping's `match`. Problems come back with their paths below `options.path`. */
-export function compileMatch(match: z.output<typeof matchSchema>, options: { path: string; runner?: JsonataRunner }): { match: CompiledMatch; issues: Issue[] } {
+export function compileMatch(
+  match: z.output<typeof matchSchema>,
+  options: { path: string; runner?: JsonataRunner },
+): { match: CompiledMatch; issues: Issue[] } {
   const issues: Issue[] = [];
   const checks = checksOf(match, options.path, issues);
   let when: Expression | undefined;

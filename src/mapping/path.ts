@@ -68,7 +68,7 @@ function step(value: unknown, name: string, positions: readonly number[]): unkno
 
 function readFrom(start: unknown, path: Path, from: number): unknown {
   let at = start;
-  for (let i = from; i < path.length && at !== undefined; ) {
+  for (let i = from; i < path.length && at !== undefined;) {
     const name = path[i] as string;
     const positions: number[] = [];
     for (i++; typeof path[i] === "number"; i++) positions.push(path[i] as number);

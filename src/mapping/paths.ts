@@ -38,12 +38,17 @@ interface Stated {
 const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes"] as const;
 
 /** What belongs to each path, from all mappings on it: one that states nothing inherits, two that differ are a problem. */
-export function compilePaths(sources: readonly Source[], maxBodyBytes: number, schemes: ReadonlySet<string>): { rules: Map<string, PathRules>; issues: Issue[] } {
+export function compilePaths(
+  sources: readonly Source[],
+  maxBodyBytes: number,
+  schemes: ReadonlySet<string>,
+): { rules: Map<string, PathRules>; issues: Issue[] } {
   const issues: Issue[] = [];
   const stated = new Map<string, { values: Stated; at: Record<string, string> }>();
   for (const { config, shared, at } of sources) {
     for (const path of [config.match.path ?? []].flat()) {
-      if (RESERVED.has(path)) issues.push({ path: `${at}.match.path`, message: `\`${path}\` belongs to the interface itself; use another path` });
+      if (RESERVED.has(path))
+        issues.push({ path: `${at}.match.path`, message: `\`${path}\` belongs to the interface itself; use another path` });
       const known = stated.get(path) ?? { values: {}, at: {} };
       stated.set(path, known);
       for (const property of PROPERTIES) {
@@ -54,17 +59,25 @@ export function compilePaths(sources: readonly Source[], maxBodyBytes: number, s
           known.values[property] = value;
           known.at[property] = at;
         } else if (!isDeepStrictEqual(before, value)) {
-          issues.push({ path: `${at}.${property}`, message: `differs from ${known.at[property]}.${property}: it belongs to the path "${path}", which both share` });
+          issues.push({
+            path: `${at}.${property}`,
+            message: `differs from ${known.at[property]}.${property}: it belongs to the path "${path}", which both share`,
+          });
         }
       }
     }
     if (config.match.path === undefined) {
-      for (const property of PROPERTIES) if (config[property] !== undefined) issues.push({ path: `${at}.${property}`, message: "belongs to a path: set match.path" });
+      for (const property of PROPERTIES)
+        if (config[property] !== undefined) issues.push({ path: `${at}.${property}`, message: "belongs to a path: set match.path" });
     }
   }
   const rules = new Map<string, PathRules>();
   for (const [path, { values, at }] of stated) {
-    const made: PathRules = { path, methods: (values.methods as PathRules["methods"] | undefined) ?? ["POST"], maxBodyBytes: (values.maxBodyBytes as number | undefined) ?? maxBodyBytes };
+    const made: PathRules = {
+      path,
+      methods: (values.methods as PathRules["methods"] | undefined) ?? ["POST"],
+      maxBodyBytes: (values.maxBodyBytes as number | undefined) ?? maxBodyBytes,
+    };
     if (values.auth !== undefined) {
       const auth = authOf(values.auth as z.output<typeof authSchema>, at["auth"] ?? path, schemes, issues);
       if (auth) made.auth = auth;

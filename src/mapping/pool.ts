@@ -14,8 +14,21 @@ export type CallResult = { ok: true; value: unknown } | { ok: false; reason: Cal
 
 export interface TransformPool {
   /** Runs a module's function. `owner`: the mapping; one mapping never holds the whole pool. */
-  runModule(call: { owner: string; file: string; version: string; exportName?: string; input: unknown; timeoutMs: number }): Promise<CallResult>;
-  runExpression(call: { owner: string; source: string; input: Record<string, unknown>; now: number; timeoutMs: number }): Promise<Evaluated>;
+  runModule(call: {
+    owner: string;
+    file: string;
+    version: string;
+    exportName?: string;
+    input: unknown;
+    timeoutMs: number;
+  }): Promise<CallResult>;
+  runExpression(call: {
+    owner: string;
+    source: string;
+    input: Record<string, unknown>;
+    now: number;
+    timeoutMs: number;
+  }): Promise<Evaluated>;
   /** Ends children once their calls are done: files have changed. */
   recycle(): void;
   close(): Promise<void>;
@@ -171,11 +184,15 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
   };
 
   return {
-    runModule: ({ owner, file, version, exportName, input, timeoutMs }) => add({ id: nextId++, kind: "module", file, version, exportName, input }, owner, timeoutMs),
+    runModule: ({ owner, file, version, exportName, input, timeoutMs }) =>
+      add({ id: nextId++, kind: "module", file, version, exportName, input }, owner, timeoutMs),
     async runExpression({ owner, source, input, now, timeoutMs }) {
       const result = await add({ id: nextId++, kind: "jsonata", source, input, now, timeoutMs }, owner, timeoutMs + EXPRESSION_GRACE_MS);
       if (result.ok) return result;
-      return { ok: false, message: result.message ?? (result.reason === "timeout" ? "the expression took too long" : "the expression could not be evaluated") };
+      return {
+        ok: false,
+        message: result.message ?? (result.reason === "timeout" ? "the expression took too long" : "the expression could not be evaluated"),
+      };
     },
     recycle() {
       for (const child of children) {

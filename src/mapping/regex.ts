@@ -30,7 +30,8 @@ export function compileRegex(source: string, flags = ""): { ok: true; regex: Lin
   const { RE2JS } = load();
   const bits = flagsOf(flags, RE2JS);
   if (bits === undefined) return { ok: false, message: "use no other flags than i, m, s, g and u" };
-  if (/\(\?(?:[=!]|<[=!])/.test(source)) return { ok: false, message: "lookahead and lookbehind are not supported: their time has no bound" };
+  if (/\(\?(?:[=!]|<[=!])/.test(source))
+    return { ok: false, message: "lookahead and lookbehind are not supported: their time has no bound" };
   if (/\\(?:[1-9]|k<)/.test(source)) return { ok: false, message: "backreferences are not supported: their time has no bound" };
   let pattern: re2.RE2JS;
   try {
@@ -82,7 +83,11 @@ export class LinearRegExp {
       return null;
     }
     if (this.global) this.lastIndex = found.end;
-    return Object.assign([found.match, ...found.groups], { index: found.start, input: text, groups: undefined }) as unknown as RegExpExecArray;
+    return Object.assign([found.match, ...found.groups], {
+      index: found.start,
+      input: text,
+      groups: undefined,
+    }) as unknown as RegExpExecArray;
   }
 
   toString(): string {

@@ -12,7 +12,10 @@ export interface SetParts {
   maxActions: number;
 }
 
-type Step = { kind: "results"; results: DraftResult[]; list: boolean } | { kind: "skipped"; reason: string } | { kind: "end"; outcome: MappingOutcome };
+type Step =
+  | { kind: "results"; results: DraftResult[]; list: boolean }
+  | { kind: "skipped"; reason: string }
+  | { kind: "end"; outcome: MappingOutcome };
 
 function scopeOf(input: MappingInput): Scope {
   const { payload, headers, query, path, now } = input;
@@ -21,7 +24,14 @@ function scopeOf(input: MappingInput): Scope {
 
 const tooMany = (mapping: string, count: number, most: number): Step => ({
   kind: "end",
-  outcome: { kind: "rejected", mapping, failure: { code: "too_many_actions", message: `the event makes ${count} actions, more than hooks.maxActions (${most}); nothing was run` } },
+  outcome: {
+    kind: "rejected",
+    mapping,
+    failure: {
+      code: "too_many_actions",
+      message: `the event makes ${count} actions, more than hooks.maxActions (${most}); nothing was run`,
+    },
+  },
 });
 
 async function oneScope(mapping: CompiledMapping, scope: Scope): Promise<Step> {
@@ -42,14 +52,19 @@ async function oneScope(mapping: CompiledMapping, scope: Scope): Promise<Step> {
 async function eachItem(mapping: CompiledMapping, scope: Scope, maxActions: number): Promise<Step> {
   const { id } = mapping.config;
   const list = await (mapping.forEach as NonNullable<typeof mapping.forEach>).evaluate(scope);
-  if (!list.ok) return { kind: "end", outcome: { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `forEach: ${list.message}` } } };
+  if (!list.ok)
+    return {
+      kind: "end",
+      outcome: { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `forEach: ${list.message}` } },
+    };
   const items = list.value === undefined || list.value === null ? [] : Array.isArray(list.value) ? (list.value as unknown[]) : [list.value];
   if (items.length > maxActions) return tooMany(id, items.length, maxActions);
   const results: DraftResult[] = [];
   for (const [index, item] of items.entries()) {
     const step = await oneScope(mapping, { ...scope, item, index });
     if (step.kind === "results") results.push(...step.results);
-    else if (step.kind === "end" && (step.outcome.kind === "rejected" || step.outcome.kind === "failed")) results.push({ ok: false, mapping: id, failure: step.outcome.failure });
+    else if (step.kind === "end" && (step.outcome.kind === "rejected" || step.outcome.kind === "failed"))
+      results.push({ ok: false, mapping: id, failure: step.outcome.failure });
   }
   if (results.length === 0) return { kind: "skipped", reason: items.length === 0 ? "forEach found no items" : "every item was skipped" };
   return { kind: "results", results, list: true };
@@ -74,7 +89,8 @@ async function nearestOf(mappings: readonly CompiledMapping[], scope: Scope): Pr
     const traces = await mapping.match.trace(scope);
     const held = traces.filter((trace) => trace.result === true).length;
     const failed = traces.find((trace) => trace.result !== true);
-    if (failed && (!best || held > best.held)) best = { mapping: mapping.config.id, condition: failed.condition.slice(mapping.at.length + 1), held };
+    if (failed && (!best || held > best.held))
+      best = { mapping: mapping.config.id, condition: failed.condition.slice(mapping.at.length + 1), held };
   }
   return best && { mapping: best.mapping, condition: best.condition };
 }
@@ -83,7 +99,11 @@ async function nearestOf(mappings: readonly CompiledMapping[], scope: Scope): Pr
 export function createMappingSet({ mappings, rules, files, maxActions }: SetParts): MappingSet {
   const onPath = new Map<string, CompiledMapping[]>();
   const anywhere = mappings.filter((mapping) => mapping.match.paths === undefined);
-  for (const path of rules.keys()) onPath.set(path, mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false));
+  for (const path of rules.keys())
+    onPath.set(
+      path,
+      mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false),
+    );
   const lookups = new Map<string, Lookup>();
   const lookupFor = (input: MappingInput): Lookup => {
     const name = `${input.byHookToken ? "*" : ""}${onPath.has(input.path) ? input.path : ""}`;
@@ -105,7 +125,8 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       const pending = mapping.match.test(scope);
       const truth = pending instanceof Promise ? await pending : pending;
       const { id } = mapping.config;
-      if (isFailed(truth)) return { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `match.when: ${truth.failed}` } };
+      if (isFailed(truth))
+        return { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `match.when: ${truth.failed}` } };
       if (truth !== true) continue;
       first ??= id;
       const step = await runMapping(mapping, scope, maxActions);
@@ -141,10 +162,20 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       const traces: MappingTrace[] = [];
       for (const mapping of chosen) {
         const path = { condition: "match.path", result: mapping.match.paths?.includes(input.path) ?? true };
-        const conditions = [path, ...(await mapping.match.trace(scope)).map((trace) => ({ ...trace, condition: trace.condition.slice(mapping.at.length + 1) }))];
+        const conditions = [
+          path,
+          ...(await mapping.match.trace(scope)).map((trace) => ({ ...trace, condition: trace.condition.slice(mapping.at.length + 1) })),
+        ];
         traces.push({ mapping: mapping.config.id, matched: conditions.every((trace) => trace.result === true), conditions });
       }
-      return { traces, outcome: await runAll(chosen.filter((mapping) => mapping.match.paths?.includes(input.path) ?? true), input, scope) };
+      return {
+        traces,
+        outcome: await runAll(
+          chosen.filter((mapping) => mapping.match.paths?.includes(input.path) ?? true),
+          input,
+          scope,
+        ),
+      };
     },
   };
 }

@@ -24,12 +24,16 @@ function readFileOf(file: string, label: string, issues: Issue[]): MappingFile |
     raw = JSON5.parse(readFileSync(file, "utf8"));
   } catch (error) {
     const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number };
-    issues.push({ path: label, message: `is not valid JSON5${lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`}` });
+    issues.push({
+      path: label,
+      message: `is not valid JSON5${lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`}`,
+    });
     return undefined;
   }
   const checked = mappingFileSchema.safeParse(raw);
   if (checked.success) return checked.data;
-  for (const issue of configIssues(checked.error, mappingFileSchema)) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
+  for (const issue of configIssues(checked.error, mappingFileSchema))
+    issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
   return undefined;
 }
 
@@ -41,21 +45,42 @@ function sourcesOf(file: MappingFile, label: string, origin: string, folder: str
 }
 
 /** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
-export const PRESETS_DIR = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings", import.meta.url));
+export const PRESETS_DIR = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings", import.meta.url),
+);
 
 /** The names of the presets that ship with Rouse. */
 export function presetNames(presetsDir: string): string[] {
   if (!existsSync(presetsDir)) return [];
-  return readdirSync(presetsDir).filter((name) => name.endsWith(".json")).map((name) => name.slice(0, -5)).toSorted();
+  return readdirSync(presetsDir)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => name.slice(0, -5))
+    .toSorted();
 }
 
 /** All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. */
-export function collectSources(options: { mappings: readonly MappingConfig[]; presets: readonly string[]; mappingsDir: string; presetsDir: string }): { sources: Source[]; issues: Issue[]; files: string[] } {
+export function collectSources(options: {
+  mappings: readonly MappingConfig[];
+  presets: readonly string[];
+  mappingsDir: string;
+  presetsDir: string;
+}): { sources: Source[]; issues: Issue[]; files: string[] } {
   const { mappings, presets, mappingsDir, presetsDir } = options;
   const issues: Issue[] = [];
   const files: string[] = [];
-  const sources: Source[] = mappings.map((config, index) => ({ config, at: `hooks.mappings[${index}]`, origin: "config", shared: {}, folder: mappingsDir }));
-  const names = existsSync(mappingsDir) && mappingsDir !== presetsDir ? readdirSync(mappingsDir).filter((name) => /\.json5?$/.test(name)).toSorted() : [];
+  const sources: Source[] = mappings.map((config, index) => ({
+    config,
+    at: `hooks.mappings[${index}]`,
+    origin: "config",
+    shared: {},
+    folder: mappingsDir,
+  }));
+  const names =
+    existsSync(mappingsDir) && mappingsDir !== presetsDir
+      ? readdirSync(mappingsDir)
+          .filter((name) => /\.json5?$/.test(name))
+          .toSorted()
+      : [];
   for (const name of names) {
     const label = `mappings/${name}`;
     const found = fileInside(mappingsDir, name);
@@ -70,7 +95,10 @@ export function collectSources(options: { mappings: readonly MappingConfig[]; pr
   for (const [index, name] of presets.entries()) {
     const found = PRESET_NAME.test(name) ? fileInside(presetsDir, `${name}.json`) : undefined;
     if (!found?.ok) {
-      issues.push({ path: `hooks.presets[${index}]`, message: `there is no preset of this name.${didYouMean(name, presetNames(presetsDir))}` });
+      issues.push({
+        path: `hooks.presets[${index}]`,
+        message: `there is no preset of this name.${didYouMean(name, presetNames(presetsDir))}`,
+      });
       continue;
     }
     files.push(found.file);

@@ -45,7 +45,10 @@ export function renderValue(value: unknown): string {
 const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
 
 /** Compiles a text with `{{ expression }}` in it. */
-export function compileTemplate(source: string, options: TemplateOptions = {}): { ok: true; template: Template } | { ok: false; message: string } {
+export function compileTemplate(
+  source: string,
+  options: TemplateOptions = {},
+): { ok: true; template: Template } | { ok: false; message: string } {
   const pieces: (string | Expression)[] = [];
   let at = 0;
   for (;;) {
@@ -55,7 +58,14 @@ export function compileTemplate(source: string, options: TemplateOptions = {}): 
     if (end < 0) return { ok: false, message: `the {{ at character ${open + 1} has no }}` };
     if (open > at) pieces.push(source.slice(at, open));
     const compiled = compileExpression(source.slice(open + 2, end).trim(), options);
-    if (!compiled.ok) return { ok: false, message: `{{ ${source.slice(open + 2, end).trim().slice(0, 80)} }}: ${compiled.message}` };
+    if (!compiled.ok)
+      return {
+        ok: false,
+        message: `{{ ${source
+          .slice(open + 2, end)
+          .trim()
+          .slice(0, 80)} }}: ${compiled.message}`,
+      };
     pieces.push(compiled.expression);
     at = end + 2;
   }

@@ -5,14 +5,18 @@ import { compileExpression } from "./expression.ts";
 import type { CallFailure, TransformPool } from "./pool.ts";
 import type { Scope } from "./scope.ts";
 
-export type TransformOutcome = { ok: true; actions: Record<string, unknown>[]; list: boolean } | { ok: true; skipped: true } | { ok: false; message: string };
+export type TransformOutcome =
+  | { ok: true; actions: Record<string, unknown>[]; list: boolean }
+  | { ok: true; skipped: true }
+  | { ok: false; message: string };
 export interface CompiledTransform {
   run(scope: Scope): Promise<TransformOutcome>;
   /** The module's file, whose change means a new snapshot. */
   file?: string;
 }
 
-const FIELDS = "action message text name agentId sessionKey instructions wakeMode deliver channel to model thinking timeoutSeconds dedupeKey".split(" ");
+const FIELDS =
+  "action message text name agentId sessionKey instructions wakeMode deliver channel to model thinking timeoutSeconds dedupeKey".split(" ");
 /** Names that transforms written for a similar system use. */
 const OTHER_NAMES: Record<string, string> = { kind: "action", mode: "wakeMode" };
 
@@ -28,26 +32,33 @@ const REASONS: Record<CallFailure, string> = {
 
 /** The real path of a file inside a folder, or what is wrong with the name: no way out by `..`, an absolute path or a link. */
 export function fileInside(folder: string, name: string): { ok: true; file: string } | { ok: false; message: string } {
-  if (isAbsolute(name) || name.split(/[\\/]/).includes("..")) return { ok: false, message: "must lie inside its folder: no `..` and no absolute path" };
+  if (isAbsolute(name) || name.split(/[\\/]/).includes(".."))
+    return { ok: false, message: "must lie inside its folder: no `..` and no absolute path" };
   try {
     const real = realpathSync(join(folder, name));
     const inside = relative(realpathSync(folder), real);
-    if (inside.startsWith("..") || isAbsolute(inside) || inside.split(sep).includes("..")) return { ok: false, message: "is a link out of its folder" };
+    if (inside.startsWith("..") || isAbsolute(inside) || inside.split(sep).includes(".."))
+      return { ok: false, message: "is a link out of its folder" };
     return statSync(real).isFile() ? { ok: true, file: real } : { ok: false, message: "is no file" };
   } catch {
     return { ok: false, message: `there is no such file in ${folder}` };
   }
 }
 
-function readAction(value: unknown, allowed: readonly string[]): { ok: true; action: Record<string, unknown> } | { ok: false; message: string } {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return { ok: false, message: "must give an object of action fields, a list of them, or null" };
+function readAction(
+  value: unknown,
+  allowed: readonly string[],
+): { ok: true; action: Record<string, unknown> } | { ok: false; message: string } {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return { ok: false, message: "must give an object of action fields, a list of them, or null" };
   const action: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
     const field = Object.hasOwn(OTHER_NAMES, key) ? (OTHER_NAMES[key] as string) : key;
     if (!allowed.includes(field)) return { ok: false, message: `gave the field "${key.slice(0, 40)}", which it may not set` };
     if (member !== undefined && member !== null) action[field] = member;
   }
-  if (action["action"] !== undefined && action["action"] !== "wake" && action["action"] !== "agent") return { ok: false, message: 'gave an `action` that is neither "wake" nor "agent"' };
+  if (action["action"] !== undefined && action["action"] !== "wake" && action["action"] !== "agent")
+    return { ok: false, message: 'gave an `action` that is neither "wake" nor "agent"' };
   return { ok: true, action };
 }
 
@@ -72,10 +83,14 @@ export interface TransformOptions {
 }
 
 /** Compiles a mapping's transform: a module in a child process, or an expression behind guards. */
-export function compileTransform(transform: NonNullable<MappingConfig["transform"]>, options: TransformOptions): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string } {
+export function compileTransform(
+  transform: NonNullable<MappingConfig["transform"]>,
+  options: TransformOptions,
+): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string } {
   const { id, pool, timeoutMs } = options;
   if ("jsonata" in transform) {
-    const runner = (source: string, input: Record<string, unknown>, now: number) => pool.runExpression({ owner: id, source, input, now, timeoutMs });
+    const runner = (source: string, input: Record<string, unknown>, now: number) =>
+      pool.runExpression({ owner: id, source, input, now, timeoutMs });
     const compiled = compileExpression(transform.jsonata, { runner });
     if (!compiled.ok) return { ok: false, field: "jsonata", message: compiled.message };
     const allowed = FIELDS.filter((field) => field !== "instructions");
@@ -89,7 +104,13 @@ export function compileTransform(transform: NonNullable<MappingConfig["transform
   const found = fileInside(options.transformsDir, transform.module);
   if (!found.ok) return { ok: false, field: "module", message: found.message };
   const { mtimeMs, size } = statSync(found.file);
-  const call = { owner: id, file: found.file, version: `${mtimeMs}-${size}`, timeoutMs, ...(transform.export === undefined ? {} : { exportName: transform.export }) };
+  const call = {
+    owner: id,
+    file: found.file,
+    version: `${mtimeMs}-${size}`,
+    timeoutMs,
+    ...(transform.export === undefined ? {} : { exportName: transform.export }),
+  };
   const run = async (scope: Scope): Promise<TransformOutcome> => {
     const result = await pool.runModule({ ...call, input: scope });
     const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };

@@ -13,7 +13,9 @@ function load(): { draft07: AjvType; draft2020: AjvType } {
   if (instances) return instances;
   const { Ajv } = require("ajv") as { Ajv: typeof AjvType };
   const { Ajv2020 } = require("ajv/dist/2020.js") as { Ajv2020: typeof AjvType };
-  const regExp = Object.assign((pattern: string, flags: string) => new LinearRegExp(pattern, flags) as unknown as RegExp, { code: "linear" });
+  const regExp = Object.assign((pattern: string, flags: string) => new LinearRegExp(pattern, flags) as unknown as RegExp, {
+    code: "linear",
+  });
   const options = { allErrors: true, strict: false, code: { regExp }, validateFormats: false };
   instances = { draft07: new Ajv(options), draft2020: new Ajv2020(options) };
   return instances;
@@ -42,11 +44,16 @@ export function compileValidator(schema: Record<string, unknown>): { ok: true; v
       ok: true,
       validate(payload) {
         if (validate(payload)) return [];
-        return (validate.errors ?? []).slice(0, MAX_ISSUES).map((error) => ({ path: dotted(error.instancePath), message: error.message ?? "is not as the schema says" }));
+        return (validate.errors ?? [])
+          .slice(0, MAX_ISSUES)
+          .map((error) => ({ path: dotted(error.instancePath), message: error.message ?? "is not as the schema says" }));
       },
     };
   } catch (error) {
     const missing = (error as { missingRef?: unknown }).missingRef;
-    return { ok: false, message: typeof missing === "string" ? "refers to a schema elsewhere; put it into `$defs`" : "is no valid JSON Schema" };
+    return {
+      ok: false,
+      message: typeof missing === "string" ? "refers to a schema elsewhere; put it into `$defs`" : "is no valid JSON Schema",
+    };
   }
 }

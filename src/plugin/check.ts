@@ -5,7 +5,10 @@ import { didYouMean } from "../config/suggest.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Channel, Plugin, Service } from "./api.ts";
 
-const ID = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`").refine((id) => id !== "last", "`last` already means the last channel used");
+const ID = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`")
+  .refine((id) => id !== "last", "`last` already means the last channel used");
 const isFunction = (value: unknown): boolean => typeof value === "function";
 const method = z.custom<unknown>(isFunction, "must be a function");
 
@@ -18,13 +21,18 @@ const pluginShape = {
   channel: method.optional(),
   service: method.optional(),
 };
-const pluginSchema = z.strictObject(pluginShape).refine((plugin) => plugin.channel !== undefined || plugin.service !== undefined, "offers nothing: give it a `channel` or a `service`");
+const pluginSchema = z
+  .strictObject(pluginShape)
+  .refine((plugin) => plugin.channel !== undefined || plugin.service !== undefined, "offers nothing: give it a `channel` or a `service`");
 
 /** The smallest limit that leaves room to split: two fence lines and some text. */
 const LEAST_LIMIT = 20;
 const channelSchema = z.looseObject({
   send: method,
-  limit: z.int(`must be a whole number, at least ${LEAST_LIMIT}`).min(LEAST_LIMIT, `must be a whole number, at least ${LEAST_LIMIT}`).optional(),
+  limit: z
+    .int(`must be a whole number, at least ${LEAST_LIMIT}`)
+    .min(LEAST_LIMIT, `must be a whole number, at least ${LEAST_LIMIT}`)
+    .optional(),
   defaultTo: z.string("must be text").min(1, "must not be blank").optional(),
   fallback: z.boolean("must be true or false").optional(),
   parseRecipient: method.optional(),
@@ -39,7 +47,8 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
   const outer = exports["default"];
   const inner = (outer as { default?: unknown } | null | undefined)?.default;
   const value = inner === undefined ? outer : inner;
-  if (typeof value !== "object" || value === null) return { ok: false, issues: [{ path, message: "its default export must be what definePlugin returns" }] };
+  if (typeof value !== "object" || value === null)
+    return { ok: false, issues: [{ path, message: "its default export must be what definePlugin returns" }] };
   const checked = pluginSchema.safeParse(value);
   if (checked.success) return { ok: true, value: value as Plugin };
   const issues = checked.error.issues.flatMap((issue) =>
@@ -52,14 +61,30 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
 
 /** What a plugin's `channel` gave. Its own object comes back, whatever class it is of. */
 export function checkChannel(value: unknown, path: string): Checked<Channel> {
-  if (isFunction((value as { then?: unknown } | null | undefined)?.then)) return { ok: false, issues: [{ path, message: "`channel` must return a channel at once, not a promise: connect in `send` or in a `service`" }] };
-  const fields = typeof value === "object" && value !== null ? Object.fromEntries(Object.keys(channelSchema.shape).map((key) => [key, (value as Record<string, unknown>)[key]])) : value;
+  if (isFunction((value as { then?: unknown } | null | undefined)?.then))
+    return {
+      ok: false,
+      issues: [{ path, message: "`channel` must return a channel at once, not a promise: connect in `send` or in a `service`" }],
+    };
+  const fields =
+    typeof value === "object" && value !== null
+      ? Object.fromEntries(Object.keys(channelSchema.shape).map((key) => [key, (value as Record<string, unknown>)[key]]))
+      : value;
   const checked = channelSchema.safeParse(fields);
-  if (!checked.success) return { ok: false, issues: checked.error.issues.map((issue) => ({ path, message: `what \`channel\` returns is not a channel: ${renderPath(issue.path) || "it"} ${issue.message}` })) };
+  if (!checked.success)
+    return {
+      ok: false,
+      issues: checked.error.issues.map((issue) => ({
+        path,
+        message: `what \`channel\` returns is not a channel: ${renderPath(issue.path) || "it"} ${issue.message}`,
+      })),
+    };
   const channel = value as Channel;
   if (channel.defaultTo === undefined || channel.parseRecipient === undefined) return { ok: true, value: channel };
   const recipient = channel.parseRecipient(channel.defaultTo);
-  return recipient.ok ? { ok: true, value: channel } : { ok: false, issues: [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }] };
+  return recipient.ok
+    ? { ok: true, value: channel }
+    : { ok: false, issues: [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }] };
 }
 
 /** What a plugin's `service` gave. */
@@ -84,7 +109,10 @@ export function checkSection(plugin: Plugin, section: unknown, path: string): Ch
   const at = (inner: readonly PropertyKey[]): string => renderPath([...path.split("."), ...inner]);
   const issues = checked.error.issues.flatMap((issue): Issue[] =>
     issue.code === "unrecognized_keys"
-      ? issue.keys.map((key) => ({ path: at([...issue.path, key]), message: `is not known.${issue.path.length === 0 ? didYouMean(key, [...known, "enabled"]) : ""}` }))
+      ? issue.keys.map((key) => ({
+          path: at([...issue.path, key]),
+          message: `is not known.${issue.path.length === 0 ? didYouMean(key, [...known, "enabled"]) : ""}`,
+        }))
       : [{ path: at(issue.path), message: values.reduce((text, value) => text.replaceAll(value, "…"), issue.message) }],
   );
   return { ok: false, issues };
@@ -94,7 +122,10 @@ export function checkSection(plugin: Plugin, section: unknown, path: string): Ch
 export function explain(error: unknown, baseDir: string): string {
   const { name, code, frames = [] } = safeError(error);
   const message = error instanceof Error ? error.message : "";
-  const missing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND" ? /^Cannot find (?:package|module) '([^'\s]{1,200})'/.exec(message)?.[1] : undefined;
+  const missing =
+    code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND"
+      ? /^Cannot find (?:package|module) '([^'\s]{1,200})'/.exec(message)?.[1]
+      : undefined;
   if (missing !== undefined) return `it imports "${relativeTo(baseDir, missing)}", which is not there`;
   // Where the compiler stopped; the rest of its message quotes the line.
   const syntax = code === undefined && /^(\S[^\n]{0,300}?:\d+):\d+: ERROR: /m.exec(message)?.[1];

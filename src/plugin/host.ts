@@ -76,7 +76,8 @@ async function importPlugin(source: PluginSource, options: HostOptions, staging:
   if (checked?.ok) return checked.value;
   staging.incomplete = true;
   if (checked) staging.issues.push(...checked.issues);
-  else if (!module.ok) staging.issues.push({ path: source.path, message: `the plugin cannot be loaded: ${explain(module.error, options.baseDir)}` });
+  else if (!module.ok)
+    staging.issues.push({ path: source.path, message: `the plugin cannot be loaded: ${explain(module.error, options.baseDir)}` });
   return undefined;
 }
 
@@ -134,7 +135,12 @@ function contextOf(plugin: Plugin, config: unknown, signal: AbortSignal, options
     config,
     fetch: options.fetch,
     clock: options.clock,
-    log: { debug: (message) => log.debug(message), info: (message) => log.info(message), warn: (message) => log.warn(message), error: (message) => log.error(message) },
+    log: {
+      debug: (message) => log.debug(message),
+      info: (message) => log.info(message),
+      warn: (message) => log.warn(message),
+      error: (message) => log.error(message),
+    },
     signal,
     print: (text) => options.print(text),
     async stateDir() {
@@ -150,7 +156,8 @@ function take(plugin: Plugin, source: PluginSource, options: HostOptions, stagin
   const section = sectionOf(plugin, path, options.config, staging);
   if (section === undefined) {
     const asked = (plugin.section === "hooks" ? (options.config.hooks as Section) : options.config.channels)[plugin.id];
-    if (source.builtin === undefined && asked === undefined && !plugin.always) staging.warnings.push({ path: source.path, message: `the plugin is not used: add \`${path}\` to the config, at least \`{}\`` });
+    if (source.builtin === undefined && asked === undefined && !plugin.always)
+      staging.warnings.push({ path: source.path, message: `the plugin is not used: add \`${path}\` to the config, at least \`{}\`` });
     return false;
   }
   // What the plugin began before it failed ends with this.
@@ -169,7 +176,13 @@ function take(plugin: Plugin, source: PluginSource, options: HostOptions, stagin
 }
 
 /** Makes what a plugin offers, all of it checked. */
-function offer(plugin: Plugin, section: Section, path: string, signal: AbortSignal, options: HostOptions): Checked<{ channel?: Channel; service?: Service }> {
+function offer(
+  plugin: Plugin,
+  section: Section,
+  path: string,
+  signal: AbortSignal,
+  options: HostOptions,
+): Checked<{ channel?: Channel; service?: Service }> {
   try {
     const checked = checkSection(plugin, section, path);
     if (!checked.ok) return checked;
@@ -193,13 +206,16 @@ function checkNames(config: Config, staging: Staging): void {
     const hint = alias ? ` Did you mean "${alias.id}"?` : didYouMean(id, channelIds);
     const missing = staging.known.some((entry) => entry.id === id);
     if (staging.incomplete && (missing || hint === "")) continue;
-    const message = missing ? "its plugin is not installed: name it in `plugins`, or take this section out" : `no plugin has this id.${hint}`;
+    const message = missing
+      ? "its plugin is not installed: name it in `plugins`, or take this section out"
+      : `no plugin has this id.${hint}`;
     staging.issues.push({ path: `channels.${id}`, message });
   }
   const hookKeys = [...Object.keys(hooksKeys), ...staging.hookSections];
   for (const key of Object.keys(config.hooks)) {
     const hint = didYouMean(key, hookKeys);
-    if (!hookKeys.includes(key) && !(staging.incomplete && hint === "")) staging.issues.push({ path: `hooks.${key}`, message: `is not known.${hint}` });
+    if (!hookKeys.includes(key) && !(staging.incomplete && hint === ""))
+      staging.issues.push({ path: `hooks.${key}`, message: `is not known.${hint}` });
   }
 }
 
@@ -207,7 +223,10 @@ function checkNames(config: Config, staging: Staging): void {
 function orderChannels(staging: Staging): Map<string, Channel> {
   const asked = staging.channels.filter(({ channel, always }) => channel.fallback === true && !always);
   for (const { id } of asked.slice(1)) {
-    staging.issues.push({ path: `channels.${id}`, message: `it and channels.${asked[0]?.id} both declare themselves the fallback of \`channel: "last"\`: only one may` });
+    staging.issues.push({
+      path: `channels.${id}`,
+      message: `it and channels.${asked[0]?.id} both declare themselves the fallback of \`channel: "last"\`: only one may`,
+    });
   }
   const ordered = staging.channels.toSorted((a, b) => Number(a.always) - Number(b.always));
   return new Map(ordered.map(({ id, channel }) => [id, channel]));
@@ -220,14 +239,30 @@ function orderChannels(staging: Staging): Map<string, Channel> {
 export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> {
   const { config, baseDir, builtinDir } = options;
   const catalog = readCatalog(builtinDir);
-  const staging: Staging = { known: [...catalog], channels: [], ids: new Map(), incomplete: false, plugins: [], services: [], hookSections: [], issues: [], warnings: [], files: [] };
+  const staging: Staging = {
+    known: [...catalog],
+    channels: [],
+    ids: new Map(),
+    incomplete: false,
+    plugins: [],
+    services: [],
+    hookSections: [],
+    issues: [],
+    warnings: [],
+    files: [],
+  };
   const builtin = builtinSources(builtinDir);
   const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderSources(baseDir);
   const sources = [...builtin, ...beside, ...namedSources(config.plugins, baseDir, staging.issues)];
   for (const source of sources) {
     if (source.builtin !== undefined && !needed(source, catalog, config)) {
       staging.ids.set(source.builtin, source.origin);
-      staging.plugins.push({ id: source.builtin, origin: source.origin, channel: catalog.some((entry) => entry.id === source.builtin), configured: false });
+      staging.plugins.push({
+        id: source.builtin,
+        origin: source.origin,
+        channel: catalog.some((entry) => entry.id === source.builtin),
+        configured: false,
+      });
       continue;
     }
     const plugin = await importPlugin(source, options, staging);

@@ -75,9 +75,13 @@ async function importAnew(file: string, files: Set<string>): Promise<UserModule>
     entries.add(url.pathname);
     const { tsImport } = await import("tsx/esm/api");
     const onImport = (imported: string): void => {
-      if (imported.startsWith("file:") && !isPackage(imported) && imported !== PLUGIN_API && imported !== TRANSFORM_API) files.add(fileURLToPath(imported));
+      if (imported.startsWith("file:") && !isPackage(imported) && imported !== PLUGIN_API && imported !== TRANSFORM_API)
+        files.add(fileURLToPath(imported));
     };
-    return { ok: true, exports: (await tsImport(url.href, { parentURL: import.meta.url, tsconfig: false, onImport })) as Record<string, unknown> };
+    return {
+      ok: true,
+      exports: (await tsImport(url.href, { parentURL: import.meta.url, tsconfig: false, onImport })) as Record<string, unknown>,
+    };
   } catch (error) {
     return { ok: false, error };
   } finally {
@@ -99,7 +103,8 @@ const loaded = new Map<string, { module: UserModule; stamps: Map<string, string>
 export async function importUserModule(file: string): Promise<{ module: UserModule; files: string[] }> {
   registerOwnModules();
   const known = loaded.get(file);
-  if (known?.module.ok && [...known.stamps].every(([path, before]) => stamp(path) === before)) return { module: known.module, files: [...known.stamps.keys()] };
+  if (known?.module.ok && [...known.stamps].every(([path, before]) => stamp(path) === before))
+    return { module: known.module, files: [...known.stamps.keys()] };
   const files = new Set([file, ...(known?.stamps.keys() ?? [])]);
   const module = await importAnew(file, files);
   loaded.set(file, { module, stamps: new Map([...files].map((path) => [path, stamp(path)])) });

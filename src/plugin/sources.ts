@@ -38,7 +38,9 @@ export function readCatalog(builtinDir: string): CatalogEntry[] {
 
 function namesIn(folder: string): string[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
-  return readdirSync(folder).filter((name) => !name.startsWith(".") && name !== "node_modules").toSorted();
+  return readdirSync(folder)
+    .filter((name) => !name.startsWith(".") && name !== "node_modules")
+    .toSorted();
 }
 
 /** Rouse's own plugins: one folder each, named by its id. */
@@ -96,9 +98,14 @@ export function namedSources(names: readonly string[], baseDir: string, issues: 
   return names.flatMap((name, index) => {
     const path = `plugins[${index}]`;
     const isPath = /^\.{1,2}(?:[/\\]|$)/.test(name) || isAbsolute(name);
-    const file = isPath ? entryOf(resolve(baseDir, name)) : (packageEntry(name, baseDir) ?? (SINGLE.test(name) || name.includes("/") ? entryOf(resolve(baseDir, name)) : undefined));
-    if (file !== undefined) return [{ origin: isPath ? relative(baseDir, file) || name : name, path, file: realpathSync(file), builtin: undefined }];
-    const message = isPath ? "there is no such file, and no folder with an index.ts or index.js" : "there is no such package beside the config: install it there, or write a path that starts with `./`";
+    const file = isPath
+      ? entryOf(resolve(baseDir, name))
+      : (packageEntry(name, baseDir) ?? (SINGLE.test(name) || name.includes("/") ? entryOf(resolve(baseDir, name)) : undefined));
+    if (file !== undefined)
+      return [{ origin: isPath ? relative(baseDir, file) || name : name, path, file: realpathSync(file), builtin: undefined }];
+    const message = isPath
+      ? "there is no such file, and no folder with an index.ts or index.js"
+      : "there is no such package beside the config: install it there, or write a path that starts with `./`";
     issues.push({ path, message });
     return [];
   });

@@ -71,14 +71,20 @@ function readInfo(stateDir: string): GatewayInfo | undefined {
 function lockedError(stateDir: string): RouseError {
   const holder = readInfo(stateDir);
   const who = holder ? `process ${holder.pid}${holder.url ? ` at ${holder.url}` : ""}` : "another process";
-  return new RouseError({ code: "store_locked", message: `${who} uses the state folder ${stateDir} already; stop it, or set another stateDir` });
+  return new RouseError({
+    code: "store_locked",
+    message: `${who} uses the state folder ${stateDir} already; stop it, or set another stateDir`,
+  });
 }
 
 /**
  * Takes the state folder for this process; `info` is what others may know of it until `describe` says more.
  * @throws RouseError `store_locked` while another process holds it, `config_invalid` where the folder cannot be used.
  */
-export async function acquireLock(stateDir: string, info: GatewayInfo = { pid: process.pid, startedAt: Date.now(), version: "" }): Promise<Lock> {
+export async function acquireLock(
+  stateDir: string,
+  info: GatewayInfo = { pid: process.pid, startedAt: Date.now(), version: "" },
+): Promise<Lock> {
   let db: DatabaseSync | undefined;
   const describe = async (next: GatewayInfo): Promise<void> => {
     const temporary = `${infoFile(stateDir)}.${process.pid}`;
@@ -93,7 +99,10 @@ export async function acquireLock(stateDir: string, info: GatewayInfo = { pid: p
     db?.close();
     const { code, errstr } = error as { code?: string; errstr?: string };
     const message = `the state folder ${stateDir} cannot be used (${errstr ?? code ?? "error"}); make it writable, or set another one`;
-    throw new RouseError({ code: "config_invalid", message: `stateDir: ${message}`, issues: [{ path: "stateDir", message }] }, { cause: error });
+    throw new RouseError(
+      { code: "config_invalid", message: `stateDir: ${message}`, issues: [{ path: "stateDir", message }] },
+      { cause: error },
+    );
   }
   if (!db) throw lockedError(stateDir);
   const held = db;

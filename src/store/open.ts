@@ -6,13 +6,17 @@ import type { Logger } from "../core/log.ts";
 import type { StoreHandle } from "./types.ts";
 
 function wrongUrl(message: string, cause?: unknown): RouseError {
-  return new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] }, cause === undefined ? undefined : { cause });
+  return new RouseError(
+    { code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] },
+    cause === undefined ? undefined : { cause },
+  );
 }
 
 function fileOf(url: string): string {
   if (!url.startsWith("sqlite:")) throw wrongUrl('only "sqlite:<path of a file>" is supported');
   const file = url.slice("sqlite:".length);
-  if (file === "" || file === ":memory:") throw wrongUrl('write the path of a file after "sqlite:"; work that is accepted has to be on disk');
+  if (file === "" || file === ":memory:")
+    throw wrongUrl('write the path of a file after "sqlite:"; work that is accepted has to be on disk');
   return resolve(file);
 }
 
@@ -38,6 +42,9 @@ export async function openStore(options: { url: string; clock: Pick<Clock, "now"
   } catch (error) {
     if (error instanceof RouseError) throw error;
     const { code, errstr } = error as { code?: string; errstr?: string };
-    throw wrongUrl(`${file} cannot be used (${errstr ?? code ?? "error"}); check that it is a store of this program and that its folder can be written`, error);
+    throw wrongUrl(
+      `${file} cannot be used (${errstr ?? code ?? "error"}); check that it is a store of this program and that its folder can be written`,
+      error,
+    );
   }
 }

@@ -29,26 +29,38 @@ async function issuesOf(config: object, env: Record<string, string> = {}) {
 
 describe("where the config is", () => {
   it("the flag's file, else ROUSE_CONFIG, else rouse.json5, else rouse.json, else none", async () => {
-    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ ok: true, config: { hooks: { enabled: true }, gateway: { port: 7420, host: "127.0.0.1" } }, stateDir: join(dir, ".rouse") });
+    expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({
+      ok: true,
+      config: { hooks: { enabled: true }, gateway: { port: 7420, host: "127.0.0.1" } },
+      stateDir: join(dir, ".rouse"),
+    });
     writeFileSync(join(dir, "rouse.json"), "{ gateway: { port: 1 } }");
     expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ config: { gateway: { port: 1 }, hooks: { enabled: false } } });
     writeFileSync(join(dir, "rouse.json5"), "{ gateway: { port: 2 } }");
     expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({ config: { gateway: { port: 2 } } });
     writeFileSync(join(dir, "other.json5"), "{ gateway: { port: 3 } }");
     expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" } })).toMatchObject({ config: { gateway: { port: 3 } } });
-    expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" }, file: "missing.json5" })).toMatchObject({ ok: false, issues: [{ message: expect.stringContaining("ENOENT") }] });
+    expect(await loadConfig({ cwd: dir, env: { ROUSE_CONFIG: "other.json5" }, file: "missing.json5" })).toMatchObject({
+      ok: false,
+      issues: [{ message: expect.stringContaining("ENOENT") }],
+    });
   });
 });
 
 describe("what it says", () => {
   it("is JSON5, and a mistake in it is told by line and column", async () => {
     expect(await load("{ // comment\n gateway: { port: 9, }, }")).toMatchObject({ ok: true });
-    expect(await load("{\n  gateway: canary }")).toMatchObject({ ok: false, issues: [{ message: "the config file is not valid JSON5 at line 2, column 12" }] });
+    expect(await load("{\n  gateway: canary }")).toMatchObject({
+      ok: false,
+      issues: [{ message: "the config file is not valid JSON5 at line 2, column 12" }],
+    });
   });
 
   it("takes variables and files, and names what is missing", async () => {
     writeFileSync(join(dir, "token"), `${TOKEN}\n`);
-    expect(await load('{ hooks: { enabled: true, token: { file: "token" }, defaultSessionKey: "hook:${TEAM}:$${x}" } }', { TEAM: "a" })).toMatchObject({ ok: true, config: { hooks: { token: TOKEN, defaultSessionKey: "hook:a:${x}" } } });
+    expect(
+      await load('{ hooks: { enabled: true, token: { file: "token" }, defaultSessionKey: "hook:${TEAM}:$${x}" } }', { TEAM: "a" }),
+    ).toMatchObject({ ok: true, config: { hooks: { token: TOKEN, defaultSessionKey: "hook:a:${x}" } } });
     expect(await issuesOf({ hooks: { enabled: true, token: "${NOT_THERE}" }, gateway: { token: { file: "gone" } } })).toEqual(
       expect.arrayContaining([
         { path: "hooks.token", message: expect.stringContaining("NOT_THERE") },
@@ -58,7 +70,14 @@ describe("what it says", () => {
   });
 
   it("has all of its problems told at once, with paths and what may have been meant", async () => {
-    expect(await issuesOf({ gatway: {}, gateway: { prot: 1, host: 2 }, agents: { list: [{ id: "a", modle: "x" }] }, hooks: { mappings: [{ id: "m", match: { path: "a b" } }], dedupe: { ttl: "soon" } } })).toEqual(
+    expect(
+      await issuesOf({
+        gatway: {},
+        gateway: { prot: 1, host: 2 },
+        agents: { list: [{ id: "a", modle: "x" }] },
+        hooks: { mappings: [{ id: "m", match: { path: "a b" } }], dedupe: { ttl: "soon" } },
+      }),
+    ).toEqual(
       expect.arrayContaining([
         { path: "gatway", message: 'is not known. Did you mean "gateway"?' },
         { path: "gateway.prot", message: 'is not known. Did you mean "port"?' },
@@ -86,12 +105,16 @@ describe("what it says", () => {
     [{ agents: { defaults: { timeoutSeconds: 10, maxTimeoutSeconds: 5 } } }, "agents.defaults.timeoutSeconds"],
   ])("%j is refused at %s", async (config, path) => expect((await issuesOf(config)).map((issue) => issue.path)).toContain(path));
 
-  it("has its base path in one form", async () => expect(await load('{ hooks: { path: "in/hooks//" } }')).toMatchObject({ config: { hooks: { path: "/in/hooks" } } }));
+  it("has its base path in one form", async () =>
+    expect(await load('{ hooks: { path: "in/hooks//" } }')).toMatchObject({ config: { hooks: { path: "/in/hooks" } } }));
 
-  it.each(["main", "MAIN", "main:x", "api:a", "channel:x", " ", "k".repeat(201)])("a default session key obeys the rules of requests: %s", async (key) => {
-    expect(sessionKeyProblem(key, undefined)).toBeDefined();
-    expect((await issuesOf({ hooks: { defaultSessionKey: key } })).map((issue) => issue.path)).toEqual(["hooks.defaultSessionKey"]);
-  });
+  it.each(["main", "MAIN", "main:x", "api:a", "channel:x", " ", "k".repeat(201)])(
+    "a default session key obeys the rules of requests: %s",
+    async (key) => {
+      expect(sessionKeyProblem(key, undefined)).toBeDefined();
+      expect((await issuesOf({ hooks: { defaultSessionKey: key } })).map((issue) => issue.path)).toEqual(["hooks.defaultSessionKey"]);
+    },
+  );
 });
 
 describe("what is shown", () => {
@@ -99,7 +122,10 @@ describe("what is shown", () => {
     const loaded = await load(
       JSON.stringify({
         gateway: { token: "canary-gateway-token-1" },
-        hooks: { token: ["canary-hook-token-12345"], mappings: [{ id: "m", match: { path: "p" }, auth: { user: "u", password: "canary-password-123" } }] },
+        hooks: {
+          token: ["canary-hook-token-12345"],
+          mappings: [{ id: "m", match: { path: "p" }, auth: { user: "u", password: "canary-password-123" } }],
+        },
         models: { providers: { p: { type: "openai", apiKey: "canary-key", headers: { "x-org": "canary-header" } } } },
         channels: { x: { token: "canary-channel", nested: { botToken: "canary-nested" } } },
         mcp: { servers: { s: { command: "c", env: { A: "canary-env" } } } },
@@ -145,7 +171,13 @@ describe("watching", () => {
     let changes = 0;
     const file = join(dir, "rouse.json5");
     writeFileSync(file, "{}");
-    const watcher = watchFiles({ dirs: [join(dir, "transforms")], files: [file], debounceMs: 100, log: createLogger("silent"), onChange: () => changes++ });
+    const watcher = watchFiles({
+      dirs: [join(dir, "transforms")],
+      files: [file],
+      debounceMs: 100,
+      log: createLogger("silent"),
+      onChange: () => changes++,
+    });
     const settle = () => new Promise((done) => setTimeout(done, 400));
     for (let i = 0; i < 3; i++) writeFileSync(file, `{ /* ${i} */ }`);
     await settle();

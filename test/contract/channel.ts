@@ -63,7 +63,11 @@ export function channelContract(name: string, open: () => Promise<ChannelHarness
     it("loses no text to its dialect", async () => {
       const words = ["1 < 2 && 3 > 2", "a_b*c", "\\o/", "`x = 1`", "👩‍👩‍👧‍👦", "שלום", "日本語", "100%", "#5", "[x]"];
       expect((await send(words.join("\n\n"))).status).toBe("sent");
-      const arrived = (harness.sent()[0]?.text ?? "").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&").replace(/\\(?=[^\w\s])|<\/?code>|`/g, "");
+      const arrived = (harness.sent()[0]?.text ?? "")
+        .replaceAll("&lt;", "<")
+        .replaceAll("&gt;", ">")
+        .replaceAll("&amp;", "&")
+        .replace(/\\(?=[^\w\s])|<\/?code>|`/g, "");
       for (const word of words) expect(arrived).toContain(word.replace(/\\(?=[^\w\s])|`/g, ""));
     });
 
@@ -71,9 +75,15 @@ export function channelContract(name: string, open: () => Promise<ChannelHarness
       const { limit } = harness.channel;
       if (limit === undefined) return;
       expect((await send("x".repeat(limit))).status).toBe("sent");
-      const text = Array.from({ length: Math.ceil((limit * 2.5) / 60) }, (_, index) => `Line ${index}: <b> & some words to fill it up, as replies do.`).join("\n");
+      const text = Array.from(
+        { length: Math.ceil((limit * 2.5) / 60) },
+        (_, index) => `Line ${index}: <b> & some words to fill it up, as replies do.`,
+      ).join("\n");
       for (const piece of splitText(text, limit)) expect((await send(piece)).status).toBe("sent");
-      const arrived = harness.sent().map((entry) => entry.text).join("\n");
+      const arrived = harness
+        .sent()
+        .map((entry) => entry.text)
+        .join("\n");
       const order = [...arrived.matchAll(/Line (\d+):/g)].map((match) => Number(match[1]));
       expect(order).toEqual(text.split("\n").map((_, index) => index));
     });
@@ -94,10 +104,14 @@ export function channelContract(name: string, open: () => Promise<ChannelHarness
         const signal = AbortSignal.timeout(fault === "hang" ? HANG_MS : 5_000);
         const begun = performance.now();
         // A thrown error counts as `retry`: the engine makes up for plugins that let `fetch` reject.
-        const result = await send(`The text ${MARK} stays out of reasons.`, signal).catch((): SendResult => ({ status: "retry", reason: "threw" }));
+        const result = await send(`The text ${MARK} stays out of reasons.`, signal).catch((): SendResult => ({
+          status: "retry",
+          reason: "threw",
+        }));
         expect(EXPECTED[fault]).toContain(result.status);
         if (fault === "hang") expect(performance.now() - begun).toBeLessThan(HANG_MS + 1_000);
-        if (fault === "rate-limited" && result.status === "retry" && harness.retryAfterMs !== undefined) expect(result.afterMs).toBeGreaterThanOrEqual(harness.retryAfterMs);
+        if (fault === "rate-limited" && result.status === "retry" && harness.retryAfterMs !== undefined)
+          expect(result.afterMs).toBeGreaterThanOrEqual(harness.retryAfterMs);
         if (result.status === "sent") return;
         expect(result.reason).toMatch(/\S/);
         for (const secret of [MARK, ...(harness.secrets ?? [])]) expect(result.reason).not.toContain(secret);
@@ -108,7 +122,8 @@ export function channelContract(name: string, open: () => Promise<ChannelHarness
       if (!harness.channel.probe) return;
       expect(await harness.channel.probe(AbortSignal.timeout(5_000))).toEqual({ ok: true });
       harness.fail?.("bad-credential");
-      if (harness.fail) expect(await harness.channel.probe(AbortSignal.timeout(5_000)).catch(() => ({ ok: false }))).toMatchObject({ ok: false });
+      if (harness.fail)
+        expect(await harness.channel.probe(AbortSignal.timeout(5_000)).catch(() => ({ ok: false }))).toMatchObject({ ok: false });
     });
   });
 }

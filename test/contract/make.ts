@@ -1,5 +1,18 @@
 import { newId } from "../../src/core/ids.ts";
-import type { DedupeEntry, EventRecord, NewDelivery, NewJob, NewSystemEvent, NewTurn, RunAction, RunRecord, RunSpec, SessionRef, StoreHandle, WakeAction } from "../../src/store/types.ts";
+import type {
+  DedupeEntry,
+  EventRecord,
+  NewDelivery,
+  NewJob,
+  NewSystemEvent,
+  NewTurn,
+  RunAction,
+  RunRecord,
+  RunSpec,
+  SessionRef,
+  StoreHandle,
+  WakeAction,
+} from "../../src/store/types.ts";
 
 /** One place where a store lives, which can be opened, left and opened again. */
 export interface Home {
@@ -50,7 +63,16 @@ export function runAction(key?: string, change: Partial<RunAction> = {}): RunAct
 }
 
 export function wakeAction(change: Partial<WakeAction> = {}): WakeAction {
-  return { kind: "wake", systemEventId: newId("sev", START), hook: "wake", agentId: "main", text: [{ text: "ping", outside: true }], mode: "now", unsafe: false, ...change };
+  return {
+    kind: "wake",
+    systemEventId: newId("sev", START),
+    hook: "wake",
+    agentId: "main",
+    text: [{ text: "ping", outside: true }],
+    mode: "now",
+    unsafe: false,
+    ...change,
+  };
 }
 
 export function event(change: Partial<EventRecord> = {}): EventRecord {
@@ -61,7 +83,13 @@ export function event(change: Partial<EventRecord> = {}): EventRecord {
     credential: "hooks.token",
     outcome: "accepted",
     actions: [],
-    request: { method: "POST", contentType: "application/json", headers: { "user-agent": "test" }, query: {}, body: new TextEncoder().encode('{"a":1}') },
+    request: {
+      method: "POST",
+      contentType: "application/json",
+      headers: { "user-agent": "test" },
+      query: {},
+      body: new TextEncoder().encode('{"a":1}'),
+    },
     ...change,
   };
 }
@@ -71,7 +99,18 @@ export function dedupe(change: Partial<DedupeEntry> = {}): DedupeEntry {
 }
 
 export function run(change: Partial<RunRecord> = {}): RunRecord {
-  return { id: newId("run", START), eventId: null, kind: "hook", status: "queued", spec: spec(), warnings: [], attempts: 0, restarts: 0, createdAt: START, ...change };
+  return {
+    id: newId("run", START),
+    eventId: null,
+    kind: "hook",
+    status: "queued",
+    spec: spec(),
+    warnings: [],
+    attempts: 0,
+    restarts: 0,
+    createdAt: START,
+    ...change,
+  };
 }
 
 export function job(id: string, change: Partial<NewJob> = {}): NewJob {
@@ -79,7 +118,15 @@ export function job(id: string, change: Partial<NewJob> = {}): NewJob {
 }
 
 export function turn(runId: string, change: Partial<NewTurn> = {}): NewTurn {
-  return { runId, at: START, hook: "alerts", input: [{ text: runId, outside: true }], unsafe: false, messages: [{ role: "assistant", content: `about ${runId}` }], ...change };
+  return {
+    runId,
+    at: START,
+    hook: "alerts",
+    input: [{ text: runId, outside: true }],
+    unsafe: false,
+    messages: [{ role: "assistant", content: `about ${runId}` }],
+    ...change,
+  };
 }
 
 export function systemEvent(id: string, change: Partial<NewSystemEvent> = {}): NewSystemEvent {

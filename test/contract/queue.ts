@@ -105,7 +105,14 @@ export function queueContract(name: string, makeHome: () => Promise<Home>): void
     describe("a job", () => {
       it("comes with what was put in, and with its start counted", async () => {
         await enqueue(["a", { key: "k", data: { type: "run", list: [1, null, "ü"] }, enqueuedAt: 5 }]);
-        expect(await fetchOne()).toMatchObject({ id: "a", kind: "turn", key: "k", data: { type: "run", list: [1, null, "ü"] }, enqueuedAt: 5, attempts: 1 });
+        expect(await fetchOne()).toMatchObject({
+          id: "a",
+          kind: "turn",
+          key: "k",
+          data: { type: "run", list: [1, null, "ü"] },
+          enqueuedAt: 5,
+          attempts: 1,
+        });
       });
 
       it("is left as it is when its id comes again, queued or under way", async () => {
@@ -279,6 +286,16 @@ export function queueContract(name: string, makeHome: () => Promise<Home>): void
         await until(() => heard.length > 0);
         expect(heard).toEqual(["turn"]);
         expect(ids(await fetch())).toEqual(["a"]);
+      });
+
+      it("tells of it after a restart too, once somebody has asked for jobs", async () => {
+        await enqueue(["a", { runAt: home.clock.now() + 30 }]);
+        await reopen();
+        const heard = listen();
+        expect(await fetch()).toEqual([]);
+        home.clock.advance(30);
+        await until(() => heard.length > 0);
+        expect(heard).toEqual(["turn"]);
       });
 
       it("is silent after its undo, and survives a listener that throws", async () => {

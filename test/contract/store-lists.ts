@@ -29,7 +29,10 @@ export function listContract({ store }: Parts): void {
       const events = Array.from({ length: 8 }, () => event());
       await Promise.all(events.map((one) => store().accept(one)));
       const expected = events.map((one) => one.id).toReversed();
-      const read = await pages((page) => store().listEvents(page), (one) => one.id);
+      const read = await pages(
+        (page) => store().listEvents(page),
+        (one) => one.id,
+      );
       expect(read).toEqual([expected.slice(0, 3), expected.slice(3, 6), expected.slice(6)]);
       expect(await store().listEvents({ before: "evt_nobody" })).toEqual([]);
     });
@@ -43,7 +46,8 @@ export function listContract({ store }: Parts): void {
       ];
       for (const one of events) await store().accept(one);
       await store().commit((tx) => tx.updateRun(bad.runId, { status: "timed_out", endedAt: START }));
-      const find = async (query: Parameters<Store["listEvents"]>[0]): Promise<number[]> => (await store().listEvents(query)).map((found) => events.findIndex((one) => one.id === found.id));
+      const find = async (query: Parameters<Store["listEvents"]>[0]): Promise<number[]> =>
+        (await store().listEvents(query)).map((found) => events.findIndex((one) => one.id === found.id));
       expect(await find({ outcome: "unmatched" })).toEqual([2]);
       expect(await find({ path: "b" })).toEqual([2, 1]);
       expect(await find({ mapping: "m1" })).toEqual([1, 0]);
@@ -75,36 +79,54 @@ export function listContract({ store }: Parts): void {
       await store().commit((tx) => {
         for (const one of runs) tx.insertRun(one);
       });
-      const find = async (query: Parameters<Store["listRuns"]>[0]): Promise<number[]> => (await store().listRuns(query)).map((found) => runs.findIndex((one) => one.id === found.id));
+      const find = async (query: Parameters<Store["listRuns"]>[0]): Promise<number[]> =>
+        (await store().listRuns(query)).map((found) => runs.findIndex((one) => one.id === found.id));
       expect(await find({ status: "failed" })).toEqual([1]);
       expect(await find({ sessionKey: "hook:a" })).toEqual([2, 0]);
       expect(await find({ eventId: "evt_1" })).toEqual([1, 0]);
       expect(await find({ since: START + HOUR })).toEqual([2]);
       expect(await find({ status: "queued", sessionKey: "hook:a", eventId: "evt_2" })).toEqual([2]);
-      const read = await pages((page) => store().listRuns(page), (one) => one.id);
+      const read = await pages(
+        (page) => store().listRuns(page),
+        (one) => one.id,
+      );
       expect(read.flat()).toEqual(runs.map((one) => one.id).toReversed());
     });
 
     it("deliveries: by status and channel", async () => {
       await store().commit((tx) => {
-        for (let n = 0; n < 5; n++) tx.addDelivery(delivery(`d${n}`, { route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" }, createdAt: START + n }));
+        for (let n = 0; n < 5; n++)
+          tx.addDelivery(delivery(`d${n}`, { route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" }, createdAt: START + n }));
         tx.updateDelivery("d2", { status: "failed" });
       });
-      const find = async (query: Parameters<Store["listDeliveries"]>[0]): Promise<string[]> => (await store().listDeliveries(query)).map((one) => one.id);
+      const find = async (query: Parameters<Store["listDeliveries"]>[0]): Promise<string[]> =>
+        (await store().listDeliveries(query)).map((one) => one.id);
       expect(await find({ channel: "even" })).toEqual(["d4", "d2", "d0"]);
       expect(await find({ status: "failed" })).toEqual(["d2"]);
       expect(await find({ channel: "even", status: "pending" })).toEqual(["d4", "d0"]);
       expect(await find({ since: START + 3 })).toEqual(["d4", "d3"]);
-      const read = await pages((page) => store().listDeliveries(page), (one) => one.id);
-      expect(read).toEqual([["d4", "d3", "d2"], ["d1", "d0"]]);
+      const read = await pages(
+        (page) => store().listDeliveries(page),
+        (one) => one.id,
+      );
+      expect(read).toEqual([
+        ["d4", "d3", "d2"],
+        ["d1", "d0"],
+      ]);
     });
 
     it("system events: in pages", async () => {
       await store().commit((tx) => {
         for (let n = 0; n < 5; n++) tx.addSystemEvent(systemEvent(`s${n}`));
       });
-      const read = await pages((page) => store().listSystemEvents(page), (one) => one.id);
-      expect(read).toEqual([["s4", "s3", "s2"], ["s1", "s0"]]);
+      const read = await pages(
+        (page) => store().listSystemEvents(page),
+        (one) => one.id,
+      );
+      expect(read).toEqual([
+        ["s4", "s3", "s2"],
+        ["s1", "s0"],
+      ]);
     });
 
     it("sessions: the last used first, by origin and agent", async () => {
@@ -113,13 +135,17 @@ export function listContract({ store }: Parts): void {
         for (const [n, ref] of refs.entries()) tx.appendTurn(ref, turn("r", { at: START + n }));
         tx.appendTurn(hookSession("a"), turn("r", { at: START + 10 }));
       });
-      const find = async (query: Parameters<Store["listSessions"]>[0]): Promise<string[]> => (await store().listSessions(query)).map((one) => one.ref.key);
+      const find = async (query: Parameters<Store["listSessions"]>[0]): Promise<string[]> =>
+        (await store().listSessions(query)).map((one) => one.ref.key);
       expect(await find({})).toEqual(["a", "d", "c", "b"]);
       expect(await find({ origin: "hook" })).toEqual(["a", "d", "b"]);
       expect(await find({ agentId: "other" })).toEqual(["b"]);
       expect(await find({ since: START + 3 })).toEqual(["a", "d"]);
       expect(await find({ limit: 2 })).toEqual(["a", "d"]);
-      const read = await pages((page) => store().listSessions(page), (one) => sessionId(one.ref));
+      const read = await pages(
+        (page) => store().listSessions(page),
+        (one) => sessionId(one.ref),
+      );
       expect(read).toEqual([["main/hook/a", "main/hook/d", "main/api/c"], ["other/hook/b"]]);
     });
   });

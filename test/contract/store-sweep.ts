@@ -14,7 +14,8 @@ export function sweepContract({ home, store, queue }: Parts): void {
     return { event: given, action };
   };
   const hasBody = async (one: EventRecord): Promise<boolean> => (await store().getEvent(one.id))?.request.body !== null;
-  const end = (action: RunAction, endedAt = START): Promise<boolean> => store().commit((tx) => tx.updateRun(action.runId, { status: "succeeded", endedAt }));
+  const end = (action: RunAction, endedAt = START): Promise<boolean> =>
+    store().commit((tx) => tx.updateRun(action.runId, { status: "succeeded", endedAt }));
 
   describe("sweep", () => {
     it("takes a body away when its time is over, and keeps the rest of the request and the work", async () => {
@@ -91,7 +92,12 @@ export function sweepContract({ home, store, queue }: Parts): void {
     });
 
     it("deletes hook sessions that are not used any more, and no others", async () => {
-      const refs = [hookSession("old"), hookSession("used"), { agentId: "main", origin: "main" as const, key: "main" }, { agentId: "main", origin: "api" as const, key: "a" }];
+      const refs = [
+        hookSession("old"),
+        hookSession("used"),
+        { agentId: "main", origin: "main" as const, key: "main" },
+        { agentId: "main", origin: "api" as const, key: "a" },
+      ];
       await store().commit((tx) => {
         for (const ref of refs) tx.appendTurn(ref, turn("r"));
         tx.appendTurn(hookSession("used"), turn("r", { at: START + DAY }));
@@ -118,7 +124,13 @@ export function sweepContract({ home, store, queue }: Parts): void {
       expect(await store().sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY })).toBe(5);
       expect((await store().listDeliveries({})).map((one) => one.id)).toEqual(["open", "late"]);
       expect((await store().listSystemEvents({})).map((one) => one.id)).toEqual(["s3"]);
-      expect(await store().counts()).toMatchObject({ "deliveries.delivered": 1, "deliveries.pending": 1, "systemEvents.queued": 1, "systemEvents.done": 0, "systemEvents.parked": 0 });
+      expect(await store().counts()).toMatchObject({
+        "deliveries.delivered": 1,
+        "deliveries.pending": 1,
+        "systemEvents.queued": 1,
+        "systemEvents.done": 0,
+        "systemEvents.parked": 0,
+      });
       expect((await store().findDuplicates([dedupe(), dedupe({ key: "k2" })])).map((found) => found !== undefined)).toEqual([false, true]);
     });
 

@@ -1,7 +1,24 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RouseError } from "../../src/core/errors.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
-import { DAY, dedupe, delivery, event, hookSession, HOUR, job, run, runAction, spec, START, systemEvent, turn, until, wakeAction, type Home } from "./make.ts";
+import {
+  DAY,
+  dedupe,
+  delivery,
+  event,
+  hookSession,
+  HOUR,
+  job,
+  run,
+  runAction,
+  spec,
+  START,
+  systemEvent,
+  turn,
+  until,
+  wakeAction,
+  type Home,
+} from "./make.ts";
 import { listContract } from "./store-lists.ts";
 import { sweepContract } from "./store-sweep.ts";
 
@@ -39,7 +56,10 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         expect(await handle.store.accept(given)).toEqual({ kind: "accepted" });
         await reopen();
         const kept = await handle.store.getEvent(given.id);
-        expect({ ...kept, request: { ...kept?.request, body: [...(kept?.request.body ?? [])] } }).toEqual({ ...given, request: { ...given.request, body: [0, 255, 10, 0] } });
+        expect({ ...kept, request: { ...kept?.request, body: [...(kept?.request.body ?? [])] } }).toEqual({
+          ...given,
+          request: { ...given.request, body: [0, 255, 10, 0] },
+        });
         expect(await handle.store.getEvent("evt_nobody")).toBeUndefined();
       });
 
@@ -68,7 +88,9 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
           createdAt: START,
         });
         const jobs = await handle.queue.fetch("turn", 5);
-        expect(jobs).toMatchObject([{ id: action.runId, key: "main/hook/hook:one", data: { type: "run", runId: action.runId }, attempts: 1, enqueuedAt: START }]);
+        expect(jobs).toMatchObject([
+          { id: action.runId, key: "main/hook/hook:one", data: { type: "run", runId: action.runId }, attempts: 1, enqueuedAt: START },
+        ]);
       });
 
       it("keeps the order of what came in, within a key", async () => {
@@ -82,7 +104,9 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
           await handle.store.commit((tx) => tx.completeJob(one), one);
         }
         expect(taken).toEqual(actions.slice(0, 3).map((action) => action.runId));
-        expect((await handle.store.listRuns({ limit: 1000 })).map((one) => one.id)).toEqual(actions.map((action) => action.runId).toReversed());
+        expect((await handle.store.listRuns({ limit: 1000 })).map((one) => one.id)).toEqual(
+          actions.map((action) => action.runId).toReversed(),
+        );
       });
 
       it("makes a queued system event of a wake action and tells who listens", async () => {
@@ -93,7 +117,9 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         await until(() => heard.length > 1);
         expect(heard).toEqual(["main next-heartbeat", "other now"]);
         const { systemEventId: id, agentId, text, mode, unsafe } = first;
-        expect(await handle.store.queuedSystemEvents("main", 10)).toEqual([{ seq: expect.any(Number), id, agentId, at: START, text, source: "wake", mode, unsafe, state: "queued", failures: 0 }]);
+        expect(await handle.store.queuedSystemEvents("main", 10)).toEqual([
+          { seq: expect.any(Number), id, agentId, at: START, text, source: "wake", mode, unsafe, state: "queued", failures: 0 },
+        ]);
         undo();
         await handle.store.accept(event({ actions: [wakeAction()] }));
         expect(await handle.store.queuedSystemEvents("main", 10)).toHaveLength(2);
@@ -177,6 +203,18 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
       });
     });
 
+    it("an event whose keys cannot be kept is not kept either", async () => {
+      const given = event();
+      const other = event();
+      const results = await Promise.allSettled([
+        handle.store.accept(given, [dedupe(), dedupe({ key: "k2", item: 1n })]),
+        handle.store.accept(other, [dedupe()]),
+      ]);
+      expect(results.map((result) => result.status)).toEqual(["rejected", "fulfilled"]);
+      expect(results[1]).toMatchObject({ value: { kind: "accepted" } });
+      expect((await handle.store.listEvents({})).map((one) => one.id)).toEqual([other.id]);
+    });
+
     describe("a commit", () => {
       it("harms no other of its group when it fails", async () => {
         const first = event();
@@ -202,6 +240,16 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         expect(results[5]).toMatchObject({ value: { kind: "accepted" } });
       });
 
+      it("that fails leaves no gap that reads wait for", async () => {
+        const first = event();
+        await handle.store.accept(first);
+        await expect(handle.store.accept({ ...event(), id: first.id })).rejects.toMatchObject({ name: "RouseError" });
+        expect(await handle.store.listEvents({})).toHaveLength(1);
+        const action = runAction();
+        await handle.store.accept(event({ actions: [action] }));
+        expect(await handle.store.listRuns({})).toMatchObject([{ id: action.runId }]);
+      });
+
       it("changes a run that was accepted just before", async () => {
         const action = runAction();
         await handle.store.accept(event({ actions: [action] }));
@@ -217,13 +265,26 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         const record = run({ error: { code: "x", message: "y" }, endedAt: START });
         await handle.store.commit((tx) => {
           tx.insertRun(record);
-          tx.updateRun(record.id, { status: "running", attempts: 2, route: { status: "no_route", reason: "none" }, error: null, endedAt: null });
+          tx.updateRun(record.id, {
+            status: "running",
+            attempts: 2,
+            route: { status: "no_route", reason: "none" },
+            error: null,
+            endedAt: null,
+          });
           tx.updateRun("run_nobody", { status: "failed" });
         });
         const { error: _error, endedAt: _endedAt, ...rest } = record;
-        expect(await handle.store.getRun(record.id)).toEqual({ ...rest, status: "running", attempts: 2, route: { status: "no_route", reason: "none" } });
+        expect(await handle.store.getRun(record.id)).toEqual({
+          ...rest,
+          status: "running",
+          attempts: 2,
+          route: { status: "no_route", reason: "none" },
+        });
         await handle.store.commit((tx) => tx.updateRun(record.id, { spec: spec("hook:two") }));
-        expect(await handle.store.listRuns({ sessionKey: "hook:two" })).toMatchObject([{ id: record.id, status: "running", spec: spec("hook:two") }]);
+        expect(await handle.store.listRuns({ sessionKey: "hook:two" })).toMatchObject([
+          { id: record.id, status: "running", spec: spec("hook:two") },
+        ]);
       });
 
       it("records an event whose work is then taken up", async () => {
@@ -232,6 +293,7 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         handle.queue.onReady((kind) => heard.push(kind));
         await handle.store.commit((tx) => tx.recordEvent(event({ actions: [action] })));
         await until(() => heard.length > 0);
+        expect(heard).toEqual(["turn"]);
         expect(await handle.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
       });
 
@@ -318,12 +380,27 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         const pending = { ...given, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: START };
         expect(await handle.store.getDelivery("d1")).toEqual(pending);
         await handle.store.commit((tx) => {
-          tx.updateDelivery("d1", { nextChunk: 1, attempts: 1, messageIds: ["m"], error: { code: "retry", message: "later" }, nextAt: START + 5, endedAt: START });
+          tx.updateDelivery("d1", {
+            nextChunk: 1,
+            attempts: 1,
+            messageIds: ["m"],
+            error: { code: "retry", message: "later" },
+            nextAt: START + 5,
+            endedAt: START,
+          });
           tx.updateDelivery("d1", { status: "delivered", error: null });
           tx.updateDelivery("nobody", { attempts: 9 });
         });
         await reopen();
-        expect(await handle.store.getDelivery("d1")).toEqual({ ...pending, nextChunk: 1, attempts: 1, messageIds: ["m"], nextAt: START + 5, endedAt: START, status: "delivered" });
+        expect(await handle.store.getDelivery("d1")).toEqual({
+          ...pending,
+          nextChunk: 1,
+          attempts: 1,
+          messageIds: ["m"],
+          nextAt: START + 5,
+          endedAt: START,
+          status: "delivered",
+        });
         expect(await handle.store.getDelivery("nobody")).toBeUndefined();
       });
 
@@ -354,6 +431,7 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         tx.updateDelivery("d1", { status: "failed", endedAt: START });
         tx.appendTurn(hookSession(), turn("r"));
         tx.appendTurn(hookSession(), turn("r2"));
+        tx.appendTurn(hookSession("hook:two"), turn("r4"));
         tx.addSystemEvent(systemEvent("s"));
         tx.setSystemEvents(["s"], { state: "parked" });
         tx.enqueue(job("d1", { kind: "delivery" }));
@@ -366,7 +444,7 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         "runs.succeeded": 1,
         "runs.running": 1,
         "deliveries.failed": 1,
-        "sessions.hook": 1,
+        "sessions.hook": 2,
         "systemEvents.queued": 1,
         "systemEvents.parked": 1,
         "jobs.turn": 1,

@@ -5,7 +5,8 @@ import type { LastRoute } from "../../src/store/types.ts";
 import { fakeChannel } from "./support.ts";
 
 const KNOWN = [{ id: "alpha", aliases: ["al"] }, { id: "beta", aliases: ["be", "al"] }, { id: "gamma" }];
-const upper = (to: string) => (/^[a-z]+$/i.test(to) ? ({ ok: true, to: to.toUpperCase() } as const) : ({ ok: false, message: "must be letters" } as const));
+const upper = (to: string) =>
+  /^[a-z]+$/i.test(to) ? ({ ok: true, to: to.toUpperCase() } as const) : ({ ok: false, message: "must be letters" } as const);
 
 describe("channels", () => {
   const alpha = fakeChannel({ parseRecipient: upper, fallback: true }).channel;
@@ -39,17 +40,29 @@ describe("channels", () => {
         throw new Error("secret");
       },
     }).channel;
-    expect(createChannels([], new Map([["broken", broken]])).checkRecipient("broken", "x")).toEqual({ ok: false, message: "the channel could not read it" });
+    expect(createChannels([], new Map([["broken", broken]])).checkRecipient("broken", "x")).toEqual({
+      ok: false,
+      message: "the channel could not read it",
+    });
   });
 });
 
 describe("the route of a reply", () => {
-  const store = (...routes: Omit<LastRoute, "agentId" | "at">[]) => ({ lastRoutes: async (agentId: string) => routes.map((route) => ({ ...route, agentId, at: 1 })) });
-  const loaded = { alpha: fakeChannel({ parseRecipient: upper }).channel, beta: fakeChannel({ defaultTo: "room" }).channel, gamma: fakeChannel({ fallback: true, defaultTo: "me" }).channel };
+  const store = (...routes: Omit<LastRoute, "agentId" | "at">[]) => ({
+    lastRoutes: async (agentId: string) => routes.map((route) => ({ ...route, agentId, at: 1 })),
+  });
+  const loaded = {
+    alpha: fakeChannel({ parseRecipient: upper }).channel,
+    beta: fakeChannel({ defaultTo: "room" }).channel,
+    gamma: fakeChannel({ fallback: true, defaultTo: "me" }).channel,
+  };
   const all = createChannels(KNOWN, new Map(Object.entries(loaded)));
   const only = (...ids: (keyof typeof loaded)[]) => createChannels(KNOWN, new Map(ids.map((id) => [id, loaded[id]])));
   const ask = { agentId: "main", channels: all };
-  const route = (channel: string, to: string, thread?: string) => ({ status: "route", route: { channel, to, ...(thread === undefined ? {} : { thread }) } });
+  const route = (channel: string, to: string, thread?: string) => ({
+    status: "route",
+    route: { channel, to, ...(thread === undefined ? {} : { thread }) },
+  });
 
   it("`last` is the newest route whose channel is still there", async () => {
     const routes = store({ channel: "gone", to: "1" }, { channel: "beta", to: "2", thread: "t" }, { channel: "alpha", to: "3" });
@@ -60,9 +73,15 @@ describe("the route of a reply", () => {
   it("`last` without a route is the fallback, else there is none", async () => {
     expect(await resolveRoute({ ...ask, store: store(), channel: "last" })).toEqual(route("gamma", "me"));
     expect(await resolveRoute({ ...ask, store: store(), channel: "last", to: "you" })).toEqual(route("gamma", "you"));
-    expect(await resolveRoute({ ...ask, channels: only("beta"), store: store(), channel: "last" })).toEqual({ status: "no_route", reason: expect.stringContaining("name `channel` and `to`") as unknown });
+    expect(await resolveRoute({ ...ask, channels: only("beta"), store: store(), channel: "last" })).toEqual({
+      status: "no_route",
+      reason: expect.stringContaining("name `channel` and `to`") as unknown,
+    });
     const silent = createChannels([], new Map([["x", fakeChannel({ fallback: true }).channel]]));
-    expect(await resolveRoute({ ...ask, channels: silent, store: store(), channel: "last" })).toMatchObject({ status: "no_route", reason: expect.stringContaining('"x" has no default recipient') as unknown });
+    expect(await resolveRoute({ ...ask, channels: silent, store: store(), channel: "last" })).toMatchObject({
+      status: "no_route",
+      reason: expect.stringContaining('"x" has no default recipient') as unknown,
+    });
   });
 
   it("a named channel takes `to`, else its last recipient, else its default, else there is none", async () => {
@@ -70,13 +89,21 @@ describe("the route of a reply", () => {
     expect(await resolveRoute({ ...ask, store: routes, channel: "be", to: " you " })).toEqual(route("beta", "you"));
     expect(await resolveRoute({ ...ask, store: routes, channel: "beta" })).toEqual(route("beta", "2", "t"));
     expect(await resolveRoute({ ...ask, store: store(), channel: "beta" })).toEqual(route("beta", "room"));
-    expect(await resolveRoute({ ...ask, store: routes, channel: "alpha" })).toMatchObject({ status: "no_route", reason: expect.stringContaining("name `to`") as unknown });
+    expect(await resolveRoute({ ...ask, store: routes, channel: "alpha" })).toMatchObject({
+      status: "no_route",
+      reason: expect.stringContaining("name `to`") as unknown,
+    });
     expect(await resolveRoute({ ...ask, store: routes, channel: "al", to: "bob" })).toEqual(route("alpha", "BOB"));
-    expect(await resolveRoute({ ...ask, store: routes, channel: "alpha", to: "b0b" })).toEqual({ status: "no_route", reason: 'the channel "alpha" cannot send to this recipient: must be letters' });
+    expect(await resolveRoute({ ...ask, store: routes, channel: "alpha", to: "b0b" })).toEqual({
+      status: "no_route",
+      reason: 'the channel "alpha" cannot send to this recipient: must be letters',
+    });
   });
 
   it("says what is missing where the channel is not configured or not known", async () => {
-    expect(await resolveRoute({ ...ask, channels: only("beta"), store: store({ channel: "alpha", to: "1" }), channel: "al" })).toMatchObject({ status: "no_route", reason: expect.stringContaining("`channels.alpha`") as unknown });
+    expect(
+      await resolveRoute({ ...ask, channels: only("beta"), store: store({ channel: "alpha", to: "1" }), channel: "al" }),
+    ).toMatchObject({ status: "no_route", reason: expect.stringContaining("`channels.alpha`") as unknown });
     const unknown = await resolveRoute({ ...ask, store: store(), channel: "quoted-from-outside" });
     expect(unknown.status).toBe("no_route");
     expect(JSON.stringify(unknown)).not.toContain("quoted");

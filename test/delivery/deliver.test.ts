@@ -10,7 +10,11 @@ import type { Queue, Store } from "../../src/store/types.ts";
 import { fakeChannel, keptLog, manualClock, settle, type ManualClock } from "./support.ts";
 
 const HOUR = 3_600_000;
-const retry = (reason = "busy", afterMs?: number): SendResult => ({ status: "retry", reason, ...(afterMs === undefined ? {} : { afterMs }) });
+const retry = (reason = "busy", afterMs?: number): SendResult => ({
+  status: "retry",
+  reason,
+  ...(afterMs === undefined ? {} : { afterMs }),
+});
 
 let folder: string;
 let store: Store;
@@ -39,7 +43,15 @@ function openWorker(): DeliveryWorker {
     },
   };
   lines = kept.lines;
-  return createDeliveryWorker({ store, queue: told, channels: () => createChannels([], channels), maxAgeMs: () => 24 * HOUR, clock, log: kept.log, onOutcome: ({ channel, status }) => outcomes.push(`${channel} ${status}`) });
+  return createDeliveryWorker({
+    store,
+    queue: told,
+    channels: () => createChannels([], channels),
+    maxAgeMs: () => 24 * HOUR,
+    clock,
+    log: kept.log,
+    onOutcome: ({ channel, status }) => outcomes.push(`${channel} ${status}`),
+  });
 }
 
 beforeEach(async () => {
@@ -115,7 +127,9 @@ describe("the outbox", () => {
   it("sends at most eight at a time", async () => {
     const fake = fakeChannel();
     const release: (() => void)[] = [];
-    fake.answers.push(...Array.from({ length: 20 }, () => () => new Promise<SendResult>((resolve) => release.push(() => resolve({ status: "sent" })))));
+    fake.answers.push(
+      ...Array.from({ length: 20 }, () => () => new Promise<SendResult>((resolve) => release.push(() => resolve({ status: "sent" })))),
+    );
     channels.set("x", fake.channel);
     for (let i = 0; i < 12; i++) await post("x", `to-${i}`, "hello");
     worker.start();
@@ -139,7 +153,12 @@ describe("the outbox", () => {
     const id = await post("x", "bob", "one two three four\n\nfive six seven eight\n\nnine ten");
     await until(() => fake.calls.length === 2);
     await until(async () => (await state(id)).error !== undefined);
-    expect(await state(id)).toMatchObject({ status: "pending", messageIds: ["a"], error: { code: "retry", message: "busy" }, nextAt: clock.now() + 5_000 });
+    expect(await state(id)).toMatchObject({
+      status: "pending",
+      messageIds: ["a"],
+      error: { code: "retry", message: "busy" },
+      nextAt: clock.now() + 5_000,
+    });
     await pass(5_000);
     await until(async () => (await state(id)).status === "delivered");
     expect(fake.calls.map((call) => call.idempotencyKey)).toEqual([`${id}.0`, `${id}.1`, `${id}.1`, `${id}.2`]);
@@ -189,7 +208,11 @@ describe("a try that failed", () => {
 
   it("counts tries of one piece: one that got through begins anew", async () => {
     const fake = fakeChannel({ limit: 20 });
-    fake.answers.push(...Array.from({ length: 11 }, () => retry("busy", 10)), { status: "sent" }, ...Array.from({ length: 11 }, () => retry("busy", 10)));
+    fake.answers.push(
+      ...Array.from({ length: 11 }, () => retry("busy", 10)),
+      { status: "sent" },
+      ...Array.from({ length: 11 }, () => retry("busy", 10)),
+    );
     channels.set("x", fake.channel);
     worker.start();
     const id = await post("x", "bob", "one two three four\n\nfive six seven eight");
@@ -212,7 +235,7 @@ describe("a try that failed", () => {
     expect(await state(id)).toMatchObject({ attempts: 2, error: { code: "given_up", message: "not sent within delivery.maxAge: busy" } });
   });
 
-  it.each([
+  it.each<[SendResult, string, string]>([
     [{ status: "failed", reason: "chat not found" }, "failed", "refused"],
     [{ status: "unknown", reason: "cut off" }, "unknown", "unknown"],
   ])("is not repeated where it answers %j", async (answer, status, code) => {
@@ -275,7 +298,10 @@ describe("a plugin that misbehaves", () => {
 
   it("is told by its signal, and what it says then counts", async () => {
     const fake = fakeChannel();
-    channels.set("x", { send: (_message, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ status: "unknown", reason: "aborted" }))) });
+    channels.set("x", {
+      send: (_message, signal) =>
+        new Promise((resolve) => signal.addEventListener("abort", () => resolve({ status: "unknown", reason: "aborted" }))),
+    });
     worker.start();
     const id = await post("x", "bob", "hello");
     await settle();

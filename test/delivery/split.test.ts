@@ -28,12 +28,19 @@ function balanced(piece: string): boolean {
 const LONE = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
 
 const word = fc.stringMatching(/^[a-zA-Z0-9,.!?äßé。]{1,14}$/);
-const prose = fc.array(fc.oneof(word, fc.constantFrom("👩‍👩‍👧‍👦", "🇩🇪", "e\u0301", "日本語のテキスト。", "[a link](https://a.example/b)")), { minLength: 1, maxLength: 30 }).map((words) => words.join(" "));
+const prose = fc
+  .array(fc.oneof(word, fc.constantFrom("👩‍👩‍👧‍👦", "🇩🇪", "e\u0301", "日本語のテキスト。", "[a link](https://a.example/b)")), {
+    minLength: 1,
+    maxLength: 30,
+  })
+  .map((words) => words.join(" "));
 const codeLine = fc.stringMatching(/^[a-z(){};= ]{0,40}$/);
 const code = fc
   .tuple(fc.constantFrom("```", "````", "~~~"), fc.constantFrom("", "ts", "python"), fc.array(codeLine, { minLength: 1, maxLength: 12 }))
   .map(([marker, info, lines]) => `${marker}${info}\n${lines.join("\n")}\n${marker}`);
-const document = fc.array(fc.oneof(prose, prose, code, fc.constantFrom("# Heading", "", "- item\n  - nested")), { minLength: 1, maxLength: 12 }).map((blocks) => blocks.join("\n\n"));
+const document = fc
+  .array(fc.oneof(prose, prose, code, fc.constantFrom("# Heading", "", "- item\n  - nested")), { minLength: 1, maxLength: 12 })
+  .map((blocks) => blocks.join("\n\n"));
 
 describe("splitText, for every text", () => {
   it("keeps every piece within the limit and loses no text", () => {
@@ -58,7 +65,10 @@ describe("splitText, for every text", () => {
   });
 
   it("cuts no surrogate pair and ends on any input", () => {
-    const anything = fc.oneof(fc.string({ unit: "binary", maxLength: 300 }), fc.string({ unit: fc.constantFrom("`", "~", "\n", " ", "a", "👍", "\u0301", ">", "-", "\r"), maxLength: 300 }));
+    const anything = fc.oneof(
+      fc.string({ unit: "binary", maxLength: 300 }),
+      fc.string({ unit: fc.constantFrom("`", "~", "\n", " ", "a", "👍", "\u0301", ">", "-", "\r"), maxLength: 300 }),
+    );
     fc.assert(
       fc.property(anything, fc.integer({ min: 20, max: 60 }), (text, limit) => {
         fc.pre(!LONE.test(text));
@@ -147,7 +157,8 @@ describe("splitText", () => {
 
   it("is quick with long and hostile texts", () => {
     const begun = performance.now();
-    for (const unit of ["[", "](", "`", "```\n", ".*", "- ", "a\u0301", "\n", " a", "[a](b "]) splitText(unit.repeat(200_000 / unit.length), 4096);
+    for (const unit of ["[", "](", "`", "```\n", ".*", "- ", "a\u0301", "\n", " a", "[a](b "])
+      splitText(unit.repeat(200_000 / unit.length), 4096);
     expect(performance.now() - begun).toBeLessThan(5000);
   });
 });

@@ -52,7 +52,11 @@ export function keptLog(): { log: Logger; lines: string[] } {
 }
 
 /** A channel that answers as it is told, message by message; `sent` once nothing is told any more. */
-export function fakeChannel(members: Partial<Channel> = {}): { channel: Channel; calls: OutgoingMessage[]; answers: (SendResult | (() => Promise<SendResult>))[] } {
+export function fakeChannel(members: Partial<Channel> = {}): {
+  channel: Channel;
+  calls: OutgoingMessage[];
+  answers: (SendResult | (() => Promise<SendResult>))[];
+} {
   const calls: OutgoingMessage[] = [];
   const answers: (SendResult | (() => Promise<SendResult>))[] = [];
   const channel: Channel = {

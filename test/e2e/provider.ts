@@ -3,7 +3,13 @@ import type { AddressInfo } from "node:net";
 
 export interface ChatRequest {
   headers: IncomingMessage["headers"];
-  body: { model: string; messages: { role: string; content: unknown }[]; stream?: boolean; tools?: { function: { name: string } }[]; reasoning_effort?: string };
+  body: {
+    model: string;
+    messages: { role: string; content: unknown }[];
+    stream?: boolean;
+    tools?: { function: { name: string } }[];
+    reasoning_effort?: string;
+  };
 }
 
 /** A model server that speaks the chat-completions wire format on loopback; `answer` decides what it says. */
@@ -20,7 +26,10 @@ export async function createProvider(): Promise<Provider> {
   const provider: Provider = {
     url: "",
     requests: [],
-    text: (request) => request.body.messages.map((message) => (typeof message.content === "string" ? message.content : JSON.stringify(message.content))).join("\n"),
+    text: (request) =>
+      request.body.messages
+        .map((message) => (typeof message.content === "string" ? message.content : JSON.stringify(message.content)))
+        .join("\n"),
     answer: () => "fine",
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
@@ -54,6 +63,9 @@ export async function createProvider(): Promise<Provider> {
 
 /** The config that makes it the model of every agent. */
 export const modelConfig = (provider: Provider, more: object = {}): object => ({
-  models: { providers: { local: { type: "openai-compatible", baseUrl: provider.url, apiKey: "canary-api-key-0123456789" } }, aliases: { quick: "local/small" } },
+  models: {
+    providers: { local: { type: "openai-compatible", baseUrl: provider.url, apiKey: "canary-api-key-0123456789" } },
+    aliases: { quick: "local/small" },
+  },
   agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, ...more },
 });

@@ -50,12 +50,22 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     writeFileSync(join(dir, name), typeof content === "string" ? content : JSON.stringify(content));
   };
   const { hooks = {}, gateway: gatewayConfig = {}, ...rest } = (options.config ?? {}) as { hooks?: object; gateway?: object };
-  write("rouse.json5", { gateway: { port: 0, drainSeconds: 1, ...gatewayConfig }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...rest });
+  write("rouse.json5", {
+    gateway: { port: 0, drainSeconds: 1, ...gatewayConfig },
+    hooks: { enabled: true, token: TOKEN, ...hooks },
+    ...rest,
+  });
   for (const [name, content] of Object.entries(options.files ?? {})) write(name, content);
   const printed: string[] = [];
   const logged: string[] = [];
   const log = createLogger(options.logLevel ?? "silent", { write: (line: string) => void logged.push(line) });
-  const gateway = await createGateway({ cwd: dir, env: options.env ?? {}, workers: options.workers ?? true, print: (text) => void printed.push(text), log });
+  const gateway = await createGateway({
+    cwd: dir,
+    env: options.env ?? {},
+    workers: options.workers ?? true,
+    print: (text) => void printed.push(text),
+    log,
+  });
   const url = options.start === false ? "http://127.0.0.1" : (await gateway.start()).url;
 
   const request = async (path: string, init: RequestInit): Promise<Answer> => {
@@ -73,9 +83,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     logged,
     write,
     post: (path, body, headers = {}) =>
-      request(path, { method: "POST", body: typeof body === "string" || body instanceof Uint8Array ? (body as string) : JSON.stringify(body), headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...headers } }),
+      request(path, {
+        method: "POST",
+        body: typeof body === "string" || body instanceof Uint8Array ? (body as string) : JSON.stringify(body),
+        headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...headers },
+      }),
     get: (path, headers = { authorization: `Bearer ${TOKEN}` }) => request(path, { headers }),
-    admin: (path, init = {}) => request(path, { ...init, headers: { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" } }),
+    admin: (path, init = {}) =>
+      request(path, { ...init, headers: { authorization: `Bearer ${gateway.operatorToken}`, "content-type": "application/json" } }),
     async until(read) {
       for (let i = 0; i < 600; i++) {
         const value = await read();

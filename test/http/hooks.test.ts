@@ -8,7 +8,14 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const anonymous = (path: string, init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {}) =>
-  world.gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", body: '{"message":"hi","text":"hi"}', ...init, headers: { "content-type": "application/json", ...init.headers } }));
+  world.gateway.fetch(
+    new Request(`http://127.0.0.1${path}`, {
+      method: "POST",
+      body: '{"message":"hi","text":"hi"}',
+      ...init,
+      headers: { "content-type": "application/json", ...init.headers },
+    }),
+  );
 
 describe("authentication", () => {
   it("accepts the three forms of the token and warns about the query's", async () => {
@@ -51,13 +58,21 @@ describe("authentication", () => {
 
   it("refuses a query token where the config says so", async () => {
     const own = await createWorld({ workers: false, config: { hooks: { allowQueryToken: false } } });
-    const response = await own.gateway.fetch(new Request(`http://127.0.0.1/hooks/wake?token=${TOKEN}`, { method: "POST", body: '{"text":"x"}' }));
+    const response = await own.gateway.fetch(
+      new Request(`http://127.0.0.1/hooks/wake?token=${TOKEN}`, { method: "POST", body: '{"text":"x"}' }),
+    );
     expect(response.status).toBe(401);
     await own.stop();
   });
 
   it("keeps browsers that come under another name away from a loopback bind", async () => {
-    const response = await world.gateway.fetch(new Request("http://evil.example/hooks/wake", { method: "POST", headers: { authorization: `Bearer ${TOKEN}` }, body: '{"text":"x"}' }));
+    const response = await world.gateway.fetch(
+      new Request("http://evil.example/hooks/wake", {
+        method: "POST",
+        headers: { authorization: `Bearer ${TOKEN}` },
+        body: '{"text":"x"}',
+      }),
+    );
     expect(response.status).toBe(403);
   });
 });
@@ -89,7 +104,12 @@ describe("POST /hooks/agent", () => {
   it("answers 202 with where to look", async () => {
     const answer = await world.post("/hooks/agent", { message: "Summarise", sessionKey: "hook:a", unknownField: 1 });
     expect(answer.status).toBe(202);
-    expect(answer.body).toMatchObject({ ok: true, sessionKey: "hook:a", status: "queued", warnings: [expect.stringContaining("unknownField")] });
+    expect(answer.body).toMatchObject({
+      ok: true,
+      sessionKey: "hook:a",
+      status: "queued",
+      warnings: [expect.stringContaining("unknownField")],
+    });
     expect(answer.headers.get("location")).toBe(`/hooks/runs/${answer.body.runId}`);
     const run = await world.get(`/hooks/runs/${answer.body.runId}`);
     expect(run.body.run).toMatchObject({ status: "queued", agentId: "main", sessionKey: "hook:a", name: "Hook", attempts: 0 });
@@ -134,7 +154,10 @@ describe("POST /hooks/agent", () => {
   it("binds what requests may choose to the config", async () => {
     const own = await createWorld({
       workers: false,
-      config: { hooks: { allowRequestSessionKey: false, allowRequestRecipient: false, allowedAgentIds: ["a"] }, agents: { list: [{ id: "a" }, { id: "b" }], defaults: { models: [] } } },
+      config: {
+        hooks: { allowRequestSessionKey: false, allowRequestRecipient: false, allowedAgentIds: ["a"] },
+        agents: { list: [{ id: "a" }, { id: "b" }], defaults: { models: [] } },
+      },
     });
     expect((await own.post("/hooks/agent", { message: "x", sessionKey: "hook:y" })).body.error.code).toBe("session_key_not_allowed");
     expect((await own.post("/hooks/agent", { message: "x", channel: "last" })).body.error.code).toBe("invalid_recipient");
@@ -188,13 +211,18 @@ describe("duplicates", () => {
     const again = await world.post("/hooks/agent", { message: "once" }, { "idempotency-key": "k1" });
     expect(again.body).toEqual(first.body);
     expect(again.headers.get("idempotent-replayed")).toBe("true");
-    expect((await world.get(`/hooks/events/${again.headers.get("x-request-id")}`)).body.event).toMatchObject({ outcome: "duplicate", duplicateOf: first.body.eventId });
+    expect((await world.get(`/hooks/events/${again.headers.get("x-request-id")}`)).body.event).toMatchObject({
+      outcome: "duplicate",
+      duplicateOf: first.body.eventId,
+    });
     const other = await world.post("/hooks/agent", { message: "twice" }, { "idempotency-key": "k1" });
     expect([other.status, other.body.error.code]).toEqual([409, "idempotency_conflict"]);
   });
 
   it("runs two at the same moment once", async () => {
-    const answers = await Promise.all(Array.from({ length: 8 }, () => world.post("/hooks/agent", { message: "race", idempotencyKey: "k2" })));
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => world.post("/hooks/agent", { message: "race", idempotencyKey: "k2" })),
+    );
     expect(new Set(answers.map((answer) => answer.body.runId)).size).toBe(1);
     expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true")).toHaveLength(7);
   });

@@ -8,7 +8,14 @@ describe("problems are said all at once, each with its path", () => {
     [[{ id: "a", match: { path: "p" } }], "hooks.mappings[0].messageTemplate", "is required"],
     [[{ id: "a", ...base, textTemplate: "x" }], "hooks.mappings[0].textTemplate", "no effect"],
     [[{ id: "a", match: { path: "p" }, action: "wake", textTemplate: "t", sessionKey: "x" }], "hooks.mappings[0].sessionKey", "no effect"],
-    [[{ id: "a", ...base }, { id: "a", ...base }], "hooks.mappings[1].id", "is the id of hooks.mappings[0]"],
+    [
+      [
+        { id: "a", ...base },
+        { id: "a", ...base },
+      ],
+      "hooks.mappings[1].id",
+      "is the id of hooks.mappings[0]",
+    ],
     [[{ id: "a", ...base, match: { path: "wake" } }], "hooks.mappings[0].match.path", "belongs to the interface"],
     [[{ id: "a", ...base, messageTemplate: "{{ x" }], "hooks.mappings[0].messageTemplate", "has no }}"],
     [[{ id: "a", ...base, messageTemplate: "{{ $foo(x) }}" }], "hooks.mappings[0].messageTemplate", "no function $foo"],
@@ -19,7 +26,14 @@ describe("problems are said all at once, each with its path", () => {
     [[{ id: "a", ...base, sessionKey: "main" }], "hooks.mappings[0].sessionKey", "cannot reach"],
     [[{ id: "a", ...base, methods: ["GET"] }], "hooks.mappings[0].dedupeKey", "is required"],
     [[{ id: "a", ...base, auth: { token: "short" } }], "hooks.mappings[0].auth.token", "at least 16"],
-    [[{ id: "a", ...base, maxBodyBytes: 1 }, { id: "b", ...base, maxBodyBytes: 2 }], "hooks.mappings[1].maxBodyBytes", "differs from hooks.mappings[0]"],
+    [
+      [
+        { id: "a", ...base, maxBodyBytes: 1 },
+        { id: "b", ...base, maxBodyBytes: 2 },
+      ],
+      "hooks.mappings[1].maxBodyBytes",
+      "differs from hooks.mappings[0]",
+    ],
     [[{ id: "a", ...base, validate: { type: "nonsense" } }], "hooks.mappings[0].validate", "no valid JSON Schema"],
     [[{ id: "a", ...base, validate: { $ref: "https://elsewhere.example/x.json" } }], "hooks.mappings[0].validate", "elsewhere"],
     [[{ id: "a", ...base, forEach: "x[" }], "hooks.mappings[0].forEach", "JSONata"],
@@ -30,7 +44,10 @@ describe("problems are said all at once, each with its path", () => {
   });
 
   it("names unknown presets and broken files", async () => {
-    const { issues } = await compile({ presets: ["githib", "gmail"] }, { "mappings/a.json": "{", "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}' });
+    const { issues } = await compile(
+      { presets: ["githib", "gmail"] },
+      { "mappings/a.json": "{", "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}' },
+    );
     expect(issues).toEqual([
       { path: "mappings/a.json", message: expect.stringContaining("JSON5 at line 1") },
       { path: "mappings/b.json: mappings[0].matsch", message: 'is not known. Did you mean "match"?' },
@@ -49,7 +66,10 @@ describe("which mapping runs", () => {
   };
 
   it("the first that matches: config, then files by name, then presets", async () => {
-    const files = { "mappings/2.json": JSON.stringify({ id: "f2", mappings: [named("two")] }), "mappings/1.json": JSON.stringify({ id: "f1", mappings: [named("one", { match: { path: "p", payload: { a: 1 } } })] }) };
+    const files = {
+      "mappings/2.json": JSON.stringify({ id: "f2", mappings: [named("two")] }),
+      "mappings/1.json": JSON.stringify({ id: "f1", mappings: [named("one", { match: { path: "p", payload: { a: 1 } } })] }),
+    };
     expect(await ran({ mappings: [named("own", { match: { path: "p", payload: { a: 0 } } })] }, files, { a: 0 })).toEqual(["own"]);
     expect(await ran({}, files, { a: 1 })).toEqual(["one"]);
     expect(await ran({}, files, { a: 2 })).toEqual(["two"]);
@@ -66,7 +86,9 @@ describe("which mapping runs", () => {
   });
 
   it("the same one with many mappings as with few", async () => {
-    const mappings = Array.from({ length: 300 }, (_, index) => named(`m${index}`, { match: { path: "p", payload: { kind: `k${index % 150}`, action: "x" } } }));
+    const mappings = Array.from({ length: 300 }, (_, index) =>
+      named(`m${index}`, { match: { path: "p", payload: { kind: `k${index % 150}`, action: "x" } } }),
+    );
     expect(await ran({ mappings }, {}, { kind: "k149", action: "x" })).toEqual(["m149"]);
     expect(await ran({ mappings }, {}, { kind: "k149", action: "y" })).toBe("unmatched");
   });
@@ -74,43 +96,77 @@ describe("which mapping runs", () => {
 
 describe("outcomes", () => {
   it("says which mapping came nearest, never the expected value", async () => {
-    const { set } = await compile({ mappings: [{ id: "a", match: { path: "p", payload: { x: "secret-value", y: 1 } }, messageTemplate: "m" }, { id: "b", match: { path: "p", payload: { y: 1, z: "other" } }, messageTemplate: "m" }] });
+    const { set } = await compile({
+      mappings: [
+        { id: "a", match: { path: "p", payload: { x: "secret-value", y: 1 } }, messageTemplate: "m" },
+        { id: "b", match: { path: "p", payload: { y: 1, z: "other" } }, messageTemplate: "m" },
+      ],
+    });
     expect(await set.run(input("p", { y: 1 }))).toEqual({ kind: "unmatched", nearest: { mapping: "a", condition: "match.payload.x" } });
   });
 
   it("validates bodies, with the paths of ajv", async () => {
-    const validate = { type: "object", required: ["id"], properties: { items: { type: "array", items: { type: "object", properties: { n: { type: "number", minimum: 1 } } } } } };
+    const validate = {
+      type: "object",
+      required: ["id"],
+      properties: { items: { type: "array", items: { type: "object", properties: { n: { type: "number", minimum: 1 } } } } },
+    };
     const { set } = await compile({ mappings: [{ id: "a", ...base, validate }] });
-    expect(await set.run(input("p", { items: [{ n: 0 }] }))).toMatchObject({ kind: "rejected", failure: { code: "validation_failed", issues: [{ path: "" }, { path: "items[0].n" }] } });
+    expect(await set.run(input("p", { items: [{ n: 0 }] }))).toMatchObject({
+      kind: "rejected",
+      failure: { code: "validation_failed", issues: [{ path: "" }, { path: "items[0].n" }] },
+    });
     expect((await set.run(input("p", { id: 1 }))).kind).toBe("actions");
   });
 
   it("lets items stand alone, and runs nothing of too many", async () => {
     const mappings = [{ id: "a", match: { path: "p" }, forEach: "items", messageTemplate: "{{item.text}}" }];
     const { set } = await compile({ maxActions: 3, mappings });
-    expect(await set.run(input("p", { items: [{ text: "x" }, {}, { text: "z" }] }))).toMatchObject({ kind: "actions", list: true, results: [{ ok: true }, { ok: false, failure: { code: "mapping_incomplete" } }, { ok: true }] });
+    expect(await set.run(input("p", { items: [{ text: "x" }, {}, { text: "z" }] }))).toMatchObject({
+      kind: "actions",
+      list: true,
+      results: [{ ok: true }, { ok: false, failure: { code: "mapping_incomplete" } }, { ok: true }],
+    });
     expect(await set.run(input("p", { items: [1, 2, 3, 4] }))).toMatchObject({ kind: "rejected", failure: { code: "too_many_actions" } });
     expect(await set.run(input("p", { items: { text: "one" } }))).toMatchObject({ kind: "actions", list: true });
     expect(await set.run(input("p", {}))).toMatchObject({ kind: "skipped" });
   });
 
   it("refuses what is empty, and with `strict` what is missing", async () => {
-    const { set } = await compile({ mappings: [{ id: "s", match: { path: "p", payload: { s: true } }, strict: true, messageTemplate: "x {{gone.away}}" }, { id: "a", match: { path: "p" }, messageTemplate: "{{gone}}" }] });
-    expect(await set.run(input("p", { s: true }))).toMatchObject({ kind: "rejected", missing: ["gone.away"], failure: { code: "mapping_incomplete" } });
+    const { set } = await compile({
+      mappings: [
+        { id: "s", match: { path: "p", payload: { s: true } }, strict: true, messageTemplate: "x {{gone.away}}" },
+        { id: "a", match: { path: "p" }, messageTemplate: "{{gone}}" },
+      ],
+    });
+    expect(await set.run(input("p", { s: true }))).toMatchObject({
+      kind: "rejected",
+      missing: ["gone.away"],
+      failure: { code: "mapping_incomplete" },
+    });
     const outcome = await set.run(input("p", {}));
-    expect(outcome).toMatchObject({ kind: "actions", results: [{ ok: false, failure: { code: "mapping_incomplete", message: expect.stringContaining("message") } }] });
+    expect(outcome).toMatchObject({
+      kind: "actions",
+      results: [{ ok: false, failure: { code: "mapping_incomplete", message: expect.stringContaining("message") } }],
+    });
   });
 
   it("fails where an expression fails, and tries no later mapping", async () => {
     const later = { id: "later", ...base };
-    for (const broken of [{ id: "w", match: { path: "p", when: "$number('x') = 1" }, messageTemplate: "m" }, { id: "t", match: { path: "p" }, messageTemplate: "{{$number('x')}}" }, { id: "f", match: { path: "p" }, forEach: "$number('x')", messageTemplate: "m" }]) {
+    for (const broken of [
+      { id: "w", match: { path: "p", when: "$number('x') = 1" }, messageTemplate: "m" },
+      { id: "t", match: { path: "p" }, messageTemplate: "{{$number('x')}}" },
+      { id: "f", match: { path: "p" }, forEach: "$number('x')", messageTemplate: "m" },
+    ]) {
       const { set } = await compile({ mappings: [broken, later] });
       expect(await set.run(input("p", {}))).toMatchObject({ kind: "failed", mapping: broken.id, failure: { code: "mapping_failed" } });
     }
   });
 
   it("explains itself, condition by condition", async () => {
-    const { set } = await compile({ mappings: [{ id: "a", match: { path: "p", payload: { x: 1, y: { $exists: true } }, when: "x = 1" }, messageTemplate: "m {{y}}" }] });
+    const { set } = await compile({
+      mappings: [{ id: "a", match: { path: "p", payload: { x: 1, y: { $exists: true } }, when: "x = 1" }, messageTemplate: "m {{y}}" }],
+    });
     const { traces, outcome } = await set.explain(input("p", { x: 1 }), "a");
     expect(traces).toEqual([
       {

@@ -8,7 +8,14 @@ import type { Scope } from "../../src/mapping/scope.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { plainText } from "../../src/core/text.ts";
 
-const scope = (payload: unknown, more: Partial<Scope> = {}): Scope => ({ payload, headers: {}, query: {}, path: "p", now: 1_700_000_000_000, ...more });
+const scope = (payload: unknown, more: Partial<Scope> = {}): Scope => ({
+  payload,
+  headers: {},
+  query: {},
+  path: "p",
+  now: 1_700_000_000_000,
+  ...more,
+});
 
 async function evaluate(source: string, payload: unknown, runner?: JsonataRunner) {
   const compiled = compileExpression(source, runner ? { runner } : {});
@@ -18,8 +25,14 @@ async function evaluate(source: string, payload: unknown, runner?: JsonataRunner
 
 describe("plain paths", () => {
   const name = fc.constantFrom("a", "b", "c");
-  const tree: fc.Memo<unknown> = fc.memo((n) => (n <= 1 ? fc.oneof(fc.string({ maxLength: 3 }), fc.integer(), fc.boolean(), fc.constant(null)) : fc.oneof(fc.dictionary(name, tree(n - 1), { maxKeys: 3 }), fc.array(tree(n - 1), { maxLength: 3 }), tree(1))));
-  const step = fc.tuple(name, fc.option(fc.integer({ min: -2, max: 2 }), { nil: undefined })).map(([key, position]) => (position === undefined ? key : `${key}[${position}]`));
+  const tree: fc.Memo<unknown> = fc.memo((n) =>
+    n <= 1
+      ? fc.oneof(fc.string({ maxLength: 3 }), fc.integer(), fc.boolean(), fc.constant(null))
+      : fc.oneof(fc.dictionary(name, tree(n - 1), { maxKeys: 3 }), fc.array(tree(n - 1), { maxLength: 3 }), tree(1)),
+  );
+  const step = fc
+    .tuple(name, fc.option(fc.integer({ min: -2, max: 2 }), { nil: undefined }))
+    .map(([key, position]) => (position === undefined ? key : `${key}[${position}]`));
   const path = fc.array(step, { minLength: 1, maxLength: 4 }).map((steps) => steps.join("."));
 
   it("read what JSONata reads, arrays included", async () => {
@@ -27,20 +40,28 @@ describe("plain paths", () => {
       fc.asyncProperty(fc.dictionary(name, tree(4), { maxKeys: 3 }), path, async (value, source) => {
         const ours = readPath(parsePath(source) ?? [], value);
         const theirs: unknown = await jsonata(source).evaluate(value);
-        expect(ours === undefined ? undefined : JSON.parse(JSON.stringify(ours))).toEqual(theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)));
+        expect(ours === undefined ? undefined : JSON.parse(JSON.stringify(ours))).toEqual(
+          theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)),
+        );
       }),
       { numRuns: 1500 },
     );
   });
 
-  it.each(["__proto__", "constructor", "prototype", "a.__proto__", "a.constructor.name", "toString"])("finds nothing under %s", async (source) => {
-    expect(await evaluate(source, { a: {} })).toEqual({ ok: true, value: undefined });
-  });
+  it.each(["__proto__", "constructor", "prototype", "a.__proto__", "a.constructor.name", "toString"])(
+    "finds nothing under %s",
+    async (source) => {
+      expect(await evaluate(source, { a: {} })).toEqual({ ok: true, value: undefined });
+    },
+  );
 
   it("may hold dashes, and tell root names from the payload's", async () => {
     const compiled = compileExpression("headers.x-event");
     if (!compiled.ok) throw new Error(compiled.message);
-    expect(await compiled.expression.evaluate(scope({ headers: "mine" }, { headers: { "x-event": "push" } }))).toEqual({ ok: true, value: "push" });
+    expect(await compiled.expression.evaluate(scope({ headers: "mine" }, { headers: { "x-event": "push" } }))).toEqual({
+      ok: true,
+      value: "push",
+    });
     expect(await evaluate("payload.messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
     expect(await evaluate("messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
   });
@@ -50,8 +71,14 @@ describe("JSONata", () => {
   it("does not mix two evaluations of one expression", async () => {
     const compiled = compileExpression("items.(x & $$.id)");
     if (!compiled.ok) throw new Error(compiled.message);
-    const results = await Promise.all(["A", "B", "C"].map((id) => compiled.expression.evaluate(scope({ id, items: [{ x: 1 }, { x: 2 }] }))));
-    expect(results.map((result) => result.ok && result.value)).toEqual([["1A", "2A"], ["1B", "2B"], ["1C", "2C"]]);
+    const results = await Promise.all(
+      ["A", "B", "C"].map((id) => compiled.expression.evaluate(scope({ id, items: [{ x: 1 }, { x: 2 }] }))),
+    );
+    expect(results.map((result) => result.ok && result.value)).toEqual([
+      ["1A", "2A"],
+      ["1B", "2B"],
+      ["1C", "2C"],
+    ]);
   });
 
   it.each([
@@ -89,22 +116,54 @@ describe("JSONata", () => {
   it("sends an expression that took too long to the child from then on", async () => {
     let calls = 0;
     const runner: JsonataRunner = async () => ({ ok: true, value: ++calls });
-    const compiled = compileExpression("$sum([1..19000].($ * 2)) + $sum([1..19000].($ * 3)) + $sum([1..19000].($ * 3)) + $sum([1..19000].($ * 3))", { runner });
+    const compiled = compileExpression(
+      "$sum([1..19000].($ * 2)) + $sum([1..19000].($ * 3)) + $sum([1..19000].($ * 3)) + $sum([1..19000].($ * 3))",
+      { runner },
+    );
     if (!compiled.ok) throw new Error(compiled.message);
     expect(await compiled.expression.evaluate(scope({}))).toEqual({ ok: true, value: 1 });
     expect(await compiled.expression.evaluate(scope({}))).toEqual({ ok: true, value: 2 });
   });
 
   it.each([
-    "$pad(a, 12, '-')", "$pad(a, -12)", "$join(list, ', ')", "$split(a, ' ')", "$split(a, /o/)", "$split(a, 'o', 1)", "$split(a, '')",
-    "$replace(a, 'o', '0')", "$replace(a, /(l+)(o)/, '[$2$1$$$0]')", "$replace(a, /o/, '0', 1)", "$replace(a, /o/, function($m) { $uppercase($m.match) })",
-    "$string(list)", "$string(1.10)", "$string(0.1 + 0.2)", "$string({'a': [1, {'b': null}]}, true)", "$length(a)", "$substring(a, 2, 3)", "$substring(a, -3)", "$substring(a, 1, -1)",
-    "$substringBefore(a, ' ')", "$substringAfter(a, 'zz')", "$contains(a, 'lo')", "$contains(a, /L/i)", "$trim('  a   b ')", "$lowercase(a) & $uppercase(a)",
-    "$append(list, 'z')", "$append(none, 'z')", "$length(none)", "$base64decode($base64encode(a))", "$map(list, $uppercase)", "a ~> $uppercase ~> $length",
+    "$pad(a, 12, '-')",
+    "$pad(a, -12)",
+    "$join(list, ', ')",
+    "$split(a, ' ')",
+    "$split(a, /o/)",
+    "$split(a, 'o', 1)",
+    "$split(a, '')",
+    "$replace(a, 'o', '0')",
+    "$replace(a, /(l+)(o)/, '[$2$1$$$0]')",
+    "$replace(a, /o/, '0', 1)",
+    "$replace(a, /o/, function($m) { $uppercase($m.match) })",
+    "$string(list)",
+    "$string(1.10)",
+    "$string(0.1 + 0.2)",
+    "$string({'a': [1, {'b': null}]}, true)",
+    "$length(a)",
+    "$substring(a, 2, 3)",
+    "$substring(a, -3)",
+    "$substring(a, 1, -1)",
+    "$substringBefore(a, ' ')",
+    "$substringAfter(a, 'zz')",
+    "$contains(a, 'lo')",
+    "$contains(a, /L/i)",
+    "$trim('  a   b ')",
+    "$lowercase(a) & $uppercase(a)",
+    "$append(list, 'z')",
+    "$append(none, 'z')",
+    "$length(none)",
+    "$base64decode($base64encode(a))",
+    "$map(list, $uppercase)",
+    "a ~> $uppercase ~> $length",
   ])("%s gives what JSONata gives", async (source) => {
     const data = { a: "Hello wörld 😀", list: ["x", "y"] };
     const theirs: unknown = await jsonata(source).evaluate(data);
-    expect(await evaluate(source, data)).toEqual({ ok: true, value: theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)) });
+    expect(await evaluate(source, data)).toEqual({
+      ok: true,
+      value: theirs === undefined ? undefined : JSON.parse(JSON.stringify(theirs)),
+    });
   });
 
   it("takes the time from the scope, and never quotes the input in a failure", async () => {
@@ -121,7 +180,7 @@ describe("JSONata", () => {
     if (!result.ok) throw new Error(result.message);
     (result.value as { copy: { n: number } }).copy.n = 2;
     expect(payload.list[0]?.n).toBe(1);
-    expect(Object.keys((await evaluate("list[]", payload) as { value: object }).value)).toEqual(["0"]);
+    expect(Object.keys(((await evaluate("list[]", payload)) as { value: object }).value)).toEqual(["0"]);
   });
 });
 

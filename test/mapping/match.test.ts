@@ -10,7 +10,16 @@ async function test(match: object, payload: unknown, more: Partial<Scope> = {}) 
 }
 const issuesOf = (match: object) => compileMatch(matchSchema.parse(match), { path: "match" }).issues;
 
-const event = { action: "opened", n: 5, draft: false, nothing: null, name: "release/1.2", labels: [{ name: "bug" }, { name: "ui" }], tags: ["x", "y"], pull_request: { base: { ref: "main" } } };
+const event = {
+  action: "opened",
+  n: 5,
+  draft: false,
+  nothing: null,
+  name: "release/1.2",
+  labels: [{ name: "bug" }, { name: "ui" }],
+  tags: ["x", "y"],
+  pull_request: { base: { ref: "main" } },
+};
 
 describe("operators", () => {
   it.each([
@@ -48,10 +57,16 @@ describe("operators", () => {
 });
 
 describe("a missing field", () => {
-  it.each([[{ gone: "x" }], [{ gone: { $ne: "x" } }], [{ gone: { $not: "x" } }], [{ gone: { $nin: ["x"] } }], [{ $not: { gone: "x" } }], [{ gone: { $regex: "" } }], [{ $and: [{ gone: 1 }, { n: 5 }] }], [{ $or: [{ gone: 1 }, { n: 6 }] }]])(
-    "is unknown and never fires: %j",
-    async (payload) => expect(await test({ payload }, event)).toBe("unknown"),
-  );
+  it.each([
+    [{ gone: "x" }],
+    [{ gone: { $ne: "x" } }],
+    [{ gone: { $not: "x" } }],
+    [{ gone: { $nin: ["x"] } }],
+    [{ $not: { gone: "x" } }],
+    [{ gone: { $regex: "" } }],
+    [{ $and: [{ gone: 1 }, { n: 5 }] }],
+    [{ $or: [{ gone: 1 }, { n: 6 }] }],
+  ])("is unknown and never fires: %j", async (payload) => expect(await test({ payload }, event)).toBe("unknown"));
   it("can be asked for", async () => {
     expect(await test({ payload: { gone: { $exists: false } } }, event)).toBe(true);
     expect(await test({ payload: { nothing: { $exists: true } } }, event)).toBe(true);

@@ -29,21 +29,24 @@ describe("the github preset", () => {
     expect(events.flatMap((event) => event.examples).length).toBeGreaterThan(200);
   });
 
-  it.each(events.map((event) => [event.name, event.examples] as const))("takes every recorded %s without a failure", async (name, bodies) => {
-    for (const body of bodies) {
-      const outcome = await set.run(input("github", body));
-      expect(["actions", "unmatched"]).toContain(outcome.kind);
-      if (outcome.kind !== "actions") continue;
-      expect(outcome.mapping).toBe(expected[name]);
-      const [first] = outcome.results;
-      expect(first?.ok).toBe(true);
-      if (!first?.ok) continue;
-      const text = plainText(first.draft.content);
-      expect(text).not.toContain("undefined");
-      expect(text).not.toContain("[object");
-      expect(String(first.draft.fields.sessionKey)).toMatch(/^hook:github:[^:]+:/);
-    }
-  });
+  it.each(events.map((event) => [event.name, event.examples] as const))(
+    "takes every recorded %s without a failure",
+    async (name, bodies) => {
+      for (const body of bodies) {
+        const outcome = await set.run(input("github", body));
+        expect(["actions", "unmatched"]).toContain(outcome.kind);
+        if (outcome.kind !== "actions") continue;
+        expect(outcome.mapping).toBe(expected[name]);
+        const [first] = outcome.results;
+        expect(first?.ok).toBe(true);
+        if (!first?.ok) continue;
+        const text = plainText(first.draft.content);
+        expect(text).not.toContain("undefined");
+        expect(text).not.toContain("[object");
+        expect(String(first.draft.fields.sessionKey)).toMatch(/^hook:github:[^:]+:/);
+      }
+    },
+  );
 
   it.each(Object.keys(expected).filter((name) => name !== "workflow_run"))("makes work of some recorded %s", async (name) => {
     const bodies = events.find((event) => event.name === name)?.examples ?? [];
@@ -60,9 +63,23 @@ describe("the github preset", () => {
   });
 
   it("tells of failed workflow runs only", async () => {
-    const run = { action: "completed", repository: { full_name: "a/b" }, workflow_run: { id: 5, name: "CI", conclusion: "failure", head_branch: "main", actor: { login: "me" }, head_commit: { message: "m" }, html_url: "u" } };
+    const run = {
+      action: "completed",
+      repository: { full_name: "a/b" },
+      workflow_run: {
+        id: 5,
+        name: "CI",
+        conclusion: "failure",
+        head_branch: "main",
+        actor: { login: "me" },
+        head_commit: { message: "m" },
+        html_url: "u",
+      },
+    };
     expect(await set.run(input("github", run))).toMatchObject({ kind: "actions", mapping: "github.workflow-failed" });
-    expect((await set.run(input("github", { ...run, workflow_run: { ...run.workflow_run, conclusion: "success" } }))).kind).toBe("unmatched");
+    expect((await set.run(input("github", { ...run, workflow_run: { ...run.workflow_run, conclusion: "success" } }))).kind).toBe(
+      "unmatched",
+    );
   });
 });
 
@@ -75,7 +92,9 @@ describe("the gmail preset", () => {
     expect(outcome.list).toBe(true);
     const drafts = outcome.results.map((result) => (result.ok ? result.draft : undefined));
     expect(drafts.map((draft) => draft?.fields.sessionKey)).toEqual(["hook:gmail:18c", "hook:gmail:18d"]);
-    expect(plainText(drafts[0]?.content ?? [])).toBe("New mail\nFrom: Ann <ann@example.com>\nSubject: Hi\n\nHello there\n\nHello there,\nall well?");
+    expect(plainText(drafts[0]?.content ?? [])).toBe(
+      "New mail\nFrom: Ann <ann@example.com>\nSubject: Hi\n\nHello there\n\nHello there,\nall well?",
+    );
   });
 
   it("skips a batch without messages", async () => {

@@ -58,18 +58,33 @@ describe("transform modules", () => {
     const outcome = await run("typed", { name: "Ann" });
     expect(outcome).toMatchObject({
       kind: "actions",
-      results: [{ ok: true, draft: { action: "agent", content: [{ text: "hello Ann", outside: true }], fields: { wakeMode: "next-heartbeat", name: "n", sessionKey: "hook:Ann" } } }],
+      results: [
+        {
+          ok: true,
+          draft: {
+            action: "agent",
+            content: [{ text: "hello Ann", outside: true }],
+            fields: { wakeMode: "next-heartbeat", name: "n", sessionKey: "hook:Ann" },
+          },
+        },
+      ],
     });
     expect(await run("typed", { skip: true })).toMatchObject({ kind: "skipped" });
   });
 
   it("may be CommonJS, under any export's name, and give a list", async () => {
     expect(await run("common", { name: "x" })).toMatchObject({ list: false, results: [{ ok: true }] });
-    expect(await run("other", {})).toMatchObject({ list: true, results: [{ draft: { action: "wake", content: [{ text: "w" }] } }, { draft: { action: "agent" } }] });
+    expect(await run("other", {})).toMatchObject({
+      list: true,
+      results: [{ draft: { action: "wake", content: [{ text: "w" }] } }, { draft: { action: "agent" } }],
+    });
   });
 
   it("run once for each item", async () => {
-    expect(await run("each", { names: ["a", "b"] })).toMatchObject({ list: true, results: [{ draft: { content: [{ text: "hello a" }] } }, { draft: { content: [{ text: "hello b" }] } }] });
+    expect(await run("each", { names: ["a", "b"] })).toMatchObject({
+      list: true,
+      results: [{ draft: { content: [{ text: "hello a" }] } }, { draft: { content: [{ text: "hello b" }] } }],
+    });
   });
 
   it.each([
@@ -106,14 +121,21 @@ describe("transform modules", () => {
     expect(JSON.stringify(outcome)).not.toContain("ROUSE_CANARY");
   });
 
-  it("that export no function say so", async () => expect(await run("nothing", {})).toMatchObject({ message: expect.stringContaining("exports no function") }));
+  it("that export no function say so", async () =>
+    expect(await run("nothing", {})).toMatchObject({ message: expect.stringContaining("exports no function") }));
 });
 
 describe("jsonata transforms", () => {
   it("give actions, but never instructions", async () => {
-    expect(await run("jsonata", { name: "Ann" })).toMatchObject({ kind: "actions", results: [{ draft: { content: [{ text: "hi Ann", outside: true }], fields: { to: "you" } } }] });
+    expect(await run("jsonata", { name: "Ann" })).toMatchObject({
+      kind: "actions",
+      results: [{ draft: { content: [{ text: "hi Ann", outside: true }], fields: { to: "you" } } }],
+    });
     expect(await run("jsonata", { skip: true })).toMatchObject({ kind: "skipped" });
-    expect(await run("jsonata-instructions", {})).toMatchObject({ code: "transform_failed", message: expect.stringContaining('"instructions"') });
+    expect(await run("jsonata-instructions", {})).toMatchObject({
+      code: "transform_failed",
+      message: expect.stringContaining('"instructions"'),
+    });
   });
 });
 

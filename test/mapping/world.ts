@@ -20,10 +20,23 @@ export async function compile(hooks: object, files: Record<string, string> = {},
     mappingsDir: join(dir, "mappings"),
     transformsDir: join(dir, "transforms"),
     presetsDir: PRESETS,
-    known: { agents: new Set(["main"]), channels: (name) => ["last", "console"].includes(name), model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }) },
+    known: {
+      agents: new Set(["main"]),
+      channels: (name) => ["last", "console"].includes(name),
+      model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
+    },
     pool: pool ?? createTransformPool({ log: createLogger("silent") }),
   });
   return { ...compiled, dir };
 }
 
-export const input = (path: string, payload: unknown, more: Partial<MappingInput> = {}): MappingInput => ({ path, method: "POST", byHookToken: true, payload, headers: {}, query: {}, now: 1_700_000_000_000, ...more });
+export const input = (path: string, payload: unknown, more: Partial<MappingInput> = {}): MappingInput => ({
+  path,
+  method: "POST",
+  byHookToken: true,
+  payload,
+  headers: {},
+  query: {},
+  now: 1_700_000_000_000,
+  ...more,
+});

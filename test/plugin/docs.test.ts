@@ -15,8 +15,17 @@ const CODE = /```ts\n([^]*?)```/.exec(PAGE)?.[1] ?? "";
 it("the page's plugin type-checks where a user has it", async () => {
   const { dir, write } = userFolder({ "plugins/acme.ts": CODE, "package.json": '{ "type": "module" }' });
   const paths = { "rouse/plugin": [join(ROOT, "src/plugin/api.ts")], zod: [join(ROOT, "node_modules/zod/index.d.cts")] };
-  write("tsconfig.json", JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions: { paths, typeRoots: [join(ROOT, "node_modules/@types")] }, include: ["plugins"] }));
-  const checked = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir]).catch((error: { stdout: string }) => error);
+  write(
+    "tsconfig.json",
+    JSON.stringify({
+      extends: join(ROOT, "tsconfig.json"),
+      compilerOptions: { paths, typeRoots: [join(ROOT, "node_modules/@types")] },
+      include: ["plugins"],
+    }),
+  );
+  const checked = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir]).catch(
+    (error: { stdout: string }) => error,
+  );
   expect(checked.stdout).toBe("");
 });
 
@@ -61,5 +70,14 @@ channelContract("of the page", async () => {
     server.close();
     server.closeAllConnections();
   };
-  return { channel, to: "ops", malformed: ["no room", "a/b"], sent: () => arrived, fail, retryAfterMs: 2000, secrets: ["token-4711"], close };
+  return {
+    channel,
+    to: "ops",
+    malformed: ["no room", "a/b"],
+    sent: () => arrived,
+    fail,
+    retryAfterMs: 2000,
+    secrets: ["token-4711"],
+    close,
+  };
 });

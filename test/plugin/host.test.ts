@@ -31,24 +31,36 @@ describe("where plugins come from", () => {
     expect(channels.resolve("wa")).toEqual({ id: "whatsapp", loaded: false });
     expect(channels.resolve("msteams")).toEqual({ id: "msteams", loaded: false });
     expect(plugins).toContainEqual({ id: "console", origin: "rouse", channel: true, configured: true });
-    expect(await channels.get("console")?.channel.send({ ...message, to: "terminal", text: "the reply" }, AbortSignal.timeout(1000))).toEqual({ status: "sent" });
+    expect(
+      await channels.get("console")?.channel.send({ ...message, to: "terminal", text: "the reply" }, AbortSignal.timeout(1000)),
+    ).toEqual({ status: "sent" });
     expect(printed.join("")).toContain("terminal");
     expect(printed.join("")).toContain("the reply");
   });
 
   it("a folder beside the config, a single file, a path and a package, all by one loader", async () => {
     const { dir } = userFolder({
-      "plugins/acme/index.ts": acme().replace("new Sender(config.token)", "make(config.token)").replace("export default", 'import { prefix } from "./prefix";\nconst make = (token: string) => new Sender(prefix + token);\nexport default'),
+      "plugins/acme/index.ts": acme()
+        .replace("new Sender(config.token)", "make(config.token)")
+        .replace(
+          "export default",
+          'import { prefix } from "./prefix";\nconst make = (token: string) => new Sender(prefix + token);\nexport default',
+        ),
       "plugins/acme/prefix.ts": 'export const prefix: string = "12";',
       "plugins/single.ts": acme("single"),
       "plugins/notes.md": "no plugin",
       "plugins/types.d.ts": "export {};",
       "elsewhere/third.ts": acme("third"),
-      "node_modules/rouse-plugin-fourth/package.json": '{ "name": "rouse-plugin-fourth", "type": "module", "exports": { ".": { "import": "./lib/main.js" } } }',
-      "node_modules/rouse-plugin-fourth/lib/main.js": 'import { definePlugin } from "rouse/plugin";\nexport default definePlugin({ id: "fourth", channel: () => ({ send: async () => ({ status: "sent" }) }) });',
+      "node_modules/rouse-plugin-fourth/package.json":
+        '{ "name": "rouse-plugin-fourth", "type": "module", "exports": { ".": { "import": "./lib/main.js" } } }',
+      "node_modules/rouse-plugin-fourth/lib/main.js":
+        'import { definePlugin } from "rouse/plugin";\nexport default definePlugin({ id: "fourth", channel: () => ({ send: async () => ({ status: "sent" }) }) });',
     });
     const section = { token: TOKEN };
-    const config = { channels: { acme: section, single: section, third: section, fourth: {} }, plugins: ["./elsewhere/third.ts", "rouse-plugin-fourth"] };
+    const config = {
+      channels: { acme: section, single: section, third: section, fourth: {} },
+      plugins: ["./elsewhere/third.ts", "rouse-plugin-fourth"],
+    };
     const { channels, plugins, issues, warnings, files } = await load(dir, config);
     expect([issues, warnings]).toEqual([[], []]);
     expect(plugins.filter((plugin) => plugin.configured).map(({ id, origin }) => [id, origin])).toEqual([
@@ -58,7 +70,10 @@ describe("where plugins come from", () => {
       ["fourth", "rouse-plugin-fourth"],
     ]);
     expect(channels.loaded.map(({ id }) => id)).toEqual(["acme", "single", "third", "fourth"]);
-    expect(await channels.get("acme")?.channel.send(message, AbortSignal.timeout(1000))).toEqual({ status: "sent", messageIds: [String(TOKEN.length + 2)] });
+    expect(await channels.get("acme")?.channel.send(message, AbortSignal.timeout(1000))).toEqual({
+      status: "sent",
+      messageIds: [String(TOKEN.length + 2)],
+    });
     expect(channels.resolve("acme-short")).toEqual({ id: "acme", loaded: true });
     expect(files).toContain(join(dir, "plugins/acme/prefix.ts"));
     expect(channels.get("console")).toBeUndefined();
@@ -80,12 +95,19 @@ describe("where plugins come from", () => {
         console.log(JSON.stringify(seen));`,
     });
     // In a process of its own: the test runner has its own way with imports.
-    const out = execFileSync(process.execPath, ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", join(dir, "run.ts"), resolve(import.meta.dirname, "../..")], { encoding: "utf8" });
+    const out = execFileSync(
+      process.execPath,
+      ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", join(dir, "run.ts"), resolve(import.meta.dirname, "../..")],
+      { encoding: "utf8" },
+    );
     expect(JSON.parse(out)).toEqual(["before", 2, true, "after it"]);
   });
 
   it("a changed file of a TypeScript plugin is read again, an unchanged plugin is not", async () => {
-    const { dir, write } = userFolder({ "plugins/acme/index.ts": `${HEAD}import { name } from "./name.ts";\nexport default definePlugin({ id: "acme", channel: () => ({ send: async () => ({ status: "sent" as const }), defaultTo: name }) });`, "plugins/acme/name.ts": 'export const name = "before";' });
+    const { dir, write } = userFolder({
+      "plugins/acme/index.ts": `${HEAD}import { name } from "./name.ts";\nexport default definePlugin({ id: "acme", channel: () => ({ send: async () => ({ status: "sent" as const }), defaultTo: name }) });`,
+      "plugins/acme/name.ts": 'export const name = "before";',
+    });
     const name = async () => (await load(dir, { channels: { acme: {} } })).channels.get("acme")?.channel.defaultTo;
     expect(await name()).toBe("before");
     write("plugins/acme/name.ts", 'export const name = "after it";');
@@ -99,7 +121,8 @@ describe("where plugins come from", () => {
   });
 
   it("Rouse's own are loaded only where the config needs them", async () => {
-    const trap = (id: string): string => `globalThis.loadedPlugins = [...(globalThis.loadedPlugins ?? []), "${id}"];\nexport default { id: "${id}", channel: () => ({ send: async () => ({ status: "sent" }) }) };`;
+    const trap = (id: string): string =>
+      `globalThis.loadedPlugins = [...(globalThis.loadedPlugins ?? []), "${id}"];\nexport default { id: "${id}", channel: () => ({ send: async () => ({ status: "sent" }) }) };`;
     const hook = 'export default { id: "mail", section: "hooks", service: () => ({ start: async () => {} }) };';
     const { dir } = userFolder({
       "own/one/index.js": trap("one"),
@@ -107,7 +130,11 @@ describe("where plugins come from", () => {
       "own/mail/index.js": hook,
       "own/catalog.json": '[{ "id": "one" }, { "id": "two", "aliases": ["zwei"] }, { "id": "three" }]',
     });
-    const { channels, plugins, services, hookSections, issues } = await load(dir, { channels: { one: {} }, hooks: { mail: {} } }, { builtinDir: join(dir, "own") });
+    const { channels, plugins, services, hookSections, issues } = await load(
+      dir,
+      { channels: { one: {} }, hooks: { mail: {} } },
+      { builtinDir: join(dir, "own") },
+    );
     expect(issues).toEqual([]);
     expect((globalThis as { loadedPlugins?: string[] }).loadedPlugins).toEqual(["one"]);
     expect(channels.resolve("zwei")).toEqual({ id: "two", loaded: false });
@@ -118,7 +145,8 @@ describe("where plugins come from", () => {
 });
 
 describe("what is wrong is said with its path", () => {
-  const problems = async (files: Record<string, string>, config: Parameters<typeof load>[1]) => (await load(userFolder(files).dir, config)).issues;
+  const problems = async (files: Record<string, string>, config: Parameters<typeof load>[1]) =>
+    (await load(userFolder(files).dir, config)).issues;
 
   it("of a section, without its values", async () => {
     const config = { channels: { acme: { token: "short", apiUrl: "no url", tokn: TOKEN, enabled: "yes" } } };
@@ -128,13 +156,20 @@ describe("what is wrong is said with its path", () => {
     const issues = (await load(dir, { channels: { acme: acmeSection } })).issues;
     expect(issues.map(({ path }) => path)).toEqual(["channels.acme.token", "channels.acme.apiUrl", "channels.acme.tokn"]);
     expect(issues[2]?.message).toBe('is not known. Did you mean "token"?');
-    const quoting = acme().replace("z.string().min(8)", 'z.string().refine(() => false, { error: (issue) => `bad token ${issue.input}` })');
-    expect(await problems({ "plugins/acme.ts": quoting }, { channels: { acme: { token: TOKEN } } })).toEqual([{ path: "channels.acme.token", message: "bad token …" }]);
-    expect(await problems({ "plugins/acme.ts": acme() }, { channels: { acme: true } })).toMatchObject([{ path: "channels.acme", message: expect.stringContaining("must be an object") as unknown }]);
+    const quoting = acme().replace("z.string().min(8)", "z.string().refine(() => false, { error: (issue) => `bad token ${issue.input}` })");
+    expect(await problems({ "plugins/acme.ts": quoting }, { channels: { acme: { token: TOKEN } } })).toEqual([
+      { path: "channels.acme.token", message: "bad token …" },
+    ]);
+    expect(await problems({ "plugins/acme.ts": acme() }, { channels: { acme: true } })).toMatchObject([
+      { path: "channels.acme", message: expect.stringContaining("must be an object") as unknown },
+    ]);
   });
 
   it("of sections that belong to nobody", async () => {
-    const issues = await problems({ "plugins/acme.ts": acme() }, { channels: { acne: {}, wa: {}, zzzzzzzz: {}, msteams: {} }, hooks: { maxBodyByte: 1 } });
+    const issues = await problems(
+      { "plugins/acme.ts": acme() },
+      { channels: { acne: {}, wa: {}, zzzzzzzz: {}, msteams: {} }, hooks: { maxBodyByte: 1 } },
+    );
     expect(issues).toEqual([
       { path: "channels.acne", message: 'no plugin has this id. Did you mean "acme"?' },
       { path: "channels.wa", message: 'no plugin has this id. Did you mean "whatsapp"?' },
@@ -155,7 +190,9 @@ describe("what is wrong is said with its path", () => {
     const issues = await problems(files, { plugins: ["./a.ts", "./b.ts", "./c.ts", "./d.ts", "./e.ts", "./none.ts", "no-such-package"] });
     const at = (path: string) => issues.filter((issue) => issue.path === path).map((issue) => issue.message);
     expect(at("plugins[0]")).toEqual(["its default export must be what definePlugin returns"]);
-    expect(at("plugins[1]").join("\n")).toMatch(/`id` of the plugin: use lower-case[^]*`aliases` of the plugin[^]*`chanel` is not a member of a plugin. Did you mean "channel"\?/);
+    expect(at("plugins[1]").join("\n")).toMatch(
+      /`id` of the plugin: use lower-case[^]*`aliases` of the plugin[^]*`chanel` is not a member of a plugin. Did you mean "channel"\?/,
+    );
     expect(at("plugins[2]")).toEqual(["the plugin offers nothing: give it a `channel` or a `service`"]);
     expect(at("plugins[3]")).toEqual(['the plugin cannot be loaded: it imports "not-installed-package", which is not there']);
     expect(at("plugins[4]")).toEqual(["the plugin cannot be loaded: TypeError at e.ts"]);
@@ -164,19 +201,31 @@ describe("what is wrong is said with its path", () => {
   });
 
   it("of ids that two plugins want, Rouse's own among them", async () => {
-    const issues = await problems({ "plugins/a.ts": acme(), "plugins/b.ts": acme(), "plugins/c.ts": acme("console") }, { channels: { acme: { token: TOKEN } } });
+    const issues = await problems(
+      { "plugins/a.ts": acme(), "plugins/b.ts": acme(), "plugins/c.ts": acme("console") },
+      { channels: { acme: { token: TOKEN } } },
+    );
     expect(issues).toEqual([
       { path: "plugins/b.ts", message: expect.stringContaining('(plugins/a.ts) has the id "acme" already') as unknown },
       { path: "plugins/c.ts", message: expect.stringContaining('(rouse) has the id "console" already') as unknown },
     ]);
-    expect(await problems({ "x.ts": `export default { id: "token", section: "hooks", service: () => ({ start: async () => {} }) };` }, { plugins: ["./x.ts"] })).toMatchObject([{ path: "plugins[0]", message: expect.stringContaining("setting of Rouse itself") as unknown }]);
-    expect(await problems({ "x.ts": acme("last") }, { plugins: ["./x.ts"] })).toMatchObject([{ path: "plugins[0]", message: expect.stringContaining("`last` already means") as unknown }]);
+    expect(
+      await problems(
+        { "x.ts": `export default { id: "token", section: "hooks", service: () => ({ start: async () => {} }) };` },
+        { plugins: ["./x.ts"] },
+      ),
+    ).toMatchObject([{ path: "plugins[0]", message: expect.stringContaining("setting of Rouse itself") as unknown }]);
+    expect(await problems({ "x.ts": acme("last") }, { plugins: ["./x.ts"] })).toMatchObject([
+      { path: "plugins[0]", message: expect.stringContaining("`last` already means") as unknown },
+    ]);
   });
 
   it("of two fallbacks; the console is one only where there is no other", async () => {
     const section = { token: TOKEN };
     const files = { "plugins/a.ts": acme("a", "fallback: true"), "plugins/b.ts": acme("b", "fallback: true") };
-    expect(await problems(files, { channels: { a: section, b: section } })).toMatchObject([{ path: "channels.b", message: expect.stringContaining("channels.a") as unknown }]);
+    expect(await problems(files, { channels: { a: section, b: section } })).toMatchObject([
+      { path: "channels.b", message: expect.stringContaining("channels.a") as unknown },
+    ]);
     const { channels, issues } = await load(userFolder(files).dir, { channels: { console: {}, a: section } });
     expect(issues).toEqual([]);
     expect(channels.fallback?.id).toBe("a");
@@ -185,11 +234,14 @@ describe("what is wrong is said with its path", () => {
   it("of channels that are none", async () => {
     const channel = (value: string): string => `export default { id: "odd", channel: () => (${value}) };`;
     const config = { channels: { odd: {} }, plugins: ["./odd.ts"] };
-    const said = async (value: string) => (await problems({ "odd.ts": channel(value) }, config)).map(({ path, message }) => `${path} ${message}`);
+    const said = async (value: string) =>
+      (await problems({ "odd.ts": channel(value) }, config)).map(({ path, message }) => `${path} ${message}`);
     expect(await said("{}")).toEqual([expect.stringMatching(/^channels\.odd .*send must be a function/)]);
     expect(await said("{ send() {}, limit: 5 }")).toEqual([expect.stringMatching(/limit must be a whole number, at least 20/)]);
     expect(await said("Promise.resolve({ send() {} })")).toEqual([expect.stringMatching(/not a promise/)]);
-    expect(await said('{ send() {}, defaultTo: "x", parseRecipient: () => ({ ok: false, message: "no" }) }')).toEqual(["channels.odd.defaultTo is not a recipient of this channel"]);
+    expect(await said('{ send() {}, defaultTo: "x", parseRecipient: () => ({ ok: false, message: "no" }) }')).toEqual([
+      "channels.odd.defaultTo is not a recipient of this channel",
+    ]);
     expect(await said("undefined")).toHaveLength(1);
   });
 });
@@ -198,7 +250,9 @@ describe("a plugin is taken over whole or not at all", () => {
   it("nothing of one that throws stays, and its signal ends", async () => {
     const text = `${HEAD}export default definePlugin({ id: "half", channel: ({ signal }) => { (globalThis as any).halfSignal = signal; return { send: async () => ({ status: "sent" as const }) }; }, service: ({ config }) => { throw new Error("cannot use " + JSON.stringify(config)); } });`;
     const { dir } = userFolder({ "plugins/half.ts": text, "plugins/acme.ts": acme() });
-    const { channels, services, issues, plugins, logged } = await load(dir, { channels: { half: { token: TOKEN }, acme: { token: TOKEN } } });
+    const { channels, services, issues, plugins, logged } = await load(dir, {
+      channels: { half: { token: TOKEN }, acme: { token: TOKEN } },
+    });
     expect(issues).toEqual([{ path: "channels.half", message: "the plugin could not be set up: Error at plugins/half.ts" }]);
     expect(channels.loaded.map(({ id }) => id)).toEqual(["acme"]);
     expect(services).toEqual([]);
@@ -217,7 +271,9 @@ describe("a plugin is taken over whole or not at all", () => {
     expect([off.issues, off.warnings]).toEqual([[], []]);
     expect(off.channels.resolve("acme")?.loaded).toBe(false);
     expect(off.channels.loaded.map(({ id }) => id)).toEqual(["console"]);
-    expect((await load(dir, { channels: { acme: { token: TOKEN }, console: { enabled: false } } })).channels.loaded.map(({ id }) => id)).toEqual(["acme"]);
+    expect(
+      (await load(dir, { channels: { acme: { token: TOKEN }, console: { enabled: false } } })).channels.loaded.map(({ id }) => id),
+    ).toEqual(["acme"]);
   });
 
   it("gets its own folder when it asks, and the snapshot's signal", async () => {
@@ -228,7 +284,10 @@ describe("a plugin is taken over whole or not at all", () => {
     const folder = join(dir, ".rouse/plugins/keeper");
     expect(existsSync(folder)).toBe(false);
     snapshot.abort();
-    expect(await channels.get("keeper")?.channel.send(message, AbortSignal.timeout(1000))).toEqual({ status: "sent", messageIds: [folder, "true"] });
+    expect(await channels.get("keeper")?.channel.send(message, AbortSignal.timeout(1000))).toEqual({
+      status: "sent",
+      messageIds: [folder, "true"],
+    });
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(logged.join("")).toMatch(/"plugin":"keeper".*at 1/);
   });

@@ -26,7 +26,11 @@ export interface Loaded extends LoadedPlugins {
 }
 
 /** Loads the plugins of a config as a gateway does. */
-export async function load(dir: string, config: ConfigInput = {}, options: { builtinDir?: string; signal?: AbortSignal } = {}): Promise<Loaded> {
+export async function load(
+  dir: string,
+  config: ConfigInput = {},
+  options: { builtinDir?: string; signal?: AbortSignal } = {},
+): Promise<Loaded> {
   const printed: string[] = [];
   const logged: string[] = [];
   const found = await loadPlugins({

@@ -11,7 +11,9 @@ import { silent } from "./home.ts";
 
 /** Runs the child on a store until it dies by a SIGKILL: its own, or ours after `ms`. Returns the lines that it said whole. */
 async function killed(file: string, mode: string, ms = 10_000): Promise<string[]> {
-  const child = spawn(process.execPath, ["--conditions=rouse-source", join(import.meta.dirname, "crash-child.ts"), file, mode], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--conditions=rouse-source", join(import.meta.dirname, "crash-child.ts"), file, mode], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   let text = "";
   let timer: NodeJS.Timeout | undefined;
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { acquireLock, readGateway } from "../../src/store/lock.ts";
 
@@ -20,7 +21,9 @@ const info = { pid: 4711, url: "http://127.0.0.1:1", adminUrl: "http://127.0.0.1
 
 /** A process that holds the state folder until it is killed. */
 async function holder(): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ["--conditions=rouse-source", join(import.meta.dirname, "lock-child.ts"), stateDir], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--conditions=rouse-source", join(import.meta.dirname, "lock-child.ts"), stateDir], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   children.push(child);
   await once(child.stdout, "data");
   return child;
@@ -29,7 +32,10 @@ async function holder(): Promise<ChildProcess> {
 describe("the lock of a state folder", () => {
   it("is held once, and free after its release", async () => {
     const lock = await acquireLock(stateDir, info);
-    await expect(acquireLock(stateDir)).rejects.toMatchObject({ code: "store_locked", message: expect.stringMatching(`4711.*${stateDir}`) });
+    await expect(acquireLock(stateDir)).rejects.toMatchObject({
+      code: "store_locked",
+      message: expect.stringMatching(`4711.*${stateDir}`),
+    });
     lock.release();
     lock.release();
     (await acquireLock(stateDir)).release();
@@ -54,7 +60,10 @@ describe("the lock of a state folder", () => {
   it("holds against another process, and is free once that is killed, whatever it left", async () => {
     const child = await holder();
     expect(readGateway(stateDir)).toMatchObject({ pid: child.pid });
-    await expect(acquireLock(stateDir)).rejects.toMatchObject({ code: "store_locked", message: expect.stringContaining(String(child.pid)) });
+    await expect(acquireLock(stateDir)).rejects.toMatchObject({
+      code: "store_locked",
+      message: expect.stringContaining(String(child.pid)),
+    });
     child.kill("SIGKILL");
     await once(child, "exit");
     expect(existsSync(join(stateDir, "gateway.json"))).toBe(true);
@@ -64,24 +73,32 @@ describe("the lock of a state folder", () => {
     lock.release();
   });
 
-  it("lets a look pass while it is taken", async () => {
-    for (let n = 0; n < 10; n++) {
-      const [lock] = await Promise.all([acquireLock(stateDir, info), ...Array.from({ length: 5 }, async () => readGateway(stateDir))]);
-      expect(readGateway(stateDir)).toEqual(info);
-      lock.release();
-    }
+  it("lets another's short look pass", async () => {
+    (await acquireLock(stateDir)).release();
+    const look = new DatabaseSync(join(stateDir, "gateway.lock"), { readOnly: true });
+    look.exec("BEGIN; SELECT count(*) FROM sqlite_schema;");
+    setTimeout(() => look.close(), 30);
+    const lock = await acquireLock(stateDir, info);
+    expect(readGateway(stateDir)).toEqual(info);
+    lock.release();
   });
 
   it("survives a description that is cut off", async () => {
     const lock = await acquireLock(stateDir);
     writeFileSync(join(stateDir, "gateway.json"), '{"pid":');
     expect(readGateway(stateDir)).toBeUndefined();
-    await expect(acquireLock(stateDir)).rejects.toMatchObject({ code: "store_locked", message: expect.stringContaining("another process") });
+    await expect(acquireLock(stateDir)).rejects.toMatchObject({
+      code: "store_locked",
+      message: expect.stringContaining("another process"),
+    });
     lock.release();
   });
 
   it("says so where the folder cannot be used", async () => {
     writeFileSync(join(stateDir, "..", "plain"), "");
-    await expect(acquireLock(join(stateDir, "..", "plain", "state"))).rejects.toMatchObject({ code: "config_invalid", issues: [{ path: "stateDir" }] });
+    await expect(acquireLock(join(stateDir, "..", "plain", "state"))).rejects.toMatchObject({
+      code: "config_invalid",
+      issues: [{ path: "stateDir" }],
+    });
   });
 });

@@ -49,20 +49,29 @@ describe("openStore", () => {
     const { store } = await open();
     await store.accept(event());
     const modeOf = (name: string): number => statSync(name).mode & 0o777;
-    expect([modeOf(join(folder, "state")), modeOf(file), modeOf(`${file}-wal`), modeOf(`${file}-shm`)]).toEqual([0o700, 0o600, 0o600, 0o600]);
+    expect([modeOf(join(folder, "state")), modeOf(file), modeOf(`${file}-wal`), modeOf(`${file}-shm`)]).toEqual([
+      0o700, 0o600, 0o600, 0o600,
+    ]);
     await store.backup(join(folder, "copy"));
     expect(modeOf(join(folder, "copy"))).toBe(0o600);
     await store.close();
   });
 
   it.each(["postgres://host/db", "rouse.db", "sqlite:", "sqlite::memory:"])("refuses %s and says what is supported", async (url) => {
-    await expect(open(url)).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("sqlite:"), issues: [{ path: "store.url" }] });
+    await expect(open(url)).rejects.toMatchObject({
+      code: "config_invalid",
+      message: expect.stringContaining("sqlite:"),
+      issues: [{ path: "store.url" }],
+    });
   });
 
   it("refuses a file that is something else, and one of a newer version, and leaves them as they are", async () => {
     const other = join(folder, "other");
     writeFileSync(other, "plain text that is long enough to be no database at all");
-    await expect(open(`sqlite:${other}`)).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("not a database") });
+    await expect(open(`sqlite:${other}`)).rejects.toMatchObject({
+      code: "config_invalid",
+      message: expect.stringContaining("not a database"),
+    });
     const { store } = await open();
     await store.close();
     const db = new DatabaseSync(file);
@@ -83,7 +92,11 @@ describe("openStore", () => {
     const db = new DatabaseSync(path());
     prepareDatabase(db, START);
     db.exec("INSERT INTO meta VALUES ('a', '1')");
-    const versions = (): unknown[] => db.prepare("SELECT version FROM migrations ORDER BY version").all().map((row) => row["version"]);
+    const versions = (): unknown[] =>
+      db
+        .prepare("SELECT version FROM migrations ORDER BY version")
+        .all()
+        .map((row) => row["version"]);
     const next = [...MIGRATIONS, "ALTER TABLE meta ADD COLUMN more TEXT"];
     expect(() => prepareDatabase(db, START, [...next, "CREATE TABLE half (x); SELECT * FROM nowhere;"])).toThrow("nowhere");
     expect(versions()).toEqual([1, 2].slice(0, next.length));
@@ -99,8 +112,9 @@ describe("group commit", () => {
     const { db, ran } = watched(path());
     const { store } = createSqlite(db, testClock(), silent);
     const commits = (): number => ran.filter((sql) => sql === "COMMIT").length;
+    const first = Array.from({ length: 15 }, () => store.accept(event({ outcome: "skipped" })));
     const later = new Promise((resolve) => setImmediate(resolve)).then(() => store.accept(event({ outcome: "skipped" })));
-    await Promise.all([...Array.from({ length: 15 }, () => store.accept(event({ outcome: "skipped" }))), later]);
+    await Promise.all([...first, later]);
     expect(commits()).toBe(1);
     await Promise.all(Array.from({ length: 1200 }, () => store.accept(event({ outcome: "skipped" }))));
     expect(commits()).toBe(4);
@@ -132,7 +146,12 @@ describe("a disk that is full", () => {
     const body = new TextEncoder().encode("the secret body ".repeat(4000));
     const big = () => event({ actions: [runAction()], request: { method: "POST", headers: {}, query: {}, body } });
     const events = [big(), big(), event(), big()];
-    const results = await Promise.allSettled([store.accept(events[0]!), store.accept(events[1]!, [dedupe()]), store.accept(events[2]!), store.commit((tx) => tx.recordEvent(events[3]!))]);
+    const results = await Promise.allSettled([
+      store.accept(events[0]!),
+      store.accept(events[1]!, [dedupe()]),
+      store.accept(events[2]!),
+      store.commit((tx) => tx.recordEvent(events[3]!)),
+    ]);
     for (const [index, result] of results.entries()) {
       if (result.status === "rejected") expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
       // Whatever was told is the truth.
@@ -174,10 +193,16 @@ describe("a commit that cannot be made", () => {
     db.exec("PRAGMA busy_timeout = 0");
     const other = new DatabaseSync(path());
     other.exec("BEGIN IMMEDIATE");
-    const results = await Promise.allSettled([store.accept(event(), [dedupe()]), store.accept(event()), store.commit((tx) => tx.setValue("a", 1))]);
+    const results = await Promise.allSettled([
+      store.accept(event(), [dedupe()]),
+      store.accept(event()),
+      store.commit((tx) => tx.setValue("a", 1)),
+    ]);
     other.exec("ROLLBACK");
     other.close();
-    expect(results).toMatchObject(Array.from({ length: 3 }, () => ({ status: "rejected", reason: { code: "store_unavailable", cause: expect.anything() } })));
+    expect(results).toMatchObject(
+      Array.from({ length: 3 }, () => ({ status: "rejected", reason: { code: "store_unavailable", cause: expect.anything() } })),
+    );
     expect(await store.listEvents({})).toEqual([]);
     expect(await store.getValue("a")).toBeUndefined();
     expect(await store.accept(event(), [dedupe()])).toEqual({ kind: "accepted" });
@@ -214,10 +239,15 @@ describe("ten thousand jobs behind one key", () => {
     });
     const many = await rounds();
     expect(many).toEqual(few);
-    const plans = [...new Set(many)].filter((sql) => /\bjobs\b/.test(sql)).flatMap((sql) => {
-      const values = Array.from({ length: sql.split("?").length - 1 }, () => null);
-      return db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values).map((row) => `${String(row["detail"])} ← ${sql}`);
-    });
+    const plans = [...new Set(many)]
+      .filter((sql) => /\bjobs\b/.test(sql))
+      .flatMap((sql) => {
+        const values = Array.from({ length: sql.split("?").length - 1 }, () => null);
+        return db
+          .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+          .all(...values)
+          .map((row) => `${String(row["detail"])} ← ${sql}`);
+      });
     expect(plans.length).toBeGreaterThan(5);
     expect(plans.filter((plan) => /^SCAN jobs|TEMP B-TREE/.test(plan))).toEqual([]);
     await store.close();

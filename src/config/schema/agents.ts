@@ -27,8 +27,14 @@ export const agentsSchema = z
   .strictObject({
     defaults: z
       .strictObject({
-        model: z.string().optional().describe("The model of agents that name none; else one from a key in the environment, else `builtin/echo`."),
-        models: z.array(z.string()).optional().describe("Models that requests and mappings may choose. Not set: any configured; empty: none."),
+        model: z
+          .string()
+          .optional()
+          .describe("The model of agents that name none; else one from a key in the environment, else `builtin/echo`."),
+        models: z
+          .array(z.string())
+          .optional()
+          .describe("Models that requests and mappings may choose. Not set: any configured; empty: none."),
         thinking: thinking.optional(),
         timeoutSeconds: z.number().positive().default(600).describe("Time for one turn."),
         maxTimeoutSeconds: z.number().positive().default(3600).describe("The most that a request may ask for."),

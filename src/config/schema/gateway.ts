@@ -9,10 +9,7 @@ export const gatewaySchema = z
     adminPort: z.int().min(0).max(65535).optional().describe("Serve /admin, /metrics and /console on this port alone."),
     token: secret.optional().describe("The operator's token. Made once and kept in the state folder when not given."),
     publicUrl: z.url().optional().describe("The address under which senders reach the gateway."),
-    trustedProxies: z
-      .array(z.string())
-      .default([])
-      .describe("Addresses or CIDR ranges whose X-Forwarded-For is believed."),
+    trustedProxies: z.array(z.string()).default([]).describe("Addresses or CIDR ranges whose X-Forwarded-For is believed."),
     drainSeconds: z.number().min(0).default(20).describe("How long running turns may go on after SIGTERM."),
     docs: z.boolean().default(true).describe("Serve /openapi.json and /docs."),
   })

@@ -4,7 +4,10 @@ import { mappingSchema, PRESET_NAME } from "./mapping.ts";
 
 const fields = {
   enabled: z.boolean().optional().describe("Default: true where there is no config file, else false."),
-  token: z.union([secret, z.array(secret).min(1)]).optional().describe("The hook token, or several while it is rotated."),
+  token: z
+    .union([secret, z.array(secret).min(1)])
+    .optional()
+    .describe("The hook token, or several while it is rotated."),
   path: z.string().default("/hooks").describe("Base path of the hooks."),
   presets: z
     .array(z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`"))

@@ -29,24 +29,26 @@ export const condition: z.ZodType<Condition> = z.lazy(() =>
   z.union([
     scalar,
     z.array(scalar),
-    z.strictObject({
-      $eq: scalar,
-      $ne: scalar,
-      $in: z.array(scalar),
-      $nin: z.array(scalar),
-      $exists: z.boolean(),
-      $regex: z.string(),
-      $prefix: z.string(),
-      $suffix: z.string(),
-      $contains: scalar,
-      $gt: ordered,
-      $gte: ordered,
-      $lt: ordered,
-      $lte: ordered,
-      $and: z.array(condition),
-      $or: z.array(condition),
-      $not: condition,
-    }).partial(),
+    z
+      .strictObject({
+        $eq: scalar,
+        $ne: scalar,
+        $in: z.array(scalar),
+        $nin: z.array(scalar),
+        $exists: z.boolean(),
+        $regex: z.string(),
+        $prefix: z.string(),
+        $suffix: z.string(),
+        $contains: scalar,
+        $gt: ordered,
+        $gte: ordered,
+        $lt: ordered,
+        $lte: ordered,
+        $and: z.array(condition),
+        $or: z.array(condition),
+        $not: condition,
+      })
+      .partial(),
   ]),
 ) as z.ZodType<Condition>;
 
@@ -60,7 +62,10 @@ export const PATH_PATTERN = /^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/;
 const hookPath = z.string().regex(PATH_PATTERN, "use segments of letters, digits, `.`, `_` and `-`, joined by `/`");
 
 export const matchSchema = z.strictObject({
-  path: z.union([hookPath, z.array(hookPath).min(1)]).optional().describe("The hook's path below `hooks.path`, or a list of them."),
+  path: z
+    .union([hookPath, z.array(hookPath).min(1)])
+    .optional()
+    .describe("The hook's path below `hooks.path`, or a list of them."),
   source: condition.optional().describe("Condition on the body's `source` field."),
   headers: fieldConditions.optional().describe("Conditions on headers, by lower-case name."),
   query: fieldConditions.optional().describe("Conditions on query parameters."),
@@ -84,10 +89,17 @@ export const mappingSchema = z.strictObject({
   id: idText.describe("The mapping's id, which receipts and logs name."),
   match: matchSchema.prefault({}),
   auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
-  methods: z.array(z.enum(["POST", "GET"])).min(1).optional().describe("`GET` makes the query the payload; needs `dedupeKey`."),
+  methods: z
+    .array(z.enum(["POST", "GET"]))
+    .min(1)
+    .optional()
+    .describe("`GET` makes the query the payload; needs `dedupeKey`."),
   allowIps: z.array(z.string()).min(1).optional().describe("Addresses or CIDR ranges that may call this path."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of this path."),
-  validate: z.union([z.string(), z.record(z.string(), z.unknown())]).optional().describe("JSON Schema of the payload, inline or the path of a file."),
+  validate: z
+    .union([z.string(), z.record(z.string(), z.unknown())])
+    .optional()
+    .describe("JSON Schema of the payload, inline or the path of a file."),
   forEach: z.string().optional().describe("JSONata that gives a list: one action for each item."),
   continue: z.boolean().default(false).describe("Go on to the next mapping that matches as well."),
   action: z.enum(["wake", "agent"]).default("agent").describe("What the hook becomes."),

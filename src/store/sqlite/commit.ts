@@ -77,7 +77,8 @@ export function createGroupCommit(sql: Statements, onFailure: (error: unknown) =
     } catch (error) {
       rollBack();
       onFailure(error);
-      const failure = error instanceof RouseError && error.code === STORE_UNAVAILABLE.code ? error : new RouseError(STORE_UNAVAILABLE, { cause: error });
+      const failure =
+        error instanceof RouseError && error.code === STORE_UNAVAILABLE.code ? error : new RouseError(STORE_UNAVAILABLE, { cause: error });
       for (const member of group) member.reject(failure);
       return;
     }

@@ -8,7 +8,17 @@ import { insertRunOnce, type SqliteWrites } from "./writes.ts";
 const SLICE = 256;
 
 function runOf(action: RunAction, eventId: string, at: number): RunRecord {
-  const run: RunRecord = { id: action.runId, eventId, kind: "hook", status: "queued", spec: action.spec, warnings: action.warnings, attempts: 0, restarts: 0, createdAt: at };
+  const run: RunRecord = {
+    id: action.runId,
+    eventId,
+    kind: "hook",
+    status: "queued",
+    spec: action.spec,
+    warnings: action.warnings,
+    attempts: 0,
+    restarts: 0,
+    createdAt: at,
+  };
   if (action.mapping !== undefined) run.mapping = action.mapping;
   return run;
 }
@@ -64,7 +74,11 @@ export class Intake {
   /** Takes up the next slice, inside the caller's transaction. */
   expand(writes: SqliteWrites): Expanded {
     const given = this.#given;
-    const rows = this.#sql.all<Row>("SELECT seq, id, at, outcome, actions FROM events WHERE seq > ? ORDER BY seq LIMIT ?", this.#done, SLICE);
+    const rows = this.#sql.all<Row>(
+      "SELECT seq, id, at, outcome, actions FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
+      this.#done,
+      SLICE,
+    );
     const wakes = new Map<string, WakeMode>();
     const outcomes = new Map<EventOutcome, number>();
     for (const row of rows) {
@@ -74,20 +88,34 @@ export class Intake {
     }
     for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
     // Numbers without a row were given to commits that failed.
-    const last = rows.length < SLICE ? given : (rows.at(-1)?.seq ?? given);
+    const last = rows.at(-1)?.seq ?? given;
     this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
     return { wakes, settle: () => void (this.#done = last) };
   }
 
   #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
     if (action.kind === "wake") {
-      writes.addSystemEvent({ id: action.systemEventId, agentId: action.agentId, at: event.at, text: action.text, source: action.hook, mode: action.mode, unsafe: action.unsafe });
+      writes.addSystemEvent({
+        id: action.systemEventId,
+        agentId: action.agentId,
+        at: event.at,
+        text: action.text,
+        source: action.hook,
+        mode: action.mode,
+        unsafe: action.unsafe,
+      });
       if (action.mode === "now" || !wakes.has(action.agentId)) wakes.set(action.agentId, action.mode);
       return;
     }
     const run = runOf(action, event.id, event.at);
     if (!insertRunOnce(this.#sql, run)) return;
-    const job = { id: run.id, kind: "turn" as const, key: sessionId(run.spec.session), data: { type: "run", runId: run.id }, enqueuedAt: event.at };
+    const job = {
+      id: run.id,
+      kind: "turn" as const,
+      key: sessionId(run.spec.session),
+      data: { type: "run", runId: run.id },
+      enqueuedAt: event.at,
+    };
     if (this.#jobs.enqueue(job)) writes.touched.add("turn");
   }
 }

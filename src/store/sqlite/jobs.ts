@@ -43,15 +43,31 @@ export class Jobs {
 
   /** Takes up to `limit` jobs that may start at `now` and counts their starts. */
   take(kind: JobKind, limit: number, now: Ms): Job[] {
-    const rows = this.#sql.all<JobRow>("SELECT * FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? ORDER BY ready, seq LIMIT ?", kind, now, limit);
+    const rows = this.#sql.all<JobRow>(
+      "SELECT * FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? ORDER BY ready, seq LIMIT ?",
+      kind,
+      now,
+      limit,
+    );
     return rows.map((row) => {
       this.#sql.run("UPDATE jobs SET held = 1, ready = NULL, attempts = attempts + 1, starts = starts + 1 WHERE seq = ?", row.seq);
-      return { id: row.id, kind: row.kind, key: row.key, data: JSON.parse(row.data) as unknown, attempts: row.attempts + 1, enqueuedAt: row.enqueued, lease: row.starts + 1 };
+      return {
+        id: row.id,
+        kind: row.kind,
+        key: row.key,
+        data: JSON.parse(row.data) as unknown,
+        attempts: row.attempts + 1,
+        enqueuedAt: row.enqueued,
+        lease: row.starts + 1,
+      };
     });
   }
 
   isHeld(job: Job): boolean {
-    return this.#sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?", job.kind, job.id, job.lease ?? 0) !== undefined;
+    return (
+      this.#sql.get("SELECT 1 FROM jobs WHERE kind = ? AND id = ? AND held = 1 AND starts = ?", job.kind, job.id, job.lease ?? 0) !==
+      undefined
+    );
   }
 
   /** Ends a job that its caller holds. */
@@ -75,7 +91,11 @@ export class Jobs {
 
   /** Takes a job out that nobody holds. */
   remove(kind: JobKind, id: string, now: Ms): void {
-    const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>("SELECT seq, key, ready FROM jobs WHERE kind = ? AND id = ? AND held = 0", kind, id);
+    const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>(
+      "SELECT seq, key, ready FROM jobs WHERE kind = ? AND id = ? AND held = 0",
+      kind,
+      id,
+    );
     if (!row) return;
     this.#sql.run("DELETE FROM jobs WHERE seq = ?", row.seq);
     if (row.ready !== null) this.#promote(kind, row.key, now);
@@ -83,7 +103,12 @@ export class Jobs {
 
   /** Lets the next of a key start: not before those of other keys that wait already, so that a busy key lets others through. */
   #promote(kind: JobKind, key: string, now: Ms): void {
-    this.#sql.run("UPDATE jobs SET ready = max(run_at, ?) WHERE seq = (SELECT seq FROM jobs WHERE kind = ? AND key = ? ORDER BY seq LIMIT 1)", now, kind, key);
+    this.#sql.run(
+      "UPDATE jobs SET ready = max(run_at, ?) WHERE seq = (SELECT seq FROM jobs WHERE kind = ? AND key = ? ORDER BY seq LIMIT 1)",
+      now,
+      kind,
+      key,
+    );
   }
 
   /** Jobs of a process that died may start again. */
@@ -96,19 +121,37 @@ export class Jobs {
 
   /** How many jobs may start at `now`, counted up to `limit`. */
   readyCount(kind: JobKind, now: Ms, limit: number): number {
-    return this.#sql.get<{ count: number }>("SELECT count(*) AS count FROM (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? LIMIT ?)", kind, now, limit)?.count ?? 0;
+    return (
+      this.#sql.get<{ count: number }>(
+        "SELECT count(*) AS count FROM (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? LIMIT ?)",
+        kind,
+        now,
+        limit,
+      )?.count ?? 0
+    );
   }
 
   /** When the next job of a kind may start, or undefined where none waits. */
   nextReady(kind: JobKind): Ms | undefined {
-    return this.#sql.get<{ ready: number }>("SELECT ready FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL ORDER BY ready LIMIT 1", kind)?.ready;
+    return this.#sql.get<{ ready: number }>(
+      "SELECT ready FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL ORDER BY ready LIMIT 1",
+      kind,
+    )?.ready;
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {
-    return this.#sql.get<{ count: number; oldest: number | null }>("SELECT count(*) AS count, min(enqueued) AS oldest FROM jobs WHERE kind = ? AND held = 0", kind) ?? { count: 0, oldest: null };
+    return (
+      this.#sql.get<{ count: number; oldest: number | null }>(
+        "SELECT count(*) AS count, min(enqueued) AS oldest FROM jobs WHERE kind = ? AND held = 0",
+        kind,
+      ) ?? { count: 0, oldest: null }
+    );
   }
 
   counts(): { name: string; n: number }[] {
-    return (["turn", "delivery"] as const).map((kind) => ({ name: `jobs.${kind}`, n: this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE kind = ?", kind)?.n ?? 0 }));
+    return (["turn", "delivery"] as const).map((kind) => ({
+      name: `jobs.${kind}`,
+      n: this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE kind = ?", kind)?.n ?? 0,
+    }));
   }
 }

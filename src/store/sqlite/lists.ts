@@ -61,7 +61,7 @@ export async function listNewest<Row>(sql: Statements, listing: Listing): Promis
     const from = below - WINDOW;
     const text = `SELECT * FROM ${table} WHERE seq < ? AND seq >= ? AND ${at} >= ?${where.sql} ORDER BY seq DESC LIMIT ?`;
     found.push(...sql.all<Row>(text, below, from, since, ...where.values, limit - found.length));
-    
+    if (found.length >= limit) break;
     const next = sql.get<{ at: number }>(`SELECT ${at} AS at FROM ${table} WHERE seq < ? ORDER BY seq DESC LIMIT 1`, from);
     if (!next || next.at < since - DISORDER_MS) break;
     below = from;

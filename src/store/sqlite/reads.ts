@@ -1,5 +1,17 @@
 import { sessionId } from "../types.ts";
-import type { DedupeRecord, DeliveryRecord, EventRecord, LastRoute, Ms, RunRecord, SessionRecord, SessionRef, Store, SystemEvent, TurnRecord } from "../types.ts";
+import type {
+  DedupeRecord,
+  DeliveryRecord,
+  EventRecord,
+  LastRoute,
+  Ms,
+  RunRecord,
+  SessionRecord,
+  SessionRef,
+  Store,
+  SystemEvent,
+  TurnRecord,
+} from "../types.ts";
 import { limitOf, listNewest, Where } from "./lists.ts";
 import { dedupeOf, eventOf, lastRouteOf, recordOf, runOf, sessionOf, systemEventOf, turnOf } from "./rows.ts";
 import type { EventRow, JsonRow, LastRouteRow, RunRow, SessionRow, SystemEventRow } from "./rows.ts";
@@ -20,7 +32,12 @@ export class Reads {
   }
 
   duplicate(scope: string, key: string, now: Ms): DedupeRecord | undefined {
-    const row = this.#sql.get<JsonRow & { restarts: number }>("SELECT restarts, record FROM dedupe WHERE scope = ? AND key = ? AND expires > ?", scope, key, now);
+    const row = this.#sql.get<JsonRow & { restarts: number }>(
+      "SELECT restarts, record FROM dedupe WHERE scope = ? AND key = ? AND expires > ?",
+      scope,
+      key,
+      now,
+    );
     return row && dedupeOf(row);
   }
 
@@ -30,7 +47,11 @@ export class Reads {
   }
 
   async events(query: Query<"listEvents">): Promise<EventRecord[]> {
-    const where = new Where().and("outcome = ?", query.outcome).and("path = ?", query.path).and("mapping = ?", query.mapping).always(FAILED_RUNS, query.failedRuns);
+    const where = new Where()
+      .and("outcome = ?", query.outcome)
+      .and("path = ?", query.path)
+      .and("mapping = ?", query.mapping)
+      .always(FAILED_RUNS, query.failedRuns);
     const rows = await listNewest<EventRow>(this.#sql, { table: "events", at: "at", where, query });
     return rows.map(eventOf);
   }
@@ -58,7 +79,9 @@ export class Reads {
   }
 
   turns(session: SessionRef): TurnRecord[] {
-    return this.#sql.all<JsonRow & { seq: number }>("SELECT seq, record FROM turns WHERE session = ? ORDER BY seq", sessionId(session)).map(turnOf);
+    return this.#sql
+      .all<JsonRow & { seq: number }>("SELECT seq, record FROM turns WHERE session = ? ORDER BY seq", sessionId(session))
+      .map(turnOf);
   }
 
   session(session: SessionRef): SessionRecord | undefined {
@@ -69,14 +92,21 @@ export class Reads {
   /** The last used first. An id, for `before`, is `sessionId` of a session. */
   async sessions(query: Query<"listSessions">): Promise<SessionRecord[]> {
     const limit = limitOf(query);
-    const start = query.before === undefined ? undefined : this.#sql.get<SessionRow>("SELECT * FROM sessions WHERE session = ?", query.before);
+    const start =
+      query.before === undefined ? undefined : this.#sql.get<SessionRow>("SELECT * FROM sessions WHERE session = ?", query.before);
     if (query.before !== undefined && !start) return [];
     let after: [number, string] = start ? [start.used, start.session] : [Number.MAX_SAFE_INTEGER, ""];
     const found: SessionRow[] = [];
     for (;;) {
-      const rows = this.#sql.all<SessionRow>("SELECT * FROM sessions WHERE (used, session) < (?, ?) AND used >= ? ORDER BY used DESC, session DESC LIMIT ?", ...after, query.since ?? 0, SESSIONS_AT_ONCE);
+      const rows = this.#sql.all<SessionRow>(
+        "SELECT * FROM sessions WHERE (used, session) < (?, ?) AND used >= ? ORDER BY used DESC, session DESC LIMIT ?",
+        ...after,
+        query.since ?? 0,
+        SESSIONS_AT_ONCE,
+      );
       for (const row of rows) {
-        const wanted = (query.origin === undefined || row.origin === query.origin) && (query.agentId === undefined || row.agent === query.agentId);
+        const wanted =
+          (query.origin === undefined || row.origin === query.origin) && (query.agentId === undefined || row.agent === query.agentId);
         if (wanted && found.push(row) === limit) return found.map(sessionOf);
       }
       const last = rows.at(-1);
@@ -87,7 +117,9 @@ export class Reads {
   }
 
   queuedSystemEvents(agentId: string, limit: number): SystemEvent[] {
-    return this.#sql.all<SystemEventRow>("SELECT * FROM system_events WHERE agent = ? AND state = 'queued' ORDER BY seq LIMIT ?", agentId, limit).map(systemEventOf);
+    return this.#sql
+      .all<SystemEventRow>("SELECT * FROM system_events WHERE agent = ? AND state = 'queued' ORDER BY seq LIMIT ?", agentId, limit)
+      .map(systemEventOf);
   }
 
   async systemEvents(query: Query<"listSystemEvents">): Promise<SystemEvent[]> {

@@ -99,7 +99,9 @@ export const MIGRATIONS: readonly string[] = [
  * @throws RouseError `config_invalid` where a newer version of the program wrote the file.
  */
 export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = MIGRATIONS): void {
-  db.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=8000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;");
+  db.exec(
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=8000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
+  );
   db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)");
   const row = db.prepare("SELECT max(version) AS version FROM migrations").get() as { version: number | null };
   const version = row.version ?? 0;

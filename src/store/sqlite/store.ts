@@ -105,7 +105,8 @@ const ALL_PAGES = 2 ** 31 - 1;
  */
 async function copyTo(sql: Statements, file: string): Promise<void> {
   await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw new RouseError({ code: "usage", message: `the backup's file cannot be made (${error.code ?? "error"})` }, { cause: error });
+    if (error.code !== "EEXIST")
+      throw new RouseError({ code: "usage", message: `the backup's file cannot be made (${error.code ?? "error"})` }, { cause: error });
     if ((await stat(file)).size > 0) throw new RouseError({ code: "usage", message: "the backup's file is there already; name a new one" });
     await chmod(file, 0o600);
   });
@@ -150,4 +151,3 @@ export function createSqliteStore(parts: StoreParts): Store {
     },
   };
 }
-

@@ -34,7 +34,13 @@ interface Aged {
 function deleteAged(sql: Statements, { table, at, cutoff, gone, upTo = Number.MAX_SAFE_INTEGER }: Aged): Step {
   let after = 0;
   return () => {
-    const rows = sql.all<{ seq: number; at: number; gone: number }>(`SELECT seq, ${at} AS at, (${gone}) AS gone FROM ${table} WHERE seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4`, cutoff, after, upTo, SLICE);
+    const rows = sql.all<{ seq: number; at: number; gone: number }>(
+      `SELECT seq, ${at} AS at, (${gone}) AS gone FROM ${table} WHERE seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4`,
+      cutoff,
+      after,
+      upTo,
+      SLICE,
+    );
     let changed = 0;
     for (const row of rows) {
       if (row.at >= cutoff) return { changed, more: false };
@@ -97,7 +103,11 @@ function deleteSessions(sql: Statements, cutoff: Ms): Step {
 
 function deleteKeys(sql: Statements, now: Ms): Step {
   return () => {
-    const changed = sql.run("DELETE FROM dedupe WHERE (scope, key) IN (SELECT scope, key FROM dedupe WHERE expires <= ? LIMIT ?)", now, SLICE);
+    const changed = sql.run(
+      "DELETE FROM dedupe WHERE (scope, key) IN (SELECT scope, key FROM dedupe WHERE expires <= ? LIMIT ?)",
+      now,
+      SLICE,
+    );
     return { changed, more: changed === SLICE };
   };
 }

@@ -1,5 +1,24 @@
 import { sessionId } from "../types.ts";
-import type { DedupeEntry, DedupeRecord, DeliveryChange, DeliveryRecord, EventRecord, Job, JobKind, LastRoute, Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, RunChange, RunRecord, SessionRef, SystemEventState, Writes } from "../types.ts";
+import type {
+  DedupeEntry,
+  DedupeRecord,
+  DeliveryChange,
+  DeliveryRecord,
+  EventRecord,
+  Job,
+  JobKind,
+  LastRoute,
+  Ms,
+  NewDelivery,
+  NewJob,
+  NewSystemEvent,
+  NewTurn,
+  RunChange,
+  RunRecord,
+  SessionRef,
+  SystemEventState,
+  Writes,
+} from "../types.ts";
 import type { Jobs } from "./jobs.ts";
 import type { EventHead } from "./rows.ts";
 import type { Statements } from "./statements.ts";
@@ -28,7 +47,16 @@ const INSERT_RUN = "INTO runs (id, event_id, session_key, status, created, ended
 
 function runColumns(run: RunRecord): [string, string | null, string, string, number, number | null, string, string] {
   const { spec, ...record } = run;
-  return [run.id, run.eventId, spec.session.key, run.status, run.createdAt, run.endedAt ?? null, JSON.stringify(spec), JSON.stringify(record)];
+  return [
+    run.id,
+    run.eventId,
+    spec.session.key,
+    run.status,
+    run.createdAt,
+    run.endedAt ?? null,
+    JSON.stringify(spec),
+    JSON.stringify(record),
+  ];
 }
 
 /** Adds the run of an accepted action, unless there is one with its id. */
@@ -68,7 +96,13 @@ export class SqliteWrites implements Writes {
     if (!row) return;
     const { spec, ...rest } = change;
     const run = withChange(JSON.parse(row.record) as Omit<RunRecord, "spec">, rest);
-    this.#sql.run("UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?", run.status, run.endedAt ?? null, JSON.stringify(run), row.seq);
+    this.#sql.run(
+      "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?",
+      run.status,
+      run.endedAt ?? null,
+      JSON.stringify(run),
+      row.seq,
+    );
     if (spec) this.#sql.run("UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?", spec.session.key, JSON.stringify(spec), row.seq);
   }
 
@@ -97,25 +131,55 @@ export class SqliteWrites implements Writes {
   }
 
   addSystemEvent(event: NewSystemEvent): void {
-    this.#sql.run("INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)", event.id, event.agentId, event.at, JSON.stringify(event));
+    this.#sql.run(
+      "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)",
+      event.id,
+      event.agentId,
+      event.at,
+      JSON.stringify(event),
+    );
   }
 
   setSystemEvents(ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }): void {
     for (const id of ids) {
-      this.#sql.run("UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?", change.state ?? null, change.failed ? 1 : 0, id);
+      this.#sql.run(
+        "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?",
+        change.state ?? null,
+        change.failed ? 1 : 0,
+        id,
+      );
     }
   }
 
   addDelivery(delivery: NewDelivery): void {
-    const record: DeliveryRecord = { ...delivery, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: delivery.createdAt };
-    this.#sql.run("INSERT INTO deliveries (id, status, channel, created, record) VALUES (?, 'pending', ?, ?, ?)", record.id, record.route.channel, record.createdAt, JSON.stringify(record));
+    const record: DeliveryRecord = {
+      ...delivery,
+      nextChunk: 0,
+      status: "pending",
+      attempts: 0,
+      messageIds: [],
+      nextAt: delivery.createdAt,
+    };
+    this.#sql.run(
+      "INSERT INTO deliveries (id, status, channel, created, record) VALUES (?, 'pending', ?, ?, ?)",
+      record.id,
+      record.route.channel,
+      record.createdAt,
+      JSON.stringify(record),
+    );
   }
 
   updateDelivery(id: string, change: DeliveryChange): void {
     const row = this.#sql.get<{ seq: number; record: string }>("SELECT seq, record FROM deliveries WHERE id = ?", id);
     if (!row) return;
     const record = withChange(JSON.parse(row.record) as DeliveryRecord, change);
-    this.#sql.run("UPDATE deliveries SET status = ?, ended = ?, record = ? WHERE seq = ?", record.status, record.endedAt ?? null, JSON.stringify(record), row.seq);
+    this.#sql.run(
+      "UPDATE deliveries SET status = ?, ended = ?, record = ? WHERE seq = ?",
+      record.status,
+      record.endedAt ?? null,
+      JSON.stringify(record),
+      row.seq,
+    );
   }
 
   setLastRoute(route: LastRoute): void {
@@ -134,7 +198,11 @@ export class SqliteWrites implements Writes {
   }
 
   setValue(key: string, value: unknown): void {
-    this.#sql.run("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, JSON.stringify(value));
+    this.#sql.run(
+      "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+      key,
+      JSON.stringify(value),
+    );
   }
 
   enqueue(job: NewJob): void {
@@ -171,6 +239,12 @@ function withChange<T extends object>(record: T, change: object): T {
 export function bindKeys(sql: Statements, eventId: string, keys: readonly DedupeEntry[]): void {
   for (const entry of keys) {
     const record: Omit<DedupeRecord, "restarts"> = { ...entry, eventId };
-    sql.run("INSERT OR REPLACE INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 0, ?)", entry.scope, entry.key, entry.expiresAt, JSON.stringify(record));
+    sql.run(
+      "INSERT OR REPLACE INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 0, ?)",
+      entry.scope,
+      entry.key,
+      entry.expiresAt,
+      JSON.stringify(record),
+    );
   }
 }
