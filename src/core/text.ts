@@ -32,11 +32,10 @@ export function cutText(text: string, limit: number): { text: string; cut: numbe
   return { text: text.slice(0, end), cut: text.length - end };
 }
 
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
+
 /** One line: line breaks and control characters become spaces, runs of white space one, ends trimmed. */
 export function oneLine(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-  return text
-    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
-    .replace(/ {2,}/g, " ")
-    .trim();
+  return text.replace(CONTROL, " ").replace(/ {2,}/g, " ").trim();
 }
