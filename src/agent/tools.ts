@@ -23,14 +23,14 @@ async function connect(server: Servers[string]): Promise<Connection> {
   const { createMCPClient } = await import("@ai-sdk/mcp");
   if ("url" in server) {
     const client = await createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers } });
-    return { tools: (await client.tools()) as ToolSet, close: () => client.close() };
+    return { tools: await client.tools(), close: () => client.close() };
   }
   const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
   const env = { PATH: process.env["PATH"] ?? "", ...server.env };
   const client = await createMCPClient({
     transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env }),
   });
-  return { tools: (await client.tools()) as ToolSet, close: () => client.close() };
+  return { tools: await client.tools(), close: () => client.close() };
 }
 
 export interface ToolBox {

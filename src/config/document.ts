@@ -29,7 +29,7 @@ export function configJsonSchema(): Record<string, unknown> {
         { type: "object", properties: { file: { type: "string" } }, required: ["file"], additionalProperties: false },
       ];
     },
-  }) as Record<string, unknown>;
+  });
 }
 
 function typeOf(schema: JsonSchema): string {
