@@ -1,0 +1,75 @@
+import { connect, type Socket } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { createGateway } from "../../src/gateway.ts";
+import { createWorld, TOKEN, type World, type WorldOptions } from "./world.ts";
+
+let world: World;
+afterEach(() => world.stop());
+const open = async (options: WorldOptions = {}): Promise<World> => {
+  world = await createWorld({ workers: false, ...options });
+  return world;
+};
+
+/** Sends raw bytes and reads until the answer is there or the connection ends. */
+function raw(send: (socket: Socket) => void, until = /\r\n\r\n[^]*$/): Promise<string> {
+  const { hostname, port } = new URL(world.url);
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = connect(Number(port), hostname, () => send(socket));
+    const end = (): void => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.on("data", (chunk) => {
+      text += chunk.toString();
+      if (until.test(text)) end();
+    });
+    socket.on("close", end);
+    socket.on("error", end);
+  });
+}
+const head = (more: string): string => `POST /hooks/agent HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n${more}\r\n`;
+
+it("refuses what is declared too large before it is sent, and what grows too large while it comes", async () => {
+  await open({ config: { hooks: { maxBodyBytes: 1000 } } });
+  expect(await raw((socket) => socket.write(head("Content-Length: 99999999\r\n")))).toContain("413");
+  expect(await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}7d0\r\n${"x".repeat(2000)}\r\n`))).toContain("body_too_large");
+});
+
+it("gives up on a body that does not come, and goes on after one that was cut off", async () => {
+  await open({ config: { hooks: { bodyTimeoutSeconds: 0.3 } } });
+  expect(await raw((socket) => socket.write(`${head("Content-Length: 50\r\n")}{"mess`))).toMatch(/408[^]*body_timeout/);
+  await raw((socket) => {
+    socket.write(`${head("Content-Length: 50\r\n")}{"mess`);
+    setTimeout(() => socket.destroy(), 50);
+  });
+  const body = '{"message":"after"}';
+  expect(await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`))).toContain("202");
+  await world.until(async () => {
+    const { body: list } = await world.admin("/admin/v1/events");
+    return JSON.stringify(list).includes("cut off");
+  });
+});
+
+it("is refused a state folder that another gateway holds", async () => {
+  await open();
+  await expect(createGateway({ cwd: world.dir, env: {}, workers: false })).rejects.toMatchObject({ code: "store_locked", message: expect.stringContaining(String(process.pid)) });
+});
+
+it("takes up what is saved, keeps the config before one that is broken, and says so", async () => {
+  await open({ files: { "mappings/a.json": { id: "a", mappings: [{ id: "one", match: { path: "one" }, messageTemplate: "m" }] } } });
+  expect((await world.post("/hooks/one", {})).status).toBe(202);
+  expect((await world.post("/hooks/two", {})).status).toBe(404);
+  world.write("mappings/b.json", { id: "b", mappings: [{ id: "two", match: { path: "two" }, messageTemplate: "m" }] });
+  await world.until(async () => (await world.post("/hooks/two", {})).status === 202);
+  world.write("mappings/b.json", { id: "b", mappings: [{ id: "two", match: { path: "two" }, messageTemplat: "m" }] });
+  const detail = await world.until(async () => {
+    const { body } = await world.admin("/readyz?detail");
+    return body.reloadProblems.length > 0 && body;
+  });
+  expect(detail.reloadProblems).toContainEqual({ path: "mappings/b.json: mappings[0].messageTemplat", message: 'is not known. Did you mean "messageTemplate"?' });
+  expect((await world.post("/hooks/two", {})).status).toBe(202);
+  world.write("mappings/b.json", { id: "b", mappings: [{ id: "three", match: { path: "three" }, messageTemplate: "m" }] });
+  await world.until(async () => (await world.post("/hooks/three", {})).status === 202);
+  expect((await world.admin("/readyz?detail")).body.reloadProblems).toEqual([]);
+});
