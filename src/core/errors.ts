@@ -79,6 +79,7 @@ export interface SafeError {
   frames?: string[];
 }
 
+const made = new WeakSet<SafeError>();
 const CODE = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
@@ -87,6 +88,8 @@ const CODE = /^[A-Za-z0-9_.-]{1,64}$/;
  * statuses and stack frames (never the stack's first line) come through.
  */
 export function safeError(error: unknown): SafeError {
+  // What went through once comes through the logger's serializer as it is.
+  if (made.has(error as SafeError)) return error as SafeError;
   if (!(error instanceof Error)) return { name: typeof error };
   const safe: SafeError = { name: CODE.test(error.name) ? error.name : "Error" };
   const { code, statusCode, status } = error as { code?: unknown; statusCode?: unknown; status?: unknown };
@@ -96,5 +99,6 @@ export function safeError(error: unknown): SafeError {
   if (error instanceof RouseError) safe.message = error.message;
   const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
   if (frames.length > 0) safe.frames = frames.slice(0, 8).map((line) => line.trim().slice(0, 200));
+  made.add(safe);
   return safe;
 }

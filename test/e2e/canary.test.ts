@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
@@ -60,7 +61,7 @@ it("lets no token, body or model error into a log line, whatever fails", async (
   await post("/hooks/agent", { message: BODY, thinking: BODY });
   for (const path of ["thrower", "wrong-field", "failing", "when", "each", "valid", "strict", "nothing-here"]) await post(`/hooks/${path}`, { text: BODY });
 
-  const faults: ((response: import("node:http").ServerResponse) => void)[] = [
+  const faults: ((response: ServerResponse) => void)[] = [
     (response) => response.writeHead(401, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: MODEL } })),
     (response) => response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: MODEL, type: MODEL } })),
     (response) => response.writeHead(429, { "retry-after": "60" }).end(MODEL),
@@ -74,7 +75,10 @@ it("lets no token, body or model error into a log line, whatever fails", async (
   ];
   for (const fault of faults) {
     const asked = provider.requests.length;
-    provider.answer = (_request, response) => void fault(response);
+    provider.answer = (_request, response) => {
+      fault(response);
+      return undefined;
+    };
     const { runId } = await post("/hooks/agent", { message: BODY, wakeMode: "next-heartbeat" });
     const run = await world.until(async () => {
       const { body } = await world.get(`/hooks/runs/${runId}`);
@@ -94,6 +98,8 @@ it("lets no token, body or model error into a log line, whatever fails", async (
   world.write("rouse.json5", JSON.stringify({ gateway: { token: "x" }, hooks: { token: BODY, [BODY]: 1 } }));
   expect((await world.gateway.reload()).ok).toBe(false);
 
+  // The failures are there, with their places in the code: only their words are not.
+  expect(world.logged.some((line) => line.includes('"a model call failed"') && line.includes('"frames"'))).toBe(true);
   expect(world.logged.length).toBeGreaterThan(10);
   const leaks = world.logged.filter((line) => MARKS.some((mark) => line.includes(mark)));
   // The name of an unknown key is the operator's own word in the config; nothing that came in is.
