@@ -1,0 +1,80 @@
+import { fork, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { tmpdir } from "node:os";
+import type { LoadJob, LoadResult } from "./load.ts";
+
+const ROOT = resolve(import.meta.dirname, "..");
+export const TOKEN = "bench-hook-token-0123456789";
+
+/** A server under measurement. */
+export interface Server {
+  port: number;
+  readyMs: number;
+  /** User and system time of the process so far, in microseconds. */
+  cpuMicros(): number;
+  rssMb(): number;
+  stop(): Promise<void>;
+}
+
+const TICKS_PER_SECOND = 100;
+
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").replace(/^.*\) /, "").split(" ");
+  return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6;
+}
+
+async function started(child: ChildProcess, cleanUp: () => void): Promise<Server> {
+  const began = performance.now();
+  let output = "";
+  const port = await new Promise<number>((done, fail) => {
+    child.stdout?.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+      const found = /listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1];
+      if (found) done(Number(found));
+    });
+    child.once("exit", () => fail(new Error(`a server ended: ${output}`)));
+  });
+  const pid = child.pid as number;
+  const readyMs = performance.now() - began;
+  return {
+    port,
+    readyMs,
+    cpuMicros: () => cpuOf(pid),
+    rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    async stop() {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+      cleanUp();
+    },
+  };
+}
+
+/** The same server stack with no work at all. */
+export function startEcho(): Promise<Server> {
+  return started(spawn(process.execPath, [join(ROOT, "bench/echo.ts")], { stdio: ["ignore", "pipe", "inherit"] }), () => undefined);
+}
+
+/** The gateway as users start it, on a folder of its own. */
+export function startGateway(config: object, flags: readonly string[], files: Record<string, string> = {}): Promise<Server> {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-bench-"));
+  const { hooks = {}, ...rest } = config as { hooks?: object };
+  writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ gateway: { port: 0, drainSeconds: 0 }, log: { level: "silent" }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...rest }));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    writeFileSync(join(dir, name), text);
+  }
+  const child = spawn(process.execPath, [join(ROOT, "bin/rouse.js"), "start", ...flags], { cwd: dir, stdio: ["ignore", "pipe", "inherit"], env: { PATH: process.env["PATH"] ?? "" } });
+  return started(child, () => rmSync(dir, { recursive: true, force: true }));
+}
+
+/** Sends load from a process of its own. */
+export async function load(job: LoadJob): Promise<LoadResult> {
+  const child = fork(join(ROOT, "bench/load.ts"));
+  child.send(job);
+  const [result] = (await once(child, "message")) as [LoadResult];
+  child.kill();
+  return result;
+}
