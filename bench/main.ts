@@ -5,7 +5,14 @@ import type { AddressInfo } from "node:net";
 import { parseArgs } from "node:util";
 import { load, startEcho, startGateway, TOKEN, type Server } from "./servers.ts";
 
-const { values } = parseArgs({ options: { json: { type: "boolean" }, seconds: { type: "string", default: "3" }, rounds: { type: "string", default: "3" }, row: { type: "string" } } });
+const { values } = parseArgs({
+  options: {
+    json: { type: "boolean" },
+    seconds: { type: "string", default: "3" },
+    rounds: { type: "string", default: "3" },
+    row: { type: "string" },
+  },
+});
 const MS = Number(values.seconds) * 1000;
 const ROUNDS = Number(values.rounds);
 const CONNECTIONS = 16;
@@ -33,7 +40,11 @@ const wanted = (name: string): boolean => values.row === undefined || name.inclu
 async function measure(side: Side): Promise<{ perSecond: number; cpu: number; errors: number }> {
   const before = side.server.cpuMicros();
   const result = await load({ port: side.server.port, path: side.path, body: side.body, token: TOKEN, connections: CONNECTIONS, ms: MS });
-  return { perSecond: (result.requests / result.ms) * 1000, cpu: (side.server.cpuMicros() - before) / Math.max(1, result.requests), errors: result.errors };
+  return {
+    perSecond: (result.requests / result.ms) * 1000,
+    cpu: (side.server.cpuMicros() - before) / Math.max(1, result.requests),
+    errors: result.errors,
+  };
 }
 
 /** Measures two sides in turn, after one round to warm up. */
@@ -47,11 +58,24 @@ async function pair(row: string, subject: Side, against: Side, least: number | n
   const rate = (list: typeof ours): number => median(list.slice(1).map((one) => one.perSecond));
   const cpu = (list: typeof ours): number => Math.round(median(list.slice(1).map((one) => one.cpu)));
   const errors = [...ours, ...theirs].reduce((sum, one) => sum + one.errors, 0);
-  rows.push({ row, ratio: rate(ours) / rate(theirs), least, perSecond: [Math.round(rate(ours)), Math.round(rate(theirs))], cpuMicros: [cpu(ours), cpu(theirs)], errors });
+  rows.push({
+    row,
+    ratio: rate(ours) / rate(theirs),
+    least,
+    perSecond: [Math.round(rate(ours)), Math.round(rate(theirs))],
+    cpuMicros: [cpu(ours), cpu(theirs)],
+    errors,
+  });
   console.error(`${row}: done`);
 }
 
-const AGENT = JSON.stringify({ message: "A build failed on main, please look.", name: "CI", sessionKey: "hook:ci", deliver: false, wakeMode: "next-heartbeat" });
+const AGENT = JSON.stringify({
+  message: "A build failed on main, please look.",
+  name: "CI",
+  sessionKey: "hook:ci",
+  deliver: false,
+  wakeMode: "next-heartbeat",
+});
 const WAKE = JSON.stringify({ text: "A backup has finished.", mode: "next-heartbeat" });
 interface Example {
   name: string;
@@ -59,10 +83,22 @@ interface Example {
 }
 const loaded = createRequire(import.meta.url)("@octokit/webhooks-examples") as Example[] | { default: Example[] };
 const examples = Array.isArray(loaded) ? loaded : loaded.default;
-const PULL_REQUEST = JSON.stringify(examples.find((event) => event.name === "pull_request")?.examples.find((body) => body.action === "opened"));
-const SIX = "{{pull_request.title}} {{pull_request.number}} {{sender.login}} {{repository.full_name}} {{pull_request.head.ref}} {{pull_request.base.ref}}";
-const mapping = (id: string, more: object = {}): object => ({ id, match: { path: "pr", payload: { action: "opened", "repository.full_name": "Codertocat/Hello-World" } }, messageTemplate: SIX, deliver: false, wakeMode: "next-heartbeat", ...more });
-const others = Array.from({ length: 999 }, (_, index) => mapping(`m${index}`, { match: { path: "pr", payload: { action: "opened", "repository.full_name": `other/${index}` } } }));
+const PULL_REQUEST = JSON.stringify(
+  examples.find((event) => event.name === "pull_request")?.examples.find((body) => body.action === "opened"),
+);
+const SIX =
+  "{{pull_request.title}} {{pull_request.number}} {{sender.login}} {{repository.full_name}} {{pull_request.head.ref}} {{pull_request.base.ref}}";
+const mapping = (id: string, more: object = {}): object => ({
+  id,
+  match: { path: "pr", payload: { action: "opened", "repository.full_name": "Codertocat/Hello-World" } },
+  messageTemplate: SIX,
+  deliver: false,
+  wakeMode: "next-heartbeat",
+  ...more,
+});
+const others = Array.from({ length: 999 }, (_, index) =>
+  mapping(`m${index}`, { match: { path: "pr", payload: { action: "opened", "repository.full_name": `other/${index}` } } }),
+);
 const MODULE = "export default ({ payload }) => ({ message: `${payload.pull_request.title} ${payload.pull_request.number}` });";
 
 async function withServers<T>(servers: Promise<Server>[], work: (servers: Server[]) => Promise<T>): Promise<T> {
@@ -76,28 +112,63 @@ async function withServers<T>(servers: Promise<Server>[], work: (servers: Server
 
 if (wanted("agent")) {
   await withServers([startGateway({}, ["--no-workers"]), startEcho()], async ([gateway, echo]) =>
-    pair("durable agent", { server: gateway as Server, path: "/hooks/agent", body: AGENT }, { server: echo as Server, path: "/echo", body: AGENT }, 0.45),
+    pair(
+      "durable agent",
+      { server: gateway as Server, path: "/hooks/agent", body: AGENT },
+      { server: echo as Server, path: "/echo", body: AGENT },
+      0.45,
+    ),
   );
 }
 if (wanted("wake")) {
   await withServers([startGateway({}, ["--no-workers"]), startEcho()], async ([gateway, echo]) =>
-    pair("durable wake", { server: gateway as Server, path: "/hooks/wake", body: WAKE }, { server: echo as Server, path: "/echo", body: WAKE }, 0.45),
+    pair(
+      "durable wake",
+      { server: gateway as Server, path: "/hooks/wake", body: WAKE },
+      { server: echo as Server, path: "/echo", body: WAKE },
+      0.45,
+    ),
   );
 }
 if (wanted("mapped")) {
   await withServers([startGateway({ hooks: { mappings: [mapping("pr")] } }, ["--no-workers"]), startEcho()], async ([gateway, echo]) =>
-    pair(`mapped, ${Math.round(PULL_REQUEST.length / 1000)} KB`, { server: gateway as Server, path: "/hooks/pr", body: PULL_REQUEST }, { server: echo as Server, path: "/echo", body: PULL_REQUEST }, 0.45),
+    pair(
+      `mapped, ${Math.round(PULL_REQUEST.length / 1000)} KB`,
+      { server: gateway as Server, path: "/hooks/pr", body: PULL_REQUEST },
+      { server: echo as Server, path: "/echo", body: PULL_REQUEST },
+      0.45,
+    ),
   );
 }
 if (wanted("1000")) {
-  await withServers([startGateway({ hooks: { mappings: [...others, mapping("pr")] } }, ["--no-workers"]), startGateway({ hooks: { mappings: [mapping("pr")] } }, ["--no-workers"])], async ([many, one]) =>
-    pair("1000 mappings against 1", { server: many as Server, path: "/hooks/pr", body: PULL_REQUEST }, { server: one as Server, path: "/hooks/pr", body: PULL_REQUEST }, 0.9),
+  await withServers(
+    [
+      startGateway({ hooks: { mappings: [...others, mapping("pr")] } }, ["--no-workers"]),
+      startGateway({ hooks: { mappings: [mapping("pr")] } }, ["--no-workers"]),
+    ],
+    async ([many, one]) =>
+      pair(
+        "1000 mappings against 1",
+        { server: many as Server, path: "/hooks/pr", body: PULL_REQUEST },
+        { server: one as Server, path: "/hooks/pr", body: PULL_REQUEST },
+        0.9,
+      ),
   );
 }
 if (wanted("transform")) {
   const withModule = { hooks: { mappings: [mapping("pr", { transform: { module: "t.js" } })] } };
-  await withServers([startGateway(withModule, ["--no-workers"], { "transforms/t.js": MODULE }), startGateway({ hooks: { mappings: [mapping("pr")] } }, ["--no-workers"])], async ([module, none]) =>
-    pair("transform module against none", { server: module as Server, path: "/hooks/pr", body: PULL_REQUEST }, { server: none as Server, path: "/hooks/pr", body: PULL_REQUEST }, 0.35),
+  await withServers(
+    [
+      startGateway(withModule, ["--no-workers"], { "transforms/t.js": MODULE }),
+      startGateway({ hooks: { mappings: [mapping("pr")] } }, ["--no-workers"]),
+    ],
+    async ([module, none]) =>
+      pair(
+        "transform module against none",
+        { server: module as Server, path: "/hooks/pr", body: PULL_REQUEST },
+        { server: none as Server, path: "/hooks/pr", body: PULL_REQUEST },
+        0.35,
+      ),
   );
 }
 if (wanted("runs")) await wholeRuns();
@@ -106,7 +177,14 @@ if (wanted("start")) await startAndMemory();
 /** Hooks posted at a steady flood to a gateway whose model answers at once: how many runs end in a second. */
 async function wholeRuns(): Promise<void> {
   let turns = 0;
-  const answer = JSON.stringify({ id: "c", object: "chat.completion", created: 1, model: "m", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "done" } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } });
+  const answer = JSON.stringify({
+    id: "c",
+    object: "chat.completion",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "done" } }],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  });
   const model = createServer((request, response) => {
     request.resume();
     request.on("end", () => {
@@ -117,7 +195,10 @@ async function wholeRuns(): Promise<void> {
   });
   await new Promise<void>((resolve) => model.listen(0, "127.0.0.1", resolve));
   const baseUrl = `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`;
-  const config = { models: { providers: { local: { type: "openai-compatible", baseUrl } } }, agents: { defaults: { model: "local/m", maxConcurrent: 16, heartbeat: { every: 0 } } } };
+  const config = {
+    models: { providers: { local: { type: "openai-compatible", baseUrl } } },
+    agents: { defaults: { model: "local/m", maxConcurrent: 16, heartbeat: { every: 0 } } },
+  };
   await withServers([startGateway(config, [])], async ([gateway]) => {
     const server = gateway as Server;
     const body = JSON.stringify({ message: "x", deliver: false, wakeMode: "next-heartbeat" });
@@ -127,7 +208,14 @@ async function wholeRuns(): Promise<void> {
     const cpu = server.cpuMicros();
     await new Promise((resolve) => setTimeout(resolve, MS));
     const ran = turns - before;
-    rows.push({ row: "whole runs a second", ratio: null, least: 400, perSecond: [Math.round((ran / MS) * 1000), null], cpuMicros: [Math.round((server.cpuMicros() - cpu) / Math.max(1, ran)), null], errors: 0 });
+    rows.push({
+      row: "whole runs a second",
+      ratio: null,
+      least: 400,
+      perSecond: [Math.round((ran / MS) * 1000), null],
+      cpuMicros: [Math.round((server.cpuMicros() - cpu) / Math.max(1, ran)), null],
+      errors: 0,
+    });
   });
   model.close();
 }
@@ -142,7 +230,15 @@ async function startAndMemory(): Promise<void> {
       rss = Math.max(rss, (gateway as Server).rssMb());
     });
   }
-  rows.push({ row: "ready after start (s, at most 0.8); memory when idle (MB, at most 120)", ratio: null, least: null, perSecond: [0, null], cpuMicros: [0, null], errors: 0, note: `${(median(ready) / 1000).toFixed(2)} s, ${Math.round(rss)} MB` });
+  rows.push({
+    row: "ready after start (s, at most 0.8); memory when idle (MB, at most 120)",
+    ratio: null,
+    least: null,
+    perSecond: [0, null],
+    cpuMicros: [0, null],
+    errors: 0,
+    note: `${(median(ready) / 1000).toFixed(2)} s, ${Math.round(rss)} MB`,
+  });
 }
 
 if (values.json) console.log(JSON.stringify({ connections: CONNECTIONS, rounds: ROUNDS, seconds: MS / 1000, rows }, null, 2));
@@ -150,6 +246,8 @@ else {
   console.log("| row | ratio | at least | CPU µs a request, against | answers that failed |\n|---|---|---|---|---|");
   for (const { row, ratio, least, perSecond, cpuMicros, errors, note } of rows) {
     const figure = note ?? (ratio === null ? `${perSecond[0]}` : ratio.toFixed(2));
-    console.log(`| ${row} | ${figure} | ${least ?? "–"} | ${cpuMicros[1] === null ? cpuMicros[0] || "–" : cpuMicros.join(", ")} | ${errors} |`);
+    console.log(
+      `| ${row} | ${figure} | ${least ?? "–"} | ${cpuMicros[1] === null ? cpuMicros[0] || "–" : cpuMicros.join(", ")} | ${errors} |`,
+    );
   }
 }

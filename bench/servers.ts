@@ -22,7 +22,9 @@ export interface Server {
 const TICKS_PER_SECOND = 100;
 
 function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").replace(/^.*\) /, "").split(" ");
+  const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
+    .replace(/^.*\) /, "")
+    .split(" ");
   return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6;
 }
 
@@ -61,12 +63,24 @@ export function startEcho(): Promise<Server> {
 export function startGateway(config: object, flags: readonly string[], files: Record<string, string> = {}): Promise<Server> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-"));
   const { hooks = {}, ...rest } = config as { hooks?: object };
-  writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ gateway: { port: 0, drainSeconds: 0 }, log: { level: "silent" }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...rest }));
+  writeFileSync(
+    join(dir, "rouse.json5"),
+    JSON.stringify({
+      gateway: { port: 0, drainSeconds: 0 },
+      log: { level: "silent" },
+      hooks: { enabled: true, token: TOKEN, ...hooks },
+      ...rest,
+    }),
+  );
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), text);
   }
-  const child = spawn(process.execPath, [join(ROOT, "bin/rouse.js"), "start", ...flags], { cwd: dir, stdio: ["ignore", "pipe", "inherit"], env: { PATH: process.env["PATH"] ?? "" } });
+  const child = spawn(process.execPath, [join(ROOT, "bin/rouse.js"), "start", ...flags], {
+    cwd: dir,
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { PATH: process.env["PATH"] ?? "" },
+  });
   return started(child, () => rmSync(dir, { recursive: true, force: true }));
 }
 

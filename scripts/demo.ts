@@ -50,7 +50,11 @@ for (const [title, path, file] of [
   ["A GitHub issue", "github", "issue"],
   ["An alert", "alerts", "alert"],
 ] as const) {
-  const answer = await fetch(`${url}/hooks/${path}`, { method: "POST", headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" }, body: bodyOf(file) });
+  const answer = await fetch(`${url}/hooks/${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+    body: bodyOf(file),
+  });
   const body = (await answer.json()) as { eventId: string; runId?: string; results?: { runId: string }[] };
   const runId = body.runId ?? body.results?.[0]?.runId;
   console.log(`${title}: POST /hooks/${path} → ${answer.status}, event ${body.eventId} is on disk`);
@@ -59,7 +63,9 @@ for (const [title, path, file] of [
     continue;
   }
   const run = await ended(runId);
-  console.log(`${title}: "${run.name}" ${run.status}, reply ${run.delivery?.status ?? "not sent"} to ${run.delivery?.channel ?? "nobody"}\n`);
+  console.log(
+    `${title}: "${run.name}" ${run.status}, reply ${run.delivery?.status ?? "not sent"} to ${run.delivery?.channel ?? "nobody"}\n`,
+  );
   if (run.status !== "succeeded" || run.delivery?.status !== "delivered") wrong++;
 }
 

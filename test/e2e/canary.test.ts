@@ -32,8 +32,10 @@ beforeAll(async () => {
       },
     },
     files: {
-      "transforms/thrower.ts": 'export default ({ payload }: { payload: { text: string } }) => { console.error(payload.text); throw new Error("failed on " + payload.text); };',
-      "transforms/wrong-field.ts": "export default ({ payload }: { payload: { text: string } }) => ({ message: payload.text, allowUnsafeExternalContent: true });",
+      "transforms/thrower.ts":
+        'export default ({ payload }: { payload: { text: string } }) => { console.error(payload.text); throw new Error("failed on " + payload.text); };',
+      "transforms/wrong-field.ts":
+        "export default ({ payload }: { payload: { text: string } }) => ({ message: payload.text, allowUnsafeExternalContent: true });",
       "plugins/broken.ts":
         'import { definePlugin } from "rouse/plugin"; export default definePlugin({ id: "broken", channel: ({ config }) => ({ defaultTo: "x", send: async ({ text }) => { throw new Error("canary-plugin could not send " + text + JSON.stringify(config)); } }) });',
     },
@@ -53,17 +55,25 @@ it("lets no token, body or model error into a log line, whatever fails", async (
   };
   await post("/hooks/agent", { message: BODY }, { authorization: `Bearer ${WRONG_TOKEN}` });
   await post(`/hooks/agent?token=${WRONG_TOKEN}`, { message: BODY }, { authorization: "" });
-  await world.gateway.fetch(new Request(`http://127.0.0.1/hooks/wake?token=${TOKEN}`, { method: "POST", body: JSON.stringify({ text: BODY }), headers: { "content-type": "application/json" } }));
+  await world.gateway.fetch(
+    new Request(`http://127.0.0.1/hooks/wake?token=${TOKEN}`, {
+      method: "POST",
+      body: JSON.stringify({ text: BODY }),
+      headers: { "content-type": "application/json" },
+    }),
+  );
   await post("/hooks/agent", `{"message":"${BODY}`);
   await post("/hooks/agent", BODY, { "content-type": `image/${BODY}` });
   await post("/hooks/agent", { message: BODY, agentId: BODY, channel: "last" });
   await post("/hooks/agent", { message: BODY, model: BODY });
   await post("/hooks/agent", { message: BODY, thinking: BODY });
-  for (const path of ["thrower", "wrong-field", "failing", "when", "each", "valid", "strict", "nothing-here"]) await post(`/hooks/${path}`, { text: BODY });
+  for (const path of ["thrower", "wrong-field", "failing", "when", "each", "valid", "strict", "nothing-here"])
+    await post(`/hooks/${path}`, { text: BODY });
 
   const faults: ((response: ServerResponse) => void)[] = [
     (response) => response.writeHead(401, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: MODEL } })),
-    (response) => response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: MODEL, type: MODEL } })),
+    (response) =>
+      response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error: { message: MODEL, type: MODEL } })),
     (response) => response.writeHead(429, { "retry-after": "60" }).end(MODEL),
     (response) => response.writeHead(500).end(MODEL),
     (response) => response.writeHead(200, { "content-type": "application/json" }).end(`not json ${MODEL}`),
@@ -90,7 +100,9 @@ it("lets no token, body or model error into a log line, whatever fails", async (
   const { runId } = await post("/hooks/agent", { message: BODY, channel: "broken", wakeMode: "next-heartbeat" });
   await world.until(async () => {
     const { body } = await world.admin("/admin/v1/deliveries");
-    return JSON.stringify(body).includes("sending failed") || body.deliveries?.some((delivery: { attempts: number }) => delivery.attempts > 0);
+    return (
+      JSON.stringify(body).includes("sending failed") || body.deliveries?.some((delivery: { attempts: number }) => delivery.attempts > 0)
+    );
   });
   expect(runId).toBeDefined();
   world.write("rouse.json5", `{ hooks: { token: "${BODY}", ${BODY}: `);

@@ -26,7 +26,12 @@ let provider: Provider;
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "rouse-crash-"));
   provider = await createProvider();
-  const config = { gateway: { port: 0, drainSeconds: 5 }, log: { level: "silent" }, hooks: { enabled: true, token: TOKEN }, ...modelConfig(provider) };
+  const config = {
+    gateway: { port: 0, drainSeconds: 5 },
+    log: { level: "silent" },
+    hooks: { enabled: true, token: TOKEN },
+    ...modelConfig(provider),
+  };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
 });
 afterAll(async () => {
@@ -34,7 +39,8 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const start = (): Promise<Program> => startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+const start = (): Promise<Program> =>
+  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
 
 it("loses and doubles nothing that was acknowledged, whenever it is killed", async () => {
   const acknowledged: Acknowledged[] = [];
@@ -47,9 +53,15 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
       const n = next++;
       const key = `hook:${n % KEYS}`;
       const isWake = n % 10 === 9;
-      const body = isWake ? { text: `wake ${n}.` } : { message: `task ${n}.`, sessionKey: key, deliver: n % 3 === 0, wakeMode: "next-heartbeat" };
+      const body = isWake
+        ? { text: `wake ${n}.` }
+        : { message: `task ${n}.`, sessionKey: key, deliver: n % 3 === 0, wakeMode: "next-heartbeat" };
       try {
-        const answer = await fetch(`${program.url}/hooks/${isWake ? "wake" : "agent"}`, { method: "POST", headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" }, body: JSON.stringify(body) });
+        const answer = await fetch(`${program.url}/hooks/${isWake ? "wake" : "agent"}`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+          body: JSON.stringify(body),
+        });
         const { runId } = (await answer.json()) as { runId?: string };
         if (isWake && answer.status === 200) wakes.push(`wake ${n}.`);
         if (runId !== undefined) acknowledged.push({ n, runId, key });
@@ -84,7 +96,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
   const { store } = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
   const summaries = new Map<string, number>();
   const seenWakes = new Set<string>();
-  for (let before: string | undefined; ; ) {
+  for (let before: string | undefined; ;) {
     const page = await store.listSystemEvents({ limit: 1000, ...(before === undefined ? {} : { before }) });
     for (const event of page) {
       const text = plainText(event.text);

@@ -8,7 +8,8 @@ import { startProgram } from "./program.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "packed-hook-token-0123456789";
 let dir: string;
-const run = (command: string, args: string[], cwd: string): string => execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+const run = (command: string, args: string[], cwd: string): string =>
+  execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 const write = (name: string, text: string): void => writeFileSync(join(dir, name), text);
 
 beforeAll(() => {
@@ -50,7 +51,12 @@ export default definePlugin({
     "rouse.json5",
     JSON.stringify({
       gateway: { port: 0 },
-      hooks: { enabled: true, token: TOKEN, presets: ["github"], mappings: [{ id: "shout", match: { path: "shout" }, transform: { module: "shout.ts" } }] },
+      hooks: {
+        enabled: true,
+        token: TOKEN,
+        presets: ["github"],
+        mappings: [{ id: "shout", match: { path: "shout" }, transform: { module: "shout.ts" } }],
+      },
       channels: { filelog: { path: join(dir, "replies.log") } },
     }),
   );
@@ -61,7 +67,11 @@ describe("the package, installed in an empty folder", () => {
   it("runs with transforms and plugins beside its config", async () => {
     const program = await startProgram("npx", ["rouse", "start"], { cwd: dir });
     try {
-      const answer = await fetch(`${program.url}/hooks/shout`, { method: "POST", headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" }, body: '{"text":"hello"}' });
+      const answer = await fetch(`${program.url}/hooks/shout`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+        body: '{"text":"hello"}',
+      });
       expect([answer.status, ((await answer.json()) as { mapping?: string }).mapping]).toEqual([202, "shout"]);
       const log = join(dir, "replies.log");
       for (let i = 0; i < 300 && !existsSync(log); i++) await new Promise((done) => setTimeout(done, 50));
@@ -74,10 +84,19 @@ describe("the package, installed in an empty folder", () => {
   }, 90_000);
 
   it("gives users' files their types", () => {
-    write("tsconfig.json", '{ "compilerOptions": { "module": "nodenext", "target": "es2024", "strict": true, "noEmit": true, "types": [], "skipLibCheck": false }, "files": ["transforms/shout.ts"] }');
+    write(
+      "tsconfig.json",
+      '{ "compilerOptions": { "module": "nodenext", "target": "es2024", "strict": true, "noEmit": true, "types": [], "skipLibCheck": false }, "files": ["transforms/shout.ts"] }',
+    );
     expect(run(join(ROOT, "node_modules/.bin/tsc"), ["-p", "."], dir)).toBe("");
-    write("transforms/wrong.ts", 'import type { Transform } from "rouse/transform";\nconst t: Transform = () => ({ mesage: "x" });\nexport default t;\n');
-    write("tsconfig.json", '{ "compilerOptions": { "module": "nodenext", "target": "es2024", "strict": true, "noEmit": true, "types": [] }, "files": ["transforms/wrong.ts"] }');
+    write(
+      "transforms/wrong.ts",
+      'import type { Transform } from "rouse/transform";\nconst t: Transform = () => ({ mesage: "x" });\nexport default t;\n',
+    );
+    write(
+      "tsconfig.json",
+      '{ "compilerOptions": { "module": "nodenext", "target": "es2024", "strict": true, "noEmit": true, "types": [] }, "files": ["transforms/wrong.ts"] }',
+    );
     expect(() => run(join(ROOT, "node_modules/.bin/tsc"), ["-p", "."], dir)).toThrow();
   });
 });

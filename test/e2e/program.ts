@@ -15,8 +15,16 @@ export interface Program {
 const READY = /listens on (http:\/\/\S+)/;
 
 /** Starts a command that prints where it listens. */
-export async function startProgram(command: string, args: string[], options: { cwd: string; env?: Record<string, string> }): Promise<Program> {
-  const child = spawn(command, args, { cwd: options.cwd, env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...options.env }, stdio: ["ignore", "pipe", "pipe"] });
+export async function startProgram(
+  command: string,
+  args: string[],
+  options: { cwd: string; env?: Record<string, string> },
+): Promise<Program> {
+  const child = spawn(command, args, {
+    cwd: options.cwd,
+    env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const exited = once(child, "exit") as Promise<[number | null]>;
   let output = "";
   const url = await new Promise<string>((resolve, reject) => {

@@ -28,12 +28,15 @@ function raw(send: (socket: Socket) => void, until = /\r\n\r\n[^]*$/): Promise<s
     socket.on("error", end);
   });
 }
-const head = (more: string): string => `POST /hooks/agent HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n${more}\r\n`;
+const head = (more: string): string =>
+  `POST /hooks/agent HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n${more}\r\n`;
 
 it("refuses what is declared too large before it is sent, and what grows too large while it comes", async () => {
   await open({ config: { hooks: { maxBodyBytes: 1000 } } });
   expect(await raw((socket) => socket.write(head("Content-Length: 99999999\r\n")))).toContain("413");
-  expect(await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}7d0\r\n${"x".repeat(2000)}\r\n`))).toContain("body_too_large");
+  expect(await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}7d0\r\n${"x".repeat(2000)}\r\n`))).toContain(
+    "body_too_large",
+  );
 });
 
 it("gives up on a body that does not come, and goes on after one that was cut off", async () => {
@@ -44,7 +47,9 @@ it("gives up on a body that does not come, and goes on after one that was cut of
     setTimeout(() => socket.destroy(), 50);
   });
   const body = '{"message":"after"}';
-  expect(await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`))).toContain("202");
+  expect(
+    await raw((socket) => socket.write(`${head("Transfer-Encoding: chunked\r\n")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`)),
+  ).toContain("202");
   await world.until(async () => {
     const { body: list } = await world.admin("/admin/v1/events");
     return JSON.stringify(list).includes("cut off");
@@ -53,7 +58,10 @@ it("gives up on a body that does not come, and goes on after one that was cut of
 
 it("is refused a state folder that another gateway holds", async () => {
   await open();
-  await expect(createGateway({ cwd: world.dir, env: {}, workers: false })).rejects.toMatchObject({ code: "store_locked", message: expect.stringContaining(String(process.pid)) });
+  await expect(createGateway({ cwd: world.dir, env: {}, workers: false })).rejects.toMatchObject({
+    code: "store_locked",
+    message: expect.stringContaining(String(process.pid)),
+  });
 });
 
 it("takes up what is saved, keeps the config before one that is broken, and says so", async () => {
@@ -67,7 +75,10 @@ it("takes up what is saved, keeps the config before one that is broken, and says
     const { body } = await world.admin("/readyz?detail");
     return body.reloadProblems.length > 0 && body;
   });
-  expect(detail.reloadProblems).toContainEqual({ path: "mappings/b.json: mappings[0].messageTemplat", message: 'is not known. Did you mean "messageTemplate"?' });
+  expect(detail.reloadProblems).toContainEqual({
+    path: "mappings/b.json: mappings[0].messageTemplat",
+    message: 'is not known. Did you mean "messageTemplate"?',
+  });
   expect((await world.post("/hooks/two", {})).status).toBe(202);
   world.write("mappings/b.json", { id: "b", mappings: [{ id: "three", match: { path: "three" }, messageTemplate: "m" }] });
   await world.until(async () => (await world.post("/hooks/three", {})).status === 202);

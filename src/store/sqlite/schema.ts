@@ -100,7 +100,8 @@ export const MIGRATIONS: readonly string[] = [
  */
 export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = MIGRATIONS): void {
   db.exec(
-    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=8000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
+    // Pages of 8 KB: a body of 20 KB spreads over half as many, and small rows cost the same (`npm run bench`).
+    "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
   );
   db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)");
   const row = db.prepare("SELECT max(version) AS version FROM migrations").get() as { version: number | null };
