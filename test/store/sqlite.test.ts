@@ -84,7 +84,7 @@ describe("openStore", () => {
     const db = new DatabaseSync(path());
     prepareDatabase(db, START);
     const pragma = (name: string): unknown => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
-    expect([pragma("journal_mode"), pragma("synchronous"), pragma("wal_autocheckpoint")]).toEqual(["wal", 2, 8000]);
+    expect([pragma("journal_mode"), pragma("synchronous"), pragma("wal_autocheckpoint")]).toEqual(["wal", 2, 4000]);
     db.close();
   });
 
