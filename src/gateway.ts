@@ -1,24 +1,26 @@
-import { readFileSync } from "node:fs";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { createTurnWorker } from "./actions/worker.ts";
+import { reviveEvent } from "./actions/revive.ts";
+import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
+import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
 import { ensureState, stateSecret } from "./config/state.ts";
-import { watchFiles } from "./config/watch.ts";
 import { systemClock } from "./core/clock.ts";
-import { RouseError, safeError, type Issue } from "./core/errors.ts";
+import { RouseError, safeError } from "./core/errors.ts";
 import { createLogger, type Logger } from "./core/log.ts";
-import { createMetrics } from "./core/metrics.ts";
-import { createDeliveryWorker } from "./delivery/deliver.ts";
-import { createApps } from "./http/app.ts";
+import { createMetrics, type Metrics } from "./core/metrics.ts";
+import { VERSION } from "./core/version.ts";
+import { createDeliveryWorker, type DeliveryWorker } from "./delivery/deliver.ts";
+import { createApps, type Apps } from "./http/app.ts";
 import { createHooks } from "./http/hooks.ts";
-import type { AdminDeps, Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
+import { listen } from "./http/listen.ts";
+import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
 import { createTransformPool } from "./mapping/pool.ts";
-import { createHeartbeat } from "./sessions/heartbeat.ts";
+import { createReloader, type Reloader } from "./reload.ts";
+import { createHeartbeat, type Heartbeat } from "./sessions/heartbeat.ts";
 import { buildSnapshot, type Built } from "./snapshot.ts";
-import { acquireLock } from "./store/lock.ts";
+import { acquireLock, type Lock } from "./store/lock.ts";
 import { openStore } from "./store/open.ts";
-import { ENDED, type DedupeRecord } from "./store/types.ts";
+import { sweepRegularly } from "./store/sweeper.ts";
+import type { StoreHandle } from "./store/types.ts";
 
 export interface GatewayOptions {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
@@ -34,102 +36,82 @@ export interface GatewayOptions {
   log?: Logger;
 }
 
-const SWEEP_MS = 600_000;
-/** Runs of a repeated event are started again at most so often. */
-const MAX_RESTARTS = 5;
-
-function versionOf(): string {
-  for (const up of ["..", "../.."]) {
-    try {
-      const found = JSON.parse(readFileSync(new URL(`${up}/package.json`, import.meta.url), "utf8")) as { name?: string; version?: string };
-      if (found.name === "rouse" && found.version) return found.version;
-    } catch {
-      // One folder further up: the built package lies deeper.
-    }
-  }
-  return "0";
+/** What stands for as long as the gateway does. */
+interface Ground extends StoreHandle {
+  options: GatewayOptions;
+  log: Logger;
+  metrics: Metrics;
+  lock: Lock;
+  reloader: Reloader;
+  operatorToken: string;
+  snapshot(): Snapshot;
+  /** Aborts when the gateway stops. */
+  ended: AbortController;
+  /** What has to be closed, in reverse order of its making. */
+  opened: AsyncDisposableStack;
 }
 
-const VERSION = versionOf();
-
-/** Closes a server: no new connections, idle ones at once, the others when their answer is out. */
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-    setTimeout(() => server.closeAllConnections(), 2000).unref();
-  });
+/** What carries accepted work out. */
+interface Work {
+  heartbeat: Heartbeat;
+  deliveries: DeliveryWorker;
+  turns: TurnWorker;
+  runEnds: RunEnds;
 }
 
-export type SnapshotCheck =
-  | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
-  | { ok: false; file?: string; issues: Issue[] };
-
-/** Checks what a gateway would start with, and starts nothing. */
-export async function checkSnapshot(options: Pick<GatewayOptions, "configFile" | "cwd" | "env">): Promise<SnapshotCheck> {
-  const log = createLogger("silent");
-  const pool = createTransformPool({ log });
-  const result = await buildSnapshot({ ...options, clock: systemClock, log, pool, print: () => undefined });
-  await pool.close();
-  if (!result.ok) return result;
-  const { snapshot } = result.built;
-  await result.built.dispose();
-  return {
-    ok: true,
-    mappings: snapshot.mappings.mappings.length,
-    warnings: snapshot.warnings,
-    ...(snapshot.configFile === undefined ? {} : { file: snapshot.configFile }),
-  };
+function configInvalid({ issues, file }: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
+  const where = file === undefined ? "" : ` ${file}`;
+  const message = `the config${where} has ${issues.length} problem${issues.length === 1 ? "" : "s"}`;
+  return new RouseError({ code: "config_invalid", message, issues });
 }
 
-/**
- * The composition root: builds every part and hands each what it needs.
- * @throws RouseError `config_invalid` with all issues, or `store_locked`.
- */
-export async function createGateway(options: GatewayOptions): Promise<Gateway> {
+/** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
+async function layGround(options: GatewayOptions, opened: AsyncDisposableStack): Promise<Ground> {
   const clock = systemClock;
   const print = options.print ?? ((text: string) => void process.stdout.write(text));
   const log = options.log ?? createLogger((options.env["ROUSE_LOG_LEVEL"] as "info" | undefined) ?? "info");
   const metrics = createMetrics();
+  opened.defer(() => metrics.close());
   const pool = createTransformPool({ log });
+  opened.defer(() => pool.close());
   const build = () => buildSnapshot({ ...options, clock, log, pool, print });
   const first = await build();
-  if (!first.ok) {
-    await pool.close();
-    metrics.close();
-    throw new RouseError({
-      code: "config_invalid",
-      message: `the config${first.file === undefined ? "" : ` ${first.file}`} has ${first.issues.length} problem${first.issues.length === 1 ? "" : "s"}`,
-      issues: first.issues,
-    });
-  }
-  let built: Built = first.built;
-  if (options.log === undefined && options.env["ROUSE_LOG_LEVEL"] === undefined) log.level = built.snapshot.config.log.level;
-  const { stateDir } = built;
+  if (!first.ok) throw configInvalid(first);
+  const ended = new AbortController();
+  const applySettings = ({ snapshot }: Built): void => {
+    metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
+    if (options.log === undefined && options.env["ROUSE_LOG_LEVEL"] === undefined) log.level = snapshot.config.log.level;
+  };
+  const { stateDir, snapshot: firstSnapshot } = first.built;
+  applySettings(first.built);
   await ensureState(stateDir);
   const lock = await acquireLock(stateDir).catch(async (error: unknown) => {
-    await pool.close();
-    await built.dispose();
-    metrics.close();
+    await first.built.dispose();
     throw error;
   });
-  const { store, queue } = await openStore({ url: built.snapshot.config.store.url ?? `sqlite:${join(stateDir, "rouse.db")}`, clock, log });
-  const operatorToken = built.snapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
-  let keptHookToken = await stateSecret(stateDir, "hook-token");
-  const hookTokens = (snapshot: Snapshot): readonly string[] => [snapshot.config.hooks.token ?? keptHookToken].flat();
+  opened.defer(() => lock.release());
+  const keptToken = await stateSecret(stateDir, "hook-token");
+  const onSwap = (built: Built): void => {
+    // Children may hold modules, or what these import, as they were.
+    pool.recycle();
+    applySettings(built);
+  };
+  const reloader = createReloader({ first: first.built, build, keptToken, clock, log, signal: ended.signal, onSwap });
+  const handle = await openStore({ url: firstSnapshot.config.store.url ?? `sqlite:${join(stateDir, "rouse.db")}`, clock, log }).catch(
+    async (error: unknown) => {
+      await reloader.close();
+      throw error;
+    },
+  );
+  opened.defer(() => handle.store.close());
+  opened.defer(() => reloader.close());
+  metrics.watchCounts(() => handle.store.counts());
+  const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
+  return { ...handle, options, log, metrics, lock, reloader, operatorToken, snapshot: () => reloader.built().snapshot, ended, opened };
+}
 
-  const startedAt = clock.now();
-  const ended = new AbortController();
-  let servers: Server[] = [];
-  let url: string | undefined;
-  let draining = false;
-  let listening = false;
-  let reloadProblems: readonly Issue[] = [];
-  let lastReload: Promise<unknown> = Promise.resolve();
-  let watcher: { close(): void } | undefined;
-  const runEnds = new Map<string, Set<() => void>>();
-  const snapshot = (): Snapshot => built.snapshot;
-
+function createWork({ store, queue, log, metrics, snapshot, ended }: Ground): Work {
+  const clock = systemClock;
   const heartbeat = createHeartbeat({
     store,
     clock,
@@ -145,38 +127,72 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     log,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
-  const onRunEnd = (runId: string): void => {
-    for (const done of runEnds.get(runId) ?? []) done();
+  const runEnds = createRunEnds({ store, clock, signal: ended.signal });
+  const turns = createTurnWorker({ store, queue, clock, log, context: snapshot, heartbeat, onRunEnd: runEnds.ended, metrics });
+  return { heartbeat, deliveries, turns, runEnds };
+}
+
+function createSurface(ground: Ground, work: Work, status: () => GatewayStatus): Apps {
+  const { store, queue, log, metrics, snapshot, reloader, operatorToken } = ground;
+  const { turns, deliveries, runEnds } = work;
+  const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
+  const draining = (): boolean => status().draining;
+  const hooks = createHooks({
+    store,
+    clock: systemClock,
+    log,
+    metrics,
+    snapshot,
+    hookTokens,
+    draining,
+    revive: (record) => reviveEvent(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
+    waitForRun: runEnds.wait,
+  });
+  const admin = {
+    store,
+    queue,
+    snapshot,
+    status,
+    refusals: hooks.refusals,
+    runs: turns,
+    replay: hooks.replay,
+    retryDelivery: deliveries.retry,
+    reload: reloader.reload,
+    metrics: metrics.render,
   };
-  const turns = createTurnWorker({ store, queue, clock, log, context: snapshot, heartbeat, onRunEnd, metrics });
+  return createApps({ admin, hooks, store, log, snapshot, hookTokens, operatorToken, ready: () => !draining() });
+}
 
-  const revive = async (record: DedupeRecord): Promise<void> => {
-    const event = await store.getEvent(record.eventId);
-    for (const action of event?.actions ?? []) {
-      const run = action.kind === "run" ? await store.getRun(action.runId) : undefined;
-      if (!run || !ENDED.includes(run.status)) continue;
-      if ((run.status === "failed" || run.status === "timed_out") && run.restarts < MAX_RESTARTS) await turns.restart(run);
-      else if (run.deliveryId !== undefined && (await store.getDelivery(run.deliveryId))?.status === "failed")
-        await deliveries.retry(run.deliveryId);
-    }
-  };
+async function startWork({ store, log, snapshot, ended, reloader }: Ground, { heartbeat, turns, deliveries }: Work): Promise<void> {
+  for (const { id, service } of reloader.built().services) {
+    void service
+      .start(ended.signal)
+      .catch((error: unknown) => log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error"));
+  }
+  store.onSystemEvents((_agentId, mode) => {
+    if (mode === "now") heartbeat.request();
+  });
+  turns.start();
+  deliveries.start();
+  await heartbeat.start();
+  const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
+  void sweepRegularly({ store, clock: systemClock, log, settings, signal: ended.signal });
+}
 
-  const waitForRun = async (runId: string, ms: number): Promise<void> => {
-    const over = new AbortController();
-    const listeners = runEnds.get(runId) ?? new Set();
-    runEnds.set(runId, listeners);
-    const done = (): void => over.abort();
-    listeners.add(done);
-    ended.signal.addEventListener("abort", done, { once: true });
-    const run = await store.getRun(runId);
-    if (run?.endedAt === undefined) await clock.sleep(ms, over.signal);
-    ended.signal.removeEventListener("abort", done);
-    listeners.delete(done);
-    if (listeners.size === 0) runEnds.delete(runId);
-  };
-
-  const hooks = createHooks({ store, clock, log, metrics, snapshot, hookTokens, draining: () => draining, revive, waitForRun });
-
+/**
+ * The composition root: builds every part and hands each what it needs.
+ * @throws RouseError `config_invalid` with all issues, or `store_locked`.
+ */
+export async function createGateway(options: GatewayOptions): Promise<Gateway> {
+  const opened = new AsyncDisposableStack();
+  const ground = await layGround(options, opened).catch(async (error: unknown) => {
+    await opened.disposeAsync();
+    throw error;
+  });
+  const { log, queue, lock, reloader, snapshot, ended, operatorToken } = ground;
+  const startedAt = systemClock.now();
+  let url: string | undefined;
+  let draining = false;
   const status = (): GatewayStatus => ({
     version: VERSION,
     pid: process.pid,
@@ -186,146 +202,43 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     draining,
     snapshot: snapshot().hash,
     configFile: snapshot().configFile,
-    stateDir,
-    reloadProblems,
+    stateDir: reloader.built().stateDir,
+    reloadProblems: reloader.problems(),
     warnings: snapshot().warnings,
   });
+  const work = createWork(ground);
+  const apps = createSurface(ground, work, status);
 
-  const watch = (): void => {
-    watcher?.close();
-    watcher = watchFiles({ ...built.watched, debounceMs: 200, log, onChange: () => void reload() });
-  };
-
-  const reloadNow: Gateway["reload"] = async () => {
-    const next = await build().catch((error: unknown) => {
-      log.error({ err: safeError(error) }, "the new config could not be built");
-      return { ok: false as const, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
-    });
-    if (!next.ok) {
-      reloadProblems = next.issues;
-      log.error({ issues: next.issues }, "the config was changed and has problems; the one before it stays in use");
-      return { ok: false, issues: next.issues };
-    }
-    reloadProblems = [];
-    const kept = await stateSecret(stateDir, "hook-token");
-    const rotated = kept !== keptHookToken;
-    keptHookToken = kept;
-    if (!rotated && next.built.snapshot.hash === built.snapshot.hash) {
-      await next.built.dispose();
-      return { ok: true, hash: built.snapshot.hash };
-    }
-    const before = built;
-    built = next.built;
-    // Children may hold modules, or what these import, as they were.
-    pool.recycle();
-    metrics.setPaths(built.snapshot.mappings.paths.map((rules) => rules.path));
-    if (options.log === undefined && options.env["ROUSE_LOG_LEVEL"] === undefined) log.level = built.snapshot.config.log.level;
-    if (listening) watch();
-    log.info({ snapshot: built.snapshot.hash.slice(0, 12) }, "the config was reloaded");
-    // Work under way keeps the snapshot it began with; its runtime goes once the longest turn can be over.
-    void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, ended.signal).then(() => before.dispose());
-    return { ok: true, hash: built.snapshot.hash };
-  };
-
-  const reload: Gateway["reload"] = () => {
-    const next = lastReload.then(reloadNow);
-    lastReload = next;
-    return next;
-  };
-
-  const admin: AdminDeps = {
-    store,
-    queue,
-    snapshot,
-    status,
-    refusals: hooks.refusals,
-    runs: turns,
-    replay: hooks.replay,
-    retryDelivery: (id) => deliveries.retry(id),
-    reload,
-    metrics: () => metrics.render(),
-  };
-  const apps = createApps({ admin, hooks, store, log, snapshot, hookTokens, operatorToken, ready: () => !draining });
-  metrics.setPaths(snapshot().mappings.paths.map((rules) => rules.path));
-  metrics.watchCounts(() => store.counts());
-
-  const sweep = async (): Promise<void> => {
-    while (!ended.signal.aborted) {
-      const { store: settings, hooks: hookSettings } = snapshot().config;
-      await store
-        .sweep(clock.now(), { bodies: hookSettings.retention, ...settings.retention })
-        .catch((error: unknown) => log.error({ err: safeError(error) }, "old records could not be removed; it is tried again"));
-      await clock.sleep(hookSettings.retention === 0 ? SWEEP_MS / 20 : SWEEP_MS, ended.signal);
-    }
-  };
-
-  const listen = async (fetchApp: (request: Request, env: object) => Response | Promise<Response>, port: number): Promise<string> => {
-    const { createAdaptorServer } = await import("@hono/node-server");
-    const { host } = snapshot().config.gateway;
-    const server = createAdaptorServer({ fetch: fetchApp }) as Server;
-    server.requestTimeout = 0;
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", (error: NodeJS.ErrnoException) => {
-        const message =
-          error.code === "EADDRINUSE"
-            ? `port ${port} of ${host} is taken; set gateway.port, or use --port`
-            : `cannot listen on ${host}:${port} (${error.code ?? "error"})`;
-        reject(new RouseError({ code: "config_invalid", message, issues: [{ path: "gateway.port", message }] }));
-      });
-      server.listen(port, host, resolve);
-    });
-    servers.push(server);
-    const { port: bound } = server.address() as AddressInfo;
-    return `http://${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  const serve = async (app: Apps["main"], port: number): Promise<string> => {
+    const listener = await listen((request, env) => app.fetch(request, env), { host: snapshot().config.gateway.host, port });
+    opened.defer(() => listener.close());
+    return listener.url;
   };
 
   return {
     operatorToken,
     status,
-    reload,
+    reload: reloader.reload,
     fetch: async (request) => (new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main).fetch(request),
     async start() {
       await queue.recover();
       const { adminPort, port } = snapshot().config.gateway;
-      url = await listen((request, env) => apps.main.fetch(request, env), port);
-      const adminUrl = adminPort === undefined ? url : await listen((request, env) => apps.admin.fetch(request, env), adminPort);
+      url = await serve(apps.main, port);
+      const adminUrl = adminPort === undefined ? url : await serve(apps.admin, adminPort);
       await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION });
-      listening = true;
-      watch();
-      for (const { id, service } of built.services) {
-        if (options.workers)
-          void service
-            .start(ended.signal)
-            .catch((error: unknown) => log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error"));
-      }
-      if (options.workers) {
-        store.onSystemEvents((_agentId, mode) => {
-          if (mode === "now") heartbeat.request();
-        });
-        turns.start();
-        deliveries.start();
-        await heartbeat.start();
-        void sweep();
-      }
+      reloader.watch();
+      if (options.workers) await startWork(ground, work);
       for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
       log.info({ url, workers: options.workers, version: VERSION }, "the gateway is ready");
       return { url, adminUrl };
     },
     async stop() {
       draining = true;
-      watcher?.close();
-      heartbeat.stop();
-      await turns.stop(snapshot().config.gateway.drainSeconds * 1000);
-      await deliveries.stop();
+      work.heartbeat.stop();
+      await work.turns.stop(snapshot().config.gateway.drainSeconds * 1000);
+      await work.deliveries.stop();
       ended.abort();
-      await Promise.all(servers.map(closeServer));
-      servers = [];
-      await lastReload.catch(() => undefined);
-      await built.dispose();
-      await pool.close();
-      await store.close();
-      metrics.close();
-      lock.release();
+      await opened.disposeAsync();
       log.info("the gateway has stopped");
     },
   };

@@ -5,13 +5,13 @@ import { fileURLToPath } from "node:url";
 import { createAgents } from "./actions/agents.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
 import { loadConfig } from "./config/load.ts";
-import type { Clock } from "./core/clock.ts";
+import { systemClock, type Clock } from "./core/clock.ts";
 import type { Issue } from "./core/errors.ts";
-import type { Logger } from "./core/log.ts";
+import { createLogger, type Logger } from "./core/log.ts";
 import { createAddressList, isLoopback } from "./http/address.ts";
 import type { Snapshot } from "./http/types.ts";
 import { compileMappings } from "./mapping/compile.ts";
-import type { TransformPool } from "./mapping/pool.ts";
+import { createTransformPool, type TransformPool } from "./mapping/pool.ts";
 import { PRESETS_DIR } from "./mapping/sources.ts";
 import type { Service } from "./plugin/api.ts";
 import { loadPlugins } from "./plugin/host.ts";
@@ -144,5 +144,26 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
         await runtime.close();
       },
     },
+  };
+}
+
+export type SnapshotCheck =
+  | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
+  | { ok: false; file?: string; issues: Issue[] };
+
+/** Checks what a gateway would start with, and starts nothing. */
+export async function checkSnapshot(options: Pick<SnapshotOptions, "configFile" | "cwd" | "env">): Promise<SnapshotCheck> {
+  const log = createLogger("silent");
+  const pool = createTransformPool({ log });
+  const result = await buildSnapshot({ ...options, clock: systemClock, log, pool, print: () => undefined });
+  await pool.close();
+  if (!result.ok) return result;
+  const { snapshot } = result.built;
+  await result.built.dispose();
+  return {
+    ok: true,
+    mappings: snapshot.mappings.mappings.length,
+    warnings: snapshot.warnings,
+    ...(snapshot.configFile === undefined ? {} : { file: snapshot.configFile }),
   };
 }

@@ -30,8 +30,9 @@ const inRepo = (file: string, specifier: string): string => relative(ROOT, resol
 
 /** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
 const ALLOWED: Record<string, string[]> = {
-  cli: ["gateway.ts", "http", "store", "config", "core", "mapping", "plugin"],
+  cli: ["gateway.ts", "snapshot.ts", "http", "store", "config", "core", "mapping", "plugin"],
   "gateway.ts": [
+    "reload.ts",
     "snapshot.ts",
     "http",
     "mapping",
@@ -46,6 +47,7 @@ const ALLOWED: Record<string, string[]> = {
     "core",
     "knowledge",
   ],
+  "reload.ts": ["config", "core"],
   "snapshot.ts": ["http", "mapping", "actions", "agent", "delivery", "config", "plugin", "core"],
   http: ["mapping", "actions", "store", "config", "core"],
   mapping: ["config", "core", "plugin"],
@@ -128,7 +130,7 @@ describe("the structure of the code", () => {
   it("files stay readable", () => {
     const long = [...files, ...sourceFiles("plugins")]
       .map((file) => [file, readFileSync(join(ROOT, file), "utf8").split("\n").length] as const)
-      .filter(([, lines]) => lines > 400);
+      .filter(([, lines]) => lines > 300);
     expect(long).toEqual([]);
   });
 

@@ -7,8 +7,10 @@ import { planDelivery } from "../delivery/deliver.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
+import { turnToKeep } from "../sessions/forget.ts";
 import { mainSession } from "../sessions/keys.ts";
 import type { Job, RouteDecision, RunRecord, RunSpec, RunStatus, SystemEvent } from "../store/types.ts";
+import { turnOf } from "./finish.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 const HEARTBEAT_RULES =
@@ -128,14 +130,7 @@ async function succeeded(
       endedAt: now,
       ...(planned ? { deliveryId: planned.delivery.id } : {}),
     });
-    tx.appendTurn(run.spec.session, {
-      runId: run.id,
-      at: now,
-      hook: run.spec.hook,
-      input: run.spec.input,
-      unsafe: false,
-      messages: result.messages,
-    });
+    tx.appendTurn(run.spec.session, turnToKeep(turnOf(run.id, run.spec, now, result.messages), context.config.hooks.retention));
     tx.setSystemEvents(
       batch.map((event) => event.id),
       { state: "done" },

@@ -5,6 +5,7 @@ import type { TurnInput, TurnResult } from "../agent/types.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { planDelivery } from "../delivery/deliver.ts";
 import type { Job, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
+import { turnToKeep } from "../sessions/forget.ts";
 import { summaryEvent, turnOf } from "./finish.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
@@ -150,7 +151,7 @@ async function endSucceeded(
       error: null,
       ...(planned ? { deliveryId: planned.delivery.id } : {}),
     });
-    tx.appendTurn(run.spec.session, turnOf(run.id, run.spec, now, result.messages));
+    tx.appendTurn(run.spec.session, turnToKeep(turnOf(run.id, run.spec, now, result.messages), context.config.hooks.retention));
     tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reply }));
     if (planned) {
       tx.addDelivery(planned.delivery);

@@ -10,7 +10,7 @@ export function registerConfig(program: Command, io: CliIo): void {
     config.command("validate").description("check the config, its mappings, transforms and plugins; nothing is started"),
     "rouse config validate -c ./rouse.json5",
   ).action(async (options: CommonOptions) => {
-    const { checkSnapshot } = await import("../gateway.ts");
+    const { checkSnapshot } = await import("../snapshot.ts");
     const result = await checkSnapshot({
       cwd: io.cwd,
       env: io.env,

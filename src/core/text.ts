@@ -39,3 +39,11 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 export function oneLine(text: string): string {
   return text.replace(CONTROL, " ").replace(/ {2,}/g, " ").trim();
 }
+
+/** Stands where outside text stood that is no longer kept. */
+export const FORGOTTEN = "[no longer kept]";
+
+/** The parts with what came from outside taken away. */
+export function forgetOutside(parts: readonly TextPart[]): TextPart[] {
+  return parts.map((part) => (part.outside ? { text: FORGOTTEN, outside: true } : part));
+}

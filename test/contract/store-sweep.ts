@@ -38,11 +38,52 @@ export function sweepContract({ home, store, queue }: Parts): void {
       await store().accept(none);
       await end(second.action);
       const now = { ...KEEP, bodies: 0 };
-      expect(await store().sweep(START, now)).toBe(2);
+      // Two bodies, and the input of the run that is done.
+      expect(await store().sweep(START, now)).toBe(3);
       expect([await hasBody(first.event), await hasBody(second.event), await hasBody(none)]).toEqual([true, false, false]);
       await end(first.action);
-      expect(await store().sweep(START, now)).toBe(1);
+      expect(await store().sweep(START, now)).toBe(2);
       expect(await hasBody(first.event)).toBe(false);
+    });
+
+    it("with bodies 0 takes away what the hook said wherever it stands, once it has been used up, and keeps the operator's words", async () => {
+      const secret = "outside-words-4711";
+      const parts = [
+        { text: "Summarise: ", outside: false },
+        { text: secret, outside: true },
+      ];
+      const run = runAction();
+      run.spec = { ...run.spec, input: parts };
+      const failed = runAction();
+      failed.spec = { ...failed.spec, input: parts };
+      const wake = { ...wakeAction(), text: parts };
+      const given = event({
+        actions: [run, failed, wake],
+        request: { method: "GET", headers: {}, query: { q: secret }, body: new Uint8Array() },
+      });
+      await store().accept(given);
+      const now = { ...KEEP, bodies: 0 };
+      await store().sweep(START, now);
+      expect(JSON.stringify(await store().getEvent(given.id))).toContain(secret);
+      await end(run);
+      await store().commit((tx) => tx.updateRun(failed.runId, { status: "failed", endedAt: START }));
+      await store().sweep(START, now);
+      const kept = [
+        { text: "Summarise: ", outside: false },
+        { text: "[no longer kept]", outside: true },
+      ];
+      expect(JSON.stringify(await store().getEvent(given.id))).not.toContain(secret);
+      expect((await store().getRun(run.runId))?.spec.input).toEqual(kept);
+      // What failed may be started again, and a heartbeat has not seen the event.
+      expect((await store().getRun(failed.runId))?.spec.input).toEqual(parts);
+      expect((await store().queuedSystemEvents("main", 5)).map((one) => one.text)).toContainEqual(parts);
+      await store().commit((tx) => {
+        tx.setSystemEvents([wake.systemEventId], { state: "done" });
+        tx.updateRun(failed.runId, { status: "succeeded" });
+      });
+      await store().sweep(START, now);
+      expect((await store().getRun(failed.runId))?.spec.input).toEqual(kept);
+      expect((await store().listSystemEvents({ state: "done" })).map((one) => one.text)).toEqual([kept]);
     });
 
     it("takes a body before the work was taken up without harm to the work", async () => {

@@ -25,7 +25,11 @@ const fields = {
   allowedAgentIds: z.array(z.string()).optional().describe("Agents that hooks may use."),
   defaultSessionKey: z.string().optional().describe("The session key where none is given; else a fresh one."),
   dedupe: z.strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") }).prefault({}),
-  retention: duration.prefault("3d").describe("How long raw bodies are kept for replay; 0 only until the work is done."),
+  retention: duration
+    .prefault("3d")
+    .describe(
+      "How long raw bodies are kept for replay; with 0 nothing that hooks said is kept once the work is done, not in the history either.",
+    ),
   receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
   tools: z.array(z.string()).default([]).describe("Tools that hook runs and heartbeats may use."),
   allowedLinkHosts: z.array(z.string()).optional().describe("Links to other hosts are removed from replies."),

@@ -1,4 +1,6 @@
-import type { Ms } from "../types.ts";
+import { FORGOTTEN, forgetOutside } from "../../core/text.ts";
+import type { Ms, RunSpec, StoredAction, SystemEvent } from "../types.ts";
+import type { EventHead } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 export interface Retention {
@@ -51,34 +53,115 @@ function deleteAged(sql: Statements, { table, at, cutoff, gone, upTo = Number.MA
   };
 }
 
-/** Takes bodies away, and remembers up to where none is left, so that a sweep does not begin at the oldest event each time. */
-function dropBodies(sql: Statements, cutoff: Ms, upTo: number): Step {
-  const start = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'bodies'")?.seq ?? 0;
+interface Forgotten<Row> {
+  /** The row of `marks` that remembers up to where nothing is left to do, so that a sweep does not begin at the oldest. */
+  mark: string;
+  /** Rows after `?1` up to `?2`, oldest first, at most `?3`. */
+  select: string;
+  upTo?: number;
+  /** Done or not to be done at all; `wait` comes back to the row, `end` leaves all that follow for later. */
+  forget(row: Row): "done" | "wait" | "end" | "changed";
+}
+
+/** Goes over a table from its mark on and takes texts away, row by row. */
+function forgetTexts<Row extends { seq: number }>(
+  sql: Statements,
+  { mark, select, upTo = Number.MAX_SAFE_INTEGER, forget }: Forgotten<Row>,
+): Step {
+  const start = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = ?", mark)?.seq ?? 0;
   let after = start;
-  let mark = start;
+  let marked = start;
   let blocked = false;
   return () => {
-    const rows = sql.all<{ seq: number; at: number; has: number; unfinished: number }>(
-      `SELECT seq, at, typeof(body) <> 'null' AS has, ${UNFINISHED} AS unfinished FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
-      after,
-      upTo,
-      SLICE,
-    );
+    const rows = sql.all<Row>(select, after, upTo, SLICE);
     let changed = 0;
     let more = rows.length === SLICE;
     for (const row of rows) {
-      if (row.at > cutoff) {
+      const outcome = forget(row);
+      if (outcome === "end") {
         more = false;
         break;
       }
-      if (row.has && row.unfinished) blocked = true;
-      else if (row.has) changed += sql.run("UPDATE events SET body = NULL WHERE seq = ?", row.seq);
+      if (outcome === "wait") blocked = true;
+      if (outcome === "changed") changed++;
       after = row.seq;
-      if (!blocked) mark = row.seq;
+      if (!blocked) marked = row.seq;
     }
-    if (mark > start) sql.run("UPDATE marks SET seq = ? WHERE name = 'bodies'", mark);
+    if (marked > start) sql.run("INSERT INTO marks VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET seq = ?2", mark, marked);
     return { changed, more };
   };
+}
+
+/** Raw bodies go when their time is over. Where none is kept at all, what the hook said goes from the actions too. */
+function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boolean): Step {
+  return forgetTexts<{ seq: number; at: number; has: number; unfinished: number; head: string | null; actions: string | null }>(sql, {
+    mark: "bodies",
+    select: `SELECT seq, at, typeof(body) <> 'null' AS has, ${UNFINISHED} AS unfinished, ${actionsToo ? "head, actions" : "NULL AS head, NULL AS actions"}
+      FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+    upTo,
+    forget(row) {
+      if (row.at > cutoff) return "end";
+      if (!row.has) return "done";
+      if (row.unfinished) return "wait";
+      if (row.head === null) sql.run("UPDATE events SET body = NULL WHERE seq = ?", row.seq);
+      else {
+        const head = JSON.parse(row.head) as EventHead;
+        // The query of a GET is its payload.
+        const kept: EventHead = { ...head, request: { ...head.request, query: {} } };
+        sql.run(
+          "UPDATE events SET body = NULL, head = ?, actions = ? WHERE seq = ?",
+          JSON.stringify(kept),
+          forgetActions(row.actions),
+          row.seq,
+        );
+      }
+      return "changed";
+    },
+  });
+}
+
+function forgetActions(actions: string | null): string | null {
+  if (actions === null) return null;
+  const kept = (JSON.parse(actions) as StoredAction[]).map((action) =>
+    action.kind === "run"
+      ? { ...action, spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
+      : { ...action, text: forgetOutside(action.text) },
+  );
+  return JSON.stringify(kept);
+}
+
+/** What runs were given, once it has been used up; a hook's run that failed keeps it, since it may be retried. */
+function forgetInputs(sql: Statements): Step {
+  return forgetTexts<{ seq: number; done: number; spec: string }>(sql, {
+    mark: "inputs",
+    select:
+      "SELECT seq, ended IS NOT NULL AND (status IN ('succeeded', 'cancelled') OR event_id IS NULL) AS done, spec FROM runs WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+    forget(row) {
+      if (!row.done) return "wait";
+      const spec = JSON.parse(row.spec) as RunSpec;
+      if (!spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return "done";
+      sql.run("UPDATE runs SET spec = ? WHERE seq = ?", JSON.stringify({ ...spec, input: forgetOutside(spec.input) }), row.seq);
+      return "changed";
+    },
+  });
+}
+
+/** What system events said, once a heartbeat has seen them. */
+function forgetSystemEvents(sql: Statements): Step {
+  return forgetTexts<{ seq: number; state: string; record: string }>(sql, {
+    mark: "system-events",
+    select: "SELECT seq, state, record FROM system_events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+    forget(row) {
+      if (row.state !== "done") return "wait";
+      const record = JSON.parse(row.record) as Pick<SystemEvent, "text">;
+      sql.run(
+        "UPDATE system_events SET record = ? WHERE seq = ?",
+        JSON.stringify({ ...record, text: forgetOutside(record.text) }),
+        row.seq,
+      );
+      return "changed";
+    },
+  });
 }
 
 function deleteSessions(sql: Statements, cutoff: Ms): Step {
@@ -118,7 +201,8 @@ function deleteKeys(sql: Statements, now: Ms): Step {
  */
 export function sweepSteps(sql: Statements, now: Ms, keep: Retention, upTo: number): Step[] {
   return [
-    dropBodies(sql, now - keep.bodies, upTo),
+    dropBodies(sql, now - keep.bodies, upTo, keep.bodies === 0),
+    ...(keep.bodies === 0 ? [forgetInputs(sql), forgetSystemEvents(sql)] : []),
     deleteAged(sql, { table: "events", at: "at", cutoff: now - keep.events, gone: `NOT ${UNFINISHED}`, upTo }),
     deleteAged(sql, { table: "runs", at: "created", cutoff: now - keep.runs, gone: "coalesce(ended < ?1, 0)" }),
     deleteAged(sql, { table: "system_events", at: "at", cutoff: now - keep.events, gone: "state <> 'queued'" }),

@@ -1,0 +1,28 @@
+import { ENDED, type DedupeRecord, type RunRecord, type Store } from "../store/types.ts";
+
+/** Runs of a repeated event are started again at most so often. */
+const MAX_RESTARTS = 5;
+
+export interface ReviveDeps {
+  store: Store;
+  restart(run: RunRecord): Promise<void>;
+  retryDelivery(id: string): Promise<unknown>;
+}
+
+/**
+ * What the repeat of an event sets going again: its runs that failed for good, under their ids, and the deliveries that
+ * failed, without a new turn.
+ */
+export async function reviveEvent(record: DedupeRecord, { store, restart, retryDelivery }: ReviveDeps): Promise<void> {
+  const event = await store.getEvent(record.eventId);
+  for (const action of event?.actions ?? []) {
+    const run = action.kind === "run" ? await store.getRun(action.runId) : undefined;
+    if (!run || !ENDED.includes(run.status)) continue;
+    if (run.status === "failed" || run.status === "timed_out") {
+      if (run.restarts < MAX_RESTARTS) await restart(run);
+    } else if (run.deliveryId !== undefined) {
+      const delivery = await store.getDelivery(run.deliveryId);
+      if (delivery?.status === "failed") await retryDelivery(run.deliveryId);
+    }
+  }
+}

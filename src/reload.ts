@@ -1,0 +1,100 @@
+import { stateSecret } from "./config/state.ts";
+import { watchFiles } from "./config/watch.ts";
+import type { Clock } from "./core/clock.ts";
+import { safeError, type Issue } from "./core/errors.ts";
+import type { Logger } from "./core/log.ts";
+import type { Gateway } from "./http/types.ts";
+import type { BuildResult, Built } from "./snapshot.ts";
+
+export interface ReloaderOptions {
+  first: Built;
+  build(): Promise<BuildResult>;
+  /** The hook token that was kept when `first` was built. */
+  keptToken: string;
+  clock: Clock;
+  log: Logger;
+  /** Aborts when the gateway stops. */
+  signal: AbortSignal;
+  /** Called when another snapshot is in use. */
+  onSwap(built: Built): void;
+}
+
+/** The snapshot in use, and how another takes its place. */
+export interface Reloader {
+  built(): Built;
+  /** The hook token of the state folder, as of the snapshot in use. */
+  keptToken(): string;
+  /** Set while the last reload failed and the snapshot before it is still in use. */
+  problems(): readonly Issue[];
+  reload: Gateway["reload"];
+  /** Watches the files of the snapshot from now on. */
+  watch(): void;
+  /** Ends the watching; resolves when no reload is under way and nothing of the snapshot runs. */
+  close(): Promise<void>;
+}
+
+/**
+ * Builds a new snapshot and swaps it in whole, or keeps the old one and says why. Work under way keeps the snapshot it
+ * began with, whose runtime goes once the longest turn can be over.
+ */
+export function createReloader(options: ReloaderOptions): Reloader {
+  const { clock, log, signal } = options;
+  let built = options.first;
+  let keptToken = options.keptToken;
+  let problems: readonly Issue[] = [];
+  let last: Promise<unknown> = Promise.resolve();
+  let watcher: { close(): void } | undefined;
+
+  const watch = (): void => {
+    watcher?.close();
+    watcher = watchFiles({ ...built.watched, debounceMs: 200, log, onChange: () => void reload() });
+  };
+
+  const swap = (next: Built): void => {
+    const before = built;
+    built = next;
+    options.onSwap(built);
+    if (watcher) watch();
+    log.info({ snapshot: built.snapshot.hash.slice(0, 12) }, "the config was reloaded");
+    void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(() => before.dispose());
+  };
+
+  const reloadNow: Gateway["reload"] = async () => {
+    const next = await options.build().catch((error: unknown) => {
+      log.error({ err: safeError(error) }, "the new config could not be built");
+      return { ok: false as const, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
+    });
+    if (!next.ok) {
+      problems = next.issues;
+      log.error({ issues: next.issues }, "the config was changed and has problems; the one before it stays in use");
+      return { ok: false, issues: next.issues };
+    }
+    problems = [];
+    const kept = await stateSecret(built.stateDir, "hook-token");
+    if (kept === keptToken && next.built.snapshot.hash === built.snapshot.hash) await next.built.dispose();
+    else {
+      keptToken = kept;
+      swap(next.built);
+    }
+    return { ok: true, hash: built.snapshot.hash };
+  };
+
+  const reload: Gateway["reload"] = () => {
+    const next = last.then(reloadNow);
+    last = next.catch(() => undefined);
+    return next;
+  };
+
+  return {
+    built: () => built,
+    keptToken: () => keptToken,
+    problems: () => problems,
+    reload,
+    watch,
+    async close() {
+      watcher?.close();
+      await last;
+      await built.dispose();
+    },
+  };
+}
