@@ -33,6 +33,7 @@ export interface Apps {
 }
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
+const RECEIPT = /^(events|runs)\/([^/]+)$/;
 const PRIVATE = { "cache-control": "no-store" };
 
 const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
@@ -67,8 +68,10 @@ function operatorRoutes(deps: AppDeps): Hono {
   return app;
 }
 
+type Receipts = (c: Context, kind: "events" | "runs", id: string) => Promise<Response>;
+
 /** Who reads a receipt: the gateway token all, a credential what came in by it. Header only. */
-function receiptRoutes(app: Hono, deps: AppDeps): void {
+function createReceipts(deps: AppDeps): Receipts {
   const isOperator = secretMatcher([deps.operatorToken]);
   const mayRead = (c: Context, credential: string | undefined): boolean => {
     const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
@@ -79,21 +82,17 @@ function receiptRoutes(app: Hono, deps: AppDeps): void {
     const rules = snapshot.mappings.paths.find((path) => `path:${path.path}` === credential);
     return rules?.auth !== undefined && "token" in rules.auth && secretMatcher(rules.auth.token)(presented.token) >= 0;
   };
-  app.get("/:base{.+}/events/:id", async (c, next) => {
-    const snapshot = deps.snapshot();
-    if (`/${c.req.param("base")}` !== snapshot.config.hooks.path) return next();
-    const event = await deps.store.getEvent(c.req.param("id"));
-    if (!event || !mayRead(c, event.credential)) return notFound(c);
-    return c.json(await eventReceipt(deps.store, event), 200, PRIVATE);
-  });
-  app.get("/:base{.+}/runs/:id", async (c, next) => {
-    const snapshot = deps.snapshot();
-    if (`/${c.req.param("base")}` !== snapshot.config.hooks.path) return next();
-    const run = await deps.store.getRun(c.req.param("id"));
+  return async (c, kind, id) => {
+    if (kind === "events") {
+      const event = await deps.store.getEvent(id);
+      if (!event || !mayRead(c, event.credential)) return notFound(c);
+      return c.json(await eventReceipt(deps.store, event), 200, PRIVATE);
+    }
+    const run = await deps.store.getRun(id);
     const event = run?.eventId ? await deps.store.getEvent(run.eventId) : undefined;
     if (!run || !mayRead(c, event?.credential)) return notFound(c);
-    return c.json(await runReceipt(deps.store, run, snapshot.config.hooks.receipts === "full"), 200, PRIVATE);
-  });
+    return c.json(await runReceipt(deps.store, run, deps.snapshot().config.hooks.receipts === "full"), 200, PRIVATE);
+  };
 }
 
 /** Builds the HTTP surface. Routes only: what they do is in the folders beside. */
@@ -118,12 +117,15 @@ export function createApps(deps: AppDeps): Apps {
     const { gateway, hooks } = deps.snapshot().config;
     return gateway.docs ? c.json(openApiDocument(hooks.path)) : notFound(c);
   });
-  receiptRoutes(main, deps);
+  const receipts = createReceipts(deps);
+  // The base path may change while the gateway runs: it is looked up, not routed.
   main.all("*", (c, next) => {
     const { hooks } = deps.snapshot().config;
-    const { path } = c.req;
-    if (!path.startsWith(`${hooks.path}/`)) return next();
-    return hooks.enabled ? deps.hooks.handle(c, path.slice(hooks.path.length + 1).replace(/\/+$/, "")) : notFound(c);
+    if (!c.req.path.startsWith(`${hooks.path}/`)) return next();
+    const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
+    const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
+    if (receipt) return receipts(c, receipt[1] as "events" | "runs", receipt[2] as string);
+    return hooks.enabled ? deps.hooks.handle(c, path) : notFound(c);
   });
   const isOperatorPath = (path: string): boolean => path === "/metrics" || path === "/readyz" || path.startsWith("/admin/");
   main.all("*", (c) => {

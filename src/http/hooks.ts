@@ -23,7 +23,7 @@ import {
 } from "./record.ts";
 import { createRefusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
-import { hookRequest, withoutCredentials, type HookRequest } from "./request.ts";
+import { hookRequest, type HookRequest } from "./request.ts";
 import { resolveHook } from "./resolve.ts";
 import type { Refusal, ReplayResult, Snapshot } from "./types.ts";
 
@@ -90,8 +90,8 @@ function mappingInput({ arrival, byHookToken }: Passage, payload: unknown): Mapp
     method: request.method,
     byHookToken,
     payload,
-    headers: withoutCredentials(request.headers),
-    query: withoutCredentials(request.query),
+    headers: request.shown.headers,
+    query: request.shown.query,
     now: arrival.now,
   };
 }
@@ -106,7 +106,7 @@ async function payloadOf({
   const { hooks } = snapshot.config;
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") return { ok: false, failure: compressed, cut: false };
-  if (request.method === "GET") return { ok: true, payload: withoutCredentials(request.query) };
+  if (request.method === "GET") return { ok: true, payload: request.shown.query };
   const limits = { maxBytes: rules?.maxBodyBytes ?? hooks.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
   const body = await readBody(request.source, request.headers["content-length"], limits);
   if (!body.ok) return { ...body, cut: true };

@@ -2,7 +2,7 @@ import { answerOf, type ActionAnswer } from "../actions/dispatch.ts";
 import type { Failure } from "../core/errors.ts";
 import type { DedupeEntry, DedupeRecord, EventOutcome, EventRecord, Store, StoredAction, StoredAnswer } from "../store/types.ts";
 import { errorBody, STATUS } from "./errors.ts";
-import { withoutCredentials, type HookRequest } from "./request.ts";
+import type { HookRequest } from "./request.ts";
 import type { Item, Resolution } from "./resolve.ts";
 
 /** A hook that came in and was believed. */
@@ -43,8 +43,8 @@ function newEvent(arrival: Arrival, outcome: EventOutcome, actions: StoredAction
     actions,
     request: {
       method: request.method,
-      headers: withoutCredentials(request.headers),
-      query: withoutCredentials(request.query),
+      headers: request.shown.headers,
+      query: request.shown.query,
       body: arrival.bytes,
     },
   };

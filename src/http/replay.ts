@@ -88,6 +88,7 @@ function arrivalOf(event: EventRecord, bytes: Buffer, now: number): Arrival {
     path: event.path,
     query,
     headers: contentType === undefined ? headers : { ...headers, "content-type": contentType },
+    shown: { headers, query },
     address: event.address ?? "replay",
     source: null,
   };

@@ -10,6 +10,8 @@ export interface HookRequest {
   query: Record<string, string>;
   /** Lower-case names; several values joined by `, `. */
   headers: Record<string, string>;
+  /** Headers and query without any that may carry a credential: only these are stored, matched and rendered. */
+  shown: { headers: Record<string, string>; query: Record<string, string> };
   address: string;
   /** The socket's stream, or the body of a `Request`. */
   source: IncomingMessage | ReadableStream<Uint8Array> | null;
@@ -35,27 +37,28 @@ function queryOf(url: string): Record<string, string> {
   return query;
 }
 
-/** Reads what a hook needs of a request; the body stays unread. */
-export function hookRequest(c: Context, path: string, trusted: AddressList | undefined): HookRequest {
-  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
-  const headers = incoming ? nodeHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
-  return {
-    method: c.req.method,
-    path,
-    query: queryOf(c.req.url),
-    headers,
-    address: clientAddress(incoming?.socket.remoteAddress ?? "127.0.0.1", headers["x-forwarded-for"], trusted),
-    source: incoming ?? c.req.raw.body,
-  };
-}
-
 const CREDENTIAL = /token|secret|signature|authorization|cookie|password|api[-_]?key|hmac|credential/i;
 
-/** The headers or parameters without any that may carry a credential: only these are stored, matched and rendered. */
-export function withoutCredentials(values: Record<string, string>): Record<string, string> {
+function withoutCredentials(values: Record<string, string>): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const name in values) {
     if (!CREDENTIAL.test(name)) kept[name] = values[name] as string;
   }
   return kept;
+}
+
+/** Reads what a hook needs of a request; the body stays unread. */
+export function hookRequest(c: Context, path: string, trusted: AddressList | undefined): HookRequest {
+  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
+  const headers = incoming ? nodeHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
+  const query = queryOf(c.req.url);
+  return {
+    method: c.req.method,
+    path,
+    query,
+    headers,
+    shown: { headers: withoutCredentials(headers), query: withoutCredentials(query) },
+    address: clientAddress(incoming?.socket.remoteAddress ?? "127.0.0.1", headers["x-forwarded-for"], trusted),
+    source: incoming ?? c.req.raw.body,
+  };
 }
