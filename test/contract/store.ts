@@ -63,6 +63,19 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         expect(await handle.store.getEvent("evt_nobody")).toBeUndefined();
       });
 
+      it("gives every body back byte for byte, whatever its size and kind", async () => {
+        const json = new TextEncoder().encode(JSON.stringify(Array.from({ length: 2000 }, (_, n) => ({ n, text: "日本語 " }))));
+        const noise = crypto.getRandomValues(new Uint8Array(50_000));
+        const bodies = [new Uint8Array(), json, noise, json.subarray(0, 4095), json.subarray(0, 4096)];
+        for (const body of bodies) {
+          const given = event({ request: { method: "POST", headers: {}, query: {}, body } });
+          await handle.store.accept(given);
+          const kept = (await handle.store.getEvent(given.id))?.request;
+          expect(Buffer.compare(Buffer.from(kept?.body ?? "lost"), Buffer.from(body))).toBe(0);
+          expect(kept).toEqual({ ...given.request, body: kept?.body });
+        }
+      });
+
       it("keeps an event without a body and without work, and queues nothing for it", async () => {
         const given = event({ outcome: "unmatched", request: { method: "POST", headers: {}, query: {}, body: null } });
         await handle.store.accept(given);

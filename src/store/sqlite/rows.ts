@@ -1,3 +1,4 @@
+import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type {
   DedupeRecord,
   EventOutcome,
@@ -16,7 +17,24 @@ import type {
 /** What of an event is kept as JSON: all that has no column. */
 export type EventHead = Omit<EventRecord, "id" | "receivedAt" | "path" | "credential" | "outcome" | "mapping" | "actions" | "request"> & {
   request: Omit<EventRecord["request"], "body">;
+  /** Set where the body is kept deflated (RFC 1951). */
+  packed?: true;
 };
+
+/** Shorter bodies fit into a page with the rest of their row. */
+const MIN_PACKED = 4096;
+
+/** A body as it is kept: JSON shrinks to a tenth in less time than it takes to write the rest to disk. */
+export function packBody(body: Uint8Array | null): { body: Uint8Array | null; packed: boolean } {
+  if (body === null || body.length < MIN_PACKED) return { body, packed: false };
+  const packed = deflateRawSync(body, { level: 1 });
+  return packed.length < body.length ? { body: packed, packed: true } : { body, packed: false };
+}
+
+function unpackBody(body: Uint8Array): Uint8Array {
+  const bytes = inflateRawSync(body);
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
 
 export interface EventRow {
   id: string;
@@ -31,7 +49,7 @@ export interface EventRow {
 }
 
 export function eventOf(row: EventRow): EventRecord {
-  const head = JSON.parse(row.head) as EventHead;
+  const { packed, ...head } = JSON.parse(row.head) as EventHead;
   const event: EventRecord = {
     ...head,
     id: row.id,
@@ -40,7 +58,7 @@ export function eventOf(row: EventRow): EventRecord {
     credential: row.credential,
     outcome: row.outcome,
     actions: row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]),
-    request: { ...head.request, body: row.body },
+    request: { ...head.request, body: packed && row.body ? unpackBody(row.body) : row.body },
   };
   if (row.mapping !== null) event.mapping = row.mapping;
   return event;

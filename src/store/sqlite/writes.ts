@@ -20,14 +20,16 @@ import type {
   Writes,
 } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
-import type { EventHead } from "./rows.ts";
+import { packBody, type EventHead } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
 export function insertEvent(sql: Statements, seq: number, event: EventRecord): void {
   const { id, receivedAt, path, credential, outcome, mapping, actions, request, ...rest } = event;
-  const { body, ...requestHead } = request;
+  const { body: raw, ...requestHead } = request;
+  const { body, packed } = packBody(raw);
   const head: EventHead = { ...rest, request: requestHead };
+  if (packed) head.packed = true;
   sql.run(
     "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     seq,
