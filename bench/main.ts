@@ -1,9 +1,8 @@
 /** `npm run bench`: pairs measured in turn in one run; ratios and CPU time per request, as a table and as JSON. */
-import { createServer } from "node:http";
 import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
 import { parseArgs } from "node:util";
-import { load, startEcho, startGateway, TOKEN, type Server } from "./servers.ts";
+import { installed, median, wholeRuns, withModel, type Row } from "./figures.ts";
+import { load, startEcho, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
 const { values } = parseArgs({
   options: {
@@ -22,18 +21,6 @@ interface Side {
   path: string;
   body: string;
 }
-interface Row {
-  row: string;
-  ratio: number | null;
-  least: number | null;
-  /** Requests a second: only for comparison inside one run. */
-  perSecond: [number, number | null];
-  cpuMicros: [number, number | null];
-  errors: number;
-  note?: string;
-}
-
-const median = (numbers: number[]): number => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 const rows: Row[] = [];
 const wanted = (name: string): boolean => values.row === undefined || name.includes(values.row);
 
@@ -101,15 +88,6 @@ const others = Array.from({ length: 999 }, (_, index) =>
 );
 const MODULE = "export default ({ payload }) => ({ message: `${payload.pull_request.title} ${payload.pull_request.number}` });";
 
-async function withServers<T>(servers: Promise<Server>[], work: (servers: Server[]) => Promise<T>): Promise<T> {
-  const running = await Promise.all(servers);
-  try {
-    return await work(running);
-  } finally {
-    for (const server of running) await server.stop();
-  }
-}
-
 if (wanted("agent")) {
   await withServers([startGateway({}, ["--no-workers"]), startEcho()], async ([gateway, echo]) =>
     pair(
@@ -171,75 +149,20 @@ if (wanted("transform")) {
       ),
   );
 }
-if (wanted("runs")) await wholeRuns();
-if (wanted("start")) await startAndMemory();
-
-/** Hooks posted at a steady flood to a gateway whose model answers at once: how many runs end in a second. */
-async function wholeRuns(): Promise<void> {
-  let turns = 0;
-  const answer = JSON.stringify({
-    id: "c",
-    object: "chat.completion",
-    created: 1,
-    model: "m",
-    choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "done" } }],
-    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-  });
-  const model = createServer((request, response) => {
-    request.resume();
-    request.on("end", () => {
-      turns++;
-      response.setHeader("content-type", "application/json");
-      response.end(answer);
-    });
-  });
-  await new Promise<void>((resolve) => model.listen(0, "127.0.0.1", resolve));
-  const baseUrl = `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`;
-  const config = {
-    models: { providers: { local: { type: "openai-compatible", baseUrl } } },
-    agents: { defaults: { model: "local/m", maxConcurrent: 16, heartbeat: { every: 0 } } },
-  };
-  await withServers([startGateway(config, [])], async ([gateway]) => {
-    const server = gateway as Server;
-    const body = JSON.stringify({ message: "x", deliver: false, wakeMode: "next-heartbeat" });
-    await load({ port: server.port, path: "/hooks/agent", body, token: TOKEN, connections: 1, ms: 500 });
-    await load({ port: server.port, path: "/hooks/agent", body, token: TOKEN, connections: CONNECTIONS, ms: 1000 });
-    const before = turns;
-    const cpu = server.cpuMicros();
-    await new Promise((resolve) => setTimeout(resolve, MS));
-    const ran = turns - before;
-    rows.push({
-      row: "whole runs a second",
-      ratio: null,
-      least: 400,
-      perSecond: [Math.round((ran / MS) * 1000), null],
-      cpuMicros: [Math.round((server.cpuMicros() - cpu) / Math.max(1, ran)), null],
-      errors: 0,
-    });
-  });
-  model.close();
+if (wanted("workers")) {
+  await withModel(async (config) =>
+    withServers([startGateway(config, []), startEcho()], async ([gateway, echo]) =>
+      pair(
+        "durable agent, with workers and an instant model",
+        { server: gateway as Server, path: "/hooks/agent", body: AGENT },
+        { server: echo as Server, path: "/echo", body: AGENT },
+        null,
+      ),
+    ),
+  );
 }
-
-async function startAndMemory(): Promise<void> {
-  const ready: number[] = [];
-  let rss = 0;
-  for (let i = 0; i < 5; i++) {
-    await withServers([startGateway({}, [])], async ([gateway]) => {
-      ready.push((gateway as Server).readyMs);
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-      rss = Math.max(rss, (gateway as Server).rssMb());
-    });
-  }
-  rows.push({
-    row: "ready after start (s, at most 0.8); memory when idle (MB, at most 120)",
-    ratio: null,
-    least: null,
-    perSecond: [0, null],
-    cpuMicros: [0, null],
-    errors: 0,
-    note: `${(median(ready) / 1000).toFixed(2)} s, ${Math.round(rss)} MB`,
-  });
-}
+if (wanted("runs")) rows.push(await wholeRuns(MS));
+if (wanted("start")) rows.push(...(await installed()));
 
 if (values.json) console.log(JSON.stringify({ connections: CONNECTIONS, rounds: ROUNDS, seconds: MS / 1000, rows }, null, 2));
 else {

@@ -59,8 +59,15 @@ export function startEcho(): Promise<Server> {
   return started(spawn(process.execPath, [join(ROOT, "bench/echo.ts")], { stdio: ["ignore", "pipe", "inherit"] }), () => undefined);
 }
 
+const CLONE = join(ROOT, "bin/rouse.js");
+
 /** The gateway as users start it, on a folder of its own. */
-export function startGateway(config: object, flags: readonly string[], files: Record<string, string> = {}): Promise<Server> {
+export function startGateway(
+  config: object,
+  flags: readonly string[],
+  files: Record<string, string> = {},
+  program = CLONE,
+): Promise<Server> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-"));
   const { hooks = {}, ...rest } = config as { hooks?: object };
   writeFileSync(
@@ -76,7 +83,7 @@ export function startGateway(config: object, flags: readonly string[], files: Re
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), text);
   }
-  const child = spawn(process.execPath, [join(ROOT, "bin/rouse.js"), "start", ...flags], {
+  const child = spawn(process.execPath, [program, "start", ...flags], {
     cwd: dir,
     stdio: ["ignore", "pipe", "inherit"],
     env: { PATH: process.env["PATH"] ?? "" },
@@ -91,4 +98,14 @@ export async function load(job: LoadJob): Promise<LoadResult> {
   const [result] = (await once(child, "message")) as [LoadResult];
   child.kill();
   return result;
+}
+
+/** Starts servers, and stops them whatever happens. */
+export async function withServers<T>(servers: Promise<Server>[], work: (servers: Server[]) => Promise<T>): Promise<T> {
+  const running = await Promise.all(servers);
+  try {
+    return await work(running);
+  } finally {
+    for (const server of running) await server.stop();
+  }
 }
