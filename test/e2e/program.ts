@@ -24,7 +24,12 @@ export async function startProgram(
     cwd: options.cwd,
     env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
+    // A group of its own: npx does not hand a signal on to what it started.
+    detached: true,
   });
+  const signal = (name: NodeJS.Signals): void => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(-(child.pid as number), name);
+  };
   const exited = once(child, "exit") as Promise<[number | null]>;
   let output = "";
   const url = await new Promise<string>((resolve, reject) => {
@@ -42,11 +47,11 @@ export async function startProgram(
     url,
     output: () => output,
     async kill() {
-      child.kill("SIGKILL");
+      signal("SIGKILL");
       await exited;
     },
     async stop() {
-      child.kill("SIGTERM");
+      signal("SIGTERM");
       return (await exited)[0];
     },
   };

@@ -1,6 +1,7 @@
-import { mkdtempSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { afterAll } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
@@ -9,9 +10,15 @@ import type { MappingInput } from "../../src/mapping/types.ts";
 
 export const PRESETS = resolve(import.meta.dirname, "../../mappings");
 
+const folders: string[] = [];
+afterAll(() => {
+  for (const dir of folders) rmSync(dir, { recursive: true, force: true });
+});
+
 /** Compiles hooks as a config would have them, in a folder of their own with the given files. */
 export async function compile(hooks: object, files: Record<string, string> = {}, pool?: TransformPool) {
   const dir = mkdtempSync(join(tmpdir(), "rouse-mapping-"));
+  folders.push(dir);
   for (const folder of ["mappings", "transforms"]) mkdirSync(join(dir, folder));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
   const config = configSchema.parse({ hooks: { ...hooks } });
