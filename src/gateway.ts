@@ -234,7 +234,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     },
     async stop() {
       draining = true;
-      work.heartbeat.stop();
+      await work.heartbeat.stop();
       await work.turns.stop(snapshot().config.gateway.drainSeconds * 1000);
       await work.deliveries.stop();
       ended.abort();

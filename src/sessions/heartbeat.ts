@@ -16,7 +16,8 @@ export interface Heartbeat {
   /** To be called when a heartbeat's turn has ended. */
   ended(): void;
   start(): Promise<void>;
-  stop(): void;
+  /** Starts no more; resolves when nothing is being written any more. */
+  stop(): Promise<void>;
 }
 
 export interface HeartbeatOptions {
@@ -39,6 +40,9 @@ export function createHeartbeat({ store, clock, log, settings }: HeartbeatOption
   const stopped = new AbortController();
   let waiting = false;
   let again = false;
+  /** What is being queued, and the timer's loop. */
+  let queueing: Promise<void> = Promise.resolve();
+  let looping: Promise<void> = Promise.resolve();
 
   const enqueue = async (): Promise<void> => {
     const { agentId } = settings();
@@ -54,7 +58,7 @@ export function createHeartbeat({ store, clock, log, settings }: HeartbeatOption
       return;
     }
     waiting = true;
-    enqueue().catch((error: unknown) => {
+    queueing = enqueue().catch((error: unknown) => {
       waiting = false;
       log.error({ err: safeError(error) }, "a heartbeat could not be queued; it is tried again");
       void clock.sleep(1000, stopped.signal).then(request);
@@ -90,8 +94,11 @@ export function createHeartbeat({ store, clock, log, settings }: HeartbeatOption
     async start() {
       const queued = await store.queuedSystemEvents(settings().agentId, 1000);
       if (queued.some((event) => event.mode === "now")) request();
-      void loop();
+      looping = loop();
     },
-    stop: () => stopped.abort(),
+    async stop() {
+      stopped.abort();
+      await Promise.all([queueing, looping]);
+    },
   };
 }

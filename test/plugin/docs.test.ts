@@ -1,33 +1,14 @@
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
-import { expect, it } from "vitest";
+import { expect } from "vitest";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "./support.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const PAGE = readFileSync(join(ROOT, "docs/plugins.md"), "utf8");
 const CODE = /```ts\n([^]*?)```/.exec(PAGE)?.[1] ?? "";
-
-it("the page's plugin type-checks where a user has it", async () => {
-  const { dir, write } = userFolder({ "plugins/acme.ts": CODE, "package.json": '{ "type": "module" }' });
-  const paths = { "rouse/plugin": [join(ROOT, "src/plugin/api.ts")], zod: [join(ROOT, "node_modules/zod/index.d.cts")] };
-  write(
-    "tsconfig.json",
-    JSON.stringify({
-      extends: join(ROOT, "tsconfig.json"),
-      compilerOptions: { paths, typeRoots: [join(ROOT, "node_modules/@types")] },
-      include: ["plugins"],
-    }),
-  );
-  const checked = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir]).catch(
-    (error: { stdout: string }) => error,
-  );
-  expect(checked.stdout).toBe("");
-});
 
 interface Message {
   to: string;

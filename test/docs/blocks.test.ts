@@ -1,0 +1,109 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import JSON5 from "json5";
+import { afterAll, describe, expect, it } from "vitest";
+import { configSchema } from "../../src/config/schema/index.ts";
+import { createCli } from "../cli/world.ts";
+import { compile } from "../mapping/world.ts";
+
+/**
+ * Every code block of every page is held to something: configs and mappings to the schemas, TypeScript to the compiler,
+ * commands to the command line's own help. Pages whose blocks do more are run in tests of their own.
+ */
+const ROOT = resolve(import.meta.dirname, "../..");
+const PAGES = ["README.md", ...readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`)];
+
+interface Block {
+  page: string;
+  language: string;
+  text: string;
+}
+
+const blocks: Block[] = PAGES.flatMap((page) =>
+  [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map((found) => ({
+    page,
+    language: found[1] ?? "",
+    text: found[2] ?? "",
+  })),
+);
+const inLanguage = (...languages: string[]): [string, Block][] =>
+  blocks.filter((block) => languages.includes(block.language)).map((block, index) => [`${block.page} (${index + 1})`, block]);
+
+it("knows what to hold each block to", () => {
+  const known = ["json5", "json", "ts", "sh", ""];
+  expect(blocks.filter(({ language }) => !known.includes(language)).map(({ page, language }) => `${page}: ${language}`)).toEqual([]);
+  expect(blocks.length).toBeGreaterThan(15);
+});
+
+describe("configs and mappings", () => {
+  it.each(inLanguage("json5"))("%s", async (_name, { text }) => {
+    const value = JSON5.parse<Record<string, unknown>>(text);
+    if ("match" in value) expect((await compile({ mappings: [value] })).issues).toEqual([]);
+    else expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
+  });
+});
+
+describe("TypeScript", () => {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-docs-"));
+  afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+  it("type-checks as a user's file", async () => {
+    mkdirSync(join(dir, "src"));
+    writeFileSync(join(dir, "package.json"), '{ "type": "module" }');
+    const found = inLanguage("ts");
+    for (const [index, [, { text }]] of found.entries()) writeFileSync(join(dir, "src", `block${index}.ts`), text);
+    const paths = {
+      "rouse/plugin": [join(ROOT, "src/plugin/api.ts")],
+      "rouse/transform": [join(ROOT, "src/mapping/api.ts")],
+      zod: [join(ROOT, "node_modules/zod/index.d.cts")],
+    };
+    const compilerOptions = { paths, typeRoots: [join(ROOT, "node_modules/@types")] };
+    writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, include: ["src"] }));
+    const tsc = [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir];
+    const checked = await promisify(execFile)(process.execPath, tsc).catch((error: { stdout: string }) => error);
+    expect(checked.stdout).toBe("");
+    expect(found.length).toBeGreaterThan(2);
+  });
+});
+
+/** The words of a command up to its first option or argument, and its options. */
+function partsOf(line: string): { words: string[]; options: string[] } {
+  const [, ...rest] = line.split(/\s+/);
+  const end = rest.findIndex((word) => !/^[a-z][a-z-]*$/.test(word));
+  return {
+    words: end < 0 ? rest : rest.slice(0, end),
+    options: rest.filter((word) => word.startsWith("-")).map((word) => word.replace(/=.*/, "")),
+  };
+}
+
+describe("commands", () => {
+  const lines = inLanguage("sh").flatMap(([name, { text }]) =>
+    text
+      .replaceAll(/\\\n\s*/g, " ")
+      .trim()
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => [name, line] as const),
+  );
+
+  it.each(lines)("%s: %s", async (_name, line) => {
+    const [program] = line.split(/\s+/);
+    expect(["rouse", "curl", "npm", "npx", "node", "openssl", "docker", "kubectl", "systemctl"]).toContain(program);
+    if (program !== "rouse") return;
+    const cli = await createCli();
+    try {
+      const { words, options } = partsOf(line);
+      // The longest beginning that is a command; what follows is its argument.
+      let help = { code: 1, out: "" };
+      for (let length = words.length; length > 0 && help.code !== 0; length--)
+        help = await cli.rouse([...words.slice(0, length), "--help"]);
+      expect(help.out).toContain("Usage: rouse");
+      for (const option of options) expect(help.out).toContain(option);
+    } finally {
+      await cli.close();
+    }
+  });
+});
