@@ -16,6 +16,8 @@ import { compile } from "../mapping/world.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const PAGES = ["README.md", ...readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`)];
 
+const REFERENCE = readFileSync(join(ROOT, "docs/config.md"), "utf8");
+
 interface Block {
   page: string;
   language: string;
@@ -42,7 +44,11 @@ describe("configs and mappings", () => {
   it.each(inLanguage("json5"))("%s", async (_name, { text }) => {
     const value = JSON5.parse<Record<string, unknown>>(text);
     if ("match" in value) expect((await compile({ mappings: [value] })).issues).toEqual([]);
-    else expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
+    else {
+      expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
+      // The schema leaves other keys of `hooks` to plugins.
+      for (const key of Object.keys(value["hooks"] ?? {})) expect(REFERENCE).toContain(`\`hooks.${key}`);
+    }
   });
 });
 
