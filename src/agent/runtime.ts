@@ -10,6 +10,7 @@ import { ECHO, echoTurn } from "./echo.ts";
 import { classifyFailure } from "./failure.ts";
 import { estimateTokens, fitHistory, renderHistory } from "./history.ts";
 import { createModels, type ModelSet } from "./models.ts";
+import { reasoningOf, watchThinking } from "./thinking.ts";
 import { createToolBox } from "./tools.ts";
 import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
 
@@ -31,12 +32,12 @@ const CHUNK_MS = 120_000;
 type Settings = NonNullable<ReturnType<ModelSet["provider"]>>;
 
 /** Makes the provider's model. Each provider's package is loaded when a turn first needs it. */
-async function createModel(id: string, model: string, settings: Settings, fetcher: typeof fetch | undefined): Promise<LanguageModel> {
+async function createModel(id: string, model: string, settings: Settings, fetcher: typeof fetch): Promise<LanguageModel> {
   const common = {
     headers: settings.headers,
     ...(settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }),
     ...(settings.baseUrl === undefined ? {} : { baseURL: settings.baseUrl }),
-    ...(fetcher ? { fetch: fetcher } : {}),
+    fetch: fetcher,
   };
   switch (settings.type) {
     case "openai-compatible": {
@@ -99,8 +100,9 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const boundary = createBoundary();
     const picked = await toolBox.pick(input.tools, boundary);
     warnings.push(...picked.warnings);
+    const thinking = watchThinking(input.thinking, options.fetch ?? fetch);
     const call = {
-      model: await createModel(input.model.provider, input.model.model, settings, options.fetch),
+      model: await createModel(input.model.provider, input.model.model, settings, thinking.fetch),
       instructions: instructionsOf(input),
       messages: messagesOf(input, boundary, settings.contextTokens ?? CONTEXT_TOKENS, warnings),
       tools: picked.tools,
@@ -109,10 +111,12 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       abortSignal: input.signal,
       timeout: { totalMs: input.timeoutMs, toolMs: TOOL_MS, ...(input.onText ? { chunkMs: CHUNK_MS } : {}) },
       ...(input.thinking === undefined ? {} : { reasoning: reasoningOf(input.thinking) }),
+      // The history is ours: the vendor keeps none, and gets whole messages, not references into a store of its own.
+      ...(settings.type === "openai" ? { providerOptions: { openai: { store: false } } } : {}),
     };
     if (!input.onText) {
       const result = await generateText(call);
-      warnings.push(...warningTexts(result.warnings));
+      warnings.push(...thinking.warnings(result.warnings));
       return turnOf(result.text, result.responseMessages, result.totalUsage, result.finishReason, warnings, input.model.provider);
     }
     const stream = streamText({ ...call, onError: () => undefined });
@@ -122,6 +126,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       else if (part.type === "error") throw part.error;
       else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
     }
+    warnings.push(...thinking.warnings(await stream.warnings));
     return turnOf(
       await stream.text,
       await stream.responseMessages,
@@ -170,19 +175,6 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && (error.name === "TimeoutError" || (error.name === "AbortError" && /timeout/i.test(error.message)));
 }
 
-function reasoningOf(level: NonNullable<TurnInput["thinking"]>): "none" | "minimal" | "low" | "medium" | "high" | "xhigh" {
-  // The providers' interface ends at xhigh; `max` means the most that there is.
-  return level === "off" ? "none" : level === "max" ? "xhigh" : level;
-}
-
-/** The kinds of the SDK's warnings; their texts are left out, since some quote the call. */
-function warningTexts(warnings: readonly { type: string }[] | undefined): string[] {
-  return (warnings ?? []).map((warning) => {
-    const { feature } = warning as { feature?: unknown };
-    return `the provider does not support ${typeof feature === "string" && /^[\w .-]{1,60}$/.test(feature) ? feature : "a setting"} (${warning.type})`;
-  });
-}
-
 function turnOf(
   text: string,
   messages: unknown[],
@@ -199,14 +191,15 @@ function turnOf(
       retryable: false,
       warnings,
     };
-  if (finish === "error")
+  if (finish === "error" || (finish === "other" && text === ""))
     return {
       ok: false,
       code: "provider_error",
-      message: `the provider "${provider}" ended its answer with an error`,
+      message: `the provider "${provider}" gave no answer`,
       retryable: true,
       warnings,
     };
+  if (finish === "length") warnings.push("the reply ends where the model's limit for one answer was reached");
   const counted = Object.fromEntries(
     Object.entries({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, totalTokens: usage.totalTokens }).filter(
       ([, value]) => value !== undefined,
