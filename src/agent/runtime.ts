@@ -27,6 +27,8 @@ const CONTEXT_TOKENS = 128_000;
 const ANSWER_TOKENS = 8_000;
 const MAX_STEPS = 16;
 const TOOL_MS = 60_000;
+/** The most that a turn waits for a server of tools. */
+const CONNECT_MS = 10_000;
 const CHUNK_MS = 120_000;
 
 type Settings = NonNullable<ReturnType<ModelSet["provider"]>>;
@@ -98,7 +100,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     // The SDK would print its warnings; ours go into the run.
     (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
     const boundary = createBoundary();
-    const picked = await toolBox.pick(input.tools, boundary);
+    const picked = await toolBox.pick(input.tools, boundary, Math.min(CONNECT_MS, input.timeoutMs / 2));
     warnings.push(...picked.warnings);
     const thinking = watchThinking(input.thinking, options.fetch ?? fetch);
     const call = {

@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema/index.ts";
-import { safeError } from "../core/errors.ts";
+import { RouseError, safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { ToolSet } from "ai";
 import type { Boundary } from "./boundary.ts";
@@ -33,9 +33,18 @@ async function connect(server: Servers[string]): Promise<Connection> {
   return { tools: await client.tools(), close: () => client.close() };
 }
 
+/** A promise, or an error once the time is over; what the promise becomes later is still kept by who made it. */
+async function within<T>(made: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new RouseError({ code: "internal", message: "no answer in time" })), ms);
+  });
+  return Promise.race([made, late]).finally(() => clearTimeout(timer));
+}
+
 export interface ToolBox {
-  /** The tools that `patterns` name, with results inside the boundary; a server that cannot be reached is a warning. */
-  pick(patterns: readonly string[], boundary: Boundary): Promise<{ tools: ToolSet; warnings: string[] }>;
+  /** The tools that `patterns` name, with results inside the boundary; a server that cannot be reached within `waitMs` is a warning. */
+  pick(patterns: readonly string[], boundary: Boundary, waitMs: number): Promise<{ tools: ToolSet; warnings: string[] }>;
   close(): Promise<void>;
 }
 
@@ -52,13 +61,13 @@ export function createToolBox(servers: Servers, log: Logger): ToolBox {
   };
 
   return {
-    async pick(patterns, boundary) {
+    async pick(patterns, boundary, waitMs) {
       const tools: ToolSet = {};
       const warnings: string[] = [];
       for (const [name, server] of Object.entries(servers)) {
         if (!patterns.some((pattern) => pattern.startsWith(`${name}.`))) continue;
         try {
-          const connection = await open(name, server);
+          const connection = await within(open(name, server), waitMs);
           for (const [tool, definition] of Object.entries(connection.tools)) {
             if (matches(`${name}.${tool}`, patterns)) tools[`${name}__${tool}`] = bounded(definition, `${name}.${tool}`, boundary);
           }

@@ -1,4 +1,5 @@
 import type { Issue } from "../core/errors.ts";
+import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
 
 /** Paths of the gateway's own routes, which hooks may not lie under. */
@@ -68,7 +69,32 @@ function defaultKeyIssues(config: Config): Issue[] {
   return [];
 }
 
+/** Tools are `<server>.<tool>` or `<server>.*` of a server in `mcp.servers`: a name that is none would never be missed. */
+function toolIssues(config: Config): Issue[] {
+  const servers = Object.keys(config.mcp.servers);
+  const lists: [path: string, patterns: readonly string[]][] = [
+    ["hooks.tools", config.hooks.tools],
+    ...config.agents.list.map((agent, index): [string, readonly string[]] => [`agents.list[${index}].tools`, agent.tools]),
+  ];
+  return lists.flatMap(([path, patterns]) =>
+    patterns.flatMap((pattern, index): Issue[] => {
+      const [, server, tool] = /^([^.]*)\.(.+)$/.exec(pattern) ?? [];
+      const at = `${path}[${index}]`;
+      if (server === undefined || tool === undefined)
+        return [{ path: at, message: "write `<server>.<tool>`, or `<server>.*` for all of its tools" }];
+      if (servers.includes(server)) return [];
+      return [{ path: at, message: `mcp.servers has no "${server.slice(0, 60)}".${didYouMean(server, servers)}` }];
+    }),
+  );
+}
+
 /** What a schema of single fields cannot say. Also brings `hooks.path` into its normal form. */
 export function checkConfig(config: Config, hasFile: boolean): Issue[] {
-  return [...pathIssues(config), ...tokenIssues(config, hasFile), ...agentIssues(config), ...defaultKeyIssues(config)];
+  return [
+    ...pathIssues(config),
+    ...tokenIssues(config, hasFile),
+    ...agentIssues(config),
+    ...toolIssues(config),
+    ...defaultKeyIssues(config),
+  ];
 }

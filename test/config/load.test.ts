@@ -27,6 +27,20 @@ async function issuesOf(config: object, env: Record<string, string> = {}) {
   return result.ok ? [] : result.issues;
 }
 
+it("tools name servers that are there", async () => {
+  const servers = { town: { url: "http://127.0.0.1:1/mcp" } };
+  const config = {
+    hooks: { tools: ["town.*", "twon.weather", "weather"] },
+    agents: { list: [{ id: "a", tools: ["other.x"] }] },
+    mcp: { servers },
+  };
+  expect(await issuesOf(config)).toEqual([
+    { path: "hooks.tools[1]", message: expect.stringContaining('Did you mean "town"?') },
+    { path: "hooks.tools[2]", message: expect.stringContaining("<server>.<tool>") },
+    { path: "agents.list[0].tools[0]", message: expect.stringContaining('mcp.servers has no "other"') },
+  ]);
+});
+
 describe("where the config is", () => {
   it("the flag's file, else ROUSE_CONFIG, else rouse.json5, else rouse.json, else none", async () => {
     expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({

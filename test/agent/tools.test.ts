@@ -1,0 +1,139 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../e2e/world.ts";
+import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+
+const STDIO = { command: process.execPath, args: [join(import.meta.dirname, "mcp-server.mjs")], env: { TOWN_KEY: "key-of-the-town" } };
+
+let world: World;
+let server: ModelServer;
+let mcp: Server | undefined;
+afterEach(async () => {
+  await world.stop();
+  await server.close();
+  mcp?.close();
+  mcp?.closeAllConnections();
+  mcp = undefined;
+});
+
+async function start(vendor: Vendor, servers: object, tools: string[], says: (call: number) => Said): Promise<void> {
+  server = await startVendor(vendor);
+  let calls = 0;
+  server.handler = () => says(calls++);
+  world = await createWorld({
+    config: {
+      hooks: { tools },
+      mcp: { servers },
+      models: { providers: { local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" } } },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 } },
+        list: [{ id: "ops", tools: Object.keys(servers).map((name) => `${name}.*`) }],
+      },
+    },
+  });
+}
+
+async function run(more: object = {}): Promise<{ status: string; reply: string; warnings: string[] }> {
+  const { body } = await world.post("/hooks/agent", { message: "Umbrella?", wakeMode: "next-heartbeat", deliver: false, ...more });
+  return world.until(async () => {
+    const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
+    return found.endedAt !== null && found;
+  });
+}
+
+const weather = (call: number): Said => (call === 0 ? { tool: "town__weather", input: { town: "Ulm" } } : { text: "Take one." });
+
+/** The same server over HTTP: one answer in JSON for each request. */
+async function overHttp(): Promise<string> {
+  mcp = createServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    request.on("end", () => {
+      if (request.method !== "POST") return void response.writeHead(405).end();
+      const { id, method, params } = JSON.parse(text) as {
+        id?: number;
+        method: string;
+        params: { protocolVersion: string; arguments: { town: string } };
+      };
+      if (id === undefined) return void response.writeHead(202).end();
+      const results: Record<string, () => object> = {
+        initialize: () => ({
+          protocolVersion: params.protocolVersion,
+          capabilities: { tools: {} },
+          serverInfo: { name: "town", version: "1" },
+        }),
+        "tools/list": () => ({ tools: [{ name: "weather", inputSchema: { type: "object", properties: { town: { type: "string" } } } }] }),
+        "tools/call": () => ({
+          content: [{ type: "text", text: `Rain in ${params.arguments.town}, said to ${String(request.headers["x-key"])}` }],
+        }),
+      };
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method]?.() ?? {} }));
+    });
+  });
+  await new Promise<void>((listening) => mcp?.listen(0, "127.0.0.1", listening));
+  return `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`;
+}
+
+describe("tools of MCP servers", () => {
+  it.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
+    "are called by %s, and what they say reaches the model inside the run's boundary",
+    async (_type, vendor) => {
+      process.env["CANARY"] = "canary-environment";
+      await start(vendor, { town: STDIO }, ["town.weather"], weather);
+      expect(await run()).toMatchObject({ status: "succeeded", reply: "Take one.", warnings: [] });
+      const [first, second] = server.requests;
+      if (!first || !second) throw new Error("the tool's result did not go back");
+      expect(vendor.toolNames(first)).toEqual(["town__weather"]);
+      const text = JSON.stringify(second.body);
+      const boundary = /<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/.exec(JSON.stringify(first.body))?.[1];
+      expect(text).toMatch(
+        new RegExp(`<<<EXTERNAL_CONTENT ${boundary}>>>[^<]*Rain in Ulm[^<]*key-of-the-town[^<]*<<<END_EXTERNAL_CONTENT ${boundary}>>>`),
+      );
+      // A server gets the variables that the config names, not the gateway's own.
+      expect(text).not.toContain("canary-environment");
+    },
+  );
+
+  it("come over HTTP as well, with the headers of the config", async () => {
+    const vendor = VENDORS[0] as Vendor;
+    await start(vendor, { town: { url: await overHttp(), headers: { "x-key": "key-4711" } } }, ["town.*"], weather);
+    expect(await run()).toMatchObject({ status: "succeeded", reply: "Take one." });
+    expect(JSON.stringify(server.requests[1]?.body)).toContain("Rain in Ulm, said to key-4711");
+  });
+
+  it("are none for a hook's run unless hooks.tools names them, whatever the agent has", async () => {
+    await start(VENDORS[0] as Vendor, { town: STDIO }, [], () => ({ text: "No." }));
+    await run();
+    expect((VENDORS[0] as Vendor).toolNames(server.requests[0] as never)).toEqual([]);
+  });
+
+  it("that the model makes up are not run, and the turn goes on", async () => {
+    await start(VENDORS[0] as Vendor, { town: STDIO }, ["town.weather"], (call) =>
+      call === 0 ? { tool: "town__erase", input: {} } : { text: "Sorry." },
+    );
+    expect(await run()).toMatchObject({ status: "succeeded", reply: "Sorry." });
+    expect(JSON.stringify(server.requests[1]?.body)).not.toContain("erased");
+  });
+
+  it("whose server cannot be reached are missed in a warning, and the turn goes on without", async () => {
+    const missing = { town: { command: "/nowhere/mcp-server" }, far: { url: "http://127.0.0.1:9/mcp" } };
+    await start(VENDORS[0] as Vendor, missing, ["town.*", "far.*"], () => ({ text: "I do not know." }));
+    expect(await run()).toMatchObject({
+      status: "succeeded",
+      reply: "I do not know.",
+      warnings: [expect.stringContaining("mcp.servers.town"), expect.stringContaining("mcp.servers.far")],
+    });
+  });
+
+  it("whose server never answers hold the turn up for no more than half of its time", async () => {
+    mcp = createServer(() => undefined);
+    await new Promise<void>((listening) => mcp?.listen(0, "127.0.0.1", listening));
+    const url = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`;
+    await start(VENDORS[0] as Vendor, { slow: { url } }, ["slow.*"], () => ({ text: "Without." }));
+    const ended = await run({ timeoutSeconds: 1 });
+    expect(ended).toMatchObject({ status: "succeeded", reply: "Without.", warnings: [expect.stringContaining("mcp.servers.slow")] });
+  });
+});
