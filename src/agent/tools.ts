@@ -33,6 +33,8 @@ async function connect(server: Servers[string]): Promise<Connection> {
   return { tools: await client.tools(), close: () => client.close() };
 }
 
+const CLOSE_MS = 1000;
+
 /** A promise, or an error once the time is over; what the promise becomes later is still kept by who made it. */
 async function within<T>(made: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
@@ -81,7 +83,15 @@ export function createToolBox(servers: Servers, log: Logger): ToolBox {
     async close() {
       const open = [...connections.values()];
       connections.clear();
-      await Promise.allSettled(open.map(async (connection) => (await connection).close()));
+      // One that never came about must not hold up the end.
+      await Promise.allSettled(
+        open.map((connection) =>
+          within(
+            connection.then((made) => made.close()),
+            CLOSE_MS,
+          ),
+        ),
+      );
     },
   };
 }
