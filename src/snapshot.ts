@@ -8,7 +8,7 @@ import { loadConfig } from "./config/load.ts";
 import { systemClock, type Clock } from "./core/clock.ts";
 import type { Issue } from "./core/errors.ts";
 import { createLogger, type Logger } from "./core/log.ts";
-import { createAddressList, isLoopback } from "./http/address.ts";
+import { createAddressList, isLoopback } from "./core/address.ts";
 import type { Snapshot } from "./http/types.ts";
 import { compileMappings } from "./mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "./mapping/pool.ts";

@@ -1,7 +1,7 @@
 import { stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { safeError } from "../core/errors.ts";
-import { isLoopback } from "./address.ts";
+import { isLoopback } from "../core/address.ts";
 import type { CheckView } from "./admin-types.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 

@@ -5,7 +5,7 @@ import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
 import type { Store } from "../store/types.ts";
-import { isLoopback } from "./address.ts";
+import { isLoopback } from "../core/address.ts";
 import { createAdminRoutes } from "./admin.ts";
 import { presentedToken } from "./auth.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
@@ -20,7 +20,6 @@ export interface AppDeps {
   store: Store;
   log: Logger;
   snapshot(): Snapshot;
-  hookTokens(snapshot: Snapshot): readonly string[];
   operatorToken: string;
   ready(): boolean;
 }
@@ -74,13 +73,10 @@ type Receipts = (c: Context, kind: "events" | "runs", id: string) => Promise<Res
 function createReceipts(deps: AppDeps): Receipts {
   const isOperator = secretMatcher([deps.operatorToken]);
   const mayRead = (c: Context, credential: string | undefined): boolean => {
-    const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
-    if (!presented || credential === undefined) return false;
-    if (isOperator(presented.token) >= 0) return true;
-    const snapshot = deps.snapshot();
-    if (credential === "hooks.token") return secretMatcher(deps.hookTokens(snapshot))(presented.token) >= 0;
-    const rules = snapshot.mappings.paths.find((path) => `path:${path.path}` === credential);
-    return rules?.auth !== undefined && "token" in rules.auth && secretMatcher(rules.auth.token)(presented.token) >= 0;
+    if (credential === undefined) return false;
+    const headers = Object.fromEntries(c.req.raw.headers);
+    const presented = presentedToken({ headers, query: {} });
+    return (presented !== undefined && isOperator(presented.token) >= 0) || deps.hooks.presents(headers, credential);
   };
   return async (c, kind, id) => {
     if (kind === "events") {

@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
 import type { PathRules } from "../mapping/types.ts";
-import { createAddressList, type AddressList } from "./address.ts";
+import { createAddressList, type AddressList } from "../core/address.ts";
 import type { HookRequest } from "./request.ts";
 
 /** By which credential a caller was believed. `name` is what is stored; it holds no value. */
@@ -42,6 +42,12 @@ export function createFailureLimiter(clock: Pick<Clock, "now">): FailureLimiter 
 }
 
 const BEARER = /^bearer\s+(.+)$/i;
+/** `user:password` of HTTP basic authentication, or undefined where there is none. */
+function presentedBasic(headers: Record<string, string>): string | undefined {
+  const encoded = BASIC.exec(headers["authorization"] ?? "")?.[1];
+  return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+}
+
 const BASIC = /^basic\s+([A-Za-z0-9+/=_-]+)$/i;
 
 /** The first form of a token that is present: there is no second try with another. */
@@ -57,6 +63,8 @@ export function presentedToken(request: Pick<HookRequest, "headers" | "query">):
 export interface Authenticator {
   /** Checks token, basic and address authentication. For paths with a signature scheme only the address. */
   check(request: HookRequest, rules: PathRules | undefined): AuthResult;
+  /** Whether a request carries, in a header, the credential that an event was stored under. */
+  presents(headers: Record<string, string>, credential: string): boolean;
 }
 
 interface PathCheck {
@@ -102,14 +110,21 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
       }
       if (check?.token) return byToken(request, check.token, `path:${rules?.path}`);
       if (check?.basic) {
-        const encoded = BASIC.exec(request.headers["authorization"] ?? "")?.[1];
-        if (encoded === undefined) return unauthorized("send user and password as HTTP basic authentication", "no_basic");
-        const matched = check.basic(Buffer.from(encoded, "base64").toString("utf8")) >= 0;
-        return matched
+        const presented = presentedBasic(request.headers);
+        if (presented === undefined) return unauthorized("send user and password as HTTP basic authentication", "no_basic");
+        return check.basic(presented) >= 0
           ? { ok: true, credential: `path:${rules?.path}`, byHookToken: false, byQuery: false }
           : unauthorized("user or password is wrong", "wrong_basic");
       }
       return byToken(request, hookToken, "hooks.token");
+    },
+    presents(headers, credential) {
+      const check = checks.get(credential.replace(/^path:/, ""));
+      const basic = presentedBasic(headers);
+      if (credential !== "hooks.token" && check?.basic) return basic !== undefined && check.basic(basic) >= 0;
+      const matches = credential === "hooks.token" ? hookToken : check?.token;
+      const presented = presentedToken({ headers, query: {} });
+      return matches !== undefined && presented !== undefined && matches(presented.token) >= 0;
     },
   };
 }

@@ -7,7 +7,7 @@ import type { Metrics } from "../core/metrics.ts";
 import { sha256Hex } from "../core/secret.ts";
 import type { MappingInput, PathRules } from "../mapping/types.ts";
 import type { DedupeRecord, Store } from "../store/types.ts";
-import { createAddressList, type AddressList } from "./address.ts";
+import { createAddressList, type AddressList } from "../core/address.ts";
 import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "./answer.ts";
 import { createAuthenticator, createFailureLimiter, type Authenticator } from "./auth.ts";
 import { parsePayload, readBody } from "./body.ts";
@@ -46,6 +46,8 @@ export interface Hooks {
   handle(c: Context, path: string): Promise<Response>;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   refusals(): readonly Refusal[];
+  /** Whether a caller shows, in a header, the credential that an event came in by. */
+  presents(headers: Record<string, string>, credential: string): boolean;
 }
 
 /** What a snapshot says of callers, compiled once. */
@@ -216,6 +218,7 @@ export function createHooks(deps: HooksDeps): Hooks {
       }
     },
     refusals: refusals.list,
+    presents: (headers, credential) => compile(deps.snapshot()).auth.presents(headers, credential),
     replay: (eventId, options) => replayEvent(eventId, options, { store, clock, snapshot: deps.snapshot, record: recordDeps }),
   };
 }

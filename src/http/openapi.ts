@@ -1,47 +1,29 @@
 import { z } from "zod";
 import { agentBody, wakeBody } from "../actions/fields.ts";
-import { ERROR_CODES } from "../core/errors.ts";
-
-const errorSchema = z.object({
-  ok: z.literal(false),
-  error: z.object({
-    code: z.enum(ERROR_CODES),
-    message: z.string(),
-    issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-  }),
-  requestId: z.string(),
-});
-
-const wakeAnswer = z.object({
-  ok: z.literal(true),
-  eventId: z.string(),
-  mode: z.enum(["now", "next-heartbeat"]),
-  mapping: z.string().optional(),
-  warnings: z.array(z.string()).optional(),
-});
-const agentAnswer = z.object({
-  ok: z.literal(true),
-  eventId: z.string(),
-  runId: z.string(),
-  sessionKey: z.string(),
-  status: z.enum(["queued", "parked", "collecting"]),
-  mapping: z.string().optional(),
-  warnings: z.array(z.string()).optional(),
-});
-
-const receipt = z.looseObject({ ok: z.literal(true) });
+import {
+  agentAnswer,
+  errorAnswer,
+  eventReceiptAnswer,
+  heldAnswer,
+  repeatedAnswer,
+  runReceiptAnswer,
+  severalAnswer,
+  wakeAnswer,
+} from "./openapi-schemas.ts";
 
 const schemaOf = (schema: z.ZodType, io: "input" | "output"): unknown => {
   const { $schema: _draft, ...json } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
   return json;
 };
 const json = (description: string, schema: unknown) => ({ description, content: { "application/json": { schema } } });
+const answer = (description: string, schema: z.ZodType) => json(description, schemaOf(schema, "output"));
 const problem = (description: string) => json(description, { $ref: "#/components/schemas/Error" });
 
 const COMMON_ERRORS = {
   "400": problem("Something in the request is wrong; `issues` names each field."),
   "401": problem("The token is missing or wrong."),
   "403": problem("The caller's address is not allowed."),
+  "404": problem("Hooks are off, or no mapping matched."),
   "405": problem("Only POST."),
   "408": problem("The body took too long."),
   "409": problem("The idempotency key came with another body."),
@@ -73,7 +55,7 @@ export function openApiDocument(base: string): object {
           operationId: "wake",
           summary: "Put an event into the main session's queue",
           requestBody: body(wakeBody),
-          responses: { "200": json("Accepted and on disk.", schemaOf(wakeAnswer, "output")), ...COMMON_ERRORS },
+          responses: { "200": answer("Accepted and on disk.", wakeAnswer), ...COMMON_ERRORS },
         },
       },
       [`${base}/agent`]: {
@@ -82,8 +64,8 @@ export function openApiDocument(base: string): object {
           summary: "Run an agent's turn in its own session",
           requestBody: body(agentBody),
           responses: {
-            "200": json("The run has ended (Prefer: wait).", schemaOf(receipt, "output")),
-            "202": json("Accepted and on disk.", schemaOf(agentAnswer, "output")),
+            "200": answer("The run has ended (Prefer: wait).", heldAnswer),
+            "202": answer("Accepted and on disk.", agentAnswer),
             ...COMMON_ERRORS,
           },
         },
@@ -95,10 +77,9 @@ export function openApiDocument(base: string): object {
           parameters: [{ name: "name", in: "path", required: true, schema: { type: "string" } }],
           requestBody: { content: { "application/json": { schema: {} } } },
           responses: {
-            "200": json("A wake, or nothing to do.", schemaOf(receipt, "output")),
-            "202": json("At least one run.", schemaOf(receipt, "output")),
+            "200": answer("A wake, several of them, or a repeat.", z.union([wakeAnswer, severalAnswer, repeatedAnswer])),
+            "202": answer("At least one run.", z.union([agentAnswer, severalAnswer, repeatedAnswer])),
             "204": { description: "Skipped." },
-            "404": problem("No mapping matched."),
             ...COMMON_ERRORS,
           },
         },
@@ -108,7 +89,7 @@ export function openApiDocument(base: string): object {
           operationId: "eventReceipt",
           summary: "What became of an event",
           parameters: idParameter,
-          responses: { "200": json("The receipt.", schemaOf(receipt, "output")), "404": problem("Not there, or not this caller's.") },
+          responses: { "200": answer("The receipt.", eventReceiptAnswer), "404": problem("Not there, or not this caller's.") },
         },
       },
       [`${base}/runs/{id}`]: {
@@ -116,7 +97,7 @@ export function openApiDocument(base: string): object {
           operationId: "runReceipt",
           summary: "What became of a run",
           parameters: idParameter,
-          responses: { "200": json("The receipt.", schemaOf(receipt, "output")), "404": problem("Not there, or not this caller's.") },
+          responses: { "200": answer("The receipt.", runReceiptAnswer), "404": problem("Not there, or not this caller's.") },
         },
       },
       "/livez": { get: { operationId: "livez", security: [], summary: "Alive", responses: { "200": { description: "ok" } } } },
@@ -124,14 +105,19 @@ export function openApiDocument(base: string): object {
         get: {
           operationId: "readyz",
           security: [],
-          summary: "Ready for hooks",
-          responses: { "200": { description: "ready" }, "503": { description: "unready" } },
+          summary: "Ready for hooks; with `?detail`, which wants the gateway token, what the gateway is doing",
+          parameters: [{ name: "detail", in: "query", schema: { type: "string" }, allowEmptyValue: true }],
+          responses: {
+            "200": { description: "ready" },
+            "401": problem("Details are for the operator."),
+            "503": { description: "unready" },
+          },
         },
       },
     },
     components: {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },
-      schemas: { Error: schemaOf(errorSchema, "output") },
+      schemas: { Error: schemaOf(errorAnswer, "output") },
     },
   };
 }

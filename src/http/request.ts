@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
-import { clientAddress, type AddressList } from "./address.ts";
+import { clientAddress, type AddressList } from "../core/address.ts";
 
 /** A request as the hooks see it, whether it came through a socket or straight to `fetch`. */
 export interface HookRequest {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
 import type { authSchema } from "../config/schema/mapping.ts";
+import { createAddressList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
 import type { Source } from "./sources.ts";
 import type { PathRules } from "./types.ts";
@@ -82,7 +83,11 @@ export function compilePaths(
       const auth = authOf(values.auth as z.output<typeof authSchema>, at["auth"] ?? path, schemes, issues);
       if (auth) made.auth = auth;
     }
-    if (values.allowIps !== undefined) made.allowIps = values.allowIps as string[];
+    if (values.allowIps !== undefined) {
+      made.allowIps = values.allowIps as string[];
+      for (const entry of createAddressList(made.allowIps).wrong)
+        issues.push({ path: `${at["allowIps"]}.allowIps`, message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
+    }
     rules.set(path, made);
   }
   return { rules, issues };

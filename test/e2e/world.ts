@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Gateway } from "../../src/http/types.ts";
+import { expectDocumented } from "../http/conformance.ts";
 
 export const TOKEN = "test-hook-token-0123456789";
 
@@ -72,7 +73,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const response = await gateway.fetch(new Request(`http://127.0.0.1${path}`, init));
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json");
-    return { status: response.status, headers: response.headers, body: isJson && text !== "" ? JSON.parse(text) : text };
+    const body: unknown = isJson && text !== "" ? JSON.parse(text) : text;
+    expectDocumented(init.method ?? "GET", path, response.status, body);
+    return { status: response.status, headers: response.headers, body };
   };
 
   return {

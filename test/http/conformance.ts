@@ -1,0 +1,41 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { expect } from "vitest";
+import { openApiDocument } from "../../src/http/openapi.ts";
+
+interface Operation {
+  responses: Record<string, { content?: Record<string, { schema: object }> }>;
+}
+type Document = { paths: Record<string, Record<string, Operation>>; components: object };
+
+const document = openApiDocument("/hooks") as Document;
+const ajv = new Ajv2020({ strict: false, validateFormats: false });
+ajv.addSchema({ $id: "doc", components: document.components });
+const compiled = new Map<object, ReturnType<typeof ajv.compile>>();
+
+/** The operation that a request reaches, by the most literal path that fits. */
+function operationOf(method: string, path: string): Operation | undefined {
+  const fits = (template: string): boolean =>
+    new RegExp(`^${template.replaceAll("{name}", ".+").replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path);
+  const [found] = Object.keys(document.paths)
+    .filter(fits)
+    .toSorted((a, b) => (a.match(/\{/g)?.length ?? 0) - (b.match(/\{/g)?.length ?? 0) || b.length - a.length);
+  return found === undefined ? undefined : document.paths[found]?.[method.toLowerCase()];
+}
+
+/** Holds an answer to the published document: its status is there, and its body fits the schema. Other routes pass. */
+export function expectDocumented(method: string, url: string, status: number, body: unknown): void {
+  const path = url.replace(/[?#].*$/, "");
+  const operation = operationOf(method, path);
+  if (!operation) return;
+  const response = operation.responses[String(status)];
+  expect(response, `${method} ${path} answered ${status}, which the document does not have`).toBeDefined();
+  const schema = response?.content?.["application/json"]?.schema;
+  if (!schema) return;
+  let validate = compiled.get(schema);
+  if (!validate) {
+    validate = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"doc#/components')) as object);
+    compiled.set(schema, validate);
+  }
+  void validate(body);
+  expect(validate.errors ?? [], `${method} ${path} ${status}: ${JSON.stringify(body)}`).toEqual([]);
+}
