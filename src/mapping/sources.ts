@@ -78,7 +78,8 @@ export function collectSources(options: {
   const names =
     existsSync(mappingsDir) && mappingsDir !== presetsDir
       ? readdirSync(mappingsDir)
-          .filter((name) => /\.json5?$/.test(name))
+          // Schemas that `validate` names lie beside the mappings.
+          .filter((name) => /(?<!\.schema)\.json5?$/.test(name))
           .toSorted()
       : [];
   for (const name of names) {

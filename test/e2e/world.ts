@@ -66,6 +66,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     workers: options.workers ?? true,
     print: (text) => void printed.push(text),
     log,
+  }).catch((error: unknown) => {
+    // The test's report shows the message alone.
+    const issues = (error as { issues?: { path: string; message: string }[] }).issues ?? [];
+    if (error instanceof Error) error.message += issues.map(({ path, message }) => `\n  ${path}: ${message}`).join("");
+    throw error;
   });
   const url = options.start === false ? "http://127.0.0.1" : (await gateway.start()).url;
 
