@@ -1,0 +1,207 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { createProvider, modelConfig, type Provider } from "./provider.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** A channel that writes to a file beside the config; what stands in `fault` decides how a send ends. */
+const plugin = (id: string, more = ""): string => `
+import { appendFile, readFile } from "node:fs/promises";
+import { z } from "zod";
+import { definePlugin } from "rouse/plugin";
+export default definePlugin({
+  id: "${id}",
+  config: z.strictObject({ folder: z.string(), defaultTo: z.string().optional() }),
+  channel: ({ config }) => ({
+    limit: 50,
+    ${more}
+    ...(config.defaultTo ? { defaultTo: config.defaultTo } : {}),
+    parseRecipient: (to) => /^[a-z]+$/.test(to) ? { ok: true, to } : { ok: false, message: "write a room in small letters" },
+    send: async ({ to, text }) => {
+      const fault = await readFile(config.folder + "/fault", "utf8").catch(() => "");
+      if (fault) return { status: fault, reason: "as told" };
+      await appendFile(config.folder + "/${id}.log", JSON.stringify({ to, text }) + "\\n");
+      return { status: "sent", messageIds: ["m-" + text.length] };
+    },
+  }),
+});`;
+
+let world: World;
+let provider: Provider;
+let folder: string;
+afterEach(async () => {
+  await world.stop();
+  await provider.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Setup {
+  rooms?: object | false;
+  spare?: object | false;
+  hooks?: object;
+}
+
+async function start({ rooms = {}, spare = false, hooks = {} }: Setup = {}): Promise<void> {
+  provider = await createProvider();
+  provider.answer = () => "The reply.";
+  folder = mkdtempSync(join(tmpdir(), "rouse-routes-"));
+  const channels = {
+    ...(rooms === false ? {} : { rooms: { folder, ...rooms } }),
+    ...(spare === false ? {} : { spare: { folder, ...spare } }),
+  };
+  world = await createWorld({
+    files: { "plugins/rooms.ts": plugin("rooms"), "plugins/spare.ts": plugin("spare", "fallback: true,") },
+    config: { ...modelConfig(provider), hooks, channels },
+  });
+}
+
+interface Delivery {
+  status: string;
+  channel: string | null;
+  to: string | null;
+  messageIds: string[];
+  error: { code: string; message: string } | null;
+}
+
+/** Runs a hook and waits until its delivery has come to an end. */
+async function deliver(body: object): Promise<{ status: string; delivery: Delivery }> {
+  const { body: answer } = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat", ...body });
+  return ended(answer.runId);
+}
+
+function ended(runId: string): Promise<{ status: string; delivery: Delivery }> {
+  return world.until(async () => {
+    const { run } = (await world.get(`/hooks/runs/${runId}`)).body;
+    return run.endedAt !== null && run.delivery?.status !== "pending" && run;
+  });
+}
+
+const sent = (id: string): { to: string; text: string }[] => {
+  const file = join(folder, `${id}.log`);
+  const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+  return lines.map((line) => JSON.parse(line) as { to: string; text: string });
+};
+
+describe("where a reply goes", () => {
+  it("to the channel and recipient that are named", async () => {
+    await start();
+    expect(await deliver({ channel: "rooms", to: "ops" })).toMatchObject({
+      status: "succeeded",
+      delivery: { status: "delivered", channel: "rooms", to: "ops", messageIds: ["m-10"], error: null },
+    });
+    expect(sent("rooms")).toEqual([{ to: "ops", text: "The reply." }]);
+  });
+
+  it("to the default recipient of a named channel", async () => {
+    await start({ rooms: { defaultTo: "lobby" } });
+    expect((await deliver({ channel: "rooms" })).delivery).toMatchObject({ status: "delivered", to: "lobby" });
+  });
+
+  it("by `last` to the fallback where nobody has written yet", async () => {
+    await start({ spare: { defaultTo: "owner" } });
+    expect((await deliver({})).delivery).toMatchObject({ status: "delivered", channel: "spare", to: "owner" });
+  });
+
+  it.each([
+    ["a named channel without a recipient", {}, { channel: "rooms" }, "name `to`"],
+    ["`last` without any route", {}, {}, "the owner has not written"],
+    ["a known channel that is not configured", {}, { channel: "spare", to: "owner" }, "add `channels.spare`"],
+  ])("nowhere: %s; the run succeeds and says so", async (_name, setup, body, message) => {
+    await start(setup);
+    const answer = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat", ...body });
+    expect(await ended(answer.body.runId)).toMatchObject({
+      status: "succeeded",
+      delivery: { status: "no_route", error: { code: "no_route", message: expect.stringContaining(message) } },
+    });
+  });
+
+  it("nowhere with deliver: false", async () => {
+    await start();
+    expect((await deliver({ channel: "rooms", to: "ops", deliver: false })).delivery?.status ?? "skipped").toBe("skipped");
+    expect(sent("rooms")).toEqual([]);
+  });
+
+  it("refuses a recipient that the channel does not know, before anything runs", async () => {
+    await start();
+    const { status, body } = await world.post("/hooks/agent", { message: "x", channel: "rooms", to: "No Room" });
+    expect([status, body.error.code, body.error.issues]).toEqual([
+      400,
+      "invalid_recipient",
+      [{ path: "to", message: expect.stringContaining("small letters") }],
+    ]);
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it("keeps `to` and `channel` to the operator with allowRequestRecipient: false", async () => {
+    await start({
+      rooms: { defaultTo: "lobby" },
+      hooks: {
+        allowRequestRecipient: false,
+        mappings: [{ id: "m", match: { path: "m" }, messageTemplate: "x", channel: "rooms", to: "ops" }],
+      },
+    });
+    expect((await world.post("/hooks/agent", { message: "x", to: "ops" })).body.error.code).toBe("invalid_recipient");
+    const { body } = await world.post("/hooks/m", {});
+    expect((await ended(body.runId)).delivery).toMatchObject({ status: "delivered", to: "ops" });
+  });
+});
+
+describe("sending", () => {
+  it("goes in pieces that fit the channel, in order", async () => {
+    await start();
+    provider.answer = () => Array.from({ length: 12 }, (_, n) => `sentence number ${n}.`).join(" ");
+    await deliver({ channel: "rooms", to: "ops" });
+    const pieces = sent("rooms").map((one) => one.text);
+    expect(pieces.length).toBeGreaterThan(3);
+    expect(pieces.every((piece) => piece.length <= 50)).toBe(true);
+    expect(pieces.join(" ")).toBe(await Promise.resolve(provider.answer(provider.requests[0] as never, undefined as never)));
+  });
+
+  it("that failed is sent again when the sender repeats the event, without a new turn", async () => {
+    await start();
+    writeFileSync(join(folder, "fault"), "failed");
+    const body = { message: "x", channel: "rooms", to: "ops", wakeMode: "next-heartbeat", idempotencyKey: "order-7" };
+    const first = await world.post("/hooks/agent", body);
+    expect((await ended(first.body.runId)).delivery).toMatchObject({ status: "failed", error: { message: "as told" } });
+    rmSync(join(folder, "fault"));
+    const again = await world.post("/hooks/agent", body);
+    expect(again.body.runId).toBe(first.body.runId);
+    await world.until(async () => (await world.get(`/hooks/runs/${first.body.runId}`)).body.run.delivery.status === "delivered");
+    expect(sent("rooms")).toHaveLength(1);
+    expect(provider.requests).toHaveLength(1);
+  });
+
+  it("that may have arrived is not repeated", async () => {
+    await start();
+    writeFileSync(join(folder, "fault"), "unknown");
+    expect((await deliver({ channel: "rooms", to: "ops" })).delivery.status).toBe("unknown");
+  });
+});
+
+it("a repeat starts failed runs again under the same id, five times and no more", async () => {
+  await start();
+  provider.answer = (_request, response) => void response.writeHead(400).end("{}");
+  const body = { message: "x", deliver: false, wakeMode: "next-heartbeat", idempotencyKey: "k" };
+  const { body: first } = await world.post("/hooks/agent", body);
+  for (let n = 1; n <= 8; n++) {
+    const { run } = (
+      await world.until(async () => {
+        const receipt = await world.get(`/hooks/runs/${first.runId}`);
+        return receipt.body.run.status === "failed" && receipt;
+      })
+    ).body;
+    expect(run.error.code).toBe("provider_refused");
+    expect(provider.requests).toHaveLength(Math.min(n, 6));
+    expect((await world.post("/hooks/agent", body)).body.runId).toBe(first.runId);
+    await world.until(async () => provider.requests.length === Math.min(n + 1, 6));
+  }
+});
+
+it("receipts of status alone leave out the reply and the recipient", async () => {
+  await start({ hooks: { receipts: "status" } });
+  const run = await deliver({ channel: "rooms", to: "ops" });
+  expect(run).toMatchObject({ status: "succeeded", delivery: { status: "delivered", channel: "rooms" } });
+  expect(run).not.toHaveProperty("reply");
+  expect(run.delivery).not.toHaveProperty("to");
+});
