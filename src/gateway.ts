@@ -160,7 +160,7 @@ function createSurface(ground: Ground, work: Work, status: () => GatewayStatus):
     reload: reloader.reload,
     metrics: metrics.render,
   };
-  return createApps({ admin, hooks, store, log, snapshot, operatorToken, ready: () => !draining() });
+  return createApps({ admin, hooks, store, clock: systemClock, log, snapshot, operatorToken, ready: () => !draining() });
 }
 
 async function startWork({ store, log, snapshot, ended, reloader }: Ground, { heartbeat, turns, deliveries }: Work): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import { Hono } from "hono";
+import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
@@ -7,7 +8,10 @@ import { secretMatcher } from "../core/secret.ts";
 import type { Store } from "../store/types.ts";
 import { isLoopback } from "../core/address.ts";
 import { createAdminRoutes } from "./admin.ts";
-import { presentedToken } from "./auth.ts";
+import { createFailureLimiter, presentedToken } from "./auth.ts";
+import { consoleRoutes, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
+import { createConsoleSessions } from "./console/session.ts";
+import { docsPage } from "./docs-page.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import type { Hooks } from "./hooks.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -18,6 +22,7 @@ export interface AppDeps {
   admin: AdminDeps;
   hooks: Hooks;
   store: Store;
+  clock: Clock;
   log: Logger;
   snapshot(): Snapshot;
   operatorToken: string;
@@ -33,6 +38,7 @@ export interface Apps {
 
 const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
 const RECEIPT = /^(events|runs)\/([^/]+)$/;
+const NO_TOKEN: Failure = { code: "unauthorized", message: "send the gateway token as `Authorization: Bearer <token>`" };
 const PRIVATE = { "cache-control": "no-store" };
 
 const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
@@ -47,18 +53,25 @@ function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
   return { code: "address_not_allowed", message: "the Host header must be a loopback name or gateway.publicUrl's" };
 }
 
+/** The gateway token in a header; for the operator's interface a browser's session will do as well. */
 function operatorRoutes(deps: AppDeps): Hono {
   const app = new Hono();
-  const isOperator = secretMatcher([deps.operatorToken]);
-  app.use("*", async (c, next) => {
+  const matches = secretMatcher([deps.operatorToken]);
+  const isOperator = (token: string): boolean => matches(token) >= 0;
+  const hasToken = (c: Context): boolean => {
     const presented = presentedToken({ headers: Object.fromEntries(c.req.raw.headers), query: {} });
-    if (!presented || isOperator(presented.token) < 0) {
-      return failureResponse(
-        c,
-        { code: "unauthorized", message: "send the gateway token as `Authorization: Bearer <token>`" },
-        newId("req"),
-      );
-    }
+    return presented !== undefined && isOperator(presented.token);
+  };
+  const sessions = createConsoleSessions(deps.clock);
+  // A page of another site can send the cookie along with a form, but neither this header nor this origin.
+  const bySession = (c: Context): boolean =>
+    c.req.path.startsWith("/admin/") &&
+    c.req.header("x-rouse-console") !== undefined &&
+    isSameOrigin(c) &&
+    sessions.has(c.req.header("cookie"));
+  app.route("/console", consoleRoutes({ sessions, limiter: createFailureLimiter(deps.clock), isOperator, hasToken }));
+  app.use("*", async (c, next) => {
+    if (!hasToken(c) && !bySession(c)) return failureResponse(c, NO_TOKEN, newId("req"));
     await next();
     c.res.headers.set("cache-control", "no-store");
   });
@@ -113,6 +126,13 @@ export function createApps(deps: AppDeps): Apps {
     const { gateway, hooks } = deps.snapshot().config;
     return gateway.docs ? c.json(openApiDocument(hooks.path)) : notFound(c);
   });
+  main.get("/docs", (c) => {
+    const { gateway, hooks } = deps.snapshot().config;
+    if (!gateway.docs) return notFound(c);
+    const origin = gateway.publicUrl?.replace(/\/$/, "") ?? new URL(c.req.url).origin;
+    return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
+  });
+  main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
   const receipts = createReceipts(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
   main.all("*", (c, next) => {
@@ -123,7 +143,8 @@ export function createApps(deps: AppDeps): Apps {
     if (receipt) return receipts(c, receipt[1] as "events" | "runs", receipt[2] as string);
     return hooks.enabled ? deps.hooks.handle(c, path) : notFound(c);
   });
-  const isOperatorPath = (path: string): boolean => path === "/metrics" || path === "/readyz" || path.startsWith("/admin/");
+  const isOperatorPath = (path: string): boolean =>
+    path === "/metrics" || path === "/readyz" || path === "/console" || /^\/(?:admin|console)\//.test(path);
   main.all("*", (c) => {
     const separate = deps.snapshot().config.gateway.adminPort !== undefined;
     return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);

@@ -73,6 +73,10 @@ describe("the package, installed in an empty folder", () => {
         body: '{"text":"hello"}',
       });
       expect([answer.status, ((await answer.json()) as { mapping?: string }).mapping]).toEqual([202, "shout"]);
+      expect((await fetch(`${program.url}/console/style.css`)).status).toBe(200);
+      const operator = { authorization: `Bearer ${readFileSync(join(dir, ".rouse", "gateway-token"), "utf8").trim()}` };
+      for (const file of ["", "/app.js", "/dom.js", "/views.js"])
+        expect([file, (await fetch(`${program.url}/console${file}`, { headers: operator })).status]).toEqual([file, 200]);
       const log = join(dir, "replies.log");
       for (let i = 0; i < 300 && !existsSync(log); i++) await new Promise((done) => setTimeout(done, 50));
       expect(readFileSync(log, "utf8")).toContain("HELLO!");

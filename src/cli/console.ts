@@ -1,0 +1,26 @@
+import type { Command } from "commander";
+import { secretFile } from "../config/state.ts";
+import { readGateway } from "../store/lock.ts";
+import { RouseError } from "../core/errors.ts";
+import type { CliIo } from "./io.ts";
+import { reading, type CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
+import { loadSettings } from "./settings.ts";
+
+async function showConsole(options: CommonOptions, io: CliIo): Promise<void> {
+  const { config, stateDir } = await loadSettings(options, io);
+  const gateway = readGateway(stateDir);
+  if (!gateway) throw new RouseError({ code: "not_found", message: `no gateway runs on ${stateDir}; start it with \`rouse start\`` });
+  const address = `${gateway.adminUrl}/console`;
+  const tokenFile = config.gateway.token === undefined ? secretFile(stateDir, "gateway-token") : null;
+  if (options.json) return printJson(io, { address, tokenFile });
+  io.out(
+    `${address}\n\nIt asks for the gateway token: ${tokenFile === null ? "gateway.token of the config" : `the text of ${tokenFile}`}\n`,
+  );
+}
+
+export function registerConsole(program: Command, io: CliIo): void {
+  reading(program.command("console").description("say where the operator's page is, and what it asks for"), "rouse console").action(
+    (options: CommonOptions) => showConsole(options, io),
+  );
+}

@@ -1,0 +1,92 @@
+import { readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { Hono, type Context } from "hono";
+import { newId } from "../../core/ids.ts";
+import type { FailureLimiter } from "../auth.ts";
+import { failureResponse } from "../errors.ts";
+import { cookieOf, type ConsoleSessions } from "./session.ts";
+
+export interface ConsoleDeps {
+  sessions: ConsoleSessions;
+  limiter: FailureLimiter;
+  /** Whether this is the gateway token. */
+  isOperator(token: string): boolean;
+  /** Whether the request carries the gateway token in a header. */
+  hasToken(c: Context): boolean;
+}
+
+const TYPES: Record<string, string> = { html: "text/html", css: "text/css", js: "text/javascript" };
+const SCRIPTS = ["app.js", "dom.js", "views.js"];
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+const read = new Map<string, string>();
+
+function file(name: string): string {
+  const known = read.get(name);
+  if (known !== undefined) return known;
+  const text = readFileSync(new URL(`./${name}`, import.meta.url), "utf8");
+  read.set(name, text);
+  return text;
+}
+
+/** Headers of every page: nothing from elsewhere, in no frame, and no address is told to others. */
+export const PAGE_HEADERS = {
+  "content-security-policy": POLICY,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-store",
+};
+
+function page(c: Context, name: string, status: 200 | 401 | 429 = 200, message = ""): Response {
+  const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "text/plain";
+  return c.body(file(name).replace("{{message}}", message), status, { ...PAGE_HEADERS, "content-type": `${type}; charset=utf-8` });
+}
+
+/** The one stylesheet of all pages. */
+export const stylesheet = (c: Context): Response => page(c, "style.css");
+
+/** A form that another site sends, or a page that it framed, does not count. */
+export function isSameOrigin(c: Context): boolean {
+  const site = c.req.header("sec-fetch-site");
+  if (site !== undefined) return site === "same-origin" || site === "none";
+  const origin = c.req.header("origin");
+  return origin === undefined || new URL(origin).host === c.req.header("host");
+}
+
+const addressOf = (c: Context): string =>
+  (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress ?? "127.0.0.1";
+
+/**
+ * The operator's page at `/console`. A browser shows the gateway token once, in a form, and gets a session in a cookie
+ * that scripts cannot read and other sites cannot send.
+ */
+export function consoleRoutes({ sessions, limiter, isOperator, hasToken }: ConsoleDeps): Hono {
+  const app = new Hono();
+  const mayEnter = (c: Context): boolean => hasToken(c) || sessions.has(c.req.header("cookie"));
+  const isSecure = (c: Context): boolean => c.req.header("x-forwarded-proto") === "https";
+  app.get("/", (c) => (mayEnter(c) ? page(c, "page.html") : page(c, "signin.html", 401)));
+  app.get("/style.css", stylesheet);
+  app.get("/:script{[a-z]+\\.js}", (c) => {
+    const name = c.req.param("script");
+    if (!SCRIPTS.includes(name))
+      return failureResponse(c, { code: "not_found", message: "there is nothing at this address" }, newId("req"));
+    return mayEnter(c) ? page(c, name) : failureResponse(c, { code: "unauthorized", message: "sign in at /console" }, newId("req"));
+  });
+  app.post("/session", async (c) => {
+    if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
+    const form = new URLSearchParams((await c.req.text()).slice(0, 4096));
+    if (!isOperator(form.get("token")?.trim() ?? "")) {
+      const wait = limiter.failed(addressOf(c));
+      if (wait > 0) return page(c, "signin.html", 429, `Too many tries; wait ${wait} seconds.`);
+      return page(c, "signin.html", 401, "That is not the gateway token.");
+    }
+    limiter.succeeded(addressOf(c));
+    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": cookieOf(sessions.open(), isSecure(c)) });
+  });
+  app.post("/session/end", (c) => {
+    if (isSameOrigin(c)) sessions.close(c.req.header("cookie"));
+    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": cookieOf("", isSecure(c)) });
+  });
+  return app;
+}
