@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { newToken } from "../core/secret.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/sources.ts";
 import { EXIT, type CliIo } from "./io.ts";
+import { shellWord } from "./text.ts";
 
 interface Options {
   dir?: string;
@@ -174,6 +175,13 @@ export function registerInit(program: Command, io: CliIo): void {
       for (const sub of ["mappings", "transforms"]) await mkdir(join(folder, sub), { recursive: true });
       if (answers.tokenEnv === undefined) await writeFile(join(folder, "hook-token"), `${newToken()}\n`, { mode: 0o600 });
       await writeFile(file, renderConfig(answers), { mode: 0o600 });
-      io.out(`Wrote ${file}\n\nNext:\n  rouse config validate\n  rouse start\n`);
+      io.out(`Wrote ${file}\n`);
+      const { checkSnapshot } = await import("../snapshot.ts");
+      const checked = await checkSnapshot({ configFile: file, cwd: folder, env: io.env });
+      const at = folder === io.cwd ? "" : `cd ${shellWord(folder)}\n  `;
+      if (checked.ok) return io.out(`\nNext:\n  ${at}rouse start\n`);
+      io.err("what you chose needs a change before it starts:\n");
+      for (const issue of checked.issues) io.err(`  ${issue.path}: ${issue.message}\n`);
+      io.exitCode = EXIT.config;
     });
 }

@@ -197,3 +197,23 @@ describe("thinking", () => {
     expect(warnings).toEqual(warning === undefined ? [] : [expect.stringContaining(warning)]);
   });
 });
+
+it("leaves out the oldest turns, whole ones, where the history is longer than the model's window, and says so", async () => {
+  const vendor = VENDORS[0] as Vendor;
+  server = await startVendor(vendor);
+  server.handler = () => ({ text: "noted" });
+  const provider = { type: vendor.type, baseUrl: server.baseUrl, contextTokens: 11_000 };
+  world = await createWorld({
+    config: { models: { providers: { local: provider } }, agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } } },
+  });
+  const filler = "word ".repeat(500);
+  let last: Ended | undefined;
+  for (let n = 1; n <= 4; n++) last = await run({ message: `turn-${n} ${filler} end-${n}`, sessionKey: "hook:long" });
+  const turns = vendor.turns(server.requests[3] as never);
+  const whole = turns.map((turn) => turn.text).join("\n");
+  // The newest is there, the oldest is not, and of those that are left out nothing remains.
+  for (const n of [1, 2, 3, 4]) expect(whole.includes(`turn-${n} `)).toBe(whole.includes(`end-${n}`));
+  expect([whole.includes("turn-1 "), whole.includes("turn-3 "), whole.includes("turn-4 ")]).toEqual([false, true, true]);
+  expect(turns.map((turn) => turn.role)).toEqual(turns.map((_turn, index) => (index % 2 === 0 ? "user" : "assistant")));
+  expect(last?.warnings).toEqual([expect.stringMatching(/^[12] older turns were left out to fit the model's window$/)]);
+});
