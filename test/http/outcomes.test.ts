@@ -216,6 +216,19 @@ describe("the outcomes of a mapped hook", () => {
   });
 });
 
+it("every recorded body goes through the preset to a run or to a recorded 404", async () => {
+  const seen = { 202: 0, 404: 0 };
+  for (const { examples: bodies } of examples) {
+    for (const payload of bodies) {
+      const { status, body } = await world.post("/hooks/github", payload);
+      expect([status, body.error?.code ?? null]).toEqual(status === 202 ? [202, null] : [404, "no_mapping"]);
+      seen[status as 202 | 404]++;
+    }
+  }
+  expect(seen[202]).toBeGreaterThan(40);
+  expect(seen[404]).toBeGreaterThan(100);
+});
+
 it("what came in is the sum of its outcomes", async () => {
   const own = await createWorld({
     workers: false,
