@@ -154,6 +154,7 @@ function createSurface(ground: Ground, work: Work, status: () => GatewayStatus):
     snapshot,
     status,
     refusals: hooks.refusals,
+    signatures: hooks.signatures,
     runs: turns,
     replay: hooks.replay,
     retryDelivery: deliveries.retry,

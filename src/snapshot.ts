@@ -15,6 +15,7 @@ import { createTransformPool, type TransformPool } from "./mapping/pool.ts";
 import { PRESETS_DIR } from "./mapping/sources.ts";
 import type { Service } from "./plugin/api.ts";
 import { loadPlugins } from "./plugin/host.ts";
+import { createVerifiers } from "./signatures/verifiers.ts";
 
 /** Rouse's own files: two folders up in a clone, three in the built package. */
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -107,12 +108,17 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     pool,
   });
   issues.push(...mappings.issues);
+  const signed = mappings.set.paths.flatMap(({ path, auth, authAt }) =>
+    auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
+  );
+  const signatures = createVerifiers(signed, PRESETS_DIR, config.gateway.publicUrl);
+  issues.push(...signatures.issues);
   if (issues.length > 0) {
     ended.abort();
     await runtime.close();
     return { ok: false, issues, ...(loaded.file === undefined ? {} : { file: loaded.file }) };
   }
-  const files = [...loaded.files, ...mappings.set.files, ...plugins.files];
+  const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
   const snapshot: Snapshot = Object.freeze({
     hash: hashOf(loaded.hash, files),
     config,
@@ -122,6 +128,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     runtime,
     channels: plugins.channels,
     mappings: mappings.set,
+    verifiers: signatures.verifiers,
     plugins: plugins.plugins,
     warnings: [...loaded.warnings, ...mappings.warnings, ...plugins.warnings, ...warningsOf(config)],
   });

@@ -17,6 +17,8 @@ export interface Metrics {
   watchCounts(read: () => Promise<Record<string, number>>): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   refused(reason: string): void;
+  /** A signature fitted; `secret` is which of the path's secrets, from 0. */
+  signed(hook: { path: string; secret: number }): void;
   runStarted(run: { waitSeconds: number }): void;
   runEnded(run: { status: string; seconds: number }): void;
   deliveryEnded(delivery: { channel: string; status: string }): void;
@@ -126,6 +128,12 @@ export function createMetrics(): Metrics {
     labelNames: ["reason"],
     registers,
   });
+  const signatures = new Counter({
+    name: "rouse_signatures_total",
+    help: "Signatures that fitted, by path and by which of its secrets.",
+    labelNames: ["path", "secret"],
+    registers,
+  });
   const waits = new Histogram({
     name: "rouse_queue_wait_seconds",
     help: "Time that runs waited before they started.",
@@ -149,6 +157,7 @@ export function createMetrics(): Metrics {
   const answerOf = children((outcome) => answers.labels({ outcome }));
   const refusalOf = children((reason) => refusals.labels({ reason }));
   const runOf = children((status) => runs.labels({ status }));
+  const signatureOf = children((path) => children((secret) => signatures.labels({ path, secret })));
   const deliveryOf = children((channel) => children((status) => deliveries.labels({ channel, status })));
   const hookChildren = (path: string) => children((outcome) => hooks.labels({ path, outcome }));
   const otherPaths = hookChildren(OTHER);
@@ -164,6 +173,7 @@ export function createMetrics(): Metrics {
       answerOf(outcome).observe(seconds);
     },
     refused: (reason) => refusalOf(reason).inc(),
+    signed: ({ path, secret }) => signatureOf(path)(String(secret)).inc(),
     runStarted: ({ waitSeconds }) => waits.observe(waitSeconds),
     runEnded: ({ status, seconds }) => runOf(status).observe(seconds),
     deliveryEnded: ({ channel, status }) => deliveryOf(channel)(status).inc(),

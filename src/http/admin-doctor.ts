@@ -84,6 +84,25 @@ const systemEvents: Check = async ({ store }) => {
     : warn(`${parked} system events were set aside after heartbeats kept failing on them: \`rouse sessions show main\``);
 };
 
+const signatures: Check = (deps) => {
+  const states = deps.signatures();
+  if (states.length === 0) return ok("no path wants a signature");
+  const told = states.find(({ note }) => note !== undefined);
+  if (told)
+    return warn(
+      `the sender of the path "${told.path}" has told its secret in a handshake: put ${told.note} into \`auth.secret\` in place of \`pending\``,
+    );
+  const old = states.find(({ last }) => last !== undefined && last.of > 1);
+  if (old?.last) {
+    const { secret, of, at } = old.last;
+    return ok(
+      `"${old.path}" was signed last with secret ${secret + 1} of ${of}, at ${new Date(at).toISOString()}: the others may go once no sender uses them`,
+    );
+  }
+  const seen = states.filter(({ last }) => last !== undefined).length;
+  return ok(`${seen} of ${states.length} signed paths had a signature that fits since the start`);
+};
+
 const modes: Check = async (deps) => {
   if (process.platform === "win32") return ok("file modes mean nothing here");
   const { stateDir } = deps.status();
@@ -133,6 +152,7 @@ const CHECKS: Record<string, Check> = {
   runs,
   deliveries,
   "system-events": systemEvents,
+  signatures,
   "file-modes": modes,
   "disk-space": space,
   store,

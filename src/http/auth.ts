@@ -7,7 +7,7 @@ import type { HookRequest } from "./request.ts";
 
 /** By which credential a caller was believed. `name` is what is stored; it holds no value. */
 export type AuthResult =
-  | { ok: true; credential: string; byHookToken: boolean; byQuery: boolean }
+  | { ok: true; credential: string; byHookToken: boolean; byQuery: boolean; /** Its signature is still to be checked. */ signed: boolean }
   | { ok: false; failure: Failure; reason: string };
 
 const MAX_FAILURES = 20;
@@ -71,6 +71,7 @@ interface PathCheck {
   addresses: AddressList | undefined;
   token: ((presented: string) => number) | undefined;
   basic: ((presented: string) => number) | undefined;
+  signed: boolean;
 }
 
 function compilePath(rules: PathRules): PathCheck {
@@ -79,6 +80,7 @@ function compilePath(rules: PathRules): PathCheck {
     addresses: rules.allowIps ? createAddressList(rules.allowIps).list : undefined,
     token: auth && "token" in auth ? secretMatcher(auth.token) : undefined,
     basic: auth && "user" in auth ? secretMatcher([`${auth.user}:${auth.password}`]) : undefined,
+    signed: auth !== undefined && "scheme" in auth,
   };
 }
 
@@ -95,7 +97,7 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
     if (presented.byQuery && !allowQueryToken)
       return unauthorized("hooks.allowQueryToken is false: send the token as `Authorization: Bearer <token>`", "query_token");
     if (matches(presented.token) < 0) return unauthorized("the token is wrong", "wrong_token");
-    return { ok: true, credential, byHookToken: credential === "hooks.token", byQuery: presented.byQuery };
+    return { ok: true, credential, byHookToken: credential === "hooks.token", byQuery: presented.byQuery, signed: false };
   };
 
   return {
@@ -108,18 +110,21 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
           reason: "address",
         };
       }
+      if (check?.signed) return { ok: true, credential: `path:${rules?.path}`, byHookToken: false, byQuery: false, signed: true };
       if (check?.token) return byToken(request, check.token, `path:${rules?.path}`);
       if (check?.basic) {
         const presented = presentedBasic(request.headers);
         if (presented === undefined) return unauthorized("send user and password as HTTP basic authentication", "no_basic");
         return check.basic(presented) >= 0
-          ? { ok: true, credential: `path:${rules?.path}`, byHookToken: false, byQuery: false }
+          ? { ok: true, credential: `path:${rules?.path}`, byHookToken: false, byQuery: false, signed: false }
           : unauthorized("user or password is wrong", "wrong_basic");
       }
       return byToken(request, hookToken, "hooks.token");
     },
     presents(headers, credential) {
       const check = checks.get(credential.replace(/^path:/, ""));
+      // Nobody signs a question for a receipt: those of signed paths are the operator's.
+      if (credential !== "hooks.token" && check?.signed) return false;
       const basic = presentedBasic(headers);
       if (credential !== "hooks.token" && check?.basic) return basic !== undefined && check.basic(basic) >= 0;
       const matches = credential === "hooks.token" ? hookToken : check?.token;

@@ -8,6 +8,7 @@ import { sha256Hex } from "../core/secret.ts";
 import type { MappingInput, PathRules } from "../mapping/types.ts";
 import type { DedupeRecord, Store } from "../store/types.ts";
 import { createAddressList, type AddressList } from "../core/address.ts";
+import type { Verifier } from "../signatures/types.ts";
 import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "./answer.ts";
 import { createAuthenticator, createFailureLimiter, type Authenticator } from "./auth.ts";
 import { parsePayload, readBody } from "./body.ts";
@@ -25,7 +26,8 @@ import { createRefusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
 import { hookRequest, type HookRequest } from "./request.ts";
 import { resolveHook } from "./resolve.ts";
-import type { Refusal, ReplayResult, Snapshot } from "./types.ts";
+import { createSignatureStage, hasGetHandshake, NO_ROOM } from "./signature.ts";
+import type { Refusal, ReplayResult, SignatureState, Snapshot } from "./types.ts";
 
 export interface HooksDeps {
   store: Store;
@@ -46,6 +48,8 @@ export interface Hooks {
   handle(c: Context, path: string): Promise<Response>;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   refusals(): readonly Refusal[];
+  /** Of each signed path: which secret fitted last, and what its sender told the operator in a handshake. */
+  signatures(): readonly SignatureState[];
   /** Whether a caller shows, in a header, the credential that an event came in by. */
   presents(headers: Record<string, string>, credential: string): boolean;
 }
@@ -63,6 +67,8 @@ interface Passage {
   rules: PathRules | undefined;
   arrival: Arrival;
   byHookToken: boolean;
+  /** What tells a repeat, where the sender has signed it. */
+  signedKey?: { key: string; keepMs?: number };
   /** Headers of the answer, whatever it will be. */
   extra: Record<string, string>;
 }
@@ -79,7 +85,7 @@ const keyTooLong: Failure = {
   issues: [{ path: "idempotencyKey", message: `use 1 to ${MAX_KEY} characters` }],
 };
 
-/** The event's key, or null where it is empty or too long. */
+/** The event's key that the caller chose, or null where it is empty or too long. */
 function eventKey(arrival: Arrival, key: string): EventKey | null {
   if (key.length === 0 || key.length > MAX_KEY) return null;
   return { scope: `${arrival.request.path}|${arrival.credential}`, key, bodyHash: sha256Hex(arrival.bytes) };
@@ -98,24 +104,27 @@ function mappingInput({ arrival, byHookToken }: Passage, payload: unknown): Mapp
   };
 }
 
-/** Reads the body within the path's limits and makes the payload of it. For a GET the query is the payload. */
-async function payloadOf({
-  snapshot,
-  rules,
-  arrival,
-}: Passage): Promise<{ ok: true; payload: unknown } | { ok: false; failure: Failure; cut: boolean }> {
+type BodyStep = { ok: true } | { ok: false; failure: Failure; cut: boolean };
+
+/** Reads the body within the path's limits, as it is. For a GET there is none. */
+async function readRaw({ snapshot, rules, arrival }: Passage): Promise<BodyStep> {
   const { request } = arrival;
   const { hooks } = snapshot.config;
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") return { ok: false, failure: compressed, cut: false };
-  if (request.method === "GET") return { ok: true, payload: request.shown.query };
+  if (request.method === "GET") return { ok: true };
   const limits = { maxBytes: rules?.maxBodyBytes ?? hooks.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
   const body = await readBody(request.source, request.headers["content-length"], limits);
   if (!body.ok) return { ...body, cut: true };
   arrival.bytes = body.bytes;
-  const parsed = parsePayload(body.bytes, request.headers["content-type"]);
-  const payload = parsed instanceof Promise ? await parsed : parsed;
-  return payload.ok ? payload : { ...payload, cut: false };
+  return { ok: true };
+}
+
+/** The most that a body may come to: what it says, else the path's limit. */
+function bytesOf({ snapshot, rules, arrival }: Passage): number {
+  const most = rules?.maxBodyBytes ?? snapshot.config.hooks.maxBodyBytes;
+  const declared = Number(arrival.request.headers["content-length"] ?? most);
+  return Number.isFinite(declared) ? Math.min(declared, most) : most;
 }
 
 /** The hooks of the gateway: one request's way from the method to the answer, in the contract's order of checks. */
@@ -124,6 +133,7 @@ export function createHooks(deps: HooksDeps): Hooks {
   const compiled = new WeakMap<Snapshot, Compiled>();
   const limiter = createFailureLimiter(clock);
   const refusals = createRefusals({ clock, log, metrics, limiter });
+  const signatures = createSignatureStage({ clock, metrics });
   const answers: AnswerDeps = { store, base: () => deps.snapshot().config.hooks.path, waitForRun: deps.waitForRun };
 
   const compile = (snapshot: Snapshot): Compiled => {
@@ -159,12 +169,18 @@ export function createHooks(deps: HooksDeps): Hooks {
     return held > 0 ? answerWhenDone(c, answered, held, answers, extra) : answerHook(c, answered, answers.base(), extra);
   };
 
+  /** The key by which a repeat is known before anything is resolved: the sender's where it is signed, else the caller's. */
+  const keyOf = ({ arrival, signedKey }: Passage): EventKey | null | undefined => {
+    const scope = `${arrival.request.path}|${arrival.credential}`;
+    if (signedKey) return { scope, ...signedKey };
+    const header = arrival.request.headers["idempotency-key"];
+    return header === undefined ? undefined : eventKey(arrival, header);
+  };
+
   const accept = async (passage: Passage, payload: unknown): Promise<Response> => {
     const { snapshot, arrival } = passage;
-    const { request } = arrival;
     const record = recordDeps(snapshot);
-    const header = request.headers["idempotency-key"];
-    let key = header === undefined ? undefined : eventKey(arrival, header);
+    let key = keyOf(passage);
     if (key === null) return reject(passage, keyTooLong);
     if (key) {
       const [known] = await store.findDuplicates([key]);
@@ -179,31 +195,73 @@ export function createHooks(deps: HooksDeps): Hooks {
     return answer(passage, await recordResolution(record, arrival, resolution, key ?? undefined));
   };
 
+  /** What every believed request comes to once its body is read. */
+  const proceed = async (passage: Passage): Promise<Response> => {
+    const { arrival } = passage;
+    if (arrival.request.method === "GET") return accept(passage, arrival.request.shown.query);
+    const parsed = parsePayload(arrival.bytes, arrival.request.headers["content-type"]);
+    const payload = parsed instanceof Promise ? await parsed : parsed;
+    return payload.ok ? accept(passage, payload.payload) : reject(passage, payload.failure);
+  };
+
+  /** A signed request: its body is read, within a room that all such share, before anybody is believed. */
+  const handleSigned = async (passage: Passage, verifier: Verifier): Promise<Response> => {
+    const { c, snapshot, arrival } = passage;
+    const { request } = arrival;
+    const release = signatures.take(bytesOf(passage));
+    if (!release) return failureResponse(c, NO_ROOM, newId("req"));
+    try {
+      const body = await readRaw(passage);
+      if (!body.ok) {
+        // Nothing of a caller that is not believed is kept.
+        refusals.note(request, body.failure.code);
+        return failureResponse(c, body.failure, newId("req"), body.cut ? { connection: "close" } : {});
+      }
+      const checked = await signatures.check(c, request, arrival.bytes, verifier, snapshot.config.gateway.publicUrl);
+      if (checked.kind === "refused") return refuse(c, request, checked.failure, checked.reason);
+      limiter.succeeded(request.address);
+      if (checked.kind === "answered") return checked.response;
+      if (checked.key) passage.signedKey = checked.key;
+    } finally {
+      release();
+    }
+    return proceed(passage);
+  };
+
   const handle = async (c: Context, path: string): Promise<Response> => {
     const snapshot = deps.snapshot();
     const { auth, trusted } = compile(snapshot);
     const now = clock.now();
     const rules = snapshot.mappings.rules(path);
+    const verifier = rules?.auth && "scheme" in rules.auth ? snapshot.verifiers.get(path) : undefined;
     const { method } = c.req;
     const mayGet = rules?.methods.includes("GET") ?? false;
-    if (method !== "POST" && !(method === "GET" && mayGet)) {
-      return failureResponse(c, methodNotAllowed, newId("req", now), { allow: mayGet ? "GET, POST" : "POST" });
-    }
+    const wrongMethod = (): Response =>
+      failureResponse(c, methodNotAllowed, newId("req", now), { allow: mayGet || hasGetHandshake(verifier) ? "GET, POST" : "POST" });
+    const isGet = method === "GET" && (mayGet || hasGetHandshake(verifier));
+    if (method !== "POST" && !isGet) return wrongMethod();
     if (deps.draining()) return failureResponse(c, draining, newId("req", now));
     const request = hookRequest(c, path, trusted);
+    if (verifier) {
+      const handshake = await signatures.unsigned(c, request, verifier);
+      if (handshake?.kind === "answered") return handshake.response;
+      if (handshake) return refuse(c, request, handshake.failure, handshake.reason);
+      if (method === "GET" && !mayGet) return wrongMethod();
+    }
     const believed = auth.check(request, rules);
     if (!believed.ok) return refuse(c, request, believed.failure, believed.reason);
-    limiter.succeeded(request.address);
     const arrival: Arrival = { id: newId("evt", now), now, request, credential: believed.credential, bytes: Buffer.alloc(0) };
     const passage: Passage = { c, snapshot, rules, arrival, byHookToken: believed.byHookToken, extra: {} };
+    if (verifier) return handleSigned(passage, verifier);
+    limiter.succeeded(request.address);
     if (believed.byQuery) {
       refusals.warnQueryToken(request.address, arrival.id);
       passage.extra["deprecation"] = "true";
     }
-    const payload = await payloadOf(passage);
-    if (payload.ok) return accept(passage, payload.payload);
-    if (payload.cut) passage.extra["connection"] = "close";
-    return reject(passage, payload.failure);
+    const body = await readRaw(passage);
+    if (body.ok) return proceed(passage);
+    if (body.cut) passage.extra["connection"] = "close";
+    return reject(passage, body.failure);
   };
 
   return {
@@ -219,6 +277,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     },
     refusals: refusals.list,
     presents: (headers, credential) => compile(deps.snapshot()).auth.presents(headers, credential),
+    signatures: () => [...deps.snapshot().verifiers.keys()].map((path) => ({ path, ...signatures.state(path) })),
     replay: (eventId, options) => replayEvent(eventId, options, { store, clock, snapshot: deps.snapshot, record: recordDeps }),
   };
 }

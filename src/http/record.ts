@@ -28,7 +28,10 @@ export interface Answered {
 export interface EventKey {
   scope: string;
   key: string;
-  bodyHash: string;
+  /** Where the caller chose the key: another body under it is a conflict. */
+  bodyHash?: string;
+  /** Milliseconds, where it is kept for another time than `hooks.dedupe.ttl`. */
+  keepMs?: number;
 }
 
 function newEvent(arrival: Arrival, outcome: EventOutcome, actions: StoredAction[]): EventRecord {
@@ -96,7 +99,7 @@ export interface RecordDeps {
 
 /** The answer to a repeat of an event: the first one's, or 409 where the caller chose the key for another body. */
 export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: EventKey, record: DedupeRecord): Promise<Answered> {
-  if (record.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
+  if (record.bodyHash !== undefined && key.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
     const failure: Failure = {
       code: "idempotency_conflict",
       message: "this idempotency key came with another body before; use a new key for new work",
@@ -124,7 +127,8 @@ export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: E
 }
 
 function entryOf(deps: RecordDeps, arrival: Arrival, key: EventKey, answer: StoredAnswer): DedupeEntry {
-  return { ...key, expiresAt: arrival.now + deps.dedupeTtlMs, answer };
+  const { keepMs = deps.dedupeTtlMs, ...entry } = key;
+  return { ...entry, expiresAt: arrival.now + keepMs, answer };
 }
 
 /** Keeps the outcome of a hook, with its work, in one durable commit, and says what to answer. */

@@ -1,6 +1,7 @@
 import type { ActionContext, RunOperations } from "../actions/types.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { MappingSet } from "../mapping/types.ts";
+import type { Verifier } from "../signatures/types.ts";
 import type { DeliveryRecord, EventOutcome, Queue, Store } from "../store/types.ts";
 
 /** One frozen whole of everything that a request reads. Made at start and at each reload. */
@@ -9,9 +10,18 @@ export interface Snapshot extends ActionContext {
   readonly hash: string;
   readonly configFile: string | undefined;
   readonly mappings: MappingSet;
+  /** By path, for those whose callers sign. */
+  readonly verifiers: ReadonlyMap<string, Verifier>;
   readonly plugins: readonly { id: string; origin: string; channel: boolean; configured: boolean }[];
   /** Things that work but are worth a look, each with the path of its field. */
   readonly warnings: readonly Issue[];
+}
+
+export interface SignatureState {
+  path: string;
+  /** `secret` counts from 0; `at` is in milliseconds since the epoch. */
+  last: { secret: number; of: number; at: number } | undefined;
+  note: string | undefined;
 }
 
 /** A refused caller: kept in memory only, the last 1,000. */
@@ -55,6 +65,8 @@ export interface AdminDeps {
   snapshot(): Snapshot;
   status(): GatewayStatus;
   refusals(): readonly Refusal[];
+  /** Of each signed path: which secret fitted last, and what its sender told the operator in a handshake. */
+  signatures(): readonly SignatureState[];
   runs: RunOperations;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   retryDelivery(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;

@@ -4,6 +4,7 @@ import type { hooksSchema } from "../config/schema/hooks.ts";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
+import { fileInside } from "../core/files.ts";
 import type { z } from "zod";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
@@ -13,7 +14,7 @@ import type { TransformPool } from "./pool.ts";
 import { createMappingSet } from "./run.ts";
 import { collectSources, type Source } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
-import { compileTransform, fileInside } from "./transform.ts";
+import { compileTransform } from "./transform.ts";
 import type { MappingSet } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
@@ -23,12 +24,11 @@ export interface CompileOptions {
   mappingsDir: string;
   transformsDir: string;
   presetsDir: string;
-  /** What is loaded: agents, channels (and `last`), models that a mapping may name, signature schemes. */
+  /** What is loaded: agents, channels (and `last`), models that a mapping may name. */
   known: {
     agents: ReadonlySet<string>;
     channels: (name: string) => boolean;
     model: (name: string) => { ok: true } | { ok: false; message: string };
-    schemes?: ReadonlySet<string>;
   };
   pool: TransformPool;
 }
@@ -180,7 +180,7 @@ export async function compileMappings(options: CompileOptions): Promise<{ set: M
   const { hooks, mappingsDir, presetsDir } = options;
   const collected = collectSources({ mappings: hooks.mappings, presets: hooks.presets, mappingsDir, presetsDir });
   const compiler = new MappingCompiler(options);
-  const paths = compilePaths(collected.sources, hooks.maxBodyBytes, options.known.schemes ?? new Set());
+  const paths = compilePaths(collected.sources, hooks.maxBodyBytes);
   const seen = new Map<string, string>();
   for (const { config, at } of collected.sources) {
     const before = seen.get(config.id);

@@ -10,7 +10,7 @@ import type { PathRules } from "./types.ts";
 const RESERVED = new Set(["wake", "agent", "events", "runs"]);
 const MIN_SECRET = 16;
 
-function authOf(auth: z.output<typeof authSchema>, at: string, schemes: ReadonlySet<string>, issues: Issue[]): PathRules["auth"] {
+function authOf(auth: z.output<typeof authSchema>, at: string, issues: Issue[]): PathRules["auth"] {
   const short = (secret: string, path: string): void => {
     if (secret.length < MIN_SECRET) issues.push({ path, message: `must have at least ${MIN_SECRET} characters` });
   };
@@ -23,10 +23,8 @@ function authOf(auth: z.output<typeof authSchema>, at: string, schemes: Readonly
     short(auth.password, `${at}.auth.password`);
     return { user: auth.user, password: auth.password };
   }
-  if (typeof auth.scheme !== "string" || !schemes.has(auth.scheme)) {
-    issues.push({ path: `${at}.auth.scheme`, message: "signature schemes are not available yet; use `token` or `user` and `password`" });
-  }
-  return { scheme: auth.scheme, secret: [auth.secret].flat() };
+  // Its verifier is made with the snapshot: the engine knows nothing of signatures.
+  return auth;
 }
 
 interface Stated {
@@ -39,11 +37,7 @@ interface Stated {
 const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes"] as const;
 
 /** What belongs to each path, from all mappings on it: one that states nothing inherits, two that differ are a problem. */
-export function compilePaths(
-  sources: readonly Source[],
-  maxBodyBytes: number,
-  schemes: ReadonlySet<string>,
-): { rules: Map<string, PathRules>; issues: Issue[] } {
+export function compilePaths(sources: readonly Source[], maxBodyBytes: number): { rules: Map<string, PathRules>; issues: Issue[] } {
   const issues: Issue[] = [];
   const stated = new Map<string, { values: Stated; at: Record<string, string> }>();
   for (const { config, shared, at } of sources) {
@@ -80,8 +74,8 @@ export function compilePaths(
       maxBodyBytes: (values.maxBodyBytes as number | undefined) ?? maxBodyBytes,
     };
     if (values.auth !== undefined) {
-      const auth = authOf(values.auth as z.output<typeof authSchema>, at["auth"] ?? path, schemes, issues);
-      if (auth) made.auth = auth;
+      const auth = authOf(values.auth as z.output<typeof authSchema>, at["auth"] ?? path, issues);
+      if (auth) Object.assign(made, { auth, authAt: `${at["auth"] ?? path}.auth` });
     }
     if (values.allowIps !== undefined) {
       made.allowIps = values.allowIps as string[];

@@ -5,7 +5,7 @@ import { configIssues } from "../config/issues.ts";
 import { mappingFileSchema, PRESET_NAME, type MappingConfig, type MappingFile } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { fileInside } from "./transform.ts";
+import { fileInside } from "../core/files.ts";
 
 /** A mapping as it was written, and where. */
 export interface Source {

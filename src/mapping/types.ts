@@ -1,3 +1,4 @@
+import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Failure } from "../core/errors.ts";
 
@@ -63,7 +64,9 @@ export type MappingOutcome =
 export interface PathRules {
   path: string;
   /** Undefined: the hook token. */
-  auth?: { token: string[] } | { user: string; password: string } | { scheme: string | Record<string, unknown>; secret: string[] };
+  auth?: { token: string[] } | { user: string; password: string } | SchemeAuth;
+  /** Where `auth` stands in the config, for what is wrong with it. */
+  authAt?: string;
   methods: ("POST" | "GET")[];
   allowIps?: string[];
   maxBodyBytes: number;

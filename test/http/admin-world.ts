@@ -110,6 +110,7 @@ export async function createWorld(): Promise<World> {
       reloadProblems: [],
       warnings: [],
     }),
+    signatures: () => [],
     refusals: () => [
       { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token" },
       { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token" },

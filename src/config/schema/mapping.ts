@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idText, secret, thinking, wakeMode } from "./common.ts";
+import { schemeSchema } from "./signature.ts";
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const ordered = z.union([z.string(), z.number()]);
@@ -73,15 +74,22 @@ export const matchSchema = z.strictObject({
   when: z.string().optional().describe("A JSONata expression that must give true."),
 });
 
-/** How a path's callers are believed. Signature schemes are looked up by name; unknown ones are config errors. */
+const secrets = z.union([secret, z.array(secret).min(1)]);
+
+/** How a path's callers are believed. Signature schemes are named, or written out. */
 export const authSchema = z.union([
-  z.strictObject({ token: z.union([secret, z.array(secret).min(1)]) }),
+  z.strictObject({ token: secrets }),
   z.strictObject({ user: z.string().min(1), password: secret }),
   z.strictObject({
-    scheme: z.union([z.string(), z.record(z.string(), z.unknown())]),
-    secret: z.union([secret, z.array(secret).min(1)]),
+    scheme: z.union([z.string(), schemeSchema]).describe("The name of a signature scheme, or one of your own."),
+    secret: secrets.optional().describe("What the sender signs with, or several while it is rotated."),
+    verifyToken: secret.optional().describe("What the sender shows in its handshake, where it shows something."),
+    audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
+    email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
+    jwks: z.url().optional().describe("Another address of the issuer's keys (OpenID Connect)."),
   }),
 ]);
+export type SchemeAuth = Extract<z.output<typeof authSchema>, { scheme: unknown }>;
 
 const template = (what: string) => z.string().optional().describe(`${what} Template: \`{{ expression }}\`.`);
 

@@ -1,0 +1,138 @@
+import type { Context } from "hono";
+import type { Handshake } from "../config/schema/signature.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { answerHandshake, readsBody, type HandshakeAnswer } from "../signatures/handshake.ts";
+import type { SignedRequest, Verifier } from "../signatures/types.ts";
+import { readBody } from "./body.ts";
+import { createFailureLimiter } from "./auth.ts";
+import type { HookRequest } from "./request.ts";
+
+/** Bodies of callers that are not yet believed hold at most so much together. */
+const MAX_UNBELIEVED_BYTES = 64 * 2 ** 20;
+const MAX_HANDSHAKE_BYTES = 4096;
+const HANDSHAKE_MS = 5000;
+
+export const NO_ROOM: Failure = {
+  code: "overloaded",
+  message: "too many large bodies are on their way; try again in a moment",
+  retryAfterSeconds: 5,
+};
+const stillPending: Failure = { code: "unauthorized", message: "the secret of this path is still `pending`" };
+const often: Failure = { code: "rate_limited", message: "too many handshakes from this address", retryAfterSeconds: 60 };
+
+/** What is said of a signature that did not fit: never why, which is in the counters and the ring of refusals. */
+const wrong: Failure = { code: "unauthorized", message: "the signature is missing, wrong or too old" };
+
+/** Which secret of a path fitted last: tells when an old one may go. */
+interface LastSecret {
+  secret: number;
+  of: number;
+  at: number;
+}
+
+/** The room for bodies of callers that are not yet believed. */
+interface Budget {
+  /** Takes room for a body of at most so many bytes; undefined where there is none. Gives the room back when called. */
+  take(bytes: number): (() => void) | undefined;
+}
+
+function createBudget(limit = MAX_UNBELIEVED_BYTES): Budget {
+  let used = 0;
+  return {
+    take(bytes) {
+      if (used + bytes > limit && used > 0) return undefined;
+      used += bytes;
+      let held = true;
+      return () => {
+        if (held) used -= bytes;
+        held = false;
+      };
+    },
+  };
+}
+
+/** The request as its sender signed it: by its public address. */
+function signedRequest(c: Context, request: HookRequest, raw: Buffer, publicUrl: string | undefined): SignedRequest {
+  const url = new URL(c.req.url);
+  const address = publicUrl === undefined ? c.req.url : publicUrl.replace(/\/$/, "") + url.pathname + url.search;
+  return { method: request.method, url: address, headers: request.headers, query: request.query, raw };
+}
+
+function handshakeResponse(c: Context, { status, headers, body }: HandshakeAnswer): Response {
+  return body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
+}
+
+/** Whether a path answers GET: only for a handshake of its own. */
+export function hasGetHandshake(verifier: Verifier | undefined): boolean {
+  return verifier?.handshakes.some((handshake) => handshake.when.method === "GET") ?? false;
+}
+
+type Refused = { kind: "refused"; failure: Failure; reason: string };
+type Answered = { kind: "answered"; response: Response };
+
+/** The steps of the checks that signatures and handshakes need. */
+export interface SignatureStage {
+  /**
+   * Handshakes that come without a signature: small, plain and not too often from one address. The body is read only
+   * while the sender has not yet told its secret: then nothing else can be believed on that path.
+   */
+  unsigned(c: Context, request: HookRequest, verifier: Verifier): Promise<Answered | Refused | undefined>;
+  /** Room for a body of a caller that is not yet believed; undefined where there is none. To be given back. */
+  take(bytes: number): (() => void) | undefined;
+  /** The signature over the raw bytes, then signed handshakes. `key` tells a repeat, where the sender has signed it. */
+  check(
+    c: Context,
+    request: HookRequest,
+    raw: Buffer,
+    verifier: Verifier,
+    publicUrl: string | undefined,
+  ): Promise<Answered | Refused | { kind: "believed"; key: { key: string; keepMs?: number } | undefined }>;
+  /** Which secret of a path fitted last, and what its sender told the operator in a handshake. */
+  state(path: string): { last: LastSecret | undefined; note: string | undefined };
+}
+
+export function createSignatureStage({ clock, metrics }: { clock: Pick<Clock, "now">; metrics: Pick<Metrics, "signed"> }): SignatureStage {
+  const limiter = createFailureLimiter(clock);
+  const budget = createBudget();
+  const last = new Map<string, LastSecret>();
+  const notes = new Map<string, string>();
+
+  const firstBody = async (request: HookRequest, open: readonly Handshake[]): Promise<Buffer | Refused> => {
+    if (request.method !== "POST" || !open.some(readsBody)) return Buffer.alloc(0);
+    const limits = { maxBytes: MAX_HANDSHAKE_BYTES, timeoutMs: HANDSHAKE_MS };
+    const body = await readBody(request.source, request.headers["content-length"], limits);
+    return body.ok ? body.bytes : { kind: "refused", failure: body.failure, reason: "handshake_body" };
+  };
+
+  return {
+    take: budget.take,
+    state: (path) => ({ last: last.get(path), note: notes.get(path) }),
+    async unsigned(c, request, verifier) {
+      const open = verifier.handshakes.filter((handshake) => !handshake.signed);
+      if (open.length === 0) return undefined;
+      const pending = verifier.secrets.length > 0 && verifier.secrets.every((secret) => secret === "pending");
+      const raw = pending ? await firstBody(request, open) : Buffer.alloc(0);
+      if (!Buffer.isBuffer(raw)) return raw;
+      const answer = answerHandshake(verifier, { method: request.method, headers: request.headers, query: request.query, raw }, false);
+      if (answer && limiter.failed(request.address) > 0) return { kind: "refused", failure: often, reason: "handshakes" };
+      if (answer) {
+        // What the operator has to see goes to where the operator looks, not into the log.
+        if (answer.note !== undefined) notes.set(request.path, answer.note);
+        return { kind: "answered", response: handshakeResponse(c, answer) };
+      }
+      return pending ? { kind: "refused", failure: stillPending, reason: "pending_secret" } : undefined;
+    },
+    async check(c, request, raw, verifier, publicUrl) {
+      const signed = signedRequest(c, request, raw, publicUrl);
+      const checking = verifier.verify(signed, clock.now());
+      const verified = checking instanceof Promise ? await checking : checking;
+      if (!verified.ok) return { kind: "refused", failure: wrong, reason: `signature_${verified.reason}` };
+      last.set(request.path, { secret: verified.secret, of: verifier.secrets.length, at: clock.now() });
+      metrics.signed({ path: request.path, secret: verified.secret });
+      const answer = answerHandshake(verifier, signed, true);
+      return answer ? { kind: "answered", response: handshakeResponse(c, answer) } : { kind: "believed", key: verified.duplicate };
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import { createHmac, createPublicKey, hash, timingSafeEqual, verify, type KeyObject } from "node:crypto";
+import type { Scheme } from "../config/schema/signature.ts";
+
+/** Checks one signature with one secret. `pieces` is the signed text; what is presented is as the sender wrote it. */
+export interface SecretCheck {
+  matches(pieces: readonly (string | Buffer)[], presented: readonly string[]): boolean;
+}
+
+/** Compares digests of both, so that neither length nor content decides how long it takes. */
+function same(left: Buffer | string, right: Buffer | string): boolean {
+  return timingSafeEqual(Buffer.from(hash("sha256", left, "hex"), "latin1"), Buffer.from(hash("sha256", right, "hex"), "latin1"));
+}
+
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+const HEX = /^(?:[0-9a-f]{2})*$/i;
+
+/** The bytes of an encoded text, or undefined where it is none. */
+export function decode(text: string, encoding: "hex" | "base64"): Buffer | undefined {
+  if (encoding === "hex") return HEX.test(text) ? Buffer.from(text, "hex") : undefined;
+  return BASE64.test(text) ? Buffer.from(text, "base64") : undefined;
+}
+
+function hmacCheck(algorithm: string, key: Buffer, encoding: Scheme["encoding"]): SecretCheck {
+  return {
+    matches(pieces, presented) {
+      const hmac = createHmac(algorithm, key);
+      for (const piece of pieces) hmac.update(piece);
+      const expected = hmac.digest();
+      let found = false;
+      for (const text of presented) {
+        const given = decode(text, encoding);
+        if (given?.length === expected.length && timingSafeEqual(given, expected)) found = true;
+      }
+      return found;
+    },
+  };
+}
+
+const joined = (pieces: readonly (string | Buffer)[]): Buffer =>
+  Buffer.concat(pieces.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)));
+
+function publicKeyCheck(digest: string | undefined, key: KeyObject, encoding: Scheme["encoding"]): SecretCheck {
+  return {
+    matches(pieces, presented) {
+      const text = joined(pieces);
+      return presented.some((one) => {
+        const signature = decode(one, encoding);
+        try {
+          return signature !== undefined && verify(digest, text, key, signature);
+        } catch {
+          return false;
+        }
+      });
+    },
+  };
+}
+
+/** DER of an Ed25519 public key, before its 32 bytes (RFC 8410). */
+const ED25519_DER = Buffer.from("302a300506032b6570032100", "hex");
+
+function publicKey(algorithm: "ed25519" | "ecdsa-p256", secret: string, key: Scheme["key"]): KeyObject | undefined {
+  try {
+    if (key === "pem" || secret.includes("-----BEGIN")) return createPublicKey(secret);
+    const bytes = decode(secret, key === "hex" ? "hex" : "base64");
+    if (!bytes) return undefined;
+    const der = algorithm === "ed25519" && bytes.length === 32 ? Buffer.concat([ED25519_DER, bytes]) : bytes;
+    const made = createPublicKey({ key: der, format: "der", type: "spki" });
+    return made.asymmetricKeyType === (algorithm === "ed25519" ? "ed25519" : "ec") ? made : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Prepares a secret for its algorithm, or says what is wrong with it. */
+export function compileSecret(
+  algorithm: Exclude<Scheme["algorithm"], "oidc">,
+  secret: string,
+  key: Scheme["key"],
+  encoding: Scheme["encoding"],
+): { ok: true; check: SecretCheck } | { ok: false; message: string } {
+  switch (algorithm) {
+    case "equals":
+      return {
+        ok: true,
+        check: { matches: (_pieces, presented) => presented.length > 0 && presented.every((text) => same(text, secret)) },
+      };
+    case "ed25519":
+    case "ecdsa-p256": {
+      const made = publicKey(algorithm, secret, key);
+      if (!made) return { ok: false, message: `is no ${algorithm === "ed25519" ? "Ed25519" : "P-256"} public key` };
+      return { ok: true, check: publicKeyCheck(algorithm === "ed25519" ? undefined : "sha256", made, encoding) };
+    }
+    default: {
+      const bytes = key === "utf8" || key === "pem" ? Buffer.from(secret) : decode(secret, key);
+      if (!bytes || bytes.length === 0) return { ok: false, message: `is not written in ${key}` };
+      return { ok: true, check: hmacCheck(algorithm.slice("hmac-".length), bytes, encoding) };
+    }
+  }
+}

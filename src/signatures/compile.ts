@@ -1,0 +1,172 @@
+import { hash } from "node:crypto";
+import type { Issue } from "../core/errors.ts";
+import { compileSecret, type SecretCheck } from "./algorithms.ts";
+import { createOidcCheck, type OidcOptions } from "./oidc.ts";
+import type { Scheme } from "../config/schema/signature.ts";
+import { compileSigned, type SignedText } from "./signed.ts";
+import type { CompiledVerifier, RefusalReason, SignedRequest, Verified, Verifier } from "./types.ts";
+import { bodyOf, valueOf, valuesOf, type Body } from "./values.ts";
+
+/** Where nothing that is signed tells one event from the next, the body itself does, for so long. */
+const BODY_KEY_MS = 30 * 86_400_000;
+
+interface Check extends SecretCheck {
+  /** Signatures of this secret's kind begin so; undefined: all count. */
+  signaturePrefix: string | undefined;
+}
+
+const refused = (reason: RefusalReason): Verified => ({ ok: false, reason });
+
+function compileChecks(scheme: Scheme, secrets: readonly string[], at: string, issues: Issue[]): Check[] {
+  return secrets.flatMap((given, index): Check[] => {
+    const path = secrets.length === 1 ? at : `${at}[${index}]`;
+    if (given.length < scheme.minSecret) issues.push({ path, message: `must have at least ${scheme.minSecret} characters` });
+    const variant = scheme.variants?.find((one) => given.startsWith(one.secretPrefix)) ?? scheme.variants?.[0];
+    const algorithm = variant?.algorithm ?? scheme.algorithm;
+    if (algorithm === "oidc") return [];
+    const prefix = variant?.secretPrefix ?? scheme.secretPrefix ?? "";
+    const made = compileSecret(
+      algorithm,
+      given.startsWith(prefix) ? given.slice(prefix.length) : given,
+      variant?.key ?? scheme.key,
+      scheme.encoding,
+    );
+    if (made.ok) return [{ ...made.check, signaturePrefix: variant?.signaturePrefix }];
+    issues.push({ path, message: made.message });
+    return [];
+  });
+}
+
+/** Checks the time that the sender signed, against both sides of now. */
+function timeProblem(scheme: Scheme, text: string | undefined, now: number): RefusalReason | undefined {
+  if (!scheme.timestamp) return undefined;
+  if (text === undefined || !/^\d{1,16}$/.test(text)) return "no_timestamp";
+  const ms = Number(text) * (scheme.timestamp.unit === "s" ? 1000 : 1);
+  return Math.abs(now - ms) > scheme.timestamp.toleranceSeconds * 1000 ? "stale_timestamp" : undefined;
+}
+
+interface Parts {
+  scheme: Scheme;
+  secrets: readonly string[];
+  verifyToken: string | undefined;
+  checks: readonly Check[];
+  signed: SignedText;
+}
+
+class SchemeVerifier implements Verifier {
+  readonly handshakes: Scheme["handshakes"];
+  readonly secrets: readonly string[];
+  readonly verifyToken: string | undefined;
+  readonly wantsVerifyToken: boolean;
+  readonly coveredHeaders: readonly string[];
+  readonly coversNothing: boolean;
+  readonly needsUrl: boolean;
+  readonly #scheme: Scheme;
+  readonly #checks: readonly Check[];
+  readonly #signed: SignedText;
+
+  constructor({ scheme, secrets, verifyToken, checks, signed }: Parts) {
+    this.#scheme = scheme;
+    this.#checks = checks;
+    this.#signed = signed;
+    this.handshakes = scheme.handshakes;
+    this.secrets = secrets;
+    this.verifyToken = verifyToken;
+    this.wantsVerifyToken = scheme.handshakes.some((handshake) => handshake.when.verifyToken !== undefined);
+    this.coversNothing = scheme.algorithm === "equals";
+    this.needsUrl = ["url", "decodedUrl", "path"].some((name) => signed.names.has(name));
+    const named = [scheme.timestamp?.at, scheme.id].flatMap((source) =>
+      source?.header === undefined ? [] : [source.header.toLowerCase()],
+    );
+    const inText = (name: string): boolean => signed.names.has(name);
+    this.coveredHeaders = [...signed.headers, ...(inText("timestamp") || inText("id") ? named : [])];
+  }
+
+  verify(request: SignedRequest, now: number): Verified {
+    const scheme = this.#scheme;
+    const body = bodyOf(request.raw);
+    const presented = valuesOf(scheme.signature, request, body);
+    if (presented.length === 0) return refused("no_signature");
+    // A list that one entry is missing of is no list of signatures.
+    if (presented.includes(undefined)) return refused("wrong_signature");
+    // A time inside the body counts only once the signature has said that the body is the sender's.
+    const inBody = scheme.timestamp?.at.body !== undefined;
+    const timestamp = scheme.timestamp && !inBody ? valueOf(scheme.timestamp.at, request, body) : undefined;
+    if (!inBody) {
+      const problem = timeProblem(scheme, timestamp, now);
+      if (problem) return refused(problem);
+    }
+    const id = scheme.id ? valueOf(scheme.id, request, body) : "";
+    if (id === undefined) return refused("no_signature");
+    const secret = this.#match({ request, timestamp: timestamp ?? "", id }, presented as string[]);
+    if (secret < 0) return refused("wrong_signature");
+    if (inBody && scheme.timestamp) {
+      const problem = timeProblem(scheme, valueOf(scheme.timestamp.at, request, body), now);
+      if (problem) return refused(problem);
+    }
+    if (!this.#bodyHashFits(request, body)) return refused("wrong_body_hash");
+    return { ok: true, secret, duplicate: this.#duplicate(request, body, timestamp) };
+  }
+
+  #match(parts: { request: SignedRequest; timestamp: string; id: string }, presented: readonly string[]): number {
+    const pieces = this.#signed.pieces(parts);
+    let found = -1;
+    // All are tried, whichever fits: the time tells nothing.
+    for (const [index, check] of this.#checks.entries()) {
+      const { signaturePrefix } = check;
+      const own =
+        this.#scheme.variants === undefined
+          ? presented
+          : presented.flatMap((text) =>
+              signaturePrefix === undefined ? [] : text.startsWith(signaturePrefix) ? [text.slice(signaturePrefix.length)] : [],
+            );
+      if (check.matches(pieces, own) && found < 0) found = index;
+    }
+    return found;
+  }
+
+  #bodyHashFits(request: SignedRequest, body: Body): boolean {
+    const { bodyHash } = this.#scheme;
+    if (!bodyHash) return true;
+    const given = valueOf(bodyHash, request, body);
+    const isForm = (request.headers["content-type"] ?? "").toLowerCase().startsWith("application/x-www-form-urlencoded");
+    // Without the hash only a form, or nothing at all, is covered by the signature.
+    if (given === undefined) return isForm || request.raw.length === 0;
+    return given.toLowerCase() === hash("sha256", request.raw, "hex");
+  }
+
+  #duplicate(request: SignedRequest, body: Body, timestamp: string | undefined): { key: string; keepMs?: number } | undefined {
+    const { duplicate } = this.#scheme;
+    const key = duplicate ? valueOf(duplicate, request, body) : undefined;
+    if (key !== undefined && key.length > 0 && key.length <= 256) return { key: `id:${key}` };
+    if (this.coversNothing) return undefined;
+    const digest = hash("sha256", request.raw, "hex");
+    return timestamp === undefined ? { key: `body:${digest}`, keepMs: BODY_KEY_MS } : { key: `body:${timestamp}:${digest}` };
+  }
+}
+
+export interface CompileOptions {
+  scheme: Scheme;
+  secrets: readonly string[];
+  /** The path of the secret in the config, for what is wrong with it. */
+  at: string;
+  verifyToken?: string | undefined;
+  oidc?: OidcOptions;
+}
+
+/** Makes the verifier of a scheme and its secrets; all problems at once. */
+export function compileVerifier({ scheme, secrets, at, verifyToken, oidc }: CompileOptions): CompiledVerifier {
+  const issues: Issue[] = [];
+  const signed = compileSigned(scheme.signed);
+  if (!signed.ok) issues.push({ path: at, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` });
+  if (scheme.algorithm === "oidc") {
+    const made = createOidcCheck(scheme, oidc, at);
+    return made.ok && issues.length === 0 ? made : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
+  }
+  // Until the sender has told its secret, only its handshake is answered.
+  const usable = secrets.filter((secret) => secret !== "pending");
+  if (secrets.length === 0) issues.push({ path: at, message: "is required" });
+  const checks = compileChecks(scheme, usable, at, issues);
+  if (issues.length > 0 || !signed.ok) return { ok: false, issues };
+  return { ok: true, verifier: new SchemeVerifier({ scheme, secrets, verifyToken, checks, signed: signed.text }) };
+}

@@ -1,0 +1,75 @@
+import type { JWTVerifyGetKey } from "jose";
+import { timingSafeEqual } from "node:crypto";
+import type { Scheme } from "../config/schema/signature.ts";
+import type { CompiledVerifier, SignedRequest, Verified, Verifier } from "./types.ts";
+import { bodyOf, valueOf } from "./values.ts";
+
+/** What a token of OpenID Connect has to say besides who issued it. */
+export interface OidcOptions {
+  audience: string;
+  /** The account that calls; undefined: any that the issuer names for this audience. */
+  email?: string | undefined;
+  /** Another address of the issuer's keys, for tests and for issuers of one's own. */
+  jwks?: string | undefined;
+}
+
+const CLOCK_SECONDS = 60;
+/** Unknown keys are looked up again no more often than that. */
+const COOLDOWN_MS = 30_000;
+
+/**
+ * Checks a bearer token by the issuer's published keys (OpenID Connect Core 1.0, 3.1.3.7): signature by RS256 or ES256,
+ * issuer, audience, time, and the account. The keys are fetched when first needed, and kept.
+ */
+export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined, at: string): CompiledVerifier {
+  const { oidc } = scheme;
+  if (!oidc) return { ok: false, issues: [{ path: at, message: "the scheme has the algorithm `oidc` and no `oidc` section" }] };
+  if (!options || options.audience === "")
+    return {
+      ok: false,
+      issues: [
+        { path: `${at.replace(/\.secret$/, "")}.audience`, message: "is required: the audience that the sender puts into its tokens" },
+      ],
+    };
+  let keys: JWTVerifyGetKey | undefined;
+
+  const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
+    const token = valueOf(scheme.signature, request, bodyOf(request.raw));
+    if (token === undefined) return { ok: false, reason: "no_signature" };
+    try {
+      const { createRemoteJWKSet, jwtVerify } = await import("jose");
+      keys ??= createRemoteJWKSet(new URL(options.jwks ?? oidc.jwks), { cooldownDuration: COOLDOWN_MS });
+      const { payload } = await jwtVerify(token, keys, {
+        issuer: [...oidc.issuers],
+        audience: options.audience,
+        algorithms: ["RS256", "ES256"],
+        clockTolerance: CLOCK_SECONDS,
+        requiredClaims: ["exp", "iat"],
+        currentDate: new Date(now),
+      });
+      if (oidc.emailVerified && payload["email_verified"] !== true) return { ok: false, reason: "wrong_token" };
+      if (options.email !== undefined && !sameText(payload["email"], options.email)) return { ok: false, reason: "wrong_token" };
+      const key = scheme.duplicate ? valueOf(scheme.duplicate, request, bodyOf(request.raw)) : undefined;
+      return { ok: true, secret: 0, duplicate: key === undefined || key.length > 256 ? undefined : { key: `id:${key}` } };
+    } catch {
+      return { ok: false, reason: "wrong_token" };
+    }
+  };
+  const verifier: Verifier = {
+    verify,
+    handshakes: scheme.handshakes,
+    secrets: [],
+    verifyToken: undefined,
+    wantsVerifyToken: false,
+    coveredHeaders: [],
+    coversNothing: true,
+    needsUrl: false,
+  };
+  return { ok: true, verifier };
+}
+
+function sameText(left: unknown, right: string): boolean {
+  if (typeof left !== "string") return false;
+  const [a, b] = [Buffer.from(left), Buffer.from(right)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}

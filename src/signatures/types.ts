@@ -1,0 +1,42 @@
+import type { Issue } from "../core/errors.ts";
+import type { Handshake } from "../config/schema/signature.ts";
+
+/** A request as its sender signed it. Header names are lower-case; `url` is the public one, with its query. */
+export interface SignedRequest {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  query: Record<string, string>;
+  raw: Buffer;
+}
+
+export type RefusalReason = "no_signature" | "wrong_signature" | "no_timestamp" | "stale_timestamp" | "wrong_body_hash" | "wrong_token";
+
+export type Verified =
+  | {
+      ok: true;
+      /** Which of the secrets fitted, from 0. */
+      secret: number;
+      /** What tells a repeat from a new event. `keepMs` where it is longer than others are kept. */
+      duplicate: { key: string; keepMs?: number } | undefined;
+    }
+  | { ok: false; reason: RefusalReason };
+
+/** A scheme with its secrets, ready for requests. */
+export interface Verifier {
+  /** Checks a request. Never throws; a promise only where the keys have to be fetched. */
+  verify(request: SignedRequest, now: number): Verified | Promise<Verified>;
+  readonly handshakes: readonly Handshake[];
+  readonly secrets: readonly string[];
+  /** What the sender shows in its handshake. */
+  readonly verifyToken: string | undefined;
+  readonly wantsVerifyToken: boolean;
+  /** Lower-case names of the headers that the signature covers. */
+  readonly coveredHeaders: readonly string[];
+  /** True where the signature covers nothing (`equals`, `oidc`): then headers are as good as the body. */
+  readonly coversNothing: boolean;
+  /** True where the public address has to be known. */
+  readonly needsUrl: boolean;
+}
+
+export type CompiledVerifier = { ok: true; verifier: Verifier } | { ok: false; issues: Issue[] };

@@ -1,0 +1,136 @@
+import { createRequire } from "node:module";
+import { LinearWebhookClient } from "@linear/sdk/webhooks";
+import { sign as signGithub, verify as verifyGithub } from "@octokit/webhooks-methods";
+import { Paddle } from "@paddle/paddle-node-sdk";
+import { EventWebhook } from "@sendgrid/eventwebhook";
+import { verifyKey } from "discord-interactions";
+import { Webhook } from "standardwebhooks";
+import { Stripe } from "stripe";
+import { describe, expect, it } from "vitest";
+import type { SignedRequest, Verifier } from "../../src/signatures/types.ts";
+import { createVerifiers } from "../../src/signatures/verifiers.ts";
+import { PRESETS } from "../mapping/world.ts";
+import { bodyOf, SENDERS, TWILIO_FORM, type Sender } from "./senders.ts";
+
+/** The senders' own packages as oracles: what they sign we believe, and what we take for signed they believe. */
+const twilio = createRequire(import.meta.url)("twilio") as {
+  getExpectedTwilioSignature(token: string, url: string, form: object): string;
+  getExpectedBodyHash(body: string): string;
+};
+const URL_ = "https://hooks.example.com/hooks/in";
+const now = (): number => Math.floor(Date.now() / 1000);
+const senderOf = (scheme: string): Sender => SENDERS.find((one) => one.scheme === scheme) as Sender;
+
+function verifierOf(scheme: string, secret: string): Verifier {
+  const { verifiers, issues } = createVerifiers(
+    [{ path: "in", auth: { scheme, secret }, at: "auth" }],
+    PRESETS,
+    "https://hooks.example.com",
+  );
+  expect(issues).toEqual([]);
+  return verifiers.get("in") as Verifier;
+}
+const believes = (
+  scheme: string,
+  secret: string,
+  headers: Record<string, string>,
+  body: string,
+  change: Partial<SignedRequest> = {},
+): boolean => {
+  const request = { method: "POST", url: URL_, headers, query: {}, raw: Buffer.from(body), ...change };
+  return (verifierOf(scheme, secret).verify(request, Date.now()) as { ok: boolean }).ok;
+};
+/** What our own reading of the sender signs, for its package to check. */
+const ours = (scheme: string) => {
+  const sender = senderOf(scheme);
+  const time = now();
+  const body = bodyOf(sender, time);
+  return { ...sender.sign({ body, secret: sender.secrets[0], time, url: URL_ }), body, secret: sender.secrets[0], time };
+};
+
+describe("what the sender's own package signs is believed", () => {
+  it("standardwebhooks", () => {
+    const { body, secret } = ours("standard-webhooks");
+    const time = new Date();
+    const signature = new Webhook(secret).sign("msg_1", time, body);
+    const headers = {
+      "webhook-id": "msg_1",
+      "webhook-timestamp": String(Math.floor(time.getTime() / 1000)),
+      "webhook-signature": signature,
+    };
+    expect(believes("standard-webhooks", secret, headers, body)).toBe(true);
+    expect(believes("standard-webhooks", secret, { ...headers, "webhook-id": "msg_2" }, body)).toBe(false);
+  });
+
+  it("@octokit/webhooks-methods", async () => {
+    const { body, secret } = ours("github");
+    expect(believes("github", secret, { "x-hub-signature-256": await signGithub(secret, body) }, body)).toBe(true);
+    expect(believes("github", secret, { "x-hub-signature-256": await signGithub("another", body) }, body)).toBe(false);
+  });
+
+  it("stripe", () => {
+    const { body, secret } = ours("stripe");
+    const header = Stripe.webhooks.generateTestHeaderString({ payload: body, secret });
+    expect(believes("stripe", secret, { "stripe-signature": header }, body)).toBe(true);
+    expect(believes("stripe", secret, { "stripe-signature": header }, `${body} `)).toBe(false);
+  });
+
+  it("twilio, for a form and for JSON", () => {
+    const { secret } = ours("twilio");
+    const form = new URLSearchParams(TWILIO_FORM).toString();
+    const type = { "content-type": "application/x-www-form-urlencoded" };
+    const signed = twilio.getExpectedTwilioSignature(secret, URL_, TWILIO_FORM);
+    expect(believes("twilio", secret, { ...type, "x-twilio-signature": signed }, form)).toBe(true);
+    const json = '{"a":1}';
+    const bodySHA256 = twilio.getExpectedBodyHash(json);
+    const url = `${URL_}?bodySHA256=${bodySHA256}`;
+    const headers = { "content-type": "application/json", "x-twilio-signature": twilio.getExpectedTwilioSignature(secret, url, {}) };
+    expect(believes("twilio", secret, headers, json, { url, query: { bodySHA256 } })).toBe(true);
+    expect(believes("twilio", secret, headers, '{"a":2}', { url, query: { bodySHA256 } })).toBe(false);
+    // Without its hash a JSON body would not be covered at all.
+    const bare = { "content-type": "application/json", "x-twilio-signature": twilio.getExpectedTwilioSignature(secret, URL_, {}) };
+    expect(believes("twilio", secret, bare, json)).toBe(false);
+  });
+});
+
+describe("what we take for signed, the sender's own package believes", () => {
+  it("standardwebhooks", () => {
+    const { headers, body, secret } = ours("standard-webhooks");
+    expect(new Webhook(secret).verify(body, headers)).toMatchObject({ id: "evt_1" });
+  });
+
+  it("@octokit/webhooks-methods", async () => {
+    const { headers, body, secret } = ours("github");
+    expect(await verifyGithub(secret, body, headers["x-hub-signature-256"] ?? "")).toBe(true);
+  });
+
+  it("stripe", () => {
+    const { headers, body, secret } = ours("stripe");
+    expect(Stripe.webhooks.constructEvent(body, headers["stripe-signature"] ?? "", secret)).toMatchObject({ id: "evt_1" });
+  });
+
+  it("discord-interactions", async () => {
+    const { headers, body, secret } = ours("discord");
+    expect(await verifyKey(body, headers["x-signature-ed25519"] ?? "", headers["x-signature-timestamp"] ?? "", secret)).toBe(true);
+  });
+
+  it("@linear/sdk", () => {
+    const { headers, body, secret, time } = ours("linear");
+    expect(new LinearWebhookClient(secret).verify(Buffer.from(body), headers["linear-signature"] ?? "", time * 1000)).toBe(true);
+  });
+
+  it("@sendgrid/eventwebhook", () => {
+    const { headers, body, secret } = ours("sendgrid");
+    const hook = new EventWebhook();
+    const given = [
+      headers["x-twilio-email-event-webhook-signature"] ?? "",
+      headers["x-twilio-email-event-webhook-timestamp"] ?? "",
+    ] as const;
+    expect(hook.verifySignature(hook.convertPublicKeyToECDSA(secret), body, ...given)).toBe(true);
+  });
+
+  it("@paddle/paddle-node-sdk", async () => {
+    const { headers, secret } = ours("paddle");
+    expect(await new Paddle("key").webhooks.isSignatureValid(ours("paddle").body, secret, headers["paddle-signature"] ?? "")).toBe(true);
+  });
+});

@@ -1,0 +1,225 @@
+import { createHmac, createSign, generateKeyPairSync, sign as signBytes } from "node:crypto";
+
+/** How each sender signs, written from its documentation for the tests alone: another reading than the scheme's. */
+export interface Signing {
+  body: string;
+  secret: string;
+  /** Seconds since the epoch. */
+  time: number;
+  url: string;
+}
+export interface Sender {
+  scheme: string;
+  /** A secret of the sender's form, and another. */
+  secrets: [string, string];
+  sign(signing: Signing): { headers: Record<string, string>; query?: Record<string, string> };
+  body?: (time: number) => string;
+  /** Seconds by which a signed time may differ; undefined where none is signed. */
+  tolerance?: number;
+  /** False where the body is not covered. */
+  coversBody?: boolean;
+}
+
+const hmac = (algorithm: string, key: string | Buffer, text: string, encoding: "hex" | "base64" = "hex"): string =>
+  createHmac(algorithm, key).update(text).digest(encoding);
+
+const ed25519 = generateKeyPairSync("ed25519");
+const otherEd25519 = generateKeyPairSync("ed25519");
+const p256 = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const otherP256 = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const raw32 = (key: typeof ed25519.publicKey): Buffer => key.export({ type: "spki", format: "der" }).subarray(-32);
+const DISCORD = raw32(ed25519.publicKey).toString("hex");
+const WHPK = `whpk_${raw32(ed25519.publicKey).toString("base64")}`;
+const SENDGRID = p256.publicKey.export({ type: "spki", format: "der" }).toString("base64");
+
+const LONG = "a-secret-of-the-sender-0123456789";
+const OTHER = "another-secret-of-it-0123456789";
+const WHSEC = `whsec_${Buffer.from("0123456789abcdef01234567").toString("base64")}`;
+const WHSEC2 = `whsec_${Buffer.from("fedcba9876543210fedcba98").toString("base64")}`;
+const JSON_BODY =
+  '{"id":"evt_1","event_id":"Ev1","type":"order.created","data":{"text":"grüße 日本"},"event":{"id":"E1","event_type":"incident.triggered"}}';
+const key = (secret: string): Buffer => Buffer.from(secret.slice("whsec_".length), "base64");
+
+const standard = (prefix: string) => (given: Signing) => {
+  const id = "msg_2b3c";
+  const text = `${id}.${given.time}.${given.body}`;
+  const signature = given.secret.startsWith("whpk_")
+    ? `v1a,${signBytes(null, Buffer.from(text), ed25519.privateKey).toString("base64")}`
+    : `v1,${hmac("sha256", key(given.secret), text, "base64")}`;
+  return {
+    headers: {
+      [`${prefix}-id`]: id,
+      [`${prefix}-timestamp`]: String(given.time),
+      [`${prefix}-signature`]: `v1,bm90IHRoaXMgb25l ${signature}`,
+    },
+  };
+};
+const bodyOnly =
+  (
+    header: string,
+    { prefix = "", algorithm = "sha256", encoding = "hex" }: { prefix?: string; algorithm?: string; encoding?: "hex" | "base64" } = {},
+  ) =>
+  (given: Signing) => ({
+    headers: { [header]: prefix + hmac(algorithm, given.secret, given.body, encoding) },
+  });
+
+/** The form of a message, and the form's fields as the sender joins them. */
+export const TWILIO_FORM = { To: "+15005550006", From: "+15017122661", Body: "Hi & bye", MessageSid: "SM1" };
+const twilioBody = new URLSearchParams(TWILIO_FORM).toString();
+
+export const SENDERS: readonly Sender[] = [
+  { scheme: "standard-webhooks", secrets: [WHSEC, WHSEC2], sign: standard("webhook"), tolerance: 300 },
+  {
+    scheme: "standard-webhooks",
+    secrets: [WHPK, `whpk_${raw32(otherEd25519.publicKey).toString("base64")}`],
+    sign: standard("webhook"),
+    tolerance: 300,
+  },
+  { scheme: "svix", secrets: [WHSEC, WHSEC2], sign: standard("svix"), tolerance: 300 },
+  { scheme: "github", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature-256", { prefix: "sha256=" }) },
+  { scheme: "gitlab", secrets: [LONG, OTHER], coversBody: false, sign: ({ secret }) => ({ headers: { "x-gitlab-token": secret } }) },
+  {
+    scheme: "stripe",
+    secrets: [`whsec_${LONG}`, `whsec_${OTHER}`],
+    tolerance: 300,
+    sign: ({ body, secret, time }) => ({
+      headers: { "stripe-signature": `t=${time},v1=${"0".repeat(64)},v1=${hmac("sha256", secret, `${time}.${body}`)},v0=ab` },
+    }),
+  },
+  {
+    scheme: "slack",
+    secrets: [LONG, OTHER],
+    tolerance: 300,
+    sign: ({ body, secret, time }) => ({
+      headers: { "x-slack-request-timestamp": String(time), "x-slack-signature": `v0=${hmac("sha256", secret, `v0:${time}:${body}`)}` },
+    }),
+  },
+  {
+    scheme: "discord",
+    secrets: [DISCORD, raw32(otherEd25519.publicKey).toString("hex")],
+    tolerance: 300,
+    sign: ({ body, time }) => ({
+      headers: {
+        "x-signature-timestamp": String(time),
+        "x-signature-ed25519": signBytes(null, Buffer.from(`${time}${body}`), ed25519.privateKey).toString("hex"),
+      },
+    }),
+  },
+  {
+    scheme: "twilio",
+    secrets: [LONG, OTHER],
+    body: () => twilioBody,
+    sign: ({ body, secret, url }) => {
+      const fields = [...new URLSearchParams(body)].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => name + value);
+      return {
+        headers: {
+          "content-type": "application/x-www-form-urlencoded",
+          "x-twilio-signature": hmac("sha1", secret, url + fields.join(""), "base64"),
+        },
+      };
+    },
+  },
+  { scheme: "shopify", secrets: [LONG, OTHER], sign: bodyOnly("x-shopify-hmac-sha256", { encoding: "base64" }) },
+  {
+    scheme: "linear",
+    secrets: [LONG, OTHER],
+    tolerance: 60,
+    body: (time) => JSON.stringify({ action: "create", type: "Issue", webhookTimestamp: time * 1000 }),
+    sign: bodyOnly("linear-signature"),
+  },
+  { scheme: "sentry", secrets: [LONG, OTHER], sign: bodyOnly("sentry-hook-signature") },
+  {
+    scheme: "pagerduty",
+    secrets: [LONG, OTHER],
+    sign: ({ body, secret }) => ({ headers: { "x-pagerduty-signature": `v1=${"0".repeat(64)},v1=${hmac("sha256", secret, body)}` } }),
+  },
+  { scheme: "jira", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }) },
+  { scheme: "bitbucket", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature", { prefix: "sha256=" }) },
+  { scheme: "notion", secrets: [`secret_${LONG}`, `secret_${OTHER}`], sign: bodyOnly("x-notion-signature", { prefix: "sha256=" }) },
+  {
+    scheme: "zoom",
+    secrets: [LONG, OTHER],
+    tolerance: 300,
+    sign: ({ body, secret, time }) => ({
+      headers: { "x-zm-request-timestamp": String(time), "x-zm-signature": `v0=${hmac("sha256", secret, `v0:${time}:${body}`)}` },
+    }),
+  },
+  { scheme: "dropbox", secrets: [LONG, OTHER], sign: bodyOnly("x-dropbox-signature") },
+  { scheme: "meta", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature-256", { prefix: "sha256=" }) },
+  {
+    scheme: "telegram",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    sign: ({ secret }) => ({ headers: { "x-telegram-bot-api-secret-token": secret } }),
+  },
+  { scheme: "grafana", secrets: [LONG, OTHER], sign: bodyOnly("x-grafana-alerting-signature") },
+  {
+    scheme: "paddle",
+    secrets: [`pdl_ntfset_${LONG}`, `pdl_ntfset_${OTHER}`],
+    tolerance: 300,
+    sign: ({ body, secret, time }) => ({ headers: { "paddle-signature": `ts=${time};h1=${hmac("sha256", secret, `${time}:${body}`)}` } }),
+  },
+  {
+    scheme: "webflow",
+    secrets: [LONG, OTHER],
+    tolerance: 300,
+    sign: ({ body, secret, time }) => ({
+      headers: { "x-webflow-timestamp": String(time * 1000), "x-webflow-signature": hmac("sha256", secret, `${time * 1000}:${body}`) },
+    }),
+  },
+  {
+    scheme: "elevenlabs",
+    secrets: [`wsec_${LONG}`, `wsec_${OTHER}`],
+    tolerance: 1800,
+    sign: ({ body, secret, time }) => ({
+      headers: { "elevenlabs-signature": `t=${time},v0=${hmac("sha256", secret, `${time}.${body}`)}` },
+    }),
+  },
+  {
+    scheme: "sendgrid",
+    secrets: [SENDGRID, otherP256.publicKey.export({ type: "spki", format: "der" }).toString("base64")],
+    tolerance: 300,
+    sign: ({ body, time }) => ({
+      headers: {
+        "x-twilio-email-event-webhook-timestamp": String(time),
+        "x-twilio-email-event-webhook-signature": createSign("sha256").update(`${time}${body}`).sign(p256.privateKey, "base64"),
+      },
+    }),
+  },
+  {
+    scheme: "calendly",
+    secrets: [LONG, OTHER],
+    tolerance: 300,
+    sign: ({ body, secret, time }) => ({
+      headers: { "calendly-webhook-signature": `t=${time},v1=${hmac("sha256", secret, `${time}.${body}`)}` },
+    }),
+  },
+  { scheme: "typeform", secrets: [LONG, OTHER], sign: bodyOnly("typeform-signature", { prefix: "sha256=", encoding: "base64" }) },
+  {
+    scheme: "hubspot",
+    secrets: [LONG, OTHER],
+    tolerance: 300,
+    sign: ({ body, secret, time, url }) => ({
+      headers: {
+        "x-hubspot-request-timestamp": String(time * 1000),
+        "x-hubspot-signature-v3": hmac("sha256", secret, `POST${url}${body}${time * 1000}`, "base64"),
+      },
+    }),
+  },
+  { scheme: "intercom", secrets: [LONG, OTHER], sign: bodyOnly("x-hub-signature", { prefix: "sha1=", algorithm: "sha1" }) },
+  {
+    scheme: "microsoft-graph",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    body: () =>
+      JSON.stringify({
+        value: [
+          { clientState: LONG, resource: "a" },
+          { clientState: LONG, resource: "b" },
+        ],
+      }),
+    sign: () => ({ headers: {} }),
+  },
+];
+
+export const bodyOf = (sender: Sender, time: number): string => sender.body?.(time) ?? JSON_BODY;

@@ -1,0 +1,176 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { SignedRequest, Verified, Verifier } from "../../src/signatures/types.ts";
+import { createVerifiers } from "../../src/signatures/verifiers.ts";
+import { PRESETS } from "../mapping/world.ts";
+import { bodyOf, SENDERS, type Sender } from "./senders.ts";
+
+const URL_ = "https://hooks.example.com/hooks/in?a=1";
+const NOW = 1_760_000_000;
+
+function verifierOf(scheme: string, secret: string | string[]): Verifier {
+  const { verifiers, issues } = createVerifiers(
+    [{ path: "in", auth: { scheme, secret, verifyToken: "the-verify-token" }, at: "auth" }],
+    PRESETS,
+    "https://hooks.example.com",
+  );
+  expect(issues).toEqual([]);
+  return verifiers.get("in") as Verifier;
+}
+
+function requestOf(sender: Sender, { time = NOW, secret = sender.secrets[0], body = bodyOf(sender, time) } = {}): SignedRequest {
+  const signed = sender.sign({ body, secret, time, url: URL_ });
+  return {
+    method: "POST",
+    url: URL_,
+    headers: { "content-type": "application/json", ...signed.headers },
+    query: { a: "1", ...signed.query },
+    raw: Buffer.from(body),
+  };
+}
+const verify = (verifier: Verifier, request: SignedRequest, seconds = NOW): Verified =>
+  verifier.verify(request, seconds * 1000) as Verified;
+
+it("every scheme but the one over OpenID Connect has its vectors", () => {
+  const files = readdirSync(join(PRESETS, "schemes")).map((name) => name.replace(/\.json$/, ""));
+  expect(files.filter((name) => name !== "google-pubsub" && !SENDERS.some((sender) => sender.scheme === name))).toEqual([]);
+});
+
+describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].slice(0, 5)}`, sender] as const))("%s", (_name, sender) => {
+  const verifier = verifierOf(sender.scheme, sender.secrets[0]);
+
+  it("believes what its sender signed", () => {
+    expect(verify(verifier, requestOf(sender))).toMatchObject({ ok: true, secret: 0 });
+  });
+
+  it("believes no other secret's", () => {
+    // Where the key pair signs, another public key is what differs; where the body holds the secret, another body.
+    expect(verify(verifierOf(sender.scheme, sender.secrets[1]), requestOf(sender)).ok).toBe(false);
+  });
+
+  it("believes either while a secret is rotated, and tells which; a rotated-out one no more", () => {
+    const [old, fresh] = sender.secrets;
+    expect(verify(verifierOf(sender.scheme, [fresh, old]), requestOf(sender))).toMatchObject({ ok: true, secret: 1 });
+    expect(verify(verifierOf(sender.scheme, [old, fresh]), requestOf(sender))).toMatchObject({ ok: true, secret: 0 });
+    expect(verify(verifierOf(sender.scheme, [fresh]), requestOf(sender)).ok).toBe(false);
+  });
+
+  if (sender.coversBody !== false) {
+    it("sees every altered byte", () => {
+      const request = requestOf(sender);
+      for (let at = 0; at < request.raw.length; at++) {
+        const raw = Buffer.from(request.raw);
+        raw[at] = (raw[at] as number) ^ 1;
+        expect(verify(verifier, { ...request, raw }).ok).toBe(false);
+      }
+      expect(verify(verifier, { ...request, raw: Buffer.concat([request.raw, Buffer.from(" ")]) }).ok).toBe(false);
+    });
+  }
+
+  if (sender.tolerance !== undefined) {
+    const tolerance = sender.tolerance;
+    it("sees a time that is too old or too far ahead, and a time that was altered", () => {
+      const request = requestOf(sender);
+      expect(verify(verifier, request, NOW + tolerance).ok).toBe(true);
+      expect(verify(verifier, request, NOW - tolerance).ok).toBe(true);
+      for (const seconds of [NOW + tolerance + 1, NOW - tolerance - 1])
+        expect(verify(verifier, request, seconds)).toEqual({ ok: false, reason: "stale_timestamp" });
+      const mixed = Object.fromEntries(
+        Object.entries(request.headers).map(([name, value]) => [name, value.replace(String(NOW), String(NOW + 10))]),
+      );
+      if (JSON.stringify(mixed) !== JSON.stringify(request.headers))
+        expect(verify(verifier, { ...request, headers: mixed }).ok).toBe(false);
+    });
+  }
+
+  it("wants each of its headers", () => {
+    const request = requestOf(sender);
+    for (const name of Object.keys(sender.sign({ body: "", secret: sender.secrets[0], time: NOW, url: URL_ }).headers)) {
+      if (name === "content-type") continue;
+      const headers = Object.fromEntries(Object.entries(request.headers).filter(([other]) => other !== name));
+      expect(verify(verifier, { ...request, headers }).ok).toBe(false);
+      for (const garbage of ["", " ", "x", ",".repeat(100), "=".repeat(9000), "\u0000", "0".repeat(64)])
+        expect(verify(verifier, { ...request, headers: { ...headers, [name]: garbage } }).ok).toBe(false);
+    }
+  });
+
+  it("never throws, whatever comes", () => {
+    const names = Object.keys(requestOf(sender).headers);
+    const headers = fc.dictionary(fc.constantFrom(...names), fc.string({ unit: "binary" }));
+    fc.assert(
+      fc.property(headers, fc.uint8Array({ maxLength: 200 }), (given, raw) => {
+        expect(verify(verifier, { method: "POST", url: URL_, headers: given, query: {}, raw: Buffer.from(raw) }).ok).toBe(false);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe("what tells a repeat", () => {
+  const duplicateOf = (scheme: string, change: Partial<SignedRequest> = {}) => {
+    const sender = SENDERS.find((one) => one.scheme === scheme) as Sender;
+    const verified = verify(verifierOf(scheme, sender.secrets[0]), { ...requestOf(sender), ...change });
+    return verified.ok ? verified.duplicate : undefined;
+  };
+
+  it("is the sender's id where that is signed", () => {
+    expect(duplicateOf("standard-webhooks")).toEqual({ key: "id:msg_2b3c" });
+    expect(duplicateOf("stripe")).toEqual({ key: "id:evt_1" });
+    expect(duplicateOf("slack")).toEqual({ key: "id:Ev1" });
+  });
+
+  it("is the body, for thirty days, where headers are the caller's to change", () => {
+    const plain = duplicateOf("github");
+    expect(plain).toEqual({ key: expect.stringMatching(/^body:[0-9a-f]{64}$/), keepMs: 30 * 86_400_000 });
+    const sender = SENDERS.find((one) => one.scheme === "github") as Sender;
+    expect(duplicateOf("github", { headers: { ...requestOf(sender).headers, "x-github-delivery": "another" } })).toEqual(plain);
+  });
+
+  it("is the body and its time where no id is signed", () => {
+    expect(duplicateOf("zoom")?.key).toMatch(new RegExp(`^body:${NOW}:[0-9a-f]{64}$`));
+  });
+});
+
+it("a list of states is believed only whole", () => {
+  const verifier = verifierOf("microsoft-graph", "client-state-0123456789");
+  const post = (value: unknown) =>
+    verify(verifier, { method: "POST", url: URL_, headers: {}, query: {}, raw: Buffer.from(JSON.stringify({ value })) }).ok;
+  const good = { clientState: "client-state-0123456789" };
+  expect(post([good, good])).toBe(true);
+  for (const value of [[good, { clientState: "other" }], [good, {}], [{}], [], "x", [good, null], undefined])
+    expect(post(value)).toBe(false);
+});
+
+describe("what is wrong with a secret or a scheme is said when the config is loaded", () => {
+  const issuesOf = (auth: object, publicUrl: string | undefined = "https://h.example") =>
+    createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], PRESETS, publicUrl).issues.map(
+      (issue) => `${issue.path}: ${issue.message}`,
+    );
+  const own = { algorithm: "hmac-sha256", signature: { header: "x-sig" }, encoding: "hex", key: "utf8", minSecret: 16, handshakes: [] };
+
+  it.each([
+    [{ scheme: "github", secret: "short" }, "auth.secret: must have at least 12 characters"],
+    [{ scheme: "github", secret: ["long-enough-for-it", "short"] }, "auth.secret[1]: must have at least"],
+    [{ scheme: "githbu", secret: "x".repeat(20) }, 'auth.scheme: there is no scheme of this name. Did you mean "github"?'],
+    [{ scheme: "../github", secret: "x".repeat(20) }, "auth.scheme: there is no scheme of this name"],
+    [{ scheme: "github" }, "auth.secret: is required"],
+    [{ scheme: "discord", secret: "not a key at all, is it?" }, "auth.secret: is no Ed25519 public key"],
+    [{ scheme: "sendgrid", secret: "bm90IGEga2V5IGF0IGFsbA==" }, "auth.secret: is no P-256 public key"],
+    [{ scheme: "standard-webhooks", secret: "whsec_not base64 at all!" }, "auth.secret: is not written in base64"],
+    [{ scheme: "google-pubsub" }, "auth.audience: is required"],
+    [{ scheme: "meta", secret: "x".repeat(20) }, "auth.verifyToken: is required"],
+    [{ scheme: { ...own, signed: "{row}" }, secret: "x".repeat(20) }, "has no placeholder {row}"],
+  ])("%j", (auth, message) => expect(issuesOf(auth).join("\n")).toContain(message));
+
+  it("a scheme that signs the address wants gateway.publicUrl", () => {
+    expect(
+      createVerifiers([{ path: "in", auth: { scheme: "twilio", secret: "x".repeat(20) }, at: "auth" }], PRESETS, undefined).issues[0]?.path,
+    ).toBe("gateway.publicUrl");
+  });
+
+  it("a scheme of one's own is as good as one that ships", () => {
+    expect(issuesOf({ scheme: { ...own, signed: "{header:x-time}.{raw}" }, secret: "x".repeat(20) })).toEqual([]);
+  });
+});
