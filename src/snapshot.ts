@@ -12,7 +12,7 @@ import { createAddressList, isLoopback } from "./core/address.ts";
 import type { Snapshot } from "./http/types.ts";
 import { compileMappings } from "./mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "./mapping/pool.ts";
-import { PRESETS_DIR } from "./mapping/sources.ts";
+import { PRESETS_DIR } from "./mapping/presets.ts";
 import type { Service } from "./plugin/api.ts";
 import { loadPlugins } from "./plugin/host.ts";
 import { createVerifiers } from "./signatures/verifiers.ts";
@@ -60,6 +60,18 @@ function warningsOf(config: Snapshot["config"]): Issue[] {
   return warnings;
 }
 
+/** A signature of the body alone leaves the headers to whoever sends the same body again. */
+function unsignedHeaders(mappings: Snapshot["mappings"], verifiers: Snapshot["verifiers"]): Issue[] {
+  return mappings.mappings.flatMap(({ at, paths, headers }) => {
+    const signing = paths.flatMap((path) => verifiers.get(path) ?? []).filter((verifier) => !verifier.coversNothing);
+    const open = headers.filter((name) => name !== "content-type" && signing.some((verifier) => !verifier.coveredHeaders.includes(name)));
+    return open.map((name) => ({
+      path: at,
+      message: `reads the header "${name}", which the signature of its path does not cover: decide by a field of the body`,
+    }));
+  });
+}
+
 function hashOf(configHash: string, files: readonly string[]): string {
   const hash = createHash("sha256").update(configHash);
   for (const file of [...files].toSorted()) if (existsSync(file)) hash.update(file).update(readFileSync(file));
@@ -100,6 +112,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     mappingsDir: config.hooks.mappingsDir,
     transformsDir: config.hooks.transformsDir,
     presetsDir: PRESETS_DIR,
+    env,
     known: {
       agents: new Set(agents.list.map((agent) => agent.id)),
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
@@ -130,7 +143,13 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     mappings: mappings.set,
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
-    warnings: [...loaded.warnings, ...mappings.warnings, ...plugins.warnings, ...warningsOf(config)],
+    warnings: [
+      ...loaded.warnings,
+      ...mappings.warnings,
+      ...unsignedHeaders(mappings.set, signatures.verifiers),
+      ...plugins.warnings,
+      ...warningsOf(config),
+    ],
   });
   const dirs = [
     config.hooks.mappingsDir,

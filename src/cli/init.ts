@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { newToken } from "../core/secret.ts";
-import { PRESETS_DIR, presetNames } from "../mapping/sources.ts";
+import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { shellWord } from "./text.ts";
 

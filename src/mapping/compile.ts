@@ -12,7 +12,9 @@ import { compileMatch } from "./match.ts";
 import { compilePaths } from "./paths.ts";
 import type { TransformPool } from "./pool.ts";
 import { createMappingSet } from "./run.ts";
-import { collectSources, type Source } from "./sources.ts";
+import { headersUsed } from "./headers.ts";
+import type { Source } from "./source.ts";
+import { collectSources } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import { compileTransform } from "./transform.ts";
 import type { MappingSet } from "./types.ts";
@@ -24,6 +26,8 @@ export interface CompileOptions {
   mappingsDir: string;
   transformsDir: string;
   presetsDir: string;
+  /** For `${ENV}` in the `auth` of mapping files. */
+  env: Record<string, string | undefined>;
   /** What is loaded: agents, channels (and `last`), models that a mapping may name. */
   known: {
     agents: ReadonlySet<string>;
@@ -147,7 +151,14 @@ class MappingCompiler {
     }
     const made: { -readonly [K in keyof CompiledMapping]: CompiledMapping[K] } = {
       config,
-      info: { id: config.id, origin: source.origin, paths: [config.match.path ?? []].flat(), action: config.action },
+      info: {
+        id: config.id,
+        origin: source.origin,
+        paths: [config.match.path ?? []].flat(),
+        action: config.action,
+        at,
+        headers: headersUsed(config),
+      },
       at,
       match: matched.match,
       fields,
@@ -155,6 +166,9 @@ class MappingCompiler {
     };
     const content = this.#template(source, config.action === "wake" ? "textTemplate" : "messageTemplate", { runner });
     if (content) made.content = content;
+    const event = this.#template(source, "event", { runner });
+    if (event) made.event = event;
+    if (source.events) made.events = source.events;
     const dedupeKey = this.#template(source, "dedupeKey", { runner });
     if (dedupeKey) made.dedupeKey = dedupeKey;
     const validate = this.#validator(source);
@@ -177,8 +191,8 @@ class MappingCompiler {
 
 /** Compiles all mappings of a snapshot. All problems come back at once; with any, the set must not be used. */
 export async function compileMappings(options: CompileOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
-  const { hooks, mappingsDir, presetsDir } = options;
-  const collected = collectSources({ mappings: hooks.mappings, presets: hooks.presets, mappingsDir, presetsDir });
+  const { hooks, mappingsDir, presetsDir, env } = options;
+  const collected = collectSources({ mappings: hooks.mappings, presets: hooks.presets, mappingsDir, presetsDir, env });
   const compiler = new MappingCompiler(options);
   const paths = compilePaths(collected.sources, hooks.maxBodyBytes);
   const seen = new Map<string, string>();

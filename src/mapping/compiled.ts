@@ -21,6 +21,10 @@ export interface CompiledMapping {
   readonly content?: Template;
   readonly fields: readonly { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[];
   readonly dedupeKey?: Template;
+  /** The event's name. */
+  readonly event?: Template;
+  /** The events that are wanted; undefined: all. */
+  readonly events?: readonly string[];
   readonly transform?: CompiledTransform;
   /** Position among all mappings. */
   readonly order: number;

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { authSchema } from "../config/schema/mapping.ts";
 import { createAddressList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
-import type { Source } from "./sources.ts";
+import type { Source } from "./source.ts";
 import type { PathRules } from "./types.ts";
 
 /** Paths of the interface itself. */
@@ -16,11 +16,11 @@ function authOf(auth: z.output<typeof authSchema>, at: string, issues: Issue[]):
   };
   if ("token" in auth) {
     const token = [auth.token].flat();
-    for (const secret of token) short(secret, `${at}.auth.token`);
+    for (const secret of token) short(secret, `${at}.token`);
     return { token };
   }
   if ("user" in auth) {
-    short(auth.password, `${at}.auth.password`);
+    short(auth.password, `${at}.password`);
     return { user: auth.user, password: auth.password };
   }
   // Its verifier is made with the snapshot: the engine knows nothing of signatures.
@@ -40,7 +40,7 @@ const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes"] as const;
 export function compilePaths(sources: readonly Source[], maxBodyBytes: number): { rules: Map<string, PathRules>; issues: Issue[] } {
   const issues: Issue[] = [];
   const stated = new Map<string, { values: Stated; at: Record<string, string> }>();
-  for (const { config, shared, at } of sources) {
+  for (const { config, shared, sharedAt, at } of sources) {
     for (const path of [config.match.path ?? []].flat()) {
       if (RESERVED.has(path))
         issues.push({ path: `${at}.match.path`, message: `\`${path}\` belongs to the interface itself; use another path` });
@@ -49,14 +49,15 @@ export function compilePaths(sources: readonly Source[], maxBodyBytes: number): 
       for (const property of PROPERTIES) {
         const value = config[property] ?? (property in shared ? (shared as Stated)[property] : undefined);
         if (value === undefined) continue;
+        const where = config[property] === undefined ? sharedAt : `${at}.${property}`;
         const before = known.values[property];
         if (before === undefined) {
           known.values[property] = value;
-          known.at[property] = at;
+          known.at[property] = where;
         } else if (!isDeepStrictEqual(before, value)) {
           issues.push({
-            path: `${at}.${property}`,
-            message: `differs from ${known.at[property]}.${property}: it belongs to the path "${path}", which both share`,
+            path: where,
+            message: `differs from ${known.at[property]}: it belongs to the path "${path}", which both share`,
           });
         }
       }
@@ -75,12 +76,12 @@ export function compilePaths(sources: readonly Source[], maxBodyBytes: number): 
     };
     if (values.auth !== undefined) {
       const auth = authOf(values.auth as z.output<typeof authSchema>, at["auth"] ?? path, issues);
-      if (auth) Object.assign(made, { auth, authAt: `${at["auth"] ?? path}.auth` });
+      if (auth) Object.assign(made, { auth, authAt: at["auth"] });
     }
     if (values.allowIps !== undefined) {
       made.allowIps = values.allowIps as string[];
       for (const entry of createAddressList(made.allowIps).wrong)
-        issues.push({ path: `${at["allowIps"]}.allowIps`, message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
+        issues.push({ path: at["allowIps"] ?? path, message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
     }
     rules.set(path, made);
   }

@@ -1,7 +1,9 @@
 import type { CompiledMapping } from "./compiled.ts";
+import { oneLine, plainText } from "../core/text.ts";
 import { makeDrafts } from "./drafts.ts";
 import { createLookup, type Lookup } from "./lookup.ts";
 import type { MatchFailed, Truth } from "./match.ts";
+import { isWanted } from "./presets.ts";
 import type { Scope } from "./scope.ts";
 import type { DraftResult, MappingInput, MappingOutcome, MappingSet, MappingTrace, PathRules } from "./types.ts";
 
@@ -70,7 +72,21 @@ async function eachItem(mapping: CompiledMapping, scope: Scope, maxActions: numb
   return { kind: "results", results, list: true };
 }
 
+/** Why an event is left out, where only some of a preset's are wanted. */
+async function unwanted({ event, events, config }: CompiledMapping, scope: Scope): Promise<Step | undefined> {
+  if (!events) return undefined;
+  const rendered = await event?.render(scope);
+  if (rendered && !rendered.ok) {
+    const failure = { code: "mapping_failed" as const, message: `event: ${rendered.message}` };
+    return { kind: "end", outcome: { kind: "failed", mapping: config.id, failure } };
+  }
+  const name = oneLine(plainText(rendered?.parts ?? [])).slice(0, 100);
+  return isWanted(name, events) ? undefined : { kind: "skipped", reason: `the event "${name}" is not among the preset's \`events\`` };
+}
+
 async function runMapping(mapping: CompiledMapping, scope: Scope, maxActions: number): Promise<Step> {
+  const left = await unwanted(mapping, scope);
+  if (left) return left;
   const issues = mapping.validate?.(scope.payload) ?? [];
   if (issues.length > 0) {
     const failure = { code: "validation_failed" as const, message: "the body is not as the mapping's schema says", issues };

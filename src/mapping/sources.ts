@@ -1,22 +1,16 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import JSON5 from "json5";
 import { configIssues } from "../config/issues.ts";
 import { mappingFileSchema, PRESET_NAME, type MappingConfig, type MappingFile } from "../config/schema/mapping.ts";
+import type { PresetUse } from "../config/schema/preset.ts";
+import { resolveReferences } from "../config/secrets.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside } from "../core/files.ts";
+import { presetNames, presetSources } from "./presets.ts";
+import type { Source } from "./source.ts";
 
-/** A mapping as it was written, and where. */
-export interface Source {
-  config: MappingConfig;
-  at: string;
-  origin: string;
-  /** What its file says for all of its mappings. */
-  shared: Pick<MappingFile, "auth" | "maxBodyBytes">;
-  /** The folder that files it names lie in. */
-  folder: string;
-}
+type Env = Record<string, string | undefined>;
 
 function readFileOf(file: string, label: string, issues: Issue[]): MappingFile | undefined {
   let raw: unknown;
@@ -37,35 +31,34 @@ function readFileOf(file: string, label: string, issues: Issue[]): MappingFile |
   return undefined;
 }
 
-function sourcesOf(file: MappingFile, label: string, origin: string, folder: string): Source[] {
+function sourcesOf(file: MappingFile, label: string, folder: string, env: Env, issues: Issue[]): Source[] {
   const shared: Source["shared"] = {};
-  if (file.auth) shared.auth = file.auth;
+  if (file.auth) {
+    // The one place of a mapping file where a secret may stand.
+    const resolved = resolveReferences(file.auth, { env, baseDir: folder });
+    for (const issue of resolved.issues) issues.push({ path: `${label}: auth.${issue.path}`, message: issue.message });
+    shared.auth = resolved.value as typeof file.auth;
+  }
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
-  return file.mappings.map((config, index) => ({ config, at: `${label}: mappings[${index}]`, origin, shared, folder }));
-}
-
-/** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
-export const PRESETS_DIR = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings", import.meta.url),
-);
-
-/** The names of the presets that ship with Rouse. */
-export function presetNames(presetsDir: string): string[] {
-  if (!existsSync(presetsDir)) return [];
-  return readdirSync(presetsDir)
-    .filter((name) => name.endsWith(".json"))
-    .map((name) => name.slice(0, -5))
-    .toSorted();
+  return file.mappings.map((config, index) => ({
+    config,
+    at: `${label}: mappings[${index}]`,
+    origin: label,
+    shared,
+    sharedAt: `${label}: auth`,
+    folder,
+  }));
 }
 
 /** All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. */
 export function collectSources(options: {
   mappings: readonly MappingConfig[];
-  presets: readonly string[];
+  presets: readonly (string | PresetUse)[];
   mappingsDir: string;
   presetsDir: string;
+  env: Env;
 }): { sources: Source[]; issues: Issue[]; files: string[] } {
-  const { mappings, presets, mappingsDir, presetsDir } = options;
+  const { mappings, presets, mappingsDir, presetsDir, env } = options;
   const issues: Issue[] = [];
   const files: string[] = [];
   const sources: Source[] = mappings.map((config, index) => ({
@@ -73,6 +66,7 @@ export function collectSources(options: {
     at: `hooks.mappings[${index}]`,
     origin: "config",
     shared: {},
+    sharedAt: `hooks.mappings[${index}]`,
     folder: mappingsDir,
   }));
   const names =
@@ -91,20 +85,21 @@ export function collectSources(options: {
     }
     files.push(found.file);
     const file = readFileOf(found.file, label, issues);
-    if (file) sources.push(...sourcesOf(file, label, label, mappingsDir));
+    if (file) sources.push(...sourcesOf(file, label, mappingsDir, env, issues));
   }
-  for (const [index, name] of presets.entries()) {
-    const found = PRESET_NAME.test(name) ? fileInside(presetsDir, `${name}.json`) : undefined;
+  const used = new Set<string>();
+  for (const [index, entry] of presets.entries()) {
+    const use: PresetUse = typeof entry === "string" ? { use: entry } : entry;
+    const at = `hooks.presets[${index}]`;
+    const found = PRESET_NAME.test(use.use) ? fileInside(presetsDir, `${use.use}.json`) : undefined;
     if (!found?.ok) {
-      issues.push({
-        path: `hooks.presets[${index}]`,
-        message: `there is no preset of this name.${didYouMean(name, presetNames(presetsDir))}`,
-      });
+      issues.push({ path: at, message: `there is no preset of this name.${didYouMean(use.use, presetNames(presetsDir))}` });
       continue;
     }
     files.push(found.file);
-    const file = readFileOf(found.file, `preset ${name}`, issues);
-    if (file) sources.push(...sourcesOf(file, `preset ${name}`, `preset:${name}`, presetsDir));
+    const file = readFileOf(found.file, `preset ${use.use}`, issues);
+    if (file) sources.push(...presetSources(file, use, { at, folder: presetsDir, again: used.has(use.use) }, issues));
+    used.add(use.use);
   }
   return { sources, issues, files };
 }

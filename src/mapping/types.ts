@@ -91,6 +91,10 @@ export interface MappingInfo {
   origin: string;
   paths: string[];
   action: "wake" | "agent";
+  /** Where it stands: `hooks.mappings[0]`. */
+  at: string;
+  /** The headers that it decides by or renders. */
+  headers: readonly string[];
 }
 
 /** Compiled mappings: frozen, made once a snapshot. */

@@ -252,3 +252,30 @@ it("bodies that nobody has signed yet share a room", async () => {
   expect((await own.post("/hooks/wake", { text: "x" }, { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
   await own.stop();
 });
+
+it("a header that the signature does not cover is warned about, one that it covers is not", async () => {
+  const own = await createWorld({
+    start: false,
+    workers: false,
+    config: {
+      hooks: {
+        mappings: [
+          hook("gh", { scheme: "github", secret: SECRET }, { match: { path: "gh", headers: { "x-github-event": "issues" } } }),
+          hook(
+            "sw",
+            { scheme: "standard-webhooks", secret: `whsec_${Buffer.alloc(24).toString("base64")}` },
+            { dedupeKey: "{{headers.webhook-id}}" },
+          ),
+          hook("gl", { scheme: "gitlab", secret: SECRET }, { name: "{{headers.x-gitlab-event}}" }),
+          hook("st", { scheme: "stripe", secret: SECRET }, { name: "{{ $uppercase(headers.`x-kind`) }}" }),
+        ],
+      },
+    },
+  });
+  const about = own.gateway.status().warnings.filter((warning) => warning.message.includes("does not cover"));
+  expect(about.map(({ path, message }) => `${path} ${/"([\w-]+)"/.exec(message)?.[1]}`)).toEqual([
+    "hooks.mappings[0] x-github-event",
+    "hooks.mappings[3] x-kind",
+  ]);
+  await own.stop();
+});

@@ -27,6 +27,7 @@ export async function compile(hooks: object, files: Record<string, string> = {},
     mappingsDir: join(dir, "mappings"),
     transformsDir: join(dir, "transforms"),
     presetsDir: PRESETS,
+    env: {},
     known: {
       agents: new Set(["main"]),
       channels: (name) => ["last", "console"].includes(name),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { duration, durationOr, secret } from "./common.ts";
-import { mappingSchema, PRESET_NAME } from "./mapping.ts";
+import { mappingSchema } from "./mapping.ts";
+import { presetsSchema } from "./preset.ts";
 
 const fields = {
   enabled: z.boolean().optional().describe("Default: true where there is no config file, else false."),
@@ -9,10 +10,7 @@ const fields = {
     .optional()
     .describe("The hook token, or several while it is rotated."),
   path: z.string().default("/hooks").describe("Base path of the hooks."),
-  presets: z
-    .array(z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`"))
-    .default([])
-    .describe("Presets to enable, by name."),
+  presets: presetsSchema,
   mappings: z.array(mappingSchema).default([]).describe("Mappings, tried in order."),
   mappingsDir: z.string().default("mappings").describe("Folder of further mapping files."),
   transformsDir: z.string().default("transforms").describe("Folder of transform modules."),

@@ -111,6 +111,7 @@ export const mappingSchema = z.strictObject({
   forEach: z.string().optional().describe("JSONata that gives a list: one action for each item."),
   continue: z.boolean().default(false).describe("Go on to the next mapping that matches as well."),
   action: z.enum(["wake", "agent"]).default("agent").describe("What the hook becomes."),
+  event: template("The event's name, such as `issue.opened`, by which a preset's `events` chooses."),
   name: template("The hook's name in summaries."),
   agentId: template("The agent that takes the turn."),
   sessionKey: template("Turns with the same key are one conversation, in order."),

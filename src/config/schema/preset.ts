@@ -1,0 +1,34 @@
+import { z } from "zod";
+import { secret } from "./common.ts";
+import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
+
+const presetName = z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`");
+
+const presetUse = z.strictObject({
+  use: presetName.describe("The preset."),
+  secret: z
+    .union([secret, z.array(secret).min(1)])
+    .optional()
+    .describe("What the sender signs with, or several while it is rotated; without it callers send the hook token."),
+  verifyToken: secret.optional().describe("What the sender shows in its handshake, where it shows something."),
+  audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
+  email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
+  path: z.string().regex(PATH_PATTERN).optional().describe("Another path than the preset's own."),
+  events: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .describe("Only these events, such as `issue.opened` or `issue`; others are skipped, with a record."),
+  agentId: z.string().optional().describe("The agent that takes the turns."),
+  channel: z.string().optional().describe("The channel of the replies."),
+  to: z.string().optional().describe("The recipient on that channel."),
+  deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
+  model: z.string().optional().describe("The model of the turns."),
+});
+export type PresetUse = z.output<typeof presetUse>;
+
+/** Presets by name, or with options. */
+export const presetsSchema = z
+  .array(z.union([presetName, presetUse]))
+  .default([])
+  .describe("Presets to enable, by name or as `{ use, secret, path, events, … }`.");

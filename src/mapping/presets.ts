@@ -1,0 +1,71 @@
+import { existsSync, readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
+import type { PresetUse } from "../config/schema/preset.ts";
+import type { Issue } from "../core/errors.ts";
+import type { Source } from "./source.ts";
+
+/** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
+export const PRESETS_DIR = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings", import.meta.url),
+);
+
+/** The names of the presets that ship with Rouse. */
+export function presetNames(presetsDir: string): string[] {
+  if (!existsSync(presetsDir)) return [];
+  return readdirSync(presetsDir)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => name.slice(0, -".json".length))
+    .toSorted();
+}
+
+const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "model"] as const;
+
+/** One of a preset's mappings, as the options want it. Fields that say nothing to a wake are left out of it. */
+function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingConfig {
+  const made: MappingConfig = { ...mapping, id: mapping.id + suffix };
+  if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
+  if (made.action === "agent") for (const field of AGENT_FIELDS) if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
+  return made;
+}
+
+/** How the preset's callers are believed: by its scheme where the options bring the secret, else by the hook token. */
+function authOf(file: MappingFile, use: PresetUse, at: string, issues: Issue[]): Pick<Source["shared"], "auth"> {
+  const { secret, verifyToken, audience, email } = use;
+  const given = { secret, verifyToken, audience, email };
+  const stated = Object.entries(given).filter(([, value]) => value !== undefined);
+  if (stated.length === 0) return {};
+  if (!file.auth || !("scheme" in file.auth)) {
+    issues.push({ path: `${at}.${stated[0]?.[0]}`, message: "this preset has no signature: its callers send the hook token" });
+    return {};
+  }
+  return { auth: { ...file.auth, ...Object.fromEntries(stated) } };
+}
+
+/** The mappings of a preset with its options. `again`: the same preset is in use before, on another path. */
+export function presetSources(
+  file: MappingFile,
+  use: PresetUse,
+  { at, folder, again }: { at: string; folder: string; again: boolean },
+  issues: Issue[],
+): Source[] {
+  const shared: Source["shared"] = authOf(file, use, at, issues);
+  if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
+  if (again && use.path === undefined) issues.push({ path: at, message: "this preset is in use before: give each a `path` of its own" });
+  const named = file.mappings.some((mapping) => mapping.event !== undefined);
+  if (use.events !== undefined && !named) issues.push({ path: `${at}.events`, message: "this preset does not tell its events apart" });
+  return file.mappings.map((mapping, index): Source => ({
+    config: adapt(mapping, use, again ? `@${use.path}` : ""),
+    at: `preset ${use.use}: mappings[${index}]`,
+    origin: `preset:${use.use}`,
+    shared,
+    sharedAt: at,
+    folder,
+    ...(use.events === undefined ? {} : { events: use.events }),
+  }));
+}
+
+/** Whether an event's name is among those that are wanted: itself, or everything under `issue`. */
+export function isWanted(event: string, wanted: readonly string[]): boolean {
+  return wanted.some((one) => event === one || event.startsWith(`${one.replace(/\.?\*$/, "")}.`));
+}

@@ -1,0 +1,16 @@
+import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
+
+/** A mapping as it was written, and where. */
+export interface Source {
+  config: MappingConfig;
+  at: string;
+  origin: string;
+  /** What its file says for all of its mappings. */
+  shared: Pick<MappingFile, "auth" | "maxBodyBytes">;
+  /** Where that stands: `hooks.presets[0]`. */
+  sharedAt: string;
+  /** The events that are wanted of a preset; undefined: all. */
+  events?: readonly string[];
+  /** The folder that files it names lie in. */
+  folder: string;
+}
