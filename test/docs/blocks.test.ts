@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import JSON5 from "json5";
 import { afterAll, describe, expect, it } from "vitest";
+import { presetReference } from "../../scripts/preset-reference.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createCli } from "../cli/world.ts";
 import { compile } from "../mapping/world.ts";
@@ -38,6 +39,10 @@ it("knows what to hold each block to", () => {
   const known = ["json5", "json", "ts", "sh", ""];
   expect(blocks.filter(({ language }) => !known.includes(language)).map(({ page, language }) => `${page}: ${language}`)).toEqual([]);
   expect(blocks.length).toBeGreaterThan(15);
+});
+
+it("the pages that are made from data are up to date", () => {
+  expect(readFileSync(join(ROOT, "docs/presets.md"), "utf8")).toBe(presetReference());
 });
 
 describe("configs and mappings", () => {

@@ -1,0 +1,70 @@
+/** The page about presets and schemes, from their files. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const MAPPINGS = fileURLToPath(new URL("../mappings", import.meta.url));
+
+interface Preset {
+  description: string;
+  auth?: { scheme: string };
+  mappings: { id: string; match: { path: string }; event?: string; sessionKey?: string }[];
+}
+interface Scheme {
+  description: string;
+  algorithm: string;
+  signed?: string;
+  timestamp?: { toleranceSeconds?: number };
+  duplicate?: { header?: string; query?: string; body?: string };
+  handshakes?: { signed: boolean }[];
+  docs?: string;
+}
+
+function files<T>(folder: string): [string, T][] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".json"))
+    .toSorted()
+    .map((name) => [name.slice(0, -".json".length), JSON.parse(readFileSync(join(folder, name), "utf8")) as T]);
+}
+
+const cell = (text: string): string => text.replaceAll("|", "\\|");
+
+function duplicateOf({ duplicate, algorithm, timestamp }: Scheme): string {
+  const found = duplicate?.header ?? duplicate?.query ?? duplicate?.body;
+  if (found !== undefined) return `\`${found}\``;
+  if (algorithm === "equals") return "–";
+  return timestamp ? "body and time" : "body, 30 days";
+}
+
+/** Markdown of docs/presets.md. */
+export function presetReference(): string {
+  const presets = files<Preset>(MAPPINGS).map(([name, { description, auth, mappings }]) => {
+    const events = [...new Set(mappings.map((mapping) => mapping.event?.replaceAll(/\{\{[^}]*\}\}/g, "…") ?? "–"))].join(", ");
+    return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} |`;
+  });
+  const schemes = files<Scheme>(join(MAPPINGS, "schemes")).map(([name, scheme]) => {
+    const signed = scheme.algorithm === "equals" || scheme.algorithm === "oidc" ? "nothing" : `\`${scheme.signed ?? "{raw}"}\``;
+    const time = scheme.timestamp ? `±${scheme.timestamp.toleranceSeconds ?? 300} s` : "–";
+    const handshake = scheme.handshakes?.length ? (scheme.handshakes.every((one) => one.signed) ? "signed" : "unsigned") : "–";
+    const title = scheme.docs ? `[\`${name}\`](${scheme.docs})` : `\`${name}\``;
+    return `| ${title} | ${cell(scheme.description)} | ${scheme.algorithm} | ${signed} | ${time} | ${duplicateOf(scheme)} | ${handshake} |`;
+  });
+  return `# Presets and signature schemes
+
+Generated from the files in \`mappings/\` by \`npm run docs\`. How to use them: [signatures.md](signatures.md), [mappings.md](mappings.md).
+
+## Presets
+
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. Without its secret a preset's callers send the hook token. \`rouse presets show <name>\` prints one, to be copied and changed.
+
+| preset | what it makes | signature | events |
+| --- | --- | --- | --- |
+${presets.join("\n")}
+
+## Schemes
+
+| scheme | of | algorithm | signs | time | a repeat is told by | handshake |
+| --- | --- | --- | --- | --- | --- | --- |
+${schemes.join("\n")}
+`;
+}
