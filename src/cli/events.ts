@@ -139,6 +139,18 @@ async function replay(id: string | undefined, options: ReplayOptions, io: CliIo)
   );
 }
 
+async function refused(options: CommonOptions & { limit?: string }, io: CliIo): Promise<void> {
+  const { limit } = options;
+  const answer = await connected(options, io, async (to) => ({
+    live: to.live,
+    ...(await to.request("refusals", "GET", `refusals${query({ limit })}`)),
+  }));
+  if (options.json) return printJson(io, { refusals: answer.refusals });
+  if (!answer.live) io.err("no gateway runs: refusals are kept in its memory only\n");
+  const rows = answer.refusals.map(({ at, address, path, reason }) => [shortTime(at, io.now()), address, path, reason]);
+  printTable(io, ["AT", "ADDRESS", "PATH", "REASON"], rows);
+}
+
 export function registerEvents(program: Command, io: CliIo): void {
   const events = program.command("events").description("what came in, and what became of it");
   listing(
@@ -155,6 +167,13 @@ export function registerEvents(program: Command, io: CliIo): void {
   reading(events.command("show <event>").description("one event with its headers and body"), "rouse events show evt_…").action(
     (id: string, options: CommonOptions) => show(id, options, io),
   );
+  reading(
+    events
+      .command("refused")
+      .description("callers that were not believed, newest first: no token, a wrong signature, … (since the gateway's start)")
+      .option("--limit <n>", "how many (default 50, at most 500)"),
+    "rouse events refused",
+  ).action((options: CommonOptions & { limit?: string }) => refused(options, io));
   reading(
     events
       .command("replay [event]")

@@ -26,6 +26,11 @@ const GROUPS: readonly Group[] = [
   },
   { name: "agents", summary: "the agents of the config", load: async () => (await import("./lists.ts")).registerAgents },
   { name: "plugins", summary: "the plugins that are loaded", load: async () => (await import("./lists.ts")).registerPlugins },
+  {
+    name: "presets",
+    summary: "mappings that ship, and new ones from what came in",
+    load: async () => (await import("./presets.ts")).registerPresets,
+  },
   { name: "console", summary: "where the operator's page is", load: async () => (await import("./console.ts")).registerConsole },
   { name: "token", summary: "rotate the hook token", load: async () => (await import("./token.ts")).registerToken },
   { name: "store", summary: "back up what is kept", load: async () => (await import("./store.ts")).registerStore },

@@ -1,0 +1,99 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { createGateway } from "../../src/gateway.ts";
+import type { Gateway } from "../../src/http/types.ts";
+import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
+
+let cli: CliWorld;
+let gateway: Gateway;
+beforeEach(async () => {
+  cli = await createCli();
+  await cli.write("rouse.json5", shopConfig());
+  gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false, log: createLogger("silent"), print: () => undefined });
+  await gateway.start();
+});
+afterEach(async () => {
+  await gateway.stop();
+  await cli.close();
+});
+
+const post = async (path: string, body: object, headers: Record<string, string> = { authorization: `Bearer ${TOKEN}` }) => {
+  const answer = await gateway.fetch(
+    new Request(`http://127.0.0.1/hooks/${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    }),
+  );
+  return { status: answer.status, id: answer.headers.get("x-request-id") ?? "", body: (await answer.json()) as { mapping?: string } };
+};
+
+describe("rouse presets", () => {
+  it("lists what ships, with how its callers are believed", async () => {
+    const { out } = await cli.rouse(["presets", "list"]);
+    expect(out).toMatch(/github\s+github\s+github\s+Issues/);
+    expect(out).toMatch(/alertmanager\s+alertmanager\s+hook token/);
+    const { presets } = JSON.parse((await cli.rouse(["presets", "list", "--json"])).out) as {
+      presets: { name: string; mappings: string[] }[];
+    };
+    expect(presets.find(({ name }) => name === "gmail")?.mappings).toEqual(["gmail.message"]);
+  });
+
+  it("prints one that works as it is in mappings/", async () => {
+    const { out } = await cli.rouse(["presets", "show", "uptime-kuma"]);
+    expect(JSON.parse(out)).toMatchObject({ id: "uptime-kuma" });
+    expect(await cli.rouse(["presets", "show", "githbu"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Did you mean "github"?'),
+    });
+  });
+
+  it("starts a new one from an event that nothing matched, which then matches", async () => {
+    const order = { type: "order.created", id: 7, data: { customer: { name: "Ann" }, total: 20 } };
+    const unmatched = await post("acme", order);
+    expect(unmatched.status).toBe(404);
+    const { code, out } = await cli.rouse(["presets", "new", "acme", "--event", unmatched.id]);
+    expect(code).toBe(0);
+    const file = join(cli.dir, "mappings", "acme.json");
+    expect(out).toContain(file);
+    expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({
+      mappings: [
+        {
+          match: { path: "acme", payload: { type: "order.created" } },
+          sessionKey: "hook:acme:{{id}}",
+          messageTemplate: expect.stringContaining("data.customer.name: {{data.customer.name}}"),
+        },
+      ],
+    });
+    expect(await gateway.reload()).toMatchObject({ ok: true });
+    expect(await post("acme", order)).toMatchObject({ status: 202, body: { mapping: "acme.event" } });
+    expect((await cli.rouse(["events", "replay", unmatched.id, "--dry-run"])).out).toContain("Ann");
+    // It is yours now.
+    expect(await cli.rouse(["presets", "new", "acme", "--event", unmatched.id])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is there already"),
+    });
+  });
+
+  it.each([
+    [["new", "acme"], 2, "name an event"],
+    [["new", "Acme!", "--event", "evt_x"], 2, "lower-case"],
+    [["new", "acme", "--event", "evt_nothing"], 1, "no event"],
+  ])("says what is missing in %j", async (args, code, message) => {
+    expect(await cli.rouse(["presets", ...args])).toMatchObject({ code, err: expect.stringContaining(message) });
+    expect(existsSync(join(cli.dir, "mappings"))).toBe(false);
+  });
+});
+
+it("rouse events refused tells who was not believed, and why", async () => {
+  await post("shop", {}, {});
+  await post("shop", {}, { authorization: "Bearer wrong" });
+  const { out } = await cli.rouse(["events", "refused"]);
+  expect(out).toMatch(/127\.0\.0\.1\s+shop\s+wrong_token\n.*127\.0\.0\.1\s+shop\s+no_token/);
+  const { refusals } = JSON.parse((await cli.rouse(["events", "refused", "--json", "--limit", "1"])).out) as {
+    refusals: { reason: string }[];
+  };
+  expect(refusals.map(({ reason }) => reason)).toEqual(["wrong_token"]);
+});
