@@ -68,6 +68,10 @@ function printEvent(event: EventDetail, io: CliIo): void {
   });
   for (const action of event.actions)
     io.out(`${action.kind}  ${action.id}  ${action.status ?? ""}  ${action.mapping ?? ""}\n`.replace(/ +\n/, "\n"));
+  for (const { kind, mapping, content, fields } of event.would) {
+    const told = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+    printBlock(io, `in shadow, ${mapping ?? kind} would have done`, [...told, "", content.map((part) => part.text).join("")].join("\n"));
+  }
   const headers = Object.entries(event.request.headers).map(([name, value]) => `${name}: ${value}`);
   if (headers.length > 0) printBlock(io, "headers", headers.join("\n"));
   if (event.request.body !== null && event.request.body !== "")

@@ -23,6 +23,8 @@ export interface EventView {
 }
 
 export interface EventDetail extends EventView {
+  /** What mappings in shadow would have done. */
+  would: { kind: "run" | "wake"; mapping: string | null; content: TextPart[]; fields: Record<string, string | boolean> }[];
   request: {
     method: string;
     contentType: string | null;

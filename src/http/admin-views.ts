@@ -2,6 +2,7 @@ import type {
   DeliveryRecord,
   EventRecord,
   RunRecord,
+  RunSpec,
   SessionRecord,
   SessionRef,
   StoredRequest,
@@ -51,8 +52,24 @@ function requestView(request: StoredRequest): EventDetail["request"] {
   return { method, contentType: contentType ?? null, headers, query, ...bodyOf(request.body) };
 }
 
+/** What a run would have been given, besides its message. */
+function fieldsOf({ session, name, channel, to, deliver, model, thinking, wakeMode }: RunSpec): Record<string, string | boolean> {
+  const fields = { agentId: session.agentId, sessionKey: session.key, name, deliver, channel, to, model, thinking, wakeMode };
+  return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string | boolean] => entry[1] !== undefined));
+}
+
 export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, string>): EventDetail {
-  return { ...eventView(event, statuses), request: requestView(event.request) };
+  const would = (event.would ?? []).map((action) =>
+    action.kind === "run"
+      ? { kind: action.kind, mapping: action.mapping ?? null, content: action.spec.input, fields: fieldsOf(action.spec) }
+      : {
+          kind: action.kind,
+          mapping: action.mapping ?? null,
+          content: action.text,
+          fields: { agentId: action.agentId, mode: action.mode },
+        },
+  );
+  return { ...eventView(event, statuses), would, request: requestView(event.request) };
 }
 
 export function runView(run: RunRecord, delivery: DeliveryRecord | undefined): RunView {

@@ -62,6 +62,9 @@ const item = z.union([
 ]);
 export const severalAnswer = z.strictObject({ ok: z.literal(true), eventId, results: z.array(item), warnings });
 
+/** What a mapping in shadow answers: nothing was done. */
+export const shadowAnswer = z.strictObject({ ok: z.literal(true), eventId, outcome: z.literal("skipped"), reason: z.string() });
+
 /** What a repeat of an action that is done answers. */
 export const repeatedAnswer = z.strictObject({
   ok: z.literal(true),

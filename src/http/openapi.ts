@@ -8,6 +8,7 @@ import {
   repeatedAnswer,
   runReceiptAnswer,
   severalAnswer,
+  shadowAnswer,
   wakeAnswer,
 } from "./openapi-schemas.ts";
 
@@ -77,7 +78,10 @@ export function openApiDocument(base: string): object {
           parameters: [{ name: "name", in: "path", required: true, schema: { type: "string" } }],
           requestBody: { content: { "application/json": { schema: {} } } },
           responses: {
-            "200": answer("A wake, several of them, or a repeat.", z.union([wakeAnswer, severalAnswer, repeatedAnswer])),
+            "200": answer(
+              "A wake, several of them, a repeat, or a mapping in shadow.",
+              z.union([wakeAnswer, severalAnswer, repeatedAnswer, shadowAnswer]),
+            ),
             "202": answer("At least one run.", z.union([agentAnswer, severalAnswer, repeatedAnswer])),
             "204": { description: "Skipped." },
             ...COMMON_ERRORS,

@@ -81,7 +81,7 @@ export async function recordWithoutWork(
   store: Store,
   arrival: Arrival,
   outcome: EventOutcome,
-  details: Pick<EventRecord, "reason" | "mapping" | "missing" | "duplicateOf">,
+  details: Pick<EventRecord, "reason" | "mapping" | "missing" | "duplicateOf" | "would">,
   answer: StoredAnswer,
   keys: readonly DedupeEntry[] = [],
 ): Promise<Answered> {
@@ -145,9 +145,12 @@ export async function recordResolution(
     return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), failure };
   }
   if (resolution.kind === "skipped") {
-    const answer = { status: 204, body: null };
+    const { kind: _kind, ...details } = resolution;
+    // In shadow the sender is told; nothing to do at all is no content.
+    const told = { ok: true, eventId: arrival.id, outcome: "skipped", reason: resolution.reason };
+    const answer = resolution.would ? { status: 200, body: told } : { status: 204, body: null };
     const entries = key ? [entryOf(deps, arrival, key, answer)] : [];
-    return recordWithoutWork(deps.store, arrival, "skipped", { reason: resolution.reason, mapping: resolution.mapping }, answer, entries);
+    return recordWithoutWork(deps.store, arrival, "skipped", details, answer, entries);
   }
   return recordWork(deps, arrival, resolution, key, 0);
 }
@@ -212,6 +215,7 @@ async function recordWork(
   const answer = workAnswer(resolution, planned.answers, arrival.id);
   const event = newEvent(arrival, planned.actions.length > 0 ? "accepted" : "duplicate", planned.actions);
   if (resolution.mapping !== undefined) event.mapping = resolution.mapping;
+  if (resolution.would) event.would = resolution.would;
   const missing = resolution.items.flatMap((item) => (item.ok ? item.missing : []));
   if (missing.length > 0) event.missing = [...new Set(missing)];
   if (event.outcome === "duplicate") event.reason = "every action of it was done before";

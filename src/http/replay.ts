@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
-import type { EventRecord, Store } from "../store/types.ts";
+import type { EventRecord, Store, StoredAction } from "../store/types.ts";
 import { parsePayload } from "./body.ts";
 import { recordResolution, type Arrival, type RecordDeps } from "./record.ts";
 import type { HookRequest } from "./request.ts";
@@ -16,6 +16,11 @@ export interface ReplayDeps {
   record(snapshot: Snapshot): RecordDeps;
 }
 
+function told(action: StoredAction): ReplayResult["actions"][number] {
+  const text = plainText(action.kind === "run" ? action.spec.input : action.text);
+  return { kind: action.kind, summary: text.slice(0, 200), ...(action.mapping === undefined ? {} : { mapping: action.mapping }) };
+}
+
 function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
   if (resolution.kind === "refused")
     return {
@@ -24,13 +29,9 @@ function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
       actions: [],
       ...(resolution.mapping ? { mapping: resolution.mapping } : {}),
     };
-  if (resolution.kind === "skipped") return { outcome: "skipped", reason: resolution.reason, mapping: resolution.mapping, actions: [] };
-  const actions = resolution.items.flatMap((item) => {
-    if (!item.ok) return [];
-    const { action } = item;
-    const text = plainText(action.kind === "run" ? action.spec.input : action.text);
-    return [{ kind: action.kind, summary: text.slice(0, 200), ...(action.mapping === undefined ? {} : { mapping: action.mapping }) }];
-  });
+  if (resolution.kind === "skipped")
+    return { outcome: "skipped", reason: resolution.reason, mapping: resolution.mapping, actions: (resolution.would ?? []).map(told) };
+  const actions = resolution.items.flatMap((item) => (item.ok ? [told(item.action)] : []));
   return { outcome: "accepted", actions, ...(resolution.mapping === undefined ? {} : { mapping: resolution.mapping }) };
 }
 

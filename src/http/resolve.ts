@@ -2,7 +2,7 @@ import { checkDraft } from "../actions/dispatch.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody } from "../actions/fields.ts";
 import type { Failure } from "../core/errors.ts";
-import type { MappingInput, MappingOutcome } from "../mapping/types.ts";
+import type { DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
 import type { EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import type { Snapshot } from "./types.ts";
@@ -14,8 +14,18 @@ export type Item =
 
 /** What a hook's path and body come to, before anything is kept. */
 export type Resolution =
-  | { kind: "work"; list: boolean; items: Item[]; mapping?: string; warnings: string[]; idempotencyKey?: string }
-  | { kind: "skipped"; mapping: string; reason: string }
+  | {
+      kind: "work";
+      list: boolean;
+      items: Item[];
+      mapping?: string;
+      warnings: string[];
+      idempotencyKey?: string;
+      /** What mappings in shadow would have done. */
+      would?: StoredAction[];
+    }
+  /** `would` is set where a mapping in shadow is the reason. */
+  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[] }
   | {
       kind: "refused";
       outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">;
@@ -86,19 +96,43 @@ function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: S
       };
     case "failed":
       return { kind: "refused", outcome: "failed", failure: outcome.failure, mapping: outcome.mapping };
-    case "actions": {
-      const items = outcome.results.map((result): Item => {
-        if (!result.ok) return { ok: false, failure: result.failure, mapping: result.mapping };
-        const { draft } = result;
-        const checked = checkDraft({ ...draft, fields: draft.fields as Record<string, unknown> }, input.path, input.now, snapshot);
-        if (!checked.ok) return { ok: false, failure: checked.failure, mapping: draft.mapping };
-        const item: Item = { ok: true, action: checked.action, missing: draft.missing };
-        if (draft.dedupeKey !== undefined) item.key = { scope: `${input.path}|${draft.mapping}`, key: draft.dedupeKey };
-        return item;
-      });
-      return { kind: "work", list: outcome.list, items, mapping: outcome.mapping, warnings: [] };
-    }
+    case "actions":
+      return resolveDrafts(outcome, input, snapshot);
   }
+}
+
+type Actions = Extract<MappingOutcome, { kind: "actions" }>;
+
+function itemOf(result: DraftResult, input: MappingInput, snapshot: Snapshot): Item {
+  if (!result.ok) return { ok: false, failure: result.failure, mapping: result.mapping };
+  const { draft } = result;
+  const checked = checkDraft({ ...draft, fields: draft.fields as Record<string, unknown> }, input.path, input.now, snapshot);
+  if (!checked.ok) return { ok: false, failure: checked.failure, mapping: draft.mapping };
+  const item: Item = { ok: true, action: checked.action, missing: draft.missing };
+  if (draft.dedupeKey !== undefined) item.key = { scope: `${input.path}|${draft.mapping}`, key: draft.dedupeKey };
+  return item;
+}
+
+/** Checks what mappings want done, and tells what is to be done from what is only to be recorded. */
+function resolveDrafts({ mapping, list, results }: Actions, input: MappingInput, snapshot: Snapshot): Resolution {
+  const items: Item[] = [];
+  const would: StoredAction[] = [];
+  let refusedToo = 0;
+  for (const result of results) {
+    const item = itemOf(result, input, snapshot);
+    const shadow = result.ok && result.draft.shadow;
+    if (!shadow) items.push(item);
+    else if (item.ok) would.push(item.action);
+    else refusedToo++;
+  }
+  if (items.length > 0) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
+  const refusals = refusedToo === 0 ? "" : `, and ${refusedToo} would have been refused`;
+  return {
+    kind: "skipped",
+    mapping,
+    reason: `shadow: ${would.length} action${would.length === 1 ? "" : "s"} would have been done${refusals}`,
+    would,
+  };
 }
 
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */

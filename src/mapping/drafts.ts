@@ -65,6 +65,7 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
           : []
         : [{ text: typeof own === "string" ? own : "", outside: true }],
     unsafe: config.allowUnsafeExternalContent,
+    shadow: config.shadow,
     missing: rendering.missing,
   };
   if (own !== undefined && typeof own !== "string") {

@@ -25,6 +25,7 @@ const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "model"] as const;
 function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingConfig {
   const made: MappingConfig = { ...mapping, id: mapping.id + suffix };
   if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
+  if (use.shadow !== undefined) made.shadow = use.shadow;
   if (made.action === "agent") for (const field of AGENT_FIELDS) if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
   return made;
 }

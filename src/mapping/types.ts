@@ -43,6 +43,8 @@ export interface ActionDraft {
   content: TextPart[];
   dedupeKey?: string;
   unsafe: boolean;
+  /** To be recorded, and not done. */
+  shadow: boolean;
   /** Template expressions that found nothing, as written. */
   missing: string[];
 }

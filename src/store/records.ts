@@ -84,6 +84,8 @@ export interface EventRecord {
   duplicateOf?: string;
   replayOf?: string;
   actions: StoredAction[];
+  /** What mappings in shadow would have done. */
+  would?: StoredAction[];
   request: StoredRequest;
 }
 

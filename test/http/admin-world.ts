@@ -36,6 +36,7 @@ const mappings: MappingSet = {
               { text: `${input.headers["x-shop"]} ${input.byHookToken}`, outside: true },
             ],
             unsafe: false,
+            shadow: false,
             missing: ["data.customer"],
           },
         },

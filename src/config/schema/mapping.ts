@@ -134,6 +134,7 @@ export const mappingSchema = z.strictObject({
     .optional()
     .describe("A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null."),
   dedupeKey: template("Actions with the same key are done once."),
+  shadow: z.boolean().default(false).describe("Evaluate and record what would be done, and do nothing."),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
 });
 export type MappingConfig = z.output<typeof mappingSchema>;

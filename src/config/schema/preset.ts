@@ -24,6 +24,7 @@ const presetUse = z.strictObject({
   to: z.string().optional().describe("The recipient on that channel."),
   deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
   model: z.string().optional().describe("The model of the turns."),
+  shadow: z.boolean().optional().describe("Evaluate and record what would be done, and do nothing."),
 });
 export type PresetUse = z.output<typeof presetUse>;
 

@@ -141,6 +141,15 @@ async function eventDetail(id, refresh) {
       act("What would it do now?", "", replay(true)),
       act("Replay", "Let this event come in again?", replay(false), refresh),
     ]),
+    event.would.length > 0
+      ? [
+          h("h2", {}, "What a mapping in shadow would have done"),
+          event.would.map((action) => [
+            facts([["mapping", action.mapping], ...Object.entries(action.fields).map(([name, value]) => [name, String(value)])]),
+            parts(action.content),
+          ]),
+        ]
+      : null,
     h("h2", {}, "Request"),
     h(
       "pre",

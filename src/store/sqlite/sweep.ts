@@ -108,10 +108,11 @@ function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boole
         const head = JSON.parse(row.head) as EventHead;
         // The query of a GET is its payload.
         const kept: EventHead = { ...head, request: { ...head.request, query: {} } };
+        if (head.would) kept.would = forgetActions(head.would);
         sql.run(
           "UPDATE events SET body = NULL, head = ?, actions = ? WHERE seq = ?",
           JSON.stringify(kept),
-          forgetActions(row.actions),
+          forgetJson(row.actions),
           row.seq,
         );
       }
@@ -120,14 +121,15 @@ function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boole
   });
 }
 
-function forgetActions(actions: string | null): string | null {
-  if (actions === null) return null;
-  const kept = (JSON.parse(actions) as StoredAction[]).map((action) =>
+const forgetJson = (actions: string | null): string | null =>
+  actions === null ? null : JSON.stringify(forgetActions(JSON.parse(actions) as StoredAction[]));
+
+function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
+  return actions.map((action) =>
     action.kind === "run"
       ? { ...action, spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
       : { ...action, text: forgetOutside(action.text) },
   );
-  return JSON.stringify(kept);
 }
 
 /** What runs were given, once it has been used up; a hook's run that failed keeps it, since it may be retried. */
