@@ -1,4 +1,5 @@
 /** A load generator in a process of its own: raw keep-alive HTTP/1.1 over loopback, so that it costs less than what it measures. */
+import { createHmac } from "node:crypto";
 import { connect } from "node:net";
 
 export interface LoadJob {
@@ -8,7 +9,11 @@ export interface LoadJob {
   token: string;
   connections: number;
   ms: number;
+  /** Makes each body another one, in place of `MARK`, and signs it (HMAC-SHA256, hex) into a header. */
+  sign?: { secret: string; header: string; prefix: string };
 }
+/** Stands in the body where each request has a number of its own. */
+export const MARK = "0000000000000000";
 export interface LoadResult {
   requests: number;
   /** Answers that are no 2xx. */
@@ -17,13 +22,23 @@ export interface LoadResult {
 }
 
 function runLoad(job: LoadJob): Promise<LoadResult> {
-  const head = `POST ${job.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${job.token}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(job.body)}\r\n\r\n`;
-  const request = Buffer.from(head + job.body);
+  const head = (more = ""): string =>
+    `POST ${job.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${job.token}\r\nContent-Type: application/json\r\n${more}Content-Length: ${Buffer.byteLength(job.body)}\r\n\r\n`;
+  const fixed = Buffer.from(head() + job.body);
+  const body = Buffer.from(job.body);
+  const at = body.indexOf(MARK);
+  let sent = Math.floor(performance.timeOrigin) * 1000;
+  const next = (): Buffer => {
+    if (!job.sign) return fixed;
+    body.write(String(sent++).padStart(MARK.length, "0"), at, "latin1");
+    const signature = createHmac("sha256", job.sign.secret).update(body).digest("hex");
+    return Buffer.concat([Buffer.from(head(`${job.sign.header}: ${job.sign.prefix}${signature}\r\n`)), body]);
+  };
   const started = performance.now();
   const result: LoadResult = { requests: 0, errors: 0, ms: 0 };
   const one = (): Promise<void> =>
     new Promise((resolve) => {
-      const socket = connect(job.port, "127.0.0.1", () => socket.write(request));
+      const socket = connect(job.port, "127.0.0.1", () => socket.write(next()));
       socket.setNoDelay(true);
       let received = "";
       socket.on("data", (chunk) => {
@@ -36,7 +51,7 @@ function runLoad(job: LoadJob): Promise<LoadResult> {
         result.requests++;
         if (received.charCodeAt(9) !== 0x32) result.errors++;
         received = "";
-        if (performance.now() - started < job.ms) socket.write(request);
+        if (performance.now() - started < job.ms) socket.write(next());
         else {
           socket.destroy();
           resolve();

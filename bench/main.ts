@@ -2,6 +2,8 @@
 import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 import { installed, median, wholeRuns, withModel, type Row } from "./figures.ts";
+import { PRESETS_DIR, presetNames } from "../src/mapping/presets.ts";
+import { MARK, type LoadJob } from "./load.ts";
 import { load, startEcho, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
 const { values } = parseArgs({
@@ -20,13 +22,22 @@ interface Side {
   server: Server;
   path: string;
   body: string;
+  sign?: LoadJob["sign"];
 }
 const rows: Row[] = [];
 const wanted = (name: string): boolean => values.row === undefined || name.includes(values.row);
 
 async function measure(side: Side): Promise<{ perSecond: number; cpu: number; errors: number }> {
   const before = side.server.cpuMicros();
-  const result = await load({ port: side.server.port, path: side.path, body: side.body, token: TOKEN, connections: CONNECTIONS, ms: MS });
+  const result = await load({
+    port: side.server.port,
+    path: side.path,
+    body: side.body,
+    token: TOKEN,
+    connections: CONNECTIONS,
+    ms: MS,
+    ...(side.sign ? { sign: side.sign } : {}),
+  });
   return {
     perSecond: (result.requests / result.ms) * 1000,
     cpu: (side.server.cpuMicros() - before) / Math.max(1, result.requests),
@@ -146,6 +157,33 @@ if (wanted("transform")) {
         { server: module as Server, path: "/hooks/pr", body: PULL_REQUEST },
         { server: none as Server, path: "/hooks/pr", body: PULL_REQUEST },
         0.35,
+      ),
+  );
+}
+const SIGN = { secret: "bench-signing-secret-0123456789", header: "X-Hub-Signature-256", prefix: "sha256=" };
+/** The pull request with a place where each request differs: the same body twice would be a repeat. */
+const SIGNED_PULL_REQUEST = PULL_REQUEST.replace("{", `{"bench":"${MARK}",`);
+if (wanted("signed")) {
+  const hooks = { presets: [{ use: "github", secret: SIGN.secret }] };
+  await withServers([startGateway({ hooks }, ["--no-workers"]), startEcho()], async ([gateway, echo]) =>
+    pair(
+      `signed preset, ${Math.round(PULL_REQUEST.length / 1000)} KB`,
+      { server: gateway as Server, path: "/hooks/github", body: SIGNED_PULL_REQUEST, sign: SIGN },
+      { server: echo as Server, path: "/echo", body: SIGNED_PULL_REQUEST, sign: SIGN },
+      0.35,
+    ),
+  );
+}
+if (wanted("presets")) {
+  const all = presetNames(PRESETS_DIR);
+  await withServers(
+    [startGateway({ hooks: { presets: all } }, ["--no-workers"]), startGateway({ hooks: { presets: ["github"] } }, ["--no-workers"])],
+    async ([many, one]) =>
+      pair(
+        `${all.length} presets against 1`,
+        { server: many as Server, path: "/hooks/github", body: PULL_REQUEST },
+        { server: one as Server, path: "/hooks/github", body: PULL_REQUEST },
+        0.91,
       ),
   );
 }

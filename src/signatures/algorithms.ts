@@ -1,4 +1,4 @@
-import { createHmac, createPublicKey, hash, timingSafeEqual, verify, type KeyObject } from "node:crypto";
+import { createHmac, createPublicKey, createSecretKey, hash, timingSafeEqual, verify, type KeyObject } from "node:crypto";
 import type { Scheme } from "../config/schema/signature.ts";
 
 /** Checks one signature with one secret. `pieces` is the signed text; what is presented is as the sender wrote it. */
@@ -20,7 +20,8 @@ export function decode(text: string, encoding: "hex" | "base64"): Buffer | undef
   return BASE64.test(text) ? Buffer.from(text, "base64") : undefined;
 }
 
-function hmacCheck(algorithm: string, key: Buffer, encoding: Scheme["encoding"]): SecretCheck {
+function hmacCheck(algorithm: string, bytes: Buffer, encoding: Scheme["encoding"]): SecretCheck {
+  const key = createSecretKey(bytes);
   return {
     matches(pieces, presented) {
       const hmac = createHmac(algorithm, key);

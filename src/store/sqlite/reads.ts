@@ -14,7 +14,7 @@ import type {
 } from "../types.ts";
 import { limitOf, listNewest, Where } from "./lists.ts";
 import { dedupeOf, eventOf, lastRouteOf, recordOf, runOf, sessionOf, systemEventOf, turnOf } from "./rows.ts";
-import type { EventRow, JsonRow, LastRouteRow, RunRow, SessionRow, SystemEventRow } from "./rows.ts";
+import type { DedupeRow, EventRow, JsonRow, LastRouteRow, RunRow, SessionRow, SystemEventRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 type Query<K extends "listEvents" | "listRuns" | "listDeliveries" | "listSessions" | "listSystemEvents"> = Parameters<Store[K]>[0];
@@ -32,8 +32,8 @@ export class Reads {
   }
 
   duplicate(scope: string, key: string, now: Ms): DedupeRecord | undefined {
-    const row = this.#sql.get<JsonRow & { restarts: number }>(
-      "SELECT restarts, record FROM dedupe WHERE scope = ? AND key = ? AND expires > ?",
+    const row = this.#sql.get<DedupeRow>(
+      "SELECT scope, key, expires, restarts, record FROM dedupe WHERE scope = ? AND key = ? AND expires > ?",
       scope,
       key,
       now,

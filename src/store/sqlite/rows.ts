@@ -27,7 +27,7 @@ const MIN_PACKED = 4096;
 /** A body as it is kept: JSON shrinks to a tenth in less time than it takes to write the rest to disk. */
 export function packBody(body: Uint8Array | null): { body: Uint8Array | null; packed: boolean } {
   if (body === null || body.length < MIN_PACKED) return { body, packed: false };
-  const packed = deflateRawSync(body, { level: 1 });
+  const packed = deflateRawSync(body, { level: 1, chunkSize: 8192 });
   return packed.length < body.length ? { body: packed, packed: true } : { body, packed: false };
 }
 
@@ -125,6 +125,16 @@ export function lastRouteOf(row: LastRouteRow): LastRoute {
   return route;
 }
 
-export function dedupeOf(row: JsonRow & { restarts: number }): DedupeRecord {
-  return { ...recordOf<Omit<DedupeRecord, "restarts">>(row), restarts: row.restarts };
+/** What of a duplicate key is kept as JSON: all that has no column. Rows of other versions have the columns in it too. */
+export type DedupeRest = Omit<DedupeRecord, "restarts" | "scope" | "key" | "expiresAt">;
+
+export interface DedupeRow extends JsonRow {
+  scope: string;
+  key: string;
+  expires: number;
+  restarts: number;
+}
+
+export function dedupeOf(row: DedupeRow): DedupeRecord {
+  return { ...recordOf<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires, restarts: row.restarts };
 }

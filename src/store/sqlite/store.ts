@@ -9,7 +9,7 @@ import type { Reads } from "./reads.ts";
 import type { Signals } from "./signals.ts";
 import { storeError, type Statements } from "./statements.ts";
 import { sweepSteps } from "./sweep.ts";
-import { bindKeys, insertEvent, type SqliteWrites } from "./writes.ts";
+import { bindKey, insertEvent, type SqliteWrites } from "./writes.ts";
 import type { Jobs } from "./jobs.ts";
 
 export interface StoreParts {
@@ -31,12 +31,16 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 
 function writing({ sql, jobs, reads, group, intake, loop, signals, newWrites, now }: StoreParts): Writing {
   const acceptNow = (event: EventRecord, keys: readonly DedupeEntry[]): AcceptResult => {
-    for (const { scope, key } of keys) {
+    // One key is its own check; of several, none may be bound before all are known to be free.
+    for (const { scope, key } of keys.length > 1 ? keys : []) {
       const record = reads.duplicate(scope, key, now());
       if (record) return { kind: "duplicate", record };
     }
+    for (const entry of keys) {
+      const held = bindKey(sql, event.id, entry, now()) ? undefined : reads.duplicate(entry.scope, entry.key, now());
+      if (held && held.eventId !== event.id) return { kind: "duplicate", record: held };
+    }
     insertEvent(sql, intake.nextSeq(), event);
-    if (keys.length > 0) bindKeys(sql, event.id, keys);
     return { kind: "accepted" };
   };
   return {

@@ -1,7 +1,6 @@
 import { sessionId } from "../types.ts";
 import type {
   DedupeEntry,
-  DedupeRecord,
   DeliveryChange,
   DeliveryRecord,
   EventRecord,
@@ -20,7 +19,7 @@ import type {
   Writes,
 } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
-import { packBody, type EventHead } from "./rows.ts";
+import { packBody, type DedupeRest, type EventHead } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
@@ -237,16 +236,18 @@ function withChange<T extends object>(record: T, change: object): T {
   return changed as T;
 }
 
-/** Binds duplicate keys to an event; one that is expired is overwritten. */
-export function bindKeys(sql: Statements, eventId: string, keys: readonly DedupeEntry[]): void {
-  for (const entry of keys) {
-    const record: Omit<DedupeRecord, "restarts"> = { ...entry, eventId };
-    sql.run(
-      "INSERT OR REPLACE INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 0, ?)",
-      entry.scope,
-      entry.key,
-      entry.expiresAt,
-      JSON.stringify(record),
-    );
-  }
+/** Binds a duplicate key to an event; one that is expired is overwritten. False where another event holds it: nothing is written. */
+export function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, now: Ms): boolean {
+  const { scope, key, expiresAt, ...rest } = entry;
+  const record: DedupeRest = { ...rest, eventId };
+  const bound = sql.run(
+    `INSERT INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 0, ?) ON CONFLICT (scope, key)
+     DO UPDATE SET expires = excluded.expires, restarts = 0, record = excluded.record WHERE dedupe.expires <= ?`,
+    scope,
+    key,
+    expiresAt,
+    JSON.stringify(record),
+    now,
+  );
+  return bound > 0;
 }
