@@ -1,4 +1,5 @@
 import { fork, type ChildProcess } from "node:child_process";
+import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "../core/log.ts";
 import type { Evaluated } from "./expression.ts";
@@ -58,10 +59,20 @@ const AHEAD = 16;
 const IDLE_MS = 60_000;
 const HEAP_MB = 128;
 const EXPRESSION_GRACE_MS = 1_000;
+const CHILD_NICENESS = 5;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 /** In a clone `#plugin` means a source file, in a child as in its parent. */
 const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
 const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
+
+/** A child that loops takes what is left of the processor: accepting hooks goes before evaluating them. */
+function yieldTo(child: ChildProcess): void {
+  try {
+    if (child.pid !== undefined) setPriority(child.pid, CHILD_NICENESS);
+  } catch {
+    // Not allowed here, or it has ended already: it runs like any other.
+  }
+}
 
 /** Children that run users' code: started when first needed, ended after a minute without work. */
 export function createTransformPool(options: { log: Logger; size?: number }): TransformPool {
@@ -86,6 +97,7 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       retired: false,
       timedOut: false,
     };
+    yieldTo(child.process);
     child.process.on("message", (reply: Reply) => onReply(child, reply));
     child.process.once("exit", () => onExit(child));
     child.process.on("error", () => child.process.kill("SIGKILL"));
