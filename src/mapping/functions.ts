@@ -149,6 +149,13 @@ function append(first: unknown, second: unknown): unknown {
   return left.length + right.length > MAX_SEQUENCE ? tooMany() : [...left, ...right];
 }
 
+/** Also what the transform operator `| … |` copies with. */
+function clone(value: unknown): unknown {
+  if (value === undefined) return undefined;
+  measure(value, { chars: MAX_TEXT });
+  return JSON.parse(JSON.stringify(value)) as unknown;
+}
+
 const before = (text: string, mark: string): string => (text.includes(mark) ? text.slice(0, text.indexOf(mark)) : text);
 const after = (text: string, mark: string): string => (text.includes(mark) ? text.slice(text.indexOf(mark) + mark.length) : text);
 
@@ -158,6 +165,7 @@ const after = (text: string, mark: string): string => (text.includes(mark) ? tex
  */
 export const BOUNDED: Record<string, [(...args: never[]) => unknown, string]> = {
   append: [append, "<xx:a>"],
+  clone: [clone, "<(oa)-:o>"],
   base64encode: [onText((text) => Buffer.from(text, "binary").toString("base64")), "<s-:s>"],
   base64decode: [onText((text) => Buffer.from(text, "base64").toString("binary")), "<s-:s>"],
   contains: [contains, "<s-(sf):b>"],
