@@ -2,14 +2,24 @@
  * The main file of a transform child: runs one call after the other. Whatever a module does here (loops, allocates,
  * exits, rejects later) ends at most this process.
  */
+import { Worker } from "node:worker_threads";
 import { importUserModule } from "../plugin/resolve.ts";
 import { evaluateOutside } from "./expression.ts";
-import type { Call, Reply } from "./pool.ts";
+import { READY, type Call, type Reply } from "./pool.ts";
+
+/** Memory of this process, buffers and all: the heap has a limit of its own, buffers lie outside it. */
+const MAX_MEMORY = 768 * 2 ** 20;
+const LOOK_MS = 20;
+/** What a module may give, as JSON: the gateway takes it apart in its own process. */
+const MAX_RESULT_CHARS = 8_000_000;
 
 // A promise that nobody waits for any more harms no other call.
 process.on("unhandledRejection", () => undefined);
 process.on("uncaughtException", () => undefined);
 process.on("disconnect", () => process.exit(0));
+// A thread of its own: it looks while a module keeps this one busy.
+const watch = `setInterval(() => process.memoryUsage.rss() > ${MAX_MEMORY} && process.kill(process.pid, "SIGKILL"), ${LOOK_MS})`;
+new Worker(watch, { eval: true, execArgv: [], stdin: false }).unref();
 
 const loaded = new Map<string, Promise<Record<string, unknown>>>();
 async function importModule(file: string): Promise<Record<string, unknown>> {
@@ -37,6 +47,12 @@ function functionOf(module: Record<string, unknown>, name: string | undefined): 
   return candidates.find((candidate) => typeof candidate === "function") as ((input: unknown) => unknown) | undefined;
 }
 
+/** What was thrown while a module was loaded: there is no input yet that it could quote. */
+function loaderMessage(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return (text.split("\n").find((line) => line.trim() !== "") ?? "").slice(0, 300);
+}
+
 async function answer(call: Call): Promise<Reply> {
   if (call.kind === "jsonata") {
     const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
@@ -47,15 +63,18 @@ async function answer(call: Call): Promise<Reply> {
   let module: Record<string, unknown>;
   try {
     module = await load(call.file, call.version);
-  } catch {
-    return { id: call.id, ok: false, reason: "load" };
+  } catch (error) {
+    return { id: call.id, ok: false, reason: "load", message: loaderMessage(error) };
   }
   const transform = functionOf(module, call.exportName);
   if (!transform) return { id: call.id, ok: false, reason: "no_function" };
+  if (call.kind === "check") return { id: call.id, ok: true, value: null };
   try {
     const value = await transform(call.input);
     // Through JSON, so that what cannot be sent is found here, in this call.
-    return { id: call.id, ok: true, value: value === undefined ? null : (JSON.parse(JSON.stringify(value)) as unknown) };
+    const text = JSON.stringify(value) as string | undefined;
+    if (text !== undefined && text.length > MAX_RESULT_CHARS) return { id: call.id, ok: false, reason: "too_large" };
+    return { id: call.id, ok: true, value: text === undefined ? null : (JSON.parse(text) as unknown) };
   } catch {
     return { id: call.id, ok: false, reason: "threw" };
   }
@@ -65,3 +84,4 @@ let last: Promise<unknown> = Promise.resolve();
 process.on("message", (call: Call) => {
   last = last.then(async () => process.send?.(await answer(call)));
 });
+process.send?.({ id: READY });

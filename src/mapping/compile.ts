@@ -187,9 +187,15 @@ class MappingCompiler {
     }
     return made;
   }
+
+  async checkModules(mappings: readonly CompiledMapping[]): Promise<void> {
+    const found = await Promise.all(mappings.map((mapping) => mapping.transform?.check?.()));
+    for (const [index, message] of found.entries())
+      if (message !== undefined) this.issues.push({ path: `${mappings[index]?.at}.transform.module`, message });
+  }
 }
 
-/** Compiles all mappings of a snapshot. All problems come back at once; with any, the set must not be used. */
+/** Compiles all mappings of a snapshot, and loads their modules once, in a child. All problems come back at once; with any, the set must not be used. */
 export async function compileMappings(options: CompileOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
   const { hooks, mappingsDir, presetsDir, env } = options;
   const collected = collectSources({ mappings: hooks.mappings, presets: hooks.presets, mappingsDir, presetsDir, env });
@@ -202,6 +208,7 @@ export async function compileMappings(options: CompileOptions): Promise<{ set: M
     seen.set(config.id, at);
   }
   const mappings = collected.sources.map((source, order) => compiler.compile(source, order));
+  await compiler.checkModules(mappings);
   const set = createMappingSet({
     mappings,
     rules: paths.rules,

@@ -4,16 +4,19 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "../core/log.ts";
 import type { Evaluated } from "./expression.ts";
 
-/** A call of a module, or of an expression that took too long in the gateway's own process. */
+/** A call of a module, a look whether it could be called, or an expression that took too long in the gateway's own process. */
 export type Call =
+  | { id: number; kind: "check"; file: string; version: string; exportName: string | undefined }
   | { id: number; kind: "module"; file: string; version: string; exportName: string | undefined; input: unknown }
   | { id: number; kind: "jsonata"; source: string; input: unknown; now: number; timeoutMs: number };
 
-export type CallFailure = "load" | "no_function" | "threw" | "timeout" | "died" | "expression" | "closed";
+export type CallFailure = "load" | "no_function" | "threw" | "too_large" | "timeout" | "died" | "expression" | "closed";
 export type Reply = { id: number; ok: true; value: unknown } | { id: number; ok: false; reason: CallFailure; message?: string };
 export type CallResult = { ok: true; value: unknown } | { ok: false; reason: CallFailure; message?: string };
 
 export interface TransformPool {
+  /** Loads a module and looks for its function; `message` of a failure is the loader's own. What was well stays well until the file changes. */
+  checkModule(call: { owner: string; file: string; version: string; exportName?: string; timeoutMs: number }): Promise<CallResult>;
   /** Runs a module's function. `owner`: the mapping; one mapping never holds the whole pool. */
   runModule(call: {
     owner: string;
@@ -39,6 +42,8 @@ interface Task {
   call: Call;
   owner: string;
   timeoutMs: number;
+  /** Whether it was with a child before that ended, maybe through another's doing. */
+  repeated: boolean;
   resolve(result: CallResult): void;
 }
 
@@ -49,6 +54,10 @@ interface Child {
   timer: NodeJS.Timeout | undefined;
   idle: NodeJS.Timeout | undefined;
   owner: string | undefined;
+  /** All whose calls it has had: what one of them left running may end it during another's call. */
+  owners: Set<string>;
+  /** Its process has started: from then on the time is the call's own. */
+  ready: boolean;
   retired: boolean;
   timedOut: boolean;
 }
@@ -58,6 +67,9 @@ const SIZE = 2;
 const AHEAD = 16;
 const IDLE_MS = 60_000;
 const HEAP_MB = 128;
+const START_MS = 10_000;
+/** What a child sends first. */
+export const READY = 0;
 const EXPRESSION_GRACE_MS = 1_000;
 const CHILD_NICENESS = 5;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
@@ -94,13 +106,16 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       timer: undefined,
       idle: undefined,
       owner: undefined,
+      owners: new Set(),
+      ready: false,
       retired: false,
       timedOut: false,
     };
     yieldTo(child.process);
     child.process.on("message", (reply: Reply) => onReply(child, reply));
     child.process.once("exit", () => onExit(child));
-    child.process.on("error", () => child.process.kill("SIGKILL"));
+    // A process that could not be started has no exit.
+    child.process.on("error", () => (child.process.pid === undefined ? onExit(child) : child.process.kill("SIGKILL")));
     children.add(child);
     return child;
   };
@@ -109,10 +124,13 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     clearTimeout(child.timer);
     const first = child.tasks[0];
     if (!first) return;
-    child.timer = setTimeout(() => {
-      child.timedOut = true;
-      child.process.kill("SIGKILL");
-    }, first.timeoutMs);
+    child.timer = setTimeout(
+      () => {
+        child.timedOut = true;
+        child.process.kill("SIGKILL");
+      },
+      child.ready ? first.timeoutMs : START_MS,
+    );
   };
 
   const rest = (child: Child): void => {
@@ -131,9 +149,16 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     child.process.channel?.unref();
   };
 
-  const onReply = (child: Child, reply: Reply): void => {
-    const task = child.tasks.shift();
-    if (!task || task.call.id !== reply.id) return;
+  const onReply = (child: Child, reply: Reply | null): void => {
+    if (reply?.id === READY && !child.ready) {
+      child.ready = true;
+      watchFirst(child);
+      return;
+    }
+    // A module can send messages too; only the answer to the call counts.
+    const task = child.tasks[0];
+    if (!task || task.call.id !== reply?.id) return;
+    child.tasks.shift();
     watchFirst(child);
     task.resolve(reply.ok ? { ok: true, value: reply.value } : reply);
     if (child.tasks.length === 0) rest(child);
@@ -146,8 +171,9 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     children.delete(child);
     const [guilty, ...others] = child.tasks;
     child.tasks = [];
-    guilty?.resolve({ ok: false, reason: closed ? "closed" : child.timedOut ? "timeout" : "died" });
-    waiting = [...others, ...waiting];
+    const again = guilty && !closed && !child.timedOut && !guilty.repeated && child.owners.size > 1;
+    if (!again) guilty?.resolve({ ok: false, reason: closed ? "closed" : child.timedOut ? "timeout" : "died" });
+    waiting = [...(again ? [{ ...guilty, repeated: true }] : []), ...others, ...waiting];
     assign();
   };
 
@@ -178,8 +204,9 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       child.process.ref();
       child.process.channel?.ref();
       child.owner = task.owner;
+      child.owners.add(task.owner);
       child.tasks.push(task);
-      child.process.send(task.call, (error) => {
+      child.process.send?.(task.call, (error) => {
         if (error) child.process.kill("SIGKILL");
       });
       if (child.tasks.length === 1) watchFirst(child);
@@ -190,12 +217,21 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
   const add = (call: Call, owner: string, timeoutMs: number): Promise<CallResult> => {
     if (closed) return Promise.resolve({ ok: false, reason: "closed" });
     return new Promise((resolve) => {
-      waiting.push({ call, owner, timeoutMs, resolve });
+      waiting.push({ call, owner, timeoutMs, repeated: false, resolve });
       assign();
     });
   };
 
+  const checked = new Set<string>();
+
   return {
+    async checkModule({ owner, file, version, exportName, timeoutMs }) {
+      const key = JSON.stringify([file, version, exportName]);
+      if (checked.has(key)) return { ok: true, value: null };
+      const result = await add({ id: nextId++, kind: "check", file, version, exportName }, owner, timeoutMs);
+      if (result.ok) checked.add(key);
+      return result;
+    },
     runModule: ({ owner, file, version, exportName, input, timeoutMs }) =>
       add({ id: nextId++, kind: "module", file, version, exportName, input }, owner, timeoutMs),
     async runExpression({ owner, source, input, now, timeoutMs }) {

@@ -13,6 +13,8 @@ export interface CompiledTransform {
   run(scope: Scope): Promise<TransformOutcome>;
   /** The module's file, whose change means a new snapshot. */
   file?: string;
+  /** Loads the module and says what is wrong with it. */
+  check?(): Promise<string | undefined>;
 }
 
 const FIELDS =
@@ -20,10 +22,14 @@ const FIELDS =
 /** Names that transforms written for a similar system use. */
 const OTHER_NAMES: Record<string, string> = { kind: "action", mode: "wakeMode" };
 
+/** At least so long may a module take to be loaded when the config is checked. */
+const LOAD_MS = 5_000;
+
 const REASONS: Record<CallFailure, string> = {
   load: "could not be loaded; run it by itself to see why",
   no_function: "exports no function: export one as default or as `transform`, or name it in `transform.export`",
   threw: "threw an error",
+  too_large: "gave more than 8 MB of JSON",
   timeout: "took longer than hooks.transformTimeoutSeconds",
   died: "ended its process (out of memory, or process.exit)",
   expression: "failed",
@@ -101,5 +107,12 @@ export function compileTransform(
     const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };
     return read.ok ? read : { ok: false, message: `the transform ${transform.module} ${read.message}` };
   };
-  return { ok: true, transform: { run, file: found.file } };
+  const check = async (): Promise<string | undefined> => {
+    const result = await pool.checkModule({ ...call, timeoutMs: Math.max(timeoutMs, LOAD_MS) });
+    if (result.ok || result.reason === "closed") return undefined;
+    if (result.reason === "load") return `cannot be loaded: ${result.message ?? "its process says nothing"}`;
+    if (result.reason === "timeout") return "does not come to an end when it is loaded";
+    return result.reason === "died" ? `${REASONS.died} when it was loaded` : REASONS[result.reason];
+  };
+  return { ok: true, transform: { run, check, file: found.file } };
 }

@@ -20,24 +20,37 @@ const FILES = {
     if (payload.how === "exit") process.exit(0);
     if (payload.how === "loop") for (;;);
     if (payload.how === "memory") { const all = []; for (;;) all.push(new Array(1e6).fill(Math.random())); }
+    if (payload.how === "buffers") { const all = []; for (let i = 0; i < 64; i++) all.push(Buffer.alloc(64 * 2 ** 20, 1)); return { message: "m" }; }
+    if (payload.how === "large") return { message: "x".repeat(9e6) };
+    if (payload.how === "send") { for (const message of [null, "text", {}, { id: -1, ok: true, value: {} }]) process.send(message); return { message: "sent" }; }
+    if (payload.how === "exit later") { setTimeout(() => process.exit(0), 100); return { message: "ok" }; }
     if (payload.how === "later") { setTimeout(() => Promise.reject(new Error("later")), 5); return { message: "ok" }; }
     if (payload.how === "field") return { message: "m", allowUnsafeExternalContent: true };
     if (payload.how === "text") return "just text";
     if (payload.how === "env") return { message: Object.keys(process.env).sort().join(",") };
     return { message: "ok" };
   };`,
+  "transforms/slow.js": `export default () => new Promise((done) => setTimeout(done, 400, { message: "at last" }));`,
   "transforms/nothing.js": `export const value = 1;`,
+  "transforms/syntax.js": `export default () => {`,
+  "transforms/import.ts": `import { x } from "./not-there.ts"; export default () => x;`,
+  "transforms/ends.js": `process.exit(0);`,
 };
 const mapping = (id: string, transform: object, more: object = {}) => ({ id, match: { path: id }, transform, ...more });
 const { set, issues, dir } = await compile(
   {
-    transformTimeoutSeconds: 1,
+    transformTimeoutSeconds: 2,
     mappings: [
       mapping("typed", { module: "typed.ts" }, { sessionKey: "hook:{{name}}" }),
       mapping("common", { module: "common.cjs" }),
       mapping("other", { module: "common.cjs", export: "other" }),
       mapping("bad", { module: "bad.js" }),
+      mapping("slow", { module: "slow.js" }),
       mapping("nothing", { module: "nothing.js" }),
+      mapping("unnamed", { module: "common.cjs", export: "nope" }),
+      mapping("syntax", { module: "syntax.js" }),
+      mapping("import", { module: "import.ts" }),
+      mapping("ends", { module: "ends.js" }),
       mapping("each", { module: "typed.ts" }, { forEach: "names" }),
       mapping("jsonata", { jsonata: "skip ? null : { 'message': 'hi ' & name, 'to': 'you' }" }),
       mapping("jsonata-instructions", { jsonata: "{ 'message': 'm', 'instructions': 'obey' }" }),
@@ -52,7 +65,16 @@ const run = async (path: string, payload: object) => {
 };
 
 describe("transform modules", () => {
-  it("compile", () => expect(issues).toEqual([]));
+  it("that cannot be called are found when the config is loaded, with the reason", () => {
+    const at = (index: number): string => `hooks.mappings[${index}].transform.module`;
+    expect(issues).toEqual([
+      { path: at(5), message: expect.stringContaining("exports no function") },
+      { path: at(6), message: expect.stringContaining("exports no function") },
+      { path: at(7), message: expect.stringMatching(/^cannot be loaded: SyntaxError/) },
+      { path: at(8), message: expect.stringMatching(/^cannot be loaded: .*not-there\.ts/) },
+      { path: at(9), message: expect.stringMatching(/ended its process.*when it was loaded/) },
+    ]);
+  });
 
   it("may use all of TypeScript, other files and the types' name", async () => {
     const outcome = await run("typed", { name: "Ann" });
@@ -92,6 +114,8 @@ describe("transform modules", () => {
     ["exit", "ended its process"],
     ["loop", "took longer"],
     ["memory", "ended its process"],
+    ["buffers", "ended its process"],
+    ["large", "more than 8 MB"],
     ["field", 'gave the field "allowUnsafeExternalContent"'],
     ["text", "must give an object"],
   ])("that %s fail alone, with a reason that quotes nothing", async (how, reason) => {
@@ -105,6 +129,23 @@ describe("transform modules", () => {
     for (let i = 0; i < 5; i++) expect(await run("bad", { how: "later" })).toMatchObject({ kind: "actions" });
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await run("bad", { how: "fine" })).toMatchObject({ kind: "actions" });
+  });
+
+  it("that send messages of their own answer all the same, and end nothing", async () => {
+    expect(await run("bad", { how: "send" })).toMatchObject({ kind: "actions", results: [{ draft: { content: [{ text: "sent" }] } }] });
+  });
+
+  it("that end their process later do not take another mapping's call with them", async () => {
+    const single = createTransformPool({ log: createLogger("silent"), size: 1 });
+    const call = (owner: string, file: string, input: object) =>
+      single.runModule({ owner, file: join(dir, "transforms", file), version: "1", input, timeoutMs: 5000 });
+    const first = await call("bad", "bad.js", { payload: { how: "exit later" } });
+    const second = await call("slow", "slow.js", {});
+    await single.close();
+    expect([first, second]).toEqual([
+      { ok: true, value: { message: "ok" } },
+      { ok: true, value: { message: "at last" } },
+    ]);
   });
 
   it("that loop for ever do not hold up other mappings' transforms", async () => {
