@@ -145,8 +145,9 @@ async function parseMultipart(bytes: Buffer, contentType: string): Promise<Paylo
   }
 }
 
-/** Makes the payload of a body by its content type. JSON is the default. */
+/** Makes the payload of a body by its content type. JSON is the default; nothing at all is `{}`, whatever it is called. */
 export function parsePayload(bytes: Buffer, contentType: string | undefined): Payload | Promise<Payload> {
+  if (bytes.length === 0) return { ok: true, payload: {} };
   const type = contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
   if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json")
     return parseJson(bytes.toString("utf8"));

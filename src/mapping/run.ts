@@ -141,16 +141,26 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       const pending = mapping.match.test(scope);
       const truth = pending instanceof Promise ? await pending : pending;
       const { id } = mapping.config;
-      if (isFailed(truth))
-        return { kind: "failed", mapping: id, failure: { code: "mapping_failed", message: `match.when: ${truth.failed}` } };
+      if (isFailed(truth)) {
+        const failure = { code: "mapping_failed" as const, message: `match.when: ${truth.failed}` };
+        if (!list) return { kind: "failed", mapping: id, failure };
+        results.push({ ok: false, mapping: id, failure });
+        break;
+      }
       if (truth !== true) continue;
       first ??= id;
+      list ||= mapping.config.continue;
       const step = await runMapping(mapping, scope, maxActions);
-      if (step.kind === "end") return step.outcome;
-      if (step.kind === "skipped") skipped ??= step.reason;
+      if (step.kind === "end") {
+        const { outcome } = step;
+        // One of several stands alone: what it fails by is its result, and takes nothing from the others.
+        if (!list || !("failure" in outcome) || outcome.failure.code === "too_many_actions") return outcome;
+        results.push({ ok: false, mapping: id, failure: outcome.failure });
+        if (outcome.failure.code === "mapping_failed") break;
+      } else if (step.kind === "skipped") skipped ??= step.reason;
       else {
         results.push(...step.results);
-        list ||= step.list || mapping.config.continue;
+        list ||= step.list;
       }
       if (!mapping.config.continue) break;
     }
