@@ -15,7 +15,10 @@ export interface ReviveDeps {
  */
 export async function reviveEvent(record: DedupeRecord, { store, restart, retryDelivery }: ReviveDeps): Promise<void> {
   const event = await store.getEvent(record.eventId);
+  // An action's own key brings back that action alone, an event's key all of them.
+  const { runId: only } = (record.item ?? {}) as { runId?: string };
   for (const action of event?.actions ?? []) {
+    if (record.item !== undefined && !(action.kind === "run" && action.runId === only)) continue;
     const run = action.kind === "run" ? await store.getRun(action.runId) : undefined;
     if (!run || !ENDED.includes(run.status)) continue;
     if (run.status === "failed" || run.status === "timed_out") {

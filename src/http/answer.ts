@@ -8,6 +8,8 @@ export interface AnswerDeps {
   store: Store;
   /** `hooks.path`. */
   base(): string;
+  /** False with `hooks.receipts: "status"`. */
+  showsReply(): boolean;
   /** Resolves when the run has ended or the time is over. */
   waitForRun(runId: string, ms: number): Promise<void>;
 }
@@ -53,7 +55,8 @@ export async function answerWhenDone(
     ok: run.status === "succeeded",
     runId,
     status: run.status,
-    reply: run.reply ?? null,
+    // With `status`, what the agent said is not the caller's to read.
+    ...(deps.showsReply() ? { reply: run.reply ?? null } : {}),
     delivery: status === undefined ? null : { status },
   };
   const preference = { "preference-applied": `wait=${seconds}` };

@@ -85,6 +85,13 @@ const keyTooLong: Failure = {
   issues: [{ path: "idempotencyKey", message: `use 1 to ${MAX_KEY} characters` }],
 };
 
+/** The key that a body names; of another type it is none. */
+function bodyKey(payload: unknown): string | undefined {
+  if (typeof payload !== "object" || payload === null || !Object.hasOwn(payload, "idempotencyKey")) return undefined;
+  const { idempotencyKey } = payload as { idempotencyKey?: unknown };
+  return typeof idempotencyKey === "string" ? idempotencyKey : undefined;
+}
+
 /** The event's key that the caller chose, or null where it is empty or too long. */
 function eventKey(arrival: Arrival, key: string): EventKey | null {
   if (key.length === 0 || key.length > MAX_KEY) return null;
@@ -111,7 +118,7 @@ async function readRaw({ snapshot, rules, arrival }: Passage): Promise<BodyStep>
   const { request } = arrival;
   const { hooks } = snapshot.config;
   const encoding = request.headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") return { ok: false, failure: compressed, cut: false };
+  if (encoding !== undefined && encoding.toLowerCase() !== "identity") return { ok: false, failure: compressed, cut: false };
   if (request.method === "GET") return { ok: true };
   const limits = { maxBytes: rules?.maxBodyBytes ?? hooks.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
   const body = await readBody(request.source, request.headers["content-length"], limits);
@@ -134,7 +141,12 @@ export function createHooks(deps: HooksDeps): Hooks {
   const limiter = createFailureLimiter(clock);
   const refusals = createRefusals({ clock, log, metrics, limiter });
   const signatures = createSignatureStage({ clock, metrics });
-  const answers: AnswerDeps = { store, base: () => deps.snapshot().config.hooks.path, waitForRun: deps.waitForRun };
+  const answers: AnswerDeps = {
+    store,
+    base: () => deps.snapshot().config.hooks.path,
+    showsReply: () => deps.snapshot().config.hooks.receipts === "full",
+    waitForRun: deps.waitForRun,
+  };
 
   const compile = (snapshot: Snapshot): Compiled => {
     const known = compiled.get(snapshot);
@@ -170,17 +182,17 @@ export function createHooks(deps: HooksDeps): Hooks {
   };
 
   /** The key by which a repeat is known before anything is resolved: the sender's where it is signed, else the caller's. */
-  const keyOf = ({ arrival, signedKey }: Passage): EventKey | null | undefined => {
+  const keyOf = ({ arrival, signedKey }: Passage, payload: unknown): EventKey | null | undefined => {
     const scope = `${arrival.request.path}|${arrival.credential}`;
     if (signedKey) return { scope, ...signedKey };
-    const header = arrival.request.headers["idempotency-key"];
-    return header === undefined ? undefined : eventKey(arrival, header);
+    const chosen = arrival.request.headers["idempotency-key"] ?? bodyKey(payload);
+    return chosen === undefined ? undefined : eventKey(arrival, chosen);
   };
 
   const accept = async (passage: Passage, payload: unknown): Promise<Response> => {
     const { snapshot, arrival } = passage;
     const record = recordDeps(snapshot);
-    let key = keyOf(passage);
+    const key = keyOf(passage, payload);
     if (key === null) return reject(passage, keyTooLong);
     if (key) {
       const [known] = await store.findDuplicates([key]);
@@ -188,11 +200,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     }
     const pending = resolveHook(mappingInput(passage, payload), snapshot);
     const resolution = pending instanceof Promise ? await pending : pending;
-    if (!key && resolution.kind === "work" && resolution.idempotencyKey !== undefined) {
-      key = eventKey(arrival, resolution.idempotencyKey);
-      if (key === null) return reject(passage, keyTooLong);
-    }
-    return answer(passage, await recordResolution(record, arrival, resolution, key ?? undefined));
+    return answer(passage, await recordResolution(record, arrival, resolution, key));
   };
 
   /** What every believed request comes to once its body is read. */

@@ -84,7 +84,7 @@ export const heldAnswer = z.strictObject({
   ok: z.boolean().describe("False for a run that failed."),
   runId: z.string(),
   status: runStatus,
-  reply: z.string().nullable(),
+  reply: z.string().nullable().optional().describe("Left out with `hooks.receipts: status`."),
   delivery: z.strictObject({ status: deliveryStatus }).nullable(),
 });
 

@@ -167,7 +167,12 @@ async function planItems(deps: RecordDeps, arrival: Arrival, items: readonly Ite
   const known = new Map<string, unknown>();
   if (keyed.length > 0) {
     const records = await deps.store.findDuplicates(keyed);
-    for (const record of records) if (record) known.set(`${record.scope}\n${record.key}`, record.item);
+    for (const record of records) {
+      if (!record) continue;
+      known.set(`${record.scope}\n${record.key}`, record.item);
+      // What failed for good is not done: it starts again, under the id that is answered.
+      await deps.revive(record);
+    }
   }
   const planned: Planned = { answers: [], actions: [], entries: [] };
   for (const [index, item] of items.entries()) {

@@ -20,7 +20,6 @@ export type Resolution =
       items: Item[];
       mapping?: string;
       warnings: string[];
-      idempotencyKey?: string;
       /** What mappings in shadow would have done. */
       would?: StoredAction[];
     }
@@ -56,7 +55,7 @@ function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolut
   const checked = checkWake([{ text: body.data.text, outside: true }], body.data.mode, source, snapshot);
   if (!checked.ok) return refused(checked.failure);
   const item: Item = { ok: true, action: checked.action, missing: [] };
-  return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody), ...keyOf(body.data) };
+  return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody) };
 }
 
 function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolution {
@@ -67,11 +66,7 @@ function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolu
   const warnings = unknownFields(payload, agentBody);
   const checked = checkAgent([{ text: body.data.message, outside: true }], body.data, source, snapshot, warnings);
   if (!checked.ok) return refused(checked.failure);
-  return { kind: "work", list: false, items: [{ ok: true, action: checked.action, missing: [] }], warnings, ...keyOf(body.data) };
-}
-
-function keyOf(body: { idempotencyKey?: string | undefined }): { idempotencyKey?: string } {
-  return body.idempotencyKey === undefined ? {} : { idempotencyKey: body.idempotencyKey };
+  return { kind: "work", list: false, items: [{ ok: true, action: checked.action, missing: [] }], warnings };
 }
 
 function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: Snapshot): Resolution {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
-import { createWorld, type World } from "./world.ts";
+import { createWorld, TOKEN, type World } from "./world.ts";
 
 /** A channel that writes to a file beside the config; what stands in `fault` decides how a send ends. */
 const plugin = (id: string, more = ""): string => `
@@ -198,10 +198,37 @@ it("a repeat starts failed runs again under the same id, five times and no more"
   }
 });
 
+it("an action's key starts that failed run again, and no other of its event", async () => {
+  const mapping = {
+    id: "m",
+    match: { path: "m" },
+    forEach: "items",
+    messageTemplate: "item {{item}}",
+    dedupeKey: "{{item}}",
+    deliver: false,
+    wakeMode: "next-heartbeat",
+  };
+  await start({ hooks: { mappings: [mapping] } });
+  provider.answer = (_request, response) => void response.writeHead(400).end("{}");
+  const first = await world.post("/hooks/m", { items: ["a", "b"] });
+  for (const { runId } of first.body.results) await ended(runId);
+  provider.answer = () => "now it works";
+  const again = await world.post("/hooks/m", { items: ["b", "c"] });
+  expect(again.body.results[0]).toMatchObject({ runId: first.body.results[1].runId, duplicate: true });
+  await world.until(async () => (await world.get(`/hooks/runs/${first.body.results[1].runId}`)).body.run.status === "succeeded");
+  expect((await world.get(`/hooks/runs/${first.body.results[0].runId}`)).body.run.status).toBe("failed");
+});
+
 it("receipts of status alone leave out the reply and the recipient", async () => {
   await start({ hooks: { receipts: "status" } });
   const run = await deliver({ channel: "rooms", to: "ops" });
   expect(run).toMatchObject({ status: "succeeded", delivery: { status: "delivered", channel: "rooms" } });
   expect(run).not.toHaveProperty("reply");
   expect(run.delivery).not.toHaveProperty("to");
+  const held = await world.post(
+    "/hooks/agent",
+    { message: "x", deliver: false, wakeMode: "next-heartbeat" },
+    { prefer: "wait=10", authorization: `Bearer ${TOKEN}` },
+  );
+  expect([held.status, held.body.status, "reply" in held.body]).toEqual([200, "succeeded", false]);
 });

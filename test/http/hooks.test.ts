@@ -227,6 +227,13 @@ describe("duplicates", () => {
     expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true")).toHaveLength(7);
   });
 
+  it("answers a repeat by the body's key before anything is resolved, and sees another body under it", async () => {
+    const first = await world.post("/hooks/agent", { message: "once", idempotencyKey: "kb" });
+    expect((await world.post("/hooks/agent", { message: "once", idempotencyKey: "kb" })).body).toEqual(first.body);
+    expect((await world.post("/hooks/agent", { message: "", idempotencyKey: "kb" })).status).toBe(409);
+    expect((await world.post("/hooks/agent", { message: "x", idempotencyKey: "k".repeat(257) })).status).toBe(400);
+  });
+
   it("does not bind a key to a refusal, and refuses a key that is too long", async () => {
     expect((await world.post("/hooks/agent", { message: "" }, { "idempotency-key": "k3" })).status).toBe(400);
     expect((await world.post("/hooks/agent", { message: "x" }, { "idempotency-key": "k3" })).status).toBe(202);
