@@ -4,7 +4,7 @@ import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
 import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
 import { ensureState, stateSecret } from "./config/state.ts";
 import { systemClock } from "./core/clock.ts";
-import { RouseError, safeError } from "./core/errors.ts";
+import { RouseError } from "./core/errors.ts";
 import { createLogger, type Logger } from "./core/log.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { VERSION } from "./core/version.ts";
@@ -14,6 +14,7 @@ import { createHooks } from "./http/hooks.ts";
 import { listen } from "./http/listen.ts";
 import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
 import { createTransformPool } from "./mapping/pool.ts";
+import { createServices, type Services } from "./plugin/services.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import { createHeartbeat, type Heartbeat } from "./sessions/heartbeat.ts";
 import { buildSnapshot, type Built } from "./snapshot.ts";
@@ -45,6 +46,8 @@ interface Ground extends StoreHandle {
   reloader: Reloader;
   operatorToken: string;
   snapshot(): Snapshot;
+  /** Called with each snapshot that takes another's place. */
+  swapped: ((built: Built) => void)[];
   /** Aborts when the gateway stops. */
   ended: AbortController;
   /** What has to be closed, in reverse order of its making. */
@@ -91,10 +94,12 @@ async function layGround(options: GatewayOptions, opened: AsyncDisposableStack):
   });
   opened.defer(() => lock.release());
   const keptToken = await stateSecret(stateDir, "hook-token");
+  const swapped: Ground["swapped"] = [];
   const onSwap = (built: Built): void => {
     // Children may hold modules, or what these import, as they were.
     pool.recycle();
     applySettings(built);
+    for (const listener of swapped) listener(built);
   };
   const reloader = createReloader({ first: first.built, build, keptToken, clock, log, signal: ended.signal, onSwap });
   const handle = await openStore({ url: firstSnapshot.config.store.url ?? `sqlite:${join(stateDir, "rouse.db")}`, clock, log }).catch(
@@ -107,7 +112,19 @@ async function layGround(options: GatewayOptions, opened: AsyncDisposableStack):
   opened.defer(() => reloader.close());
   metrics.watchCounts(() => handle.store.counts());
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
-  return { ...handle, options, log, metrics, lock, reloader, operatorToken, snapshot: () => reloader.built().snapshot, ended, opened };
+  return {
+    ...handle,
+    options,
+    log,
+    metrics,
+    lock,
+    reloader,
+    operatorToken,
+    snapshot: () => reloader.built().snapshot,
+    swapped,
+    ended,
+    opened,
+  };
 }
 
 function createWork({ store, queue, log, metrics, snapshot, ended }: Ground): Work {
@@ -132,7 +149,7 @@ function createWork({ store, queue, log, metrics, snapshot, ended }: Ground): Wo
   return { heartbeat, deliveries, turns, runEnds };
 }
 
-function createSurface(ground: Ground, work: Work, status: () => GatewayStatus): Apps {
+function createSurface(ground: Ground, work: Work, services: Services, status: () => GatewayStatus): Apps {
   const { store, queue, log, metrics, snapshot, reloader, operatorToken } = ground;
   const { turns, deliveries, runEnds } = work;
   const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
@@ -161,15 +178,29 @@ function createSurface(ground: Ground, work: Work, status: () => GatewayStatus):
     reload: reloader.reload,
     metrics: metrics.render,
   };
-  return createApps({ admin, hooks, store, clock: systemClock, log, snapshot, operatorToken, ready: () => !draining() });
+  const serviceRequest = services.request;
+  return createApps({ admin, hooks, store, clock: systemClock, log, snapshot, operatorToken, ready: () => !draining(), serviceRequest });
 }
 
-async function startWork({ store, log, snapshot, ended, reloader }: Ground, { heartbeat, turns, deliveries }: Work): Promise<void> {
-  for (const { id, service } of reloader.built().services) {
-    void service
-      .start(ended.signal)
-      .catch((error: unknown) => log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error"));
-  }
+/** Posts to a hook of this gateway, as a caller with the hook token would. */
+async function postHook(
+  { snapshot, reloader }: Ground,
+  apps: Apps,
+  path: string,
+  body: unknown,
+): Promise<{ status: number; body: unknown }> {
+  const { hooks } = snapshot().config;
+  const token = [hooks.token ?? reloader.keptToken()].flat()[0] ?? "";
+  const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
+  const request = new Request(`http://localhost${hooks.path}/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  const response = await apps.main.fetch(request);
+  return { status: response.status, body: await response.json().catch(() => undefined) };
+}
+
+async function startWork(ground: Ground, { heartbeat, turns, deliveries }: Work, services: Services): Promise<void> {
+  const { store, log, snapshot, ended, reloader, swapped } = ground;
+  await services.replace(reloader.built().services);
+  swapped.push((built) => void services.replace(built.services));
   store.onSystemEvents((_agentId, mode) => {
     if (mode === "now") heartbeat.request();
   });
@@ -206,9 +237,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     stateDir: reloader.built().stateDir,
     reloadProblems: reloader.problems(),
     warnings: snapshot().warnings,
+    services: services.states(),
   });
   const work = createWork(ground);
-  const apps = createSurface(ground, work, status);
+  const services = createServices({ gateway: { hook: (path, body) => postHook(ground, apps, path, body) }, clock: systemClock, log });
+  const apps = createSurface(ground, work, services, status);
 
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
     const listener = await listen((request, env) => app.fetch(request, env), { host: snapshot().config.gateway.host, port });
@@ -228,13 +261,14 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const adminUrl = adminPort === undefined ? url : await serve(apps.admin, adminPort);
       await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION });
       reloader.watch();
-      if (options.workers) await startWork(ground, work);
+      if (options.workers) await startWork(ground, work, services);
       for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
       log.info({ url, workers: options.workers, version: VERSION }, "the gateway is ready");
       return { url, adminUrl };
     },
     async stop() {
       draining = true;
+      await services.close();
       await work.heartbeat.stop();
       await work.turns.stop(snapshot().config.gateway.drainSeconds * 1000);
       await work.deliveries.stop();

@@ -21,7 +21,8 @@ import { createVerifiers } from "./signatures/verifiers.ts";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUILT = import.meta.url.endsWith(".js");
 const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
-const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
+/** Rouse's own plugins. */
+export const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
 
 export interface SnapshotOptions {
   configFile?: string;

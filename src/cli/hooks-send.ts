@@ -20,7 +20,7 @@ export interface SendOptions extends CommonOptions {
 const first = (secret: string | string[]): string => (typeof secret === "string" ? secret : (secret[0] ?? ""));
 
 /** The header by which callers of a path are believed, from the config's own mappings; else the hook token. */
-async function authorization(name: string, config: Config, stateDir: string): Promise<string> {
+export async function authorization(name: string, config: Config, stateDir: string): Promise<string> {
   const own = config.hooks.mappings.find(({ auth, match }) => auth !== undefined && [match.path].flat().includes(name))?.auth;
   if (own && "token" in own) return `Bearer ${first(own.token)}`;
   if (own && "user" in own) return `Basic ${Buffer.from(`${own.user}:${own.password}`).toString("base64")}`;

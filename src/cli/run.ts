@@ -3,7 +3,7 @@ import { Command, CommanderError } from "commander";
 import { reportError } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 
-type Register = (program: Command, io: CliIo) => void;
+type Register = (program: Command, io: CliIo) => void | Promise<void>;
 
 interface Group {
   name: string;
@@ -30,6 +30,11 @@ const GROUPS: readonly Group[] = [
     name: "presets",
     summary: "mappings that ship, and new ones from what came in",
     load: async () => (await import("./presets.ts")).registerPresets,
+  },
+  {
+    name: "webhooks",
+    summary: "senders that need more than a webhook",
+    load: async () => (await import("./webhooks.ts")).registerWebhooks,
   },
   { name: "console", summary: "where the operator's page is", load: async () => (await import("./console.ts")).registerConsole },
   { name: "token", summary: "rotate the hook token", load: async () => (await import("./token.ts")).registerToken },
@@ -94,7 +99,7 @@ export async function run(argv: readonly string[], io: CliIo): Promise<number> {
   const name = meant(argv);
   try {
     for (const group of GROUPS) {
-      if (group.name === name) (await group.load())(program, io);
+      if (group.name === name) await (await group.load())(program, io);
       else program.command(group.name).description(group.summary);
     }
     await program.parseAsync([...argv], { from: "user" });

@@ -103,6 +103,13 @@ const signatures: Check = (deps) => {
   return ok(`${seen} of ${states.length} signed paths had a signature that fits since the start`);
 };
 
+const services: Check = (deps) => {
+  const states = deps.status().services;
+  const failing = states.filter((service) => !service.ok);
+  if (failing.length > 0) return fail(failing.map(({ id, message }) => `${id}: ${message}`).join("; "));
+  return ok(states.length === 0 ? "no plugin has a service" : states.map(({ id, message }) => `${id}: ${message}`).join("; "));
+};
+
 const modes: Check = async (deps) => {
   if (process.platform === "win32") return ok("file modes mean nothing here");
   const { stateDir } = deps.status();
@@ -153,6 +160,7 @@ const CHECKS: Record<string, Check> = {
   deliveries,
   "system-events": systemEvents,
   signatures,
+  services,
   "file-modes": modes,
   "disk-space": space,
   store,

@@ -27,6 +27,8 @@ export interface AppDeps {
   snapshot(): Snapshot;
   operatorToken: string;
   ready(): boolean;
+  /** Lets the service of a plugin answer; undefined where there is none that does. */
+  serviceRequest(id: string, request: Request): Promise<Response> | undefined;
 }
 
 export interface Apps {
@@ -116,7 +118,9 @@ export function createApps(deps: AppDeps): Apps {
   main.get("/livez", (c) => c.text("ok"));
   main.get("/readyz", async (c, next) => {
     if (c.req.query("detail") !== undefined) return next();
-    return deps.ready() ? c.text("ready") : c.text("unready", 503);
+    if (!deps.ready()) return c.text("unready", 503);
+    // Hooks are taken as ever: a probe must not take the gateway out of service because one sender's grant has ended.
+    return c.text(deps.admin.status().services.every((service) => service.ok) ? "ready" : "degraded");
   });
   const operator = operatorRoutes(deps);
   operator.get("/readyz", async (c) =>
@@ -133,6 +137,7 @@ export function createApps(deps: AppDeps): Apps {
     return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
   });
   main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
+  main.all("/channels/:id{[a-z0-9-]+}/*", (c) => deps.serviceRequest(c.req.param("id"), c.req.raw) ?? notFound(c));
   const receipts = createReceipts(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
   main.all("*", (c, next) => {

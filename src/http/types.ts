@@ -1,6 +1,7 @@
 import type { ActionContext, RunOperations } from "../actions/types.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { MappingSet } from "../mapping/types.ts";
+import type { ServiceStatus } from "../plugin/services.ts";
 import type { Verifier } from "../signatures/types.ts";
 import type { DeliveryRecord, EventOutcome, Queue, Store } from "../store/types.ts";
 
@@ -45,6 +46,8 @@ export interface GatewayStatus {
   /** Set while the last reload failed and the snapshot before it is still in use. */
   reloadProblems: readonly Issue[];
   warnings: readonly Issue[];
+  /** What the services of plugins report; empty without workers. */
+  services: readonly ServiceStatus[];
 }
 
 /** What a replay made, or would make with `dryRun`. */

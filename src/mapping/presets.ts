@@ -21,6 +21,14 @@ export function presetNames(presetsDir: string): string[] {
 
 const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "model"] as const;
 
+/** What the section of a plugin that feeds a preset says of its turns: `hooks.<preset>.model` and the like. */
+const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"] as const;
+
+function withSection(mapping: MappingConfig, section: Readonly<Record<string, unknown>>): MappingConfig {
+  const stated = SECTION_FIELDS.filter((field) => section[field] !== undefined).map((field) => [field, section[field]]);
+  return { ...mapping, ...(Object.fromEntries(stated) as Partial<MappingConfig>) };
+}
+
 /** One of a preset's mappings, as the options want it. Fields that say nothing to a wake are left out of it. */
 function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingConfig {
   const made: MappingConfig = { ...mapping, id: mapping.id + suffix };
@@ -47,7 +55,7 @@ function authOf(file: MappingFile, use: PresetUse, at: string, issues: Issue[]):
 export function presetSources(
   file: MappingFile,
   use: PresetUse,
-  { at, folder, again }: { at: string; folder: string; again: boolean },
+  { at, folder, again, section = {} }: { at: string; folder: string; again: boolean; section?: Readonly<Record<string, unknown>> },
   issues: Issue[],
 ): Source[] {
   const shared: Source["shared"] = authOf(file, use, at, issues);
@@ -56,7 +64,7 @@ export function presetSources(
   const named = file.mappings.some((mapping) => mapping.event !== undefined);
   if (use.events !== undefined && !named) issues.push({ path: `${at}.events`, message: "this preset does not tell its events apart" });
   return file.mappings.map((mapping, index): Source => ({
-    config: adapt(mapping, use, again ? `@${use.path}` : ""),
+    config: adapt(withSection(mapping, section), use, again ? `@${use.path}` : ""),
     at: `preset ${use.use}: mappings[${index}]`,
     origin: `preset:${use.use}`,
     shared,

@@ -54,11 +54,13 @@ function sourcesOf(file: MappingFile, label: string, folder: string, env: Env, i
 export function collectSources(options: {
   mappings: readonly MappingConfig[];
   presets: readonly (string | PresetUse)[];
+  /** The section of the plugin that a preset is named like. */
+  section(preset: string): Record<string, unknown> | undefined;
   mappingsDir: string;
   presetsDir: string;
   env: Env;
 }): { sources: Source[]; issues: Issue[]; files: string[] } {
-  const { mappings, presets, mappingsDir, presetsDir, env } = options;
+  const { mappings, presets, section, mappingsDir, presetsDir, env } = options;
   const issues: Issue[] = [];
   const files: string[] = [];
   const sources: Source[] = mappings.map((config, index) => ({
@@ -98,7 +100,9 @@ export function collectSources(options: {
     }
     files.push(found.file);
     const file = readFileOf(found.file, `preset ${use.use}`, issues);
-    if (file) sources.push(...presetSources(file, use, { at, folder: presetsDir, again: used.has(use.use) }, issues));
+    const own = section(use.use);
+    const where = { at, folder: presetsDir, again: used.has(use.use), ...(own ? { section: own } : {}) };
+    if (file) sources.push(...presetSources(file, use, where, issues));
     used.add(use.use);
   }
   return { sources, issues, files };

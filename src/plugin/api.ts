@@ -61,9 +61,64 @@ export interface PluginContext<C> {
   print: (text: string) => void;
 }
 
-/** Something that runs with the gateway; it ends when `signal` aborts. */
+/** What a service and a command may ask of the gateway. */
+export interface Gateway {
+  /** Sends an event to the hook `path` as a caller with the hook token would. With a 2xx it is on disk. Throws where no gateway answers. */
+  hook(path: string, body: unknown): Promise<{ status: number; body: unknown }>;
+}
+
+/** How a service does. `ok: false` shows in `/readyz`, `rouse doctor` and the log; say what to change. No body, no credential. */
+export interface ServiceState {
+  ok: boolean;
+  message: string;
+}
+
+/** The gateway, as a service sees it. */
+export interface ServiceHost extends Gateway {
+  report(state: ServiceState): void;
+}
+
+/**
+ * Something that runs with the gateway, in one process at a time. `start` resolves once `signal` has aborted and all is
+ * cleaned up; ends it sooner, it counts as failing and is started again, later each time.
+ */
 export interface Service {
-  start(signal: AbortSignal): Promise<void>;
+  start(signal: AbortSignal, host: ServiceHost): Promise<void>;
+  /** Answers requests to `/channels/<id>` and below. Nobody has checked who sends them: that is the plugin's part. */
+  request?(request: Request): Promise<Response>;
+}
+
+/** What a command gets. */
+export interface CommandContext<C> extends Omit<PluginContext<C>, "config" | "print">, Gateway {
+  /** The checked section; undefined where the config has none yet. */
+  config: C | undefined;
+  /** Standard output and standard error; line breaks are the caller's. */
+  out(text: string): void;
+  err(text: string): void;
+  /** Whether to print JSON alone. */
+  json: boolean;
+  /** The config as it is written in its file, `${NAME}` not replaced. */
+  writtenConfig(): Promise<Record<string, unknown>>;
+  /** Changes members of the config file by their paths; comments stay. Returns the file. Throws where there is none. */
+  editConfig(changes: readonly { path: readonly string[]; value: unknown }[]): Promise<string>;
+  /** What the service of the gateway that runs last reported; undefined where none runs. */
+  serviceState(): Promise<ServiceState | undefined>;
+}
+
+/** An option of a command: a flag, or with `value` the name of what follows it. */
+export interface CommandOption {
+  describe: string;
+  value?: string;
+}
+
+/** `rouse webhooks <id> <name>`. */
+export interface Command<C> {
+  /** One line for the help. */
+  summary: string;
+  /** By name, without dashes; each command has `--config`, `--json` and `--verbose` besides. */
+  options?: Record<string, CommandOption>;
+  /** Options arrive by the same names, flags as `true`. Returns the exit code: 0 well, 1 failed, 2 wrong usage. */
+  run(context: CommandContext<C>, options: Record<string, string | true | undefined>): Promise<number>;
 }
 
 export interface Plugin<S extends z.ZodType = z.ZodType> {
@@ -78,6 +133,7 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   always?: boolean;
   channel?(context: PluginContext<z.output<S>>): Channel;
   service?(context: PluginContext<z.output<S>>): Service;
+  commands?: Record<string, Command<z.output<S>>>;
 }
 
 /** Marks a plugin. Returns it as it is; the host checks it when it loads it. */

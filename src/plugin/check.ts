@@ -20,10 +20,28 @@ const pluginShape = {
   always: z.boolean("must be true or false").optional(),
   channel: method.optional(),
   service: method.optional(),
+  commands: z
+    .record(
+      z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"),
+      z.strictObject({
+        summary: z.string("must be text"),
+        options: z
+          .record(
+            z.string().regex(/^[a-z][a-zA-Z]*$/, "use letters alone"),
+            z.strictObject({ describe: z.string("must be text"), value: z.string().optional() }),
+          )
+          .optional(),
+        run: method,
+      }),
+    )
+    .optional(),
 };
 const pluginSchema = z
   .strictObject(pluginShape)
-  .refine((plugin) => plugin.channel !== undefined || plugin.service !== undefined, "offers nothing: give it a `channel` or a `service`");
+  .refine(
+    (plugin) => plugin.channel !== undefined || plugin.service !== undefined || plugin.commands !== undefined,
+    "offers nothing: give it a `channel`, a `service` or `commands`",
+  );
 
 /** The smallest limit that leaves room to split: two fence lines and some text. */
 const LEAST_LIMIT = 20;

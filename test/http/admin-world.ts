@@ -109,6 +109,7 @@ export async function createWorld(): Promise<World> {
       configFile: undefined,
       stateDir: dir,
       reloadProblems: [],
+      services: [],
       warnings: [],
     }),
     signatures: () => [],

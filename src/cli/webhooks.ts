@@ -1,0 +1,101 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { editConfigFile } from "../config/edit.ts";
+import { stateSecret } from "../config/state.ts";
+import { systemClock } from "../core/clock.ts";
+import { RouseError } from "../core/errors.ts";
+import type { CommandContext, ServiceState } from "../plugin/api.ts";
+import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../plugin/commands.ts";
+import { BUILTIN_PLUGINS } from "../snapshot.ts";
+import { readGateway } from "../store/lock.ts";
+import { authorization } from "./hooks-send.ts";
+import type { CliIo } from "./io.ts";
+import { reading, type CommonOptions } from "./options.ts";
+import { loadSettings, rawConfig, type Settings } from "./settings.ts";
+
+const dashed = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+async function postHook(path: string, body: unknown, { config, stateDir }: Settings): Promise<{ status: number; body: unknown }> {
+  const running = readGateway(stateDir);
+  if (running?.url === undefined)
+    throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
+  const headers = { "content-type": "application/json", authorization: await authorization(path, config, stateDir) };
+  const response = await fetch(`${running.url}${config.hooks.path}/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return { status: response.status, body: await response.json().catch(() => undefined) };
+}
+
+async function stateOf(id: string, { config, stateDir }: Settings): Promise<ServiceState | undefined> {
+  const running = readGateway(stateDir);
+  if (running?.adminUrl === undefined) return undefined;
+  const token = config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
+  const response = await fetch(`${running.adminUrl}/admin/v1/status`, { headers: { authorization: `Bearer ${token}` } });
+  const { status } = (await response.json()) as { status?: { services?: readonly (ServiceState & { id: string })[] } };
+  return status?.services?.find((service) => service.id === id);
+}
+
+/** What a plugin's command gets. Its signal aborts with Ctrl-C and SIGTERM. */
+function contextOf(plugin: CommandPlugin, settings: Settings, options: CommonOptions, io: CliIo, signal: AbortSignal) {
+  const say = (message: string): void => io.err(`${message}\n`);
+  const context: CommandContext<unknown> = {
+    config: sectionFor(plugin, settings.config),
+    fetch,
+    clock: systemClock,
+    log: { debug: () => undefined, info: say, warn: say, error: say },
+    signal,
+    async stateDir() {
+      const folder = join(settings.stateDir, "plugins", plugin.id);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      return folder;
+    },
+    out: (text) => io.out(text),
+    err: (text) => io.err(text),
+    json: options.json ?? false,
+    hook: (path, body) => postHook(path, body, settings),
+    serviceState: () => stateOf(plugin.id, settings),
+    writtenConfig: async () => (await rawConfig(options, io))?.raw ?? {},
+    async editConfig(changes) {
+      const { file } = settings;
+      if (file === undefined)
+        throw new RouseError({ code: "config_invalid", message: "there is no config file to write to: make one with `rouse init`" });
+      await editConfigFile(file, changes);
+      return file;
+    },
+  };
+  return context;
+}
+
+async function runCommand(
+  plugin: CommandPlugin,
+  name: string,
+  options: CommonOptions & Record<string, string | true | undefined>,
+  io: CliIo,
+): Promise<void> {
+  const command = plugin.commands[name];
+  if (!command) return;
+  const settings = await loadSettings(options, io);
+  const abort = new AbortController();
+  const stop = (): void => abort.abort();
+  process.on("SIGINT", stop).on("SIGTERM", stop);
+  try {
+    io.exitCode = await command.run(contextOf(plugin, settings, options, io, abort.signal), options);
+  } finally {
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+    abort.abort();
+  }
+}
+
+/** Commands that plugins bring: `rouse webhooks <plugin> <command>`. */
+export async function registerWebhooks(program: Command, io: CliIo): Promise<void> {
+  const group = program.command("webhooks").description("senders that need more than a webhook: set up, run and look at them");
+  const settings = await loadSettings({}, io).catch(() => undefined);
+  for (const plugin of await loadCommandPlugins(BUILTIN_PLUGINS, settings)) {
+    const own = group.command(plugin.id).description(`commands of ${plugin.id}`);
+    for (const [name, { summary, options = {} }] of Object.entries(plugin.commands)) {
+      const command = reading(own.command(name).description(summary), `rouse webhooks ${plugin.id} ${name}`);
+      for (const [option, { describe, value }] of Object.entries(options))
+        command.option(`--${dashed(option)}${value === undefined ? "" : ` <${value}>`}`, describe);
+      command.action((given: CommonOptions & Record<string, string | true | undefined>) => runCommand(plugin, name, given, io));
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import { pathToFileURL } from "node:url";
+import type { Config } from "../config/schema/index.ts";
+import { RouseError, type Issue } from "../core/errors.ts";
+import type { Plugin } from "./api.ts";
+import { checkPlugin, checkSection, explain } from "./check.ts";
+import { importUserModule } from "./resolve.ts";
+import { builtinSources, folderSources, namedSources, readCatalog, type PluginSource } from "./sources.ts";
+
+/** A plugin that brings commands. */
+export type CommandPlugin = Plugin & Required<Pick<Plugin, "commands">>;
+
+const hasCommands = (plugin: Plugin): plugin is CommandPlugin => plugin.commands !== undefined;
+
+async function importPlugin(source: PluginSource, baseDir: string, issues: Issue[]): Promise<Plugin[]> {
+  const module =
+    source.builtin === undefined
+      ? (await importUserModule(source.file)).module
+      : { ok: true as const, exports: (await import(pathToFileURL(source.file).href)) as Record<string, unknown> };
+  if (!module.ok) {
+    issues.push({ path: source.path, message: `the plugin cannot be loaded: ${explain(module.error, baseDir)}` });
+    return [];
+  }
+  const checked = checkPlugin(module.exports, source.path);
+  if (checked.ok) return [checked.value];
+  issues.push(...checked.issues);
+  return [];
+}
+
+/**
+ * The plugins whose commands `rouse webhooks` offers: Rouse's own that are no channels, and the users'. One that cannot be
+ * loaded is left out; `rouse config validate` says why.
+ */
+export async function loadCommandPlugins(builtinDir: string, user?: { config: Config; baseDir: string }): Promise<CommandPlugin[]> {
+  const channels = new Set(readCatalog(builtinDir).map(({ id }) => id));
+  const issues: Issue[] = [];
+  const sources = [
+    ...builtinSources(builtinDir).filter(({ builtin }) => !channels.has(builtin as string)),
+    ...(user ? [...folderSources(user.baseDir), ...namedSources(user.config.plugins, user.baseDir, issues)] : []),
+  ];
+  const plugins: CommandPlugin[] = [];
+  for (const source of sources) plugins.push(...(await importPlugin(source, user?.baseDir ?? builtinDir, issues)).filter(hasCommands));
+  return plugins;
+}
+
+/**
+ * A plugin's section of the config, checked; undefined where there is none.
+ * @throws RouseError `config_invalid` with what is wrong in it.
+ */
+export function sectionFor(plugin: Plugin, config: Config): unknown {
+  const name = plugin.section ?? "channels";
+  const section = (config[name] as Record<string, unknown>)[plugin.id];
+  if (section === undefined) return undefined;
+  const { enabled: _enabled, ...settings } = section as Record<string, unknown>;
+  const checked = checkSection(plugin, settings, `${name}.${plugin.id}`);
+  if (checked.ok) return checked.value;
+  throw new RouseError({ code: "config_invalid", message: `${name}.${plugin.id} has problems:`, issues: checked.issues });
+}

@@ -1,0 +1,175 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { run } from "../../src/cli/run.ts";
+import { editText } from "../../src/config/edit.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+
+let world: World | undefined;
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+});
+
+/** A sender that has to be asked, as a user would write it. */
+const BOX = `
+import { z } from "zod";
+import { definePlugin } from "rouse/plugin";
+
+export default definePlugin({
+  id: "box",
+  section: "hooks",
+  config: z.strictObject({ name: z.string(), fails: z.boolean().default(false), throws: z.boolean().default(false) }),
+  service: ({ config, print }) => ({
+    async start(signal, host) {
+      print("start " + config.name);
+      if (config.throws) throw new Error("canary-in-an-error");
+      const { status, body } = await host.hook("box", { text: "from " + config.name });
+      host.report(config.fails ? { ok: false, message: "the grant has ended" } : { ok: true, message: "answered " + status + " " + body.status });
+      if (!signal.aborted) await new Promise((done) => signal.addEventListener("abort", done, { once: true }));
+      print("end " + config.name);
+    },
+    request: async (request) => new Response(request.method + " " + new URL(request.url).pathname + " " + (await request.text())),
+  }),
+  commands: {
+    look: {
+      summary: "look into the box",
+      options: { deepDown: { describe: "further down" }, label: { describe: "which one", value: "name" } },
+      async run({ config, out, json, hook, serviceState, editConfig, writtenConfig }, { deepDown, label }) {
+        const sent = await hook("box", { text: "by hand" }).catch(() => undefined);
+        const written = await writtenConfig();
+        await editConfig([{ path: ["hooks", "box", "name"], value: "new" }]);
+        out(JSON.stringify({ json, name: config?.name, deepDown, label, sent: sent?.status, state: await serviceState(), token: written.hooks.token }));
+        return 1;
+      },
+    },
+  },
+});
+`;
+const MAPPING = { id: "box", match: { path: "box" }, messageTemplate: "{{text}}" };
+const start = (box: object) =>
+  createWorld({
+    files: { "plugins/box.ts": BOX },
+    env: { HOOK_TOKEN: "test-hook-token-0123456789" },
+    config: { hooks: { token: "${HOOK_TOKEN}", box, mappings: [MAPPING] } },
+  });
+const word = async (from: World): Promise<string> => (await from.get("/readyz")).body as string;
+const stateOf = async (from: World) => (await from.admin("/admin/v1/status")).body.status.services[0];
+
+describe("the service of a plugin", () => {
+  it("sends events through a hook, says how it does, and answers its own address", async () => {
+    world = await start({ name: "one" });
+    const here = world;
+    const state = await here.until(async () => ((await stateOf(here)).message === "starting" ? false : stateOf(here)));
+    expect(state).toMatchObject({ id: "box", ok: true, message: "answered 202 queued" });
+    expect(await word(here)).toBe("ready");
+    const { events } = (await here.admin("/admin/v1/events")).body;
+    expect(events[0]).toMatchObject({ path: "box", credential: "hooks.token", outcome: "accepted" });
+    const answered = await here.gateway.fetch(new Request("http://127.0.0.1/channels/box/push/x?y", { method: "POST", body: "hi" }));
+    expect([answered.status, await answered.text()]).toEqual([200, "POST /channels/box/push/x hi"]);
+    expect((await here.get("/channels/other/x")).status).toBe(404);
+  });
+
+  it("shows in readyz and doctor while it does not work", async () => {
+    world = await start({ name: "one", fails: true });
+    const here = world;
+    await here.until(async () => (await word(here)) === "degraded");
+    expect((await here.get("/readyz")).status).toBe(200);
+    const { checks } = (await here.admin("/admin/v1/doctor")).body;
+    expect(checks.find((check: { id: string }) => check.id === "services")).toEqual({
+      id: "services",
+      status: "fail",
+      message: "box: the grant has ended",
+    });
+  });
+
+  it("is started again when it ends by itself, and counts as failing", async () => {
+    world = await start({ name: "one", throws: true });
+    const here = world;
+    await here.until(async () => here.printed.filter((text) => text === "start one").length >= 2);
+    expect(await word(here)).toBe("degraded");
+    const state = await stateOf(here);
+    expect(state).toMatchObject({ ok: false, message: "it ended with an error (Error); it is started again" });
+  });
+
+  it("ends with its config and starts with the new one", async () => {
+    world = await start({ name: "one" });
+    const here = world;
+    await here.until(async () => (await stateOf(here)).message !== "starting");
+    const file = join(here.dir, "rouse.json5");
+    here.write("rouse.json5", editText(readFileSync(file, "utf8"), [{ path: ["hooks", "box", "name"], value: "two" }]));
+    expect((await here.gateway.reload()).ok).toBe(true);
+    await here.until(async () => here.printed.includes("start two"));
+    expect(here.printed.filter((text) => /^(?:start|end) /.test(text))).toEqual(["start one", "end one", "start two"]);
+  });
+
+  it("does not run in a gateway without workers", async () => {
+    world = await createWorld({ workers: false, files: { "plugins/box.ts": BOX }, config: { hooks: { box: { name: "one" } } } });
+    expect(world.printed).toEqual([]);
+    expect((await world.admin("/admin/v1/status")).body.status.services).toEqual([]);
+  });
+});
+
+describe("the commands of a plugin", () => {
+  const io = (cwd: string, env: Record<string, string>) => {
+    const said = { out: "", err: "" };
+    return {
+      said,
+      io: {
+        out: (text: string) => void (said.out += text),
+        err: (text: string) => void (said.err += text),
+        env,
+        cwd,
+        terminal: { in: false, out: false, err: false, columns: undefined },
+        now: () => Date.now(),
+        exitCode: 0,
+      },
+    };
+  };
+
+  it("reach the gateway that runs, the config as it is written, and its comments stay", async () => {
+    world = await start({ name: "one" });
+    const here = world;
+    const env = { HOOK_TOKEN: "test-hook-token-0123456789" };
+    await here.until(async () => (await stateOf(here)).message !== "starting");
+    const file = join(here.dir, "rouse.json5");
+    here.write("rouse.json5", `// mine\n${readFileSync(file, "utf8")}`);
+    const { said, io: world1 } = io(here.dir, env);
+    expect(await run(["webhooks", "box", "look", "--json", "--deep-down", "--label", "a b"], world1)).toBe(1);
+    expect(JSON.parse(said.out)).toMatchObject({
+      json: true,
+      name: "one",
+      deepDown: true,
+      label: "a b",
+      sent: 202,
+      state: { ok: true },
+      token: "${HOOK_TOKEN}",
+    });
+    expect(readFileSync(file, "utf8")).toMatch(/^\/\/ mine\n[^]*"name": *"new"/);
+  });
+
+  it("are in the help, and a wrong section is named", async () => {
+    world = await createWorld({ start: false, files: { "plugins/box.ts": BOX }, config: { hooks: { box: { name: "one" } } } });
+    const { said, io: world1 } = io(world.dir, {});
+    expect(await run(["webhooks", "box", "look", "--help"], world1)).toBe(0);
+    expect(said.out).toMatch(/look into the box[^]*--deep-down +further down[^]*--label <name> +which one/);
+    world.write("rouse.json5", { hooks: { enabled: true, token: "test-hook-token-0123456789", box: { nam: 1 } } });
+    expect(await run(["webhooks", "box", "look"], world1)).toBe(3);
+    expect(said.err).toContain("hooks.box.name");
+  });
+});
+
+describe("editing the config", () => {
+  it("changes what it is told to, and keeps comments, order and layout", () => {
+    const text = `// top\n{\n  a: 1, // one\n  hooks: {\n    token: 'x', /* c */\n    presets: ["github"],\n  },\n}\n`;
+    const edited = editText(text, [
+      { path: ["hooks", "presets"], value: ["github", "more"] },
+      { path: ["hooks", "mail", "account"], value: "a@b.example" },
+      { path: ["fresh", "deep"], value: true },
+    ]);
+    expect(edited).toContain(`// top\n{\n  a: 1, // one\n  hooks: {\n    token: 'x', /* c */\n    presets: ["github", "more"],`);
+    expect(edited).toMatch(/mail: \{\s+account: "a@b.example",\s+\},/);
+    expect(edited).toMatch(/fresh: \{\s+deep: true,?\s+\}/);
+    expect(editText(text, [{ path: ["a"], value: 1 }])).toBe(text);
+  });
+});
