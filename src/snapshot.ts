@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
 import { loadConfig } from "./config/load.ts";
@@ -142,6 +143,8 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     runtime,
     channels: plugins.channels,
     mappings: mappings.set,
+    budgets: createBudgets(config.hooks.limits, mappings.set),
+    callbackOf: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
     warnings: [

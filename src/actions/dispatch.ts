@@ -13,6 +13,7 @@ export interface DraftAction {
   fields: Record<string, unknown>;
   content: readonly TextPart[];
   unsafe: boolean;
+  marker?: string;
 }
 
 /** What a caller is told about an accepted action. */
@@ -57,7 +58,9 @@ export function checkDraft(draft: DraftAction, hook: string, now: number, contex
     return invalid({ message: `the action has a wrong ${issues[0]?.path ?? "field"}`, issues });
   }
   if (typeof draft.fields["instructions"] === "string") source.instructions = draft.fields["instructions"];
-  return checkAgent(draft.content, fields.data, source, context, []);
+  const checked = checkAgent(draft.content, fields.data, source, context, []);
+  if (checked.ok && draft.marker !== undefined) checked.action.spec.marker = draft.marker;
+  return checked;
 }
 
 /** The answer's part for an action. */
@@ -69,7 +72,7 @@ export function answerOf(action: StoredAction): ActionAnswer {
   } else {
     answer.runId = action.runId;
     answer.sessionKey = action.spec.session.key;
-    answer.status = "queued";
+    answer.status = action.collect ? "collecting" : action.parked ? "parked" : "queued";
     if (action.warnings.length > 0) answer.warnings = action.warnings;
   }
   if (action.mapping !== undefined) answer.mapping = action.mapping;

@@ -1,6 +1,9 @@
 import { newId } from "../core/ids.ts";
 import { cutText } from "../core/text.ts";
-import type { NewSystemEvent, NewTurn, RunRecord, RunSpec } from "../store/types.ts";
+import { planCallback, type Planned } from "../delivery/deliver.ts";
+import type { NewDelivery, NewSystemEvent, NewTurn, RunRecord, RunSpec, Writes } from "../store/types.ts";
+import { receiptOf } from "./receipts.ts";
+import type { ActionContext } from "./types.ts";
 
 const MAX_SUMMARY = 2000;
 
@@ -18,6 +21,31 @@ export function summaryEvent(run: RunRecord, agentId: string, now: number, end: 
     mode: run.spec.wakeMode,
     unsafe: false,
   };
+}
+
+/** The receipt of a run that has ended, as a delivery to where its mapping wants it. `delivery` is that of its reply. */
+function callbackOf(run: RunRecord, context: ActionContext, now: number, delivery?: NewDelivery): Planned | undefined {
+  const callback = context.callbackOf(run.mapping);
+  if (!callback || run.mapping === undefined) return undefined;
+  const pending = delivery && { ...delivery, nextChunk: 0, status: "pending" as const, attempts: 0, messageIds: [], nextAt: now };
+  const receipt = receiptOf(run, pending, context.config.hooks.receipts === "full");
+  return planCallback({ runId: run.id, mapping: run.mapping, url: callback.url, receipt, now });
+}
+
+/** Writes the end of a run: its state and, where the mapping has a callback, the delivery of its receipt. */
+export function writeEnd(
+  tx: Writes,
+  run: RunRecord,
+  end: Partial<RunRecord> & Pick<RunRecord, "endedAt" | "status">,
+  { context, now, delivery }: { context: ActionContext; now: number; delivery?: NewDelivery },
+): void {
+  const { error, ...rest } = end;
+  const { error: _before, parked: _parked, ...known } = run;
+  const callback = callbackOf({ ...known, ...end }, context, now, delivery);
+  tx.updateRun(run.id, { ...rest, error: error ?? null, parked: null, ...(callback ? { callbackId: callback.delivery.id } : {}) });
+  if (!callback) return;
+  tx.addDelivery(callback.delivery);
+  tx.enqueue(callback.job);
 }
 
 /** A turn as the session keeps it. */

@@ -1,12 +1,13 @@
 import { cleanReply } from "../agent/links.ts";
 import { stripAck } from "../agent/ack.ts";
 import { allowedTools } from "../agent/tools.ts";
-import type { TurnInput, TurnResult } from "../agent/types.ts";
+import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { planDelivery } from "../delivery/deliver.ts";
-import type { Job, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
+import type { Job, Parked, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
 import { turnToKeep } from "../sessions/forget.ts";
-import { summaryEvent, turnOf } from "./finish.ts";
+import { summaryEvent, turnOf, writeEnd } from "./finish.ts";
+import { tokensOf } from "./limits.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** What a run's job carries. */
@@ -36,39 +37,67 @@ async function decideRoute(run: RunRecord, context: ActionContext, deps: TurnDep
 
 /** Carries out the job of one hook run: turn, summary and delivery. Everything it ends with is one commit. */
 export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal: AbortSignal): Promise<void> {
-  const { store, clock, log } = deps;
+  const { store, clock } = deps;
   const context = deps.context();
   const run = await store.getRun(data.runId);
   if (!run || run.status === "cancelled" || run.endedAt !== undefined) {
     await store.commit((tx) => tx.completeJob(job), job);
     return;
   }
-  if (job.attempts > MAX_CRASHES) {
-    await endFailed(job, run, context, deps, "failed", {
-      code: "crashed",
-      message: `started ${MAX_CRASHES} times without coming to an end`,
-    });
-    return;
-  }
+  const giveUp = async (error: RunError): Promise<void> => {
+    await endFailed(job, run, context, deps, "failed", error);
+    deps.admission.over(run, { tokens: 0, again: false });
+  };
+  if (job.attempts > MAX_CRASHES) return giveUp({ code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` });
   const agent = context.agents.get(run.spec.session.agentId);
-  if (!agent) {
-    await endFailed(job, run, context, deps, "failed", { code: "unknown_agent", message: "the agent is no longer in agents.list" });
-    return;
-  }
+  if (!agent) return giveUp({ code: "unknown_agent", message: "the agent is no longer in agents.list" });
   const model = context.models.resolve(run.spec.model ?? agent.model);
-  if (!model.ok) {
-    await endFailed(job, run, context, deps, "failed", { code: model.code, message: model.message });
-    return;
+  if (!model.ok) return giveUp({ code: model.code, message: model.message });
+  const parked = deps.admission.start(run, clock.now());
+  if (parked) return park(job, run, parked, deps);
+  let spent: Spent = { tokens: 0, again: true };
+  try {
+    spent = await takeTurn(job, run, agent, model.model, context, deps, signal);
+  } finally {
+    deps.admission.over(run, spent);
   }
+}
+
+/** What a try has used, and whether the run is back in the queue. */
+interface Spent {
+  tokens: number;
+  again: boolean;
+}
+
+/** A run that no other has to end for is looked at again then; one that waits for another is called. */
+const CALLED_MS = 3_600_000;
+
+async function park(job: Job, run: RunRecord, parked: Parked, { store, clock }: TurnDeps): Promise<void> {
+  await store.commit((tx) => {
+    tx.updateRun(run.id, { status: "parked", parked });
+    tx.retryJob(job, parked.until ?? clock.now() + CALLED_MS, { resetAttempts: true });
+  }, job);
+}
+
+async function takeTurn(
+  job: Job,
+  run: RunRecord,
+  agent: Agent,
+  model: ResolvedModel,
+  context: ActionContext,
+  deps: TurnDeps,
+  signal: AbortSignal,
+): Promise<Spent> {
+  const { store, clock, log } = deps;
   // A second try keeps the recipient that was fixed before the model first ran.
   const route = run.route ?? (await decideRoute(run, context, deps));
   const startedAt = clock.now();
   const attempts = run.attempts + 1;
   const held = await store.commit(
-    (tx) => tx.updateRun(run.id, { status: "running", startedAt, attempts, route, model: model.model.ref }),
+    (tx) => tx.updateRun(run.id, { status: "running", startedAt, attempts, route, model: model.ref, parked: null }),
     job,
   );
-  if (!held) return;
+  if (!held) return { tokens: 0, again: false };
   deps.metrics?.runStarted({ waitSeconds: (startedAt - job.enqueuedAt) / 1000 });
   const input: TurnInput = {
     agent,
@@ -77,7 +106,7 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
     hook: run.spec.hook,
     unsafe: run.spec.unsafe,
     tools: allowedTools(agent, context.config.hooks.tools, true),
-    model: model.model,
+    model,
     timeoutMs: (run.spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000,
     signal,
   };
@@ -85,12 +114,16 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
   const thinking = run.spec.thinking ?? agent.thinking;
   if (thinking !== undefined) input.thinking = thinking;
   const result = await context.runtime.runTurn(input);
-  const begun = { ...run, attempts, startedAt, route, model: model.model.ref };
-  if (result.ok) return endSucceeded(job, begun, context, deps, result);
+  const begun = { ...run, attempts, startedAt, route, model: model.ref };
+  if (result.ok) {
+    await endSucceeded(job, begun, context, deps, result);
+    return { tokens: tokensOf(result), again: false };
+  }
   log.warn({ runId: run.id, code: result.code, attempts }, "a turn failed");
-  return afterFailure(job, begun, context, deps, result, signal);
+  return { tokens: 0, again: await afterFailure(job, begun, context, deps, result, signal) };
 }
 
+/** True where the run is back in the queue. */
 async function afterFailure(
   job: Job,
   run: RunRecord,
@@ -98,7 +131,7 @@ async function afterFailure(
   deps: TurnDeps,
   result: Extract<TurnResult, { ok: false }>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const now = deps.clock.now();
   if (result.code === "cancelled" && signal.reason === "drain") {
     // Put back as if it had not begun: the next gateway takes it up.
@@ -106,7 +139,7 @@ async function afterFailure(
       tx.updateRun(run.id, { status: "queued", attempts: run.attempts - 1 });
       tx.retryJob(job, now, { resetAttempts: true });
     }, job);
-    return;
+    return true;
   }
   if (result.retryable && run.attempts < MAX_TRIES) {
     const runAt = now + waitMs(run.attempts - 1, result.retryAfterMs);
@@ -114,10 +147,11 @@ async function afterFailure(
       tx.updateRun(run.id, { status: "queued", error: { code: result.code, message: result.message } });
       tx.retryJob(job, runAt, { resetAttempts: true });
     }, job);
-    return;
+    return true;
   }
   const status = result.code === "timeout" ? "timed_out" : result.code === "cancelled" ? "cancelled" : "failed";
   await endFailed(job, run, context, deps, status, { code: result.code, message: result.message }, result.warnings);
+  return false;
 }
 
 async function endSucceeded(
@@ -136,21 +170,20 @@ async function endSucceeded(
     run.route?.status === "route" && reply.trim() === ""
       ? { status: "skipped", reason: "there was nothing to send" }
       : (run.route as RouteDecision);
+  const text = run.spec.marker === undefined ? reply : `${reply}\n\n${run.spec.marker}`;
   const planned =
-    route.status === "route"
-      ? planDelivery({ runId: run.id, route: route.route, text: reply, channels: context.channels, now })
-      : undefined;
+    route.status === "route" ? planDelivery({ runId: run.id, route: route.route, text, channels: context.channels, now }) : undefined;
+  const end = {
+    status: "succeeded" as const,
+    reply,
+    usage: result.usage,
+    warnings,
+    route,
+    endedAt: now,
+    ...(planned ? { deliveryId: planned.delivery.id } : {}),
+  };
   const done = await deps.store.commit((tx) => {
-    tx.updateRun(run.id, {
-      status: "succeeded",
-      reply,
-      usage: result.usage,
-      warnings,
-      route,
-      endedAt: now,
-      error: null,
-      ...(planned ? { deliveryId: planned.delivery.id } : {}),
-    });
+    writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
     tx.appendTurn(run.spec.session, turnToKeep(turnOf(run.id, run.spec, now, result.messages), context.config.hooks.retention));
     tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reply }));
     if (planned) {
@@ -173,7 +206,7 @@ async function endFailed(
 ): Promise<void> {
   const now = deps.clock.now();
   const done = await deps.store.commit((tx) => {
-    tx.updateRun(run.id, { status, error, warnings: [...run.warnings, ...warnings], endedAt: now });
+    writeEnd(tx, run, { status, error, warnings: [...run.warnings, ...warnings], endedAt: now }, { context, now });
     tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reason: error.message }));
     tx.completeJob(job);
   }, job);

@@ -5,7 +5,10 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channels } from "../delivery/types.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
-import type { Queue, RunRecord, Store } from "../store/types.ts";
+import type { Callback } from "../config/schema/limits.ts";
+import type { Collected, Ms, Parked, Queue, RunAction, RunRecord, Store, StoredAction } from "../store/types.ts";
+import type { Budget, Budgets, BudgetUse, Place } from "./limits.ts";
+import type { Collecting } from "./windows.ts";
 
 /** The agents of a snapshot; there is always at least one. */
 export interface Agents {
@@ -22,6 +25,9 @@ export interface ActionContext {
   readonly models: Models;
   readonly runtime: AgentRuntime;
   readonly channels: Channels;
+  readonly budgets: Budgets;
+  /** Where the receipt of a mapping's runs goes. */
+  callbackOf(mapping: string | undefined): Callback | undefined;
 }
 
 /** What an operator may do to runs. Failures are values, each saying what to change. */
@@ -29,6 +35,39 @@ export interface RunOperations {
   cancel(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
   retry(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
 }
+
+/** An action that is about to be accepted. */
+export interface Applicant {
+  action: StoredAction;
+  /** Set where it is to be collected with others. */
+  collect?: Collecting & { event: Collected };
+}
+
+export type Admitted =
+  /** `settle` must be called once it is known whether the event is on disk. */
+  { ok: true; settle(accepted: boolean): void } | { ok: false; failure: Failure };
+
+/** What may be accepted, what may start, and what has to wait. */
+export interface Admission {
+  /** Takes room for the actions of one event, all or none; says in them what has to wait, and which run collects them. */
+  admit(applicants: readonly Applicant[], now: Ms): Admitted;
+  /** Takes a place for a run that is accepted again, or that has come out of a window. */
+  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): Place;
+  /** Undefined where the run may start; it then must be given back by `over`. */
+  start(run: RunRecord, now: Ms): Parked | undefined;
+  /** The run is over, or put back into the queue. */
+  over(run: Pick<RunRecord, "id" | "mapping">, end: { tokens: number; again: boolean }): void;
+  /** Closes the window that a run collects in; returns when it closes instead, where an event has put that off. */
+  closeWindow(runId: string, now: Ms): Promise<Ms | undefined>;
+  /** No event joins the run any more; all that did are on disk. */
+  dropWindow(runId: string): Promise<void>;
+  /** Counts from what the store has, and gives those that wait for time a new moment: at start, and when limits change. */
+  recount(): Promise<void>;
+  usage(): { scope: string; limits: Budget["limits"]; usage: BudgetUse }[];
+}
+
+/** What collected events come to: one run, nothing, or a failure. */
+export type Combined = { ok: true; action: RunAction } | { ok: true; skipped: string } | { ok: false; failure: Failure };
 
 export interface TurnMetrics {
   runStarted(run: { waitSeconds: number }): void;
@@ -44,5 +83,8 @@ export interface TurnDeps {
   context(): ActionContext;
   heartbeat: Heartbeat;
   onRunEnd(runId: string): void;
+  admission: Admission;
+  /** What the events that a mapping has collected come to together. */
+  combine(mapping: string, events: readonly Collected[]): Promise<Combined>;
   metrics?: TurnMetrics;
 }

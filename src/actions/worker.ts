@@ -1,6 +1,8 @@
 import { safeError, type Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { ENDED, sessionId, type Job, type RunRecord } from "../store/types.ts";
+import { executeCollect, type CollectJob } from "./collect.ts";
+import { writeEnd } from "./finish.ts";
 import { executeHeartbeat } from "./main-turn.ts";
 import { executeRun, type RunJob } from "./run.ts";
 import type { RunOperations, TurnDeps } from "./types.ts";
@@ -23,9 +25,10 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
   let unsubscribe: (() => void) | undefined;
 
   const execute = async (job: Job, abort: AbortController): Promise<void> => {
-    const data = job.data as RunJob | HeartbeatJob;
+    const data = job.data as RunJob | HeartbeatJob | CollectJob;
     try {
       if (data.type === "run") await executeRun(job, data, deps, abort.signal);
+      else if (data.type === "collect") await executeCollect(job, data, deps);
       else await executeHeartbeat(job, data, deps, abort.signal);
     } catch (error) {
       log.error({ err: safeError(error), jobId: job.id }, "a turn could not be carried out; it is put back");
@@ -75,14 +78,17 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
   };
 
   const restart = async (run: RunRecord): Promise<void> => {
+    const { parked } = deps.admission.place(run, deps.clock.now());
+    const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
     await store.commit((tx) => {
-      tx.updateRun(run.id, { status: "queued", restarts: run.restarts + 1, attempts: 0, error: null, endedAt: null });
+      tx.updateRun(run.id, { ...status, restarts: run.restarts + 1, attempts: 0, error: null, endedAt: null });
       tx.enqueue({
         id: run.id,
         kind: "turn",
         key: sessionId(run.spec.session),
         data: { type: "run", runId: run.id } satisfies RunJob,
         enqueuedAt: deps.clock.now(),
+        ...(parked?.until === undefined ? {} : { runAt: parked.until }),
       });
     });
   };
@@ -116,14 +122,15 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
         turn.abort.abort("cancel");
         await turn.done;
       } else {
+        await deps.admission.dropWindow(id);
+        const now = deps.clock.now();
         await store.commit((tx) => {
           tx.removeJob("turn", id);
-          tx.updateRun(id, {
-            status: "cancelled",
-            endedAt: deps.clock.now(),
-            error: { code: "cancelled", message: "cancelled by the operator" },
-          });
+          tx.dropCollected(id);
+          const error = { code: "cancelled", message: "cancelled by the operator" };
+          writeEnd(tx, run, { status: "cancelled", endedAt: now, error }, { context: deps.context(), now });
         });
+        deps.admission.over(run, { tokens: 0, again: false });
         deps.onRunEnd(id);
       }
       return { ok: true, run: (await store.getRun(id)) ?? run };

@@ -26,6 +26,37 @@ export function createAddressList(entries: readonly string[]): { list: AddressLi
   return { list: { has: (address) => isIP(plain(address)) !== 0 && block.check(plain(address), family(plain(address))) }, wrong };
 }
 
+/** Addresses that are not out on the internet: this machine, private networks, link-local, shared, test and multicast ranges. */
+const PRIVATE = createAddressList([
+  ..."0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.168.0.0/16".split(" "),
+  ..."198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4".split(" "),
+  ..."::/127 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/32 2001:db8::/32 2002::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8".split(" "),
+]).list;
+
+/** Hosts that the operator has listed, by name or by address. */
+export interface HostList {
+  /** Whether a host of an address may be called at all. */
+  allows(hostname: string): boolean;
+  /** Whether an address that a name has led to may be called: private ones only where they are listed as such. */
+  allowsAddress(address: string): boolean;
+}
+
+/** Compiles entries such as `example.com`, `*.example.com` (any depth below), `10.0.0.0/8`, `127.0.0.1`. */
+export function createHostList(entries: readonly string[]): HostList {
+  const isAddress = (entry: string): boolean => isIP(entry.split("/")[0] ?? "") !== 0;
+  const { list } = createAddressList(entries.filter(isAddress));
+  const names = entries.filter((entry) => !isAddress(entry)).map((entry) => entry.toLowerCase());
+  const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, "").toLowerCase();
+  return {
+    allows(hostname) {
+      const host = bare(hostname);
+      if (isIP(host) !== 0) return list.has(host);
+      return names.some((name) => (name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name));
+    },
+    allowsAddress: (address) => list.has(address) || (isIP(address) !== 0 && !PRIVATE.has(address)),
+  };
+}
+
 /**
  * The caller's address: the connection's own, or, where that is a trusted proxy, the last entry of
  * `X-Forwarded-For` that is not one.

@@ -30,3 +30,13 @@ export function secretMatcher(secrets: readonly string[]): (presented: string) =
 export function sha256Hex(data: string | Uint8Array): string {
   return hash("sha256", data, "hex");
 }
+
+const LEAST_KEY_BYTES = 24;
+
+/** The bytes of a Standard Webhooks secret: base64, with or without `whsec_` before it. Undefined where it is none, or too short. */
+export function callbackKey(secret: string): Buffer | undefined {
+  const text = secret.replace(/^whsec_/, "");
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
+  const key = Buffer.from(text, "base64");
+  return key.length >= LEAST_KEY_BYTES ? key : undefined;
+}

@@ -2,8 +2,9 @@ import type { Clock } from "../core/clock.ts";
 import { safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
-import type { SendResult } from "../plugin/api.ts";
+import type { Channel, SendResult } from "../plugin/api.ts";
 import type { DeliveryRecord, DeliveryStatus, Job, NewDelivery, NewJob, Queue, Route, RunError, Store, Writes } from "../store/types.ts";
+import { CALLBACK } from "./callback.ts";
 import { sendPiece } from "./send.ts";
 import { splitText } from "./split.ts";
 import type { Channels } from "./types.ts";
@@ -21,18 +22,31 @@ const PARALLEL = 8;
 const STOP_MS = 5_000;
 
 function jobOf(id: string, route: Route, enqueuedAt: number): NewJob {
-  return { id, kind: "delivery", key: `${route.channel}/${route.to}`, data: { deliveryId: id } satisfies DeliveryJob, enqueuedAt };
+  // Receipts need no order: one that is not taken holds back no other.
+  const recipient = route.channel === CALLBACK ? id : route.to;
+  return { id, kind: "delivery", key: `${route.channel}/${recipient}`, data: { deliveryId: id } satisfies DeliveryJob, enqueuedAt };
 }
 
-/** A reply as a delivery and its job, for the commit that ends the run. Deliveries to one recipient keep their order. */
-export function planDelivery(options: { runId: string; route: Route; text: string; channels: Channels; now: number }): {
+/** A delivery and its job, for the commit that ends the run. */
+export interface Planned {
   delivery: NewDelivery;
   job: NewJob;
-} {
+}
+
+/** A reply as a delivery. Deliveries to one recipient keep their order. */
+export function planDelivery(options: { runId: string; route: Route; text: string; channels: Channels; now: number }): Planned {
   const { runId, route, text, channels, now } = options;
   const chunks = splitText(text, channels.get(route.channel)?.channel.limit ?? Infinity);
   const id = newId("dlv", now);
   return { delivery: { id, runId, route, chunks, createdAt: now }, job: jobOf(id, route, now) };
+}
+
+/** A receipt as a delivery to the address that the mapping names. */
+export function planCallback(options: { runId: string; mapping: string; url: string; receipt: object; now: number }): Planned {
+  const { runId, mapping, url, receipt, now } = options;
+  const route: Route = { channel: CALLBACK, to: url, thread: mapping };
+  const id = newId("dlv", now);
+  return { delivery: { id, runId, route, chunks: [JSON.stringify(receipt)], createdAt: now }, job: jobOf(id, route, now) };
 }
 
 export interface DeliveryWorker {
@@ -48,6 +62,8 @@ export interface DeliveryWorkerOptions {
   queue: Pick<Queue, "fetch" | "onReady">;
   /** The channels of now: a delivery goes out by the newest config. */
   channels(): Channels;
+  /** Where receipts go. */
+  callbacks: Channel;
   /** After so long, counted from the end of the run or the operator's retry, a failed try is the last. */
   maxAgeMs(): number;
   clock: Clock;
@@ -126,7 +142,7 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
 
   const send = (delivery: DeliveryRecord, text: string): Promise<SendResult> | undefined => {
     const { channel: id, to, thread } = delivery.route;
-    const channel = options.channels().get(id)?.channel;
+    const channel = id === CALLBACK ? options.callbacks : options.channels().get(id)?.channel;
     const message = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}`, ...(thread === undefined ? {} : { thread }) };
     return channel && sendPiece(channel, message, clock, stopping.signal);
   };

@@ -110,6 +110,21 @@ const services: Check = (deps) => {
   return ok(states.length === 0 ? "no plugin has a service" : states.map(({ id, message }) => `${id}: ${message}`).join("; "));
 };
 
+const limits: Check = async (deps) => {
+  const used = deps.limits().map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay }, usage }) => {
+    const parts = [
+      runsPerHour === undefined ? [] : `${usage.startedLastHour} of ${runsPerHour} runs this hour`,
+      concurrent === undefined ? [] : `${usage.running} of ${concurrent} at the same time`,
+      tokensPerDay === undefined ? [] : `${usage.tokensLastDay} of ${tokensPerDay} tokens in a day`,
+    ].flat();
+    return `${scope}: ${[...parts, `${usage.waiting} wait`].join(", ")}`;
+  });
+  if (used.length === 0) return ok("no hook has a limit: a sender can start as many runs as it likes (hooks.limits)");
+  const { "runs.parked": parked = 0 } = await deps.store.counts();
+  const text = used.join("; ");
+  return parked === 0 ? ok(text) : warn(`${parked} runs are parked: \`rouse runs list --status parked\`; ${text}`);
+};
+
 const modes: Check = async (deps) => {
   if (process.platform === "win32") return ok("file modes mean nothing here");
   const { stateDir } = deps.status();
@@ -161,6 +176,7 @@ const CHECKS: Record<string, Check> = {
   "system-events": systemEvents,
   signatures,
   services,
+  limits,
   "file-modes": modes,
   "disk-space": space,
   store,

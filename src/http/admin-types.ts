@@ -55,6 +55,12 @@ export interface RunView {
   usage: Usage | null;
   delivery: string | null;
   deliveryId: string | null;
+  /** The delivery of its receipt, where the mapping has a callback. */
+  callbackId: string | null;
+  /** The limit that it waits for. */
+  parked: { scope: string; limit: string; until: string | null } | null;
+  /** How many events it has collected. */
+  collected: number | null;
   createdAt: string;
   startedAt: string | null;
   endedAt: string | null;

@@ -10,7 +10,7 @@ import type {
   TurnRecord,
 } from "../store/types.ts";
 import type { DeliveryView, EventDetail, EventView, RunDetail, RunView, SessionDetail, SessionView, TurnView } from "./admin-types.ts";
-import { deliveryStatus } from "./receipts.ts";
+import { deliveryStatus } from "../actions/receipts.ts";
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
@@ -93,6 +93,9 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined): R
     usage: run.usage ?? null,
     delivery: deliveryStatus(run, delivery) ?? null,
     deliveryId: run.deliveryId ?? null,
+    callbackId: run.callbackId ?? null,
+    parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
+    collected: run.collect?.count ?? null,
     createdAt: iso(run.createdAt),
     startedAt: isoOrNull(run.startedAt),
     endedAt: isoOrNull(run.endedAt),

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { Store } from "../store/types.ts";
 import { failureResponse } from "./errors.ts";
-import { deliveryStatus } from "./receipts.ts";
+import { deliveryStatus } from "../actions/receipts.ts";
 import type { Answered } from "./record.ts";
 
 export interface AnswerDeps {

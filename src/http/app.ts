@@ -15,7 +15,7 @@ import { docsPage } from "./docs-page.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import type { Hooks } from "./hooks.ts";
 import { openApiDocument } from "./openapi.ts";
-import { eventReceipt, runReceipt } from "./receipts.ts";
+import { eventReceipt, runReceipt } from "../actions/receipts.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
 export interface AppDeps {

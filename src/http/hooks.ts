@@ -1,10 +1,10 @@
 import type { Context } from "hono";
+import type { Admission } from "../actions/types.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import { sha256Hex } from "../core/secret.ts";
 import type { MappingInput, PathRules } from "../mapping/types.ts";
 import type { DedupeRecord, Store } from "../store/types.ts";
 import { createAddressList, type AddressList } from "../core/address.ts";
@@ -13,15 +13,9 @@ import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "./answ
 import { createAuthenticator, createFailureLimiter, type Authenticator } from "./auth.ts";
 import { parsePayload, readBody } from "./body.ts";
 import { failureResponse } from "./errors.ts";
-import {
-  answerDuplicate,
-  recordResolution,
-  recordWithoutWork,
-  type Answered,
-  type Arrival,
-  type EventKey,
-  type RecordDeps,
-} from "./record.ts";
+import { keyOf, keyTooLong } from "./event-key.ts";
+import { createRateLimiter } from "./rate.ts";
+import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type RecordDeps } from "./record.ts";
 import { createRefusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
 import { hookRequest, type HookRequest } from "./request.ts";
@@ -38,6 +32,8 @@ export interface HooksDeps {
   /** The tokens of `hooks.token`, or the one kept in the state folder. */
   hookTokens(snapshot: Snapshot): readonly string[];
   draining(): boolean;
+  /** Takes room for what an event brings, or says that there is none. */
+  admit: Admission["admit"];
   revive(record: DedupeRecord): Promise<void>;
   /** Resolves when the run has ended or the time is over. */
   waitForRun(runId: string, ms: number): Promise<void>;
@@ -73,30 +69,10 @@ interface Passage {
   extra: Record<string, string>;
 }
 
-const MAX_KEY = 256;
-
 const methodNotAllowed: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
 const draining: Failure = { code: "draining", message: "the gateway is stopping; try again in a moment", retryAfterSeconds: 5 };
 const compressed: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
 const unexpected: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
-const keyTooLong: Failure = {
-  code: "invalid_body",
-  message: `Idempotency-Key: use 1 to ${MAX_KEY} characters`,
-  issues: [{ path: "idempotencyKey", message: `use 1 to ${MAX_KEY} characters` }],
-};
-
-/** The key that a body names; of another type it is none. */
-function bodyKey(payload: unknown): string | undefined {
-  if (typeof payload !== "object" || payload === null || !Object.hasOwn(payload, "idempotencyKey")) return undefined;
-  const { idempotencyKey } = payload as { idempotencyKey?: unknown };
-  return typeof idempotencyKey === "string" ? idempotencyKey : undefined;
-}
-
-/** The event's key that the caller chose, or null where it is empty or too long. */
-function eventKey(arrival: Arrival, key: string): EventKey | null {
-  if (key.length === 0 || key.length > MAX_KEY) return null;
-  return { scope: `${arrival.request.path}|${arrival.credential}`, key, bodyHash: sha256Hex(arrival.bytes) };
-}
 
 function mappingInput({ arrival, byHookToken }: Passage, payload: unknown): MappingInput {
   const { request } = arrival;
@@ -140,6 +116,7 @@ export function createHooks(deps: HooksDeps): Hooks {
   const compiled = new WeakMap<Snapshot, Compiled>();
   const limiter = createFailureLimiter(clock);
   const refusals = createRefusals({ clock, log, metrics, limiter });
+  const tooFastFor = createRateLimiter(clock);
   const signatures = createSignatureStage({ clock, metrics });
   const answers: AnswerDeps = {
     store,
@@ -160,7 +137,12 @@ export function createHooks(deps: HooksDeps): Hooks {
     return made;
   };
 
-  const recordDeps = (snapshot: Snapshot): RecordDeps => ({ store, dedupeTtlMs: snapshot.config.hooks.dedupe.ttl, revive: deps.revive });
+  const recordDeps = (snapshot: Snapshot): RecordDeps => ({
+    store,
+    dedupeTtlMs: snapshot.config.hooks.dedupe.ttl,
+    admit: deps.admit,
+    revive: deps.revive,
+  });
 
   const refuse = (c: Context, request: HookRequest, failure: Failure, reason: string): Response =>
     failureResponse(c, refusals.add(request, failure, reason), newId("req"));
@@ -181,18 +163,10 @@ export function createHooks(deps: HooksDeps): Hooks {
     return held > 0 ? answerWhenDone(c, answered, held, answers, extra) : answerHook(c, answered, answers.base(), extra);
   };
 
-  /** The key by which a repeat is known before anything is resolved: the sender's where it is signed, else the caller's. */
-  const keyOf = ({ arrival, signedKey }: Passage, payload: unknown): EventKey | null | undefined => {
-    const scope = `${arrival.request.path}|${arrival.credential}`;
-    if (signedKey) return { scope, ...signedKey };
-    const chosen = arrival.request.headers["idempotency-key"] ?? bodyKey(payload);
-    return chosen === undefined ? undefined : eventKey(arrival, chosen);
-  };
-
   const accept = async (passage: Passage, payload: unknown): Promise<Response> => {
     const { snapshot, arrival } = passage;
     const record = recordDeps(snapshot);
-    const key = keyOf(passage, payload);
+    const key = keyOf(arrival, passage.signedKey, payload);
     if (key === null) return reject(passage, keyTooLong);
     if (key) {
       const [known] = await store.findDuplicates([key]);
@@ -205,7 +179,13 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   /** What every believed request comes to once its body is read. */
   const proceed = async (passage: Passage): Promise<Response> => {
-    const { arrival } = passage;
+    const { arrival, snapshot } = passage;
+    const { rateLimit } = snapshot.config.hooks;
+    const tooFast = rateLimit && tooFastFor(`${arrival.credential} ${arrival.request.address}`, rateLimit);
+    if (tooFast) {
+      refusals.note(arrival.request, tooFast.code);
+      return failureResponse(passage.c, tooFast, newId("req"), passage.extra);
+    }
     if (arrival.request.method === "GET") return accept(passage, arrival.request.shown.query);
     const parsed = parsePayload(arrival.bytes, arrival.request.headers["content-type"]);
     const payload = parsed instanceof Promise ? await parsed : parsed;

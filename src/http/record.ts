@@ -1,3 +1,4 @@
+import type { Admission } from "../actions/types.ts";
 import { answerOf, type ActionAnswer } from "../actions/dispatch.ts";
 import type { Failure } from "../core/errors.ts";
 import type { DedupeEntry, DedupeRecord, EventOutcome, EventRecord, Store, StoredAction, StoredAnswer } from "../store/types.ts";
@@ -93,6 +94,7 @@ export async function recordWithoutWork(
 export interface RecordDeps {
   store: Store;
   dedupeTtlMs: number;
+  admit: Admission["admit"];
   /** Starts what failed for good of an earlier event again, and gives its delivery another try. */
   revive(record: DedupeRecord): Promise<void>;
 }
@@ -145,10 +147,10 @@ export async function recordResolution(
     return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), failure };
   }
   if (resolution.kind === "skipped") {
-    const { kind: _kind, ...details } = resolution;
-    // In shadow the sender is told; nothing to do at all is no content.
+    const { kind: _kind, echo, ...details } = resolution;
+    // In shadow, and of its own echo, the sender is told; nothing to do at all is no content.
     const told = { ok: true, eventId: arrival.id, outcome: "skipped", reason: resolution.reason };
-    const answer = resolution.would ? { status: 200, body: told } : { status: 204, body: null };
+    const answer = resolution.would || echo ? { status: 200, body: told } : { status: 204, body: null };
     const entries = key ? [entryOf(deps, arrival, key, answer)] : [];
     return recordWithoutWork(deps.store, arrival, "skipped", details, answer, entries);
   }
@@ -161,22 +163,43 @@ interface Planned {
   entries: DedupeEntry[];
 }
 
-/** Which items are new work, and what is answered for those whose key is bound already. */
-async function planItems(deps: RecordDeps, arrival: Arrival, items: readonly Item[]): Promise<Planned> {
+type Good = Extract<Item, { ok: true }>;
+
+const nameOf = ({ key }: Good): string | undefined => key && `${key.scope}\n${key.key}`;
+
+/** What is answered for keys that are bound already, by name. */
+async function knownKeys(deps: RecordDeps, items: readonly Item[]): Promise<Map<string, unknown>> {
   const keyed = items.flatMap((item) => (item.ok && item.key ? [item.key] : []));
   const known = new Map<string, unknown>();
-  if (keyed.length > 0) {
-    const records = await deps.store.findDuplicates(keyed);
-    for (const record of records) {
-      if (!record) continue;
-      known.set(`${record.scope}\n${record.key}`, record.item);
-      // What failed for good is not done: it starts again, under the id that is answered.
-      await deps.revive(record);
-    }
+  if (keyed.length === 0) return known;
+  for (const record of await deps.store.findDuplicates(keyed)) {
+    if (!record) continue;
+    known.set(`${record.scope}\n${record.key}`, record.item);
+    // What failed for good is not done: it starts again, under the id that is answered.
+    await deps.revive(record);
   }
+  return known;
+}
+
+/** The items that are new work: no key of theirs is bound, and none came before in the same event. */
+function freshItems(items: readonly Item[], known: ReadonlyMap<string, unknown>): Set<Item> {
+  const seen = new Set<string>();
+  const fresh = new Set<Item>();
+  for (const item of items) {
+    const name = item.ok ? nameOf(item) : undefined;
+    if (!item.ok || (name !== undefined && (known.has(name) || seen.has(name)))) continue;
+    if (name !== undefined) seen.add(name);
+    fresh.add(item);
+  }
+  return fresh;
+}
+
+/** What is kept and answered, item by item; actions say by now whether they have to wait. */
+function planItems(deps: RecordDeps, arrival: Arrival, items: readonly Item[], found: ReadonlyMap<string, unknown>): Planned {
+  const known = new Map(found);
   const planned: Planned = { answers: [], actions: [], entries: [] };
   for (const [index, item] of items.entries()) {
-    const name = item.ok && item.key ? `${item.key.scope}\n${item.key.key}` : undefined;
+    const name = item.ok ? nameOf(item) : undefined;
     if (name !== undefined && known.has(name)) {
       planned.answers.push({ ...(known.get(name) as object), duplicate: true });
       continue;
@@ -209,14 +232,16 @@ async function recordWork(
     const refusedAll: Resolution = { kind: "refused", outcome, failure, ...(mapping === undefined ? {} : { mapping }) };
     return recordResolution(deps, arrival, refusedAll, key);
   }
-  const plain = resolution.items.length === 1 && resolution.items[0]?.ok && !resolution.items[0].key;
-  const planned: Planned = plain
-    ? {
-        answers: [itemAnswer(resolution.items[0] as Item, 0, arrival.id)],
-        actions: [(resolution.items[0] as Extract<Item, { ok: true }>).action],
-        entries: [],
-      }
-    : await planItems(deps, arrival, resolution.items);
+  const { items } = resolution;
+  const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, unknown>();
+  const fresh = freshItems(items, known);
+  const admitted = deps.admit([...fresh] as Good[], arrival.now);
+  if (!admitted.ok) {
+    const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
+    if (resolution.mapping !== undefined) refused.mapping = resolution.mapping;
+    return recordResolution(deps, arrival, refused, key);
+  }
+  const planned = planItems(deps, arrival, items, known);
   const answer = workAnswer(resolution, planned.answers, arrival.id);
   const event = newEvent(arrival, planned.actions.length > 0 ? "accepted" : "duplicate", planned.actions);
   if (resolution.mapping !== undefined) event.mapping = resolution.mapping;
@@ -225,7 +250,11 @@ async function recordWork(
   if (missing.length > 0) event.missing = [...new Set(missing)];
   if (event.outcome === "duplicate") event.reason = "every action of it was done before";
   const entries = key ? [entryOf(deps, arrival, key, answer), ...planned.entries] : planned.entries;
-  const accepted = await deps.store.accept(event, entries);
+  const accepted = await deps.store.accept(event, entries).catch((error: unknown) => {
+    admitted.settle(false);
+    throw error;
+  });
+  admitted.settle(accepted.kind === "accepted");
   if (accepted.kind === "accepted") return { answer, outcome: event.outcome, event, replayed: false };
   const { record } = accepted;
   if (key && record.scope === key.scope && record.key === key.key) return answerDuplicate(deps, arrival, key, record);

@@ -1,15 +1,19 @@
+import type { Combined } from "../actions/types.ts";
 import { checkDraft } from "../actions/dispatch.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody } from "../actions/fields.ts";
 import type { Failure } from "../core/errors.ts";
-import type { DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
-import type { EventOutcome, StoredAction } from "../store/types.ts";
+import type { ActionDraft, DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
+import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import type { Snapshot } from "./types.ts";
 
+/** How an action is collected with others. */
+export type Collecting = NonNullable<ActionDraft["collect"]> & { event: Collected };
+
 /** One action of an event, or why this item has none. */
 export type Item =
-  | { ok: true; action: StoredAction; missing: string[]; key?: { scope: string; key: string } }
+  | { ok: true; action: StoredAction; missing: string[]; key?: { scope: string; key: string }; collect?: Collecting }
   | { ok: false; failure: Failure; mapping?: string };
 
 /** What a hook's path and body come to, before anything is kept. */
@@ -24,7 +28,7 @@ export type Resolution =
       would?: StoredAction[];
     }
   /** `would` is set where a mapping in shadow is the reason. */
-  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[] }
+  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true }
   | {
       kind: "refused";
       outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">;
@@ -80,7 +84,7 @@ function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: S
       return { kind: "refused", outcome: "unmatched", failure };
     }
     case "skipped":
-      return { kind: "skipped", mapping: outcome.mapping, reason: outcome.reason };
+      return outcome;
     case "rejected":
       return {
         kind: "refused",
@@ -104,6 +108,10 @@ function itemOf(result: DraftResult, input: MappingInput, snapshot: Snapshot): I
   const checked = checkDraft({ ...draft, fields: draft.fields as Record<string, unknown> }, input.path, input.now, snapshot);
   if (!checked.ok) return { ok: false, failure: checked.failure, mapping: draft.mapping };
   const item: Item = { ok: true, action: checked.action, missing: draft.missing };
+  if (draft.collect) {
+    const { now, payload, headers, query, path } = input;
+    item.collect = { ...draft.collect, event: { at: now, payload, headers, query, path } };
+  }
   if (draft.dedupeKey !== undefined) item.key = { scope: `${input.path}|${draft.mapping}`, key: draft.dedupeKey };
   return item;
 }
@@ -127,6 +135,26 @@ function resolveDrafts({ mapping, list, results }: Actions, input: MappingInput,
     mapping,
     reason: `shadow: ${would.length} action${would.length === 1 ? "" : "s"} would have been done${refusals}`,
     would,
+  };
+}
+
+/** What events that a mapping has collected come to together. Never throws. */
+export async function combineEvents(mapping: string, events: readonly Collected[], snapshot: Snapshot): Promise<Combined> {
+  const inputs = events.map(({ at, ...event }): MappingInput => ({ ...event, method: "POST", byHookToken: true, now: at }));
+  const last = inputs.at(-1);
+  const outcome = last && (await snapshot.mappings.combine(mapping, inputs));
+  if (!last || !outcome)
+    return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
+  const resolution = resolveMapped(outcome, last, snapshot);
+  if (resolution.kind === "refused") return { ok: false, failure: resolution.failure };
+  const item = resolution.kind === "work" ? resolution.items[0] : undefined;
+  if (resolution.kind === "skipped" || !item)
+    return { ok: true, skipped: resolution.kind === "skipped" ? resolution.reason : "nothing to do" };
+  if (!item.ok) return { ok: false, failure: item.failure };
+  if (item.action.kind === "run" && resolution.kind === "work" && resolution.items.length === 1) return { ok: true, action: item.action };
+  return {
+    ok: false,
+    failure: { code: "mapping_failed", message: "the transform gave something else than one agent action for the events together" },
   };
 }
 

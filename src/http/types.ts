@@ -1,4 +1,4 @@
-import type { ActionContext, RunOperations } from "../actions/types.ts";
+import type { ActionContext, Admission, RunOperations } from "../actions/types.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { MappingSet } from "../mapping/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
@@ -71,6 +71,7 @@ export interface AdminDeps {
   /** Of each signed path: which secret fitted last, and what its sender told the operator in a handshake. */
   signatures(): readonly SignatureState[];
   runs: RunOperations;
+  limits: Admission["usage"];
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   retryDelivery(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
   /** Builds a new snapshot from disk and swaps it in, or keeps the old one. */

@@ -21,6 +21,11 @@ export interface TransformInput {
   /** With `forEach`: this item and its position. */
   item?: Json;
   index?: number;
+  /** With `coalesce`: the payloads that were collected, oldest first, how many, the first and the last. */
+  events?: Json[];
+  count?: number;
+  first?: Json;
+  last?: Json;
   /** Milliseconds since the epoch. */
   now: number;
 }

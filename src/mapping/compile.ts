@@ -3,8 +3,10 @@ import { THINKING_LEVELS } from "../config/schema/common.ts";
 import { hooksKeys, type hooksSchema } from "../config/schema/hooks.ts";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
+import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside } from "../core/files.ts";
+import { callbackKey } from "../core/secret.ts";
 import type { z } from "zod";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
@@ -12,12 +14,13 @@ import { compileMatch } from "./match.ts";
 import { compilePaths } from "./paths.ts";
 import type { TransformPool } from "./pool.ts";
 import { createMappingSet } from "./run.ts";
+import { parsePath, type Path } from "./path.ts";
 import { headersUsed } from "./headers.ts";
 import type { Source } from "./source.ts";
 import { collectSources } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import { compileTransform } from "./transform.ts";
-import type { MappingSet } from "./types.ts";
+import type { MappingSet, MappingSettings } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
 export interface CompileOptions {
@@ -51,6 +54,9 @@ const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
     "timeoutSeconds",
     "instructions",
     "name",
+    "limits",
+    "coalesce",
+    "callback",
   ],
   agent: ["textTemplate"],
 };
@@ -127,6 +133,8 @@ class MappingCompiler {
       const field = config.action === "wake" ? "textTemplate" : "messageTemplate";
       this.#problem(source, field, `is required for action "${config.action}", unless a transform makes it`);
     }
+    if (config.coalesce && config.forEach !== undefined)
+      this.#problem(source, "coalesce", "cannot stand beside `forEach`: collect the events, or make one action for each item");
     if (config.methods?.includes("GET") && config.dedupeKey === undefined)
       this.#problem(source, "dedupeKey", "is required where `methods` has GET");
     if (config.transform !== undefined) return;
@@ -162,6 +170,7 @@ class MappingCompiler {
       at,
       match: matched.match,
       fields,
+      settings: this.#settings(source),
       order,
     };
     const content = this.#template(source, config.action === "wake" ? "textTemplate" : "messageTemplate", { runner });
@@ -169,6 +178,13 @@ class MappingCompiler {
     const event = this.#template(source, "event", { runner });
     if (event) made.event = event;
     if (source.events) made.events = source.events;
+    const self = this.#self(source);
+    if (self) made.self = self;
+    if (config.coalesce) {
+      const key = compileTemplate(config.coalesce.key, { runner });
+      if (key.ok) made.coalesceKey = key.template;
+      else this.#problem(source, "coalesce.key", key.message);
+    }
     const dedupeKey = this.#template(source, "dedupeKey", { runner });
     if (dedupeKey) made.dedupeKey = dedupeKey;
     const validate = this.#validator(source);
@@ -186,6 +202,38 @@ class MappingCompiler {
       } else this.#problem(source, `transform.${compiled.field}`, compiled.message);
     }
     return made;
+  }
+
+  /** How the agent's own events are known; undefined where the operator has named no account and no marker. */
+  #self(source: Source): CompiledMapping["self"] {
+    const { ignoreSelf } = source.config;
+    if (!ignoreSelf || (ignoreSelf.accounts.length === 0 && ignoreSelf.marker === undefined)) return undefined;
+    const paths = (field: "from" | "text"): Path[] =>
+      ignoreSelf[field].flatMap((text, index) => {
+        const path = parsePath(text);
+        if (path) return [path];
+        this.#problem(source, `ignoreSelf.${field}[${index}]`, "must be a plain path such as `sender.login`");
+        return [];
+      });
+    const self = { from: paths("from"), text: paths("text"), marker: ignoreSelf.marker };
+    if (ignoreSelf.accounts.length > 0 && self.from.length === 0)
+      this.#problem(source, "ignoreSelf.from", "is required with `accounts`: where the event names who caused it");
+    if (self.marker !== undefined && self.text.length === 0)
+      this.#problem(source, "ignoreSelf.text", "is required with `marker`: where the event has text that may carry it");
+    return { ...self, accounts: new Set(ignoreSelf.accounts.map((account) => account.toLowerCase())) };
+  }
+
+  #settings(source: Source): MappingSettings {
+    const { id, limits, callback } = source.config;
+    const settings: MappingSettings = {};
+    if (source.budget) settings.budget = source.budget;
+    if (limits) settings.budget = { scope: `mapping:${id}`, limits };
+    if (!callback) return settings;
+    if (!createHostList(this.#options.hooks.callbackHosts).allows(new URL(callback.url).hostname))
+      this.#problem(source, "callback.url", "goes to a host that is not in hooks.callbackHosts");
+    if (callbackKey(callback.secret) === undefined)
+      this.#problem(source, "callback.secret", "must be base64 of at least 24 bytes, such as `openssl rand -base64 32` gives");
+    return { ...settings, callback };
   }
 
   async checkModules(mappings: readonly CompiledMapping[]): Promise<void> {

@@ -3,7 +3,8 @@ import type { Expression } from "./expression.ts";
 import type { CompiledMatch } from "./match.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transform.ts";
-import type { MappingInfo } from "./types.ts";
+import type { Path } from "./path.ts";
+import type { MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 
 /** Fields that are templates, besides the message or the text. */
@@ -25,6 +26,10 @@ export interface CompiledMapping {
   readonly event?: Template;
   /** The events that are wanted; undefined: all. */
   readonly events?: readonly string[];
+  /** How an event is known for one that the agent has caused. */
+  readonly self?: { from: readonly Path[]; text: readonly Path[]; accounts: ReadonlySet<string>; marker: string | undefined };
+  readonly coalesceKey?: Template;
+  readonly settings: MappingSettings;
   readonly transform?: CompiledTransform;
   /** Position among all mappings. */
   readonly order: number;

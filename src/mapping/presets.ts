@@ -19,7 +19,7 @@ export function presetNames(presetsDir: string): string[] {
     .toSorted();
 }
 
-const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "model"] as const;
+const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "model", "coalesce", "callback"] as const;
 
 /** What the section of a plugin that feeds a preset says of its turns: `hooks.<preset>.model` and the like. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"] as const;
@@ -34,6 +34,7 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
   const made: MappingConfig = { ...mapping, id: mapping.id + suffix };
   if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
   if (use.shadow !== undefined) made.shadow = use.shadow;
+  if (use.ignoreSelf && made.ignoreSelf) made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
   if (made.action === "agent") for (const field of AGENT_FIELDS) if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
   return made;
 }
@@ -63,6 +64,9 @@ export function presetSources(
   if (again && use.path === undefined) issues.push({ path: at, message: "this preset is in use before: give each a `path` of its own" });
   const named = file.mappings.some((mapping) => mapping.event !== undefined);
   if (use.events !== undefined && !named) issues.push({ path: `${at}.events`, message: "this preset does not tell its events apart" });
+  if (use.ignoreSelf && !file.mappings.some((mapping) => mapping.ignoreSelf !== undefined))
+    issues.push({ path: `${at}.ignoreSelf`, message: "this preset's events do not name who caused them" });
+  const budget = use.limits && { scope: `preset:${use.use}${again ? `@${use.path}` : ""}`, limits: use.limits };
   return file.mappings.map((mapping, index): Source => ({
     config: adapt(withSection(mapping, section), use, again ? `@${use.path}` : ""),
     at: `preset ${use.use}: mappings[${index}]`,
@@ -71,6 +75,7 @@ export function presetSources(
     sharedAt: at,
     folder,
     ...(use.events === undefined ? {} : { events: use.events }),
+    ...(budget && mapping.action === "agent" ? { budget } : {}),
   }));
 }
 

@@ -1,10 +1,12 @@
 import type { CompiledMapping } from "./compiled.ts";
 import { oneLine, plainText } from "../core/text.ts";
+import { markCollected } from "./collect.ts";
+import { echoReason } from "./echo.ts";
 import { makeDrafts } from "./drafts.ts";
 import { createLookup, type Lookup } from "./lookup.ts";
 import type { MatchFailed, Truth } from "./match.ts";
 import { isWanted } from "./presets.ts";
-import type { Scope } from "./scope.ts";
+import { withEvents, type Scope } from "./scope.ts";
 import type { DraftResult, MappingInput, MappingOutcome, MappingSet, MappingTrace, PathRules } from "./types.ts";
 
 export interface SetParts {
@@ -84,7 +86,8 @@ async function unwanted({ event, events, config }: CompiledMapping, scope: Scope
   return isWanted(name, events) ? undefined : { kind: "skipped", reason: `the event "${name}" is not among the preset's \`events\`` };
 }
 
-async function runMapping(mapping: CompiledMapping, scope: Scope, maxActions: number): Promise<Step> {
+async function runMapping(mapping: CompiledMapping, given: Scope, maxActions: number): Promise<Step> {
+  const scope = mapping.coalesceKey ? withEvents(given, [given.payload]) : given;
   const left = await unwanted(mapping, scope);
   if (left) return left;
   const issues = mapping.validate?.(scope.payload) ?? [];
@@ -93,7 +96,20 @@ async function runMapping(mapping: CompiledMapping, scope: Scope, maxActions: nu
     return { kind: "end", outcome: { kind: "rejected", mapping: mapping.config.id, failure } };
   }
   const step = await (mapping.forEach ? eachItem(mapping, scope, maxActions) : oneScope(mapping, scope));
-  return step.kind === "results" && step.results.length > maxActions ? tooMany(mapping.config.id, step.results.length, maxActions) : step;
+  if (step.kind !== "results") return step;
+  if (step.results.length > maxActions) return tooMany(mapping.config.id, step.results.length, maxActions);
+  const marked = await markCollected(mapping, scope, step.results);
+  return marked.ok ? { ...step, results: marked.results } : { kind: "end", outcome: marked.outcome };
+}
+
+/** What a mapping makes of events that it has collected. */
+async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingInput[]): Promise<MappingOutcome> {
+  const { id } = mapping.config;
+  const payloads = inputs.map((input) => input.payload);
+  const step = await oneScope(mapping, withEvents(scopeOf(inputs.at(-1) as MappingInput), payloads));
+  if (step.kind === "end") return step.outcome;
+  if (step.kind === "skipped") return { kind: "skipped", mapping: id, reason: step.reason };
+  return { kind: "actions", mapping: id, list: step.list, results: step.results };
 }
 
 const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed => typeof truth === "object";
@@ -114,6 +130,7 @@ async function nearestOf(mappings: readonly CompiledMapping[], scope: Scope): Pr
 /** Makes the set of a snapshot's mappings. */
 export function createMappingSet({ mappings, rules, files, maxActions }: SetParts): MappingSet {
   const onPath = new Map<string, CompiledMapping[]>();
+  const byId = new Map(mappings.map((mapping) => [mapping.config.id, mapping]));
   const anywhere = mappings.filter((mapping) => mapping.match.paths === undefined);
   for (const path of rules.keys())
     onPath.set(
@@ -138,6 +155,8 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     let list = false;
     let skipped: string | undefined;
     for (const mapping of candidates) {
+      const echo = list ? undefined : echoReason(mapping, scope);
+      if (echo !== undefined) return { kind: "skipped", mapping: mapping.config.id, reason: echo, echo: true };
       const pending = mapping.match.test(scope);
       const truth = pending instanceof Promise ? await pending : pending;
       const { id } = mapping.config;
@@ -182,6 +201,12 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       const scope = scopeOf(input);
       return runAll(lookupFor(input).candidates(input.payload), input, scope);
     },
+    async combine(id, inputs) {
+      const mapping = byId.get(id);
+      return mapping && combineEvents(mapping, inputs);
+    },
+    settings: (id) => byId.get(id)?.settings,
+    budgets: [...new Map(mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : []))).values()],
     async explain(input, only) {
       const scope = scopeOf(input);
       const chosen = only === undefined ? lookupFor(input).all : mappings.filter((mapping) => mapping.config.id === only);

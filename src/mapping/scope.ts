@@ -8,9 +8,14 @@ export interface Scope {
   now: number;
   item?: unknown;
   index?: number;
+  /** Where a mapping collects: the payloads, oldest first, how many, the first and the last. `payload` is the last. */
+  events?: readonly unknown[];
+  count?: number;
+  first?: unknown;
+  last?: unknown;
 }
 
-const ROOT = new Set(["payload", "headers", "query", "path", "now", "item", "index"]);
+const ROOT = new Set(["payload", "headers", "query", "path", "now", "item", "index", "events", "count", "first", "last"]);
 const HIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 
 /** A member of a value by its own name; inherited ones are missing. */
@@ -26,6 +31,11 @@ export function lookupRoot(scope: Scope, name: string): unknown {
     if (value !== undefined) return value;
   }
   return ownMember(scope.payload, name);
+}
+
+/** The scope of events that were collected; the newest gives all that only one can. */
+export function withEvents(scope: Scope, events: readonly unknown[]): Scope {
+  return { ...scope, events, count: events.length, first: events[0], last: events.at(-1) };
 }
 
 const inputs = new WeakMap<Scope, Record<string, unknown>>();

@@ -1,3 +1,4 @@
+import type { Limits } from "../config/schema/limits.ts";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
 
 /** A mapping as it was written, and where. */
@@ -11,6 +12,8 @@ export interface Source {
   sharedAt: string;
   /** The events that are wanted of a preset; undefined: all. */
   events?: readonly string[];
+  /** Limits that all mappings of a preset share, and whose they are. */
+  budget?: { scope: string; limits: Limits };
   /** The folder that files it names lie in. */
   folder: string;
 }

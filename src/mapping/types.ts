@@ -1,3 +1,4 @@
+import type { Callback, Limits } from "../config/schema/limits.ts";
 import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Failure } from "../core/errors.ts";
@@ -45,6 +46,10 @@ export interface ActionDraft {
   unsafe: boolean;
   /** To be recorded, and not done. */
   shadow: boolean;
+  /** Added to the reply, by which its echo is known. */
+  marker?: string;
+  /** The event is to be collected with others of the same key. */
+  collect?: { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number };
   /** Template expressions that found nothing, as written. */
   missing: string[];
 }
@@ -55,7 +60,8 @@ export type DraftResult = { ok: true; draft: ActionDraft } | { ok: false; mappin
 export type MappingOutcome =
   /** `list`: answer in the form of several actions. `mapping`: the first that matched. */
   | { kind: "actions"; mapping: string; list: boolean; results: DraftResult[] }
-  | { kind: "skipped"; mapping: string; reason: string }
+  /** `echo`: the agent itself has caused the event. */
+  | { kind: "skipped"; mapping: string; reason: string; echo?: true }
   | { kind: "unmatched"; nearest?: { mapping: string; condition: string } }
   /** 4xx: `validation_failed`, `mapping_incomplete`, `too_many_actions`. */
   | { kind: "rejected"; mapping: string; failure: Failure; missing?: string[] }
@@ -99,6 +105,13 @@ export interface MappingInfo {
   headers: readonly string[];
 }
 
+/** What a mapping says of the runs that it makes. */
+export interface MappingSettings {
+  /** Limits, and whose they are: `mapping:<id>`, `preset:<name>`. */
+  budget?: { scope: string; limits: Limits };
+  callback?: Callback;
+}
+
 /** Compiled mappings: frozen, made once a snapshot. */
 export interface MappingSet {
   readonly mappings: readonly MappingInfo[];
@@ -107,6 +120,11 @@ export interface MappingSet {
   readonly paths: readonly PathRules[];
   /** Resolves a hook. Never throws. */
   run(input: MappingInput): Promise<MappingOutcome>;
+  /** Resolves events that one mapping has collected, as one. Undefined where there is no such mapping any more. */
+  combine(mapping: string, inputs: readonly MappingInput[]): Promise<MappingOutcome | undefined>;
+  settings(mapping: string): MappingSettings | undefined;
+  /** Budgets of all mappings, each once. */
+  readonly budgets: readonly NonNullable<MappingSettings["budget"]>[];
   /** Runs one mapping, or all, and says how each condition came out (`hooks test`). */
   explain(input: MappingInput, mapping?: string): Promise<{ traces: MappingTrace[]; outcome: MappingOutcome }>;
   /** Files whose change means a new snapshot: mapping files, schemas, transform modules. */

@@ -3,12 +3,14 @@ import { z } from "zod";
 import { renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { safeError, type Issue } from "../core/errors.ts";
+import { CALLBACK } from "../delivery/callback.ts";
 import type { Channel, Plugin, Service } from "./api.ts";
 
 const ID = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`")
-  .refine((id) => id !== "last", "`last` already means the last channel used");
+  .refine((id) => id !== "last", "`last` already means the last channel used")
+  .refine((id) => id !== CALLBACK, "`callback` already means the receipts that mappings post");
 const isFunction = (value: unknown): boolean => typeof value === "function";
 const method = z.custom<unknown>(isFunction, "must be a function");
 

@@ -33,6 +33,24 @@ export interface RunSpec {
   timeoutSeconds?: number;
   /** `allowUnsafeExternalContent` of the mapping. */
   unsafe: boolean;
+  /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
+  marker?: string;
+}
+
+/** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */
+export interface Parked {
+  scope: string;
+  limit: "runsPerHour" | "concurrent" | "tokensPerDay";
+  until?: Ms;
+}
+
+/** An event that a run collects: what templates and transforms see of it. */
+export interface Collected {
+  at: Ms;
+  payload: unknown;
+  headers: Record<string, string>;
+  query: Record<string, string>;
+  path: string;
 }
 
 export interface RunAction {
@@ -41,6 +59,9 @@ export interface RunAction {
   mapping?: string;
   spec: RunSpec;
   warnings: string[];
+  parked?: Parked;
+  /** Set where the run collects events: which window, when it closes as of now, and this event. */
+  collect?: { key: string; closesAt: Ms; event: Collected };
 }
 
 export interface WakeAction {
@@ -150,6 +171,9 @@ export interface RunRecord {
   model?: string;
   reply?: string;
   error?: RunError;
+  parked?: Parked;
+  /** Set where the run collects events, or did. */
+  collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
   /** Starts that were committed. */
   attempts: number;
@@ -157,14 +181,17 @@ export interface RunRecord {
   restarts: number;
   route?: RouteDecision;
   deliveryId?: string;
+  /** The delivery that posts the receipt, where the mapping has a callback. */
+  callbackId?: string;
   createdAt: Ms;
   startedAt?: Ms;
   endedAt?: Ms;
 }
 
 /** What may change in a run; null takes a field away. */
-export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "endedAt">> & {
+export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "endedAt">> & {
   error?: RunError | null;
+  parked?: Parked | null;
   endedAt?: Ms | null;
 };
 

@@ -1,6 +1,7 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import type { Failure } from "../core/errors.ts";
 import type {
+  Collected,
   DedupeEntry,
   DedupeRecord,
   DeliveryChange,
@@ -53,6 +54,10 @@ export interface Writes {
   completeJob(job: Job): void;
   /** Puts a job back, still first of its key, to start no earlier than `runAt`. `resetAttempts` forgets its starts. */
   retryJob(job: Job, runAt: Ms, options?: { resetAttempts?: boolean }): void;
+  /** Changes when a job may start that nobody holds; it keeps its place within its key. */
+  rescheduleJob(kind: JobKind, id: string, runAt: Ms): void;
+  /** Drops the events that a run has collected. */
+  dropCollected(runId: string): void;
   /** Takes a job out of the queue that nobody holds (a cancelled run). */
   removeJob(kind: JobKind, id: string): void;
 }
@@ -87,6 +92,8 @@ export interface Store {
   listEvents(query: ListQuery & { outcome?: EventOutcome; path?: string; mapping?: string; failedRuns?: boolean }): Promise<EventRecord[]>;
   getRun(id: string): Promise<RunRecord | undefined>;
   listRuns(query: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string }): Promise<RunRecord[]>;
+  /** The events that a run has collected so far, in the order in which they came. */
+  getCollected(runId: string): Promise<Collected[]>;
   getDelivery(id: string): Promise<DeliveryRecord | undefined>;
   listDeliveries(query: ListQuery & { status?: DeliveryStatus; channel?: string }): Promise<DeliveryRecord[]>;
   /** The turns of a session, oldest first. */

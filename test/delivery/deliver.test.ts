@@ -47,6 +47,7 @@ function openWorker(): DeliveryWorker {
     store,
     queue: told,
     channels: () => createChannels([], channels),
+    callbacks: { send: async () => ({ status: "sent" }) },
     maxAgeMs: () => 24 * HOUR,
     clock,
     log: kept.log,

@@ -18,6 +18,9 @@ const mappings: MappingSet = {
   paths: [{ path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 }],
   rules: (path) => (path === "shop" ? mappings.paths[0] : undefined),
   run: async () => ({ kind: "unmatched" }),
+  combine: async () => undefined,
+  settings: () => undefined,
+  budgets: [],
   explain: async (input) => ({
     traces: [{ mapping: "shop.order", matched: true, conditions: [{ condition: "match.path", result: input.path === "shop" }] }],
     outcome: {
@@ -113,6 +116,7 @@ export async function createWorld(): Promise<World> {
       warnings: [],
     }),
     signatures: () => [],
+    limits: () => [],
     refusals: () => [
       { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token" },
       { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token" },

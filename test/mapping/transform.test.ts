@@ -39,7 +39,7 @@ const FILES = {
 const mapping = (id: string, transform: object, more: object = {}) => ({ id, match: { path: id }, transform, ...more });
 const { set, issues, dir } = await compile(
   {
-    transformTimeoutSeconds: 2,
+    transformTimeoutSeconds: 4,
     mappings: [
       mapping("typed", { module: "typed.ts" }, { sessionKey: "hook:{{name}}" }),
       mapping("common", { module: "common.cjs" }),

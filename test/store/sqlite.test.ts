@@ -100,7 +100,7 @@ describe("openStore", () => {
         .map((row) => row["version"]);
     const next = [...MIGRATIONS, "ALTER TABLE meta ADD COLUMN more TEXT"];
     expect(() => prepareDatabase(db, START, [...next, "CREATE TABLE half (x); SELECT * FROM nowhere;"])).toThrow("nowhere");
-    expect(versions()).toEqual([1, 2].slice(0, next.length));
+    expect(versions()).toEqual(next.map((_, index) => index + 1));
     expect(db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'half'").get()).toMatchObject({ n: 0 });
     prepareDatabase(db, START, next);
     expect(db.prepare("SELECT * FROM meta").all()).toMatchObject([{ key: "a", value: "1", more: null }]);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration, durationOr, secret } from "./common.ts";
+import { limitsSchema } from "./limits.ts";
 import { mappingSchema } from "./mapping.ts";
 import { presetsSchema } from "./preset.ts";
 
@@ -27,6 +28,20 @@ const fields = {
     .prefault("3d")
     .describe(
       "How long raw bodies are kept for replay; with 0 nothing that hooks said is kept once the work is done, not in the history either.",
+    ),
+  limits: limitsSchema.optional().describe("What the runs of all hooks together may spend."),
+  rateLimit: z
+    .strictObject({
+      requests: z.int().positive().describe("Requests of one caller (credential and address)."),
+      per: durationOr("1m").describe("Within so long."),
+    })
+    .optional()
+    .describe("A caller that sends more is answered 429 with Retry-After; nothing of it is kept."),
+  callbackHosts: z
+    .array(z.string().min(1))
+    .default([])
+    .describe(
+      "Hosts that callbacks may go to: `example.com`, `*.example.com`; private addresses and ranges only if listed, as `10.0.0.0/8`.",
     ),
   receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
   tools: z.array(z.string()).default([]).describe("Tools that hook runs and heartbeats may use."),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { idText, secret, thinking, wakeMode } from "./common.ts";
+import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
 import { schemeSchema } from "./signature.ts";
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -134,6 +135,10 @@ export const mappingSchema = z.strictObject({
     .optional()
     .describe("A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null."),
   dedupeKey: template("Actions with the same key are done once."),
+  limits: limitsSchema.optional().describe("What the runs of this mapping may spend."),
+  coalesce: coalesceSchema.optional().describe("Collect events that come together, and run once for all of them."),
+  ignoreSelf: ignoreSelfSchema.optional().describe("Skip events that the agent itself has caused."),
+  callback: callbackSchema.optional().describe("Post the receipt of each run to an address when it has ended."),
   shadow: z.boolean().default(false).describe("Evaluate and record what would be done, and do nothing."),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
 });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { secret } from "./common.ts";
+import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
 
 const presetName = z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`");
@@ -24,6 +25,16 @@ const presetUse = z.strictObject({
   to: z.string().optional().describe("The recipient on that channel."),
   deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
   model: z.string().optional().describe("The model of the turns."),
+  limits: limitsSchema.optional().describe("What the runs of this preset may spend, all of its mappings together."),
+  coalesce: coalesceSchema.optional().describe("Collect events that come together, and run once for all of them."),
+  ignoreSelf: z
+    .strictObject({
+      accounts: z.array(z.string().min(1)).default([]).describe("The agent's own accounts with that sender: logins or ids."),
+      marker: z.string().min(4).max(100).optional().describe("Text that the agent's replies carry."),
+    })
+    .optional()
+    .describe("Skip events that the agent itself has caused."),
+  callback: callbackSchema.optional().describe("Post the receipt of each run to an address when it has ended."),
   shadow: z.boolean().optional().describe("Evaluate and record what would be done, and do nothing."),
 });
 export type PresetUse = z.output<typeof presetUse>;

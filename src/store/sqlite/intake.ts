@@ -20,6 +20,11 @@ function runOf(action: RunAction, eventId: string, at: number): RunRecord {
     createdAt: at,
   };
   if (action.mapping !== undefined) run.mapping = action.mapping;
+  if (action.parked) Object.assign(run, { status: "parked", parked: action.parked });
+  if (action.collect) {
+    const { key, closesAt } = action.collect;
+    Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
+  }
   return run;
 }
 
@@ -108,14 +113,31 @@ export class Intake {
       return;
     }
     const run = runOf(action, event.id, event.at);
-    if (!insertRunOnce(this.#sql, run)) return;
+    const isNew = insertRunOnce(this.#sql, run);
+    if (action.collect) return this.#collect(run, action.collect, isNew, writes);
+    if (!isNew) return;
     const job = {
       id: run.id,
       kind: "turn" as const,
       key: sessionId(run.spec.session),
       data: { type: "run", runId: run.id },
       enqueuedAt: event.at,
+      ...(action.parked?.until === undefined ? {} : { runAt: action.parked.until }),
     };
     if (this.#jobs.enqueue(job)) writes.touched.add("turn");
+  }
+
+  /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
+  #collect(run: RunRecord, { closesAt, event }: NonNullable<RunAction["collect"]>, isNew: boolean, writes: SqliteWrites): void {
+    writes.addCollected(run.id, event);
+    if (isNew) {
+      const data = { type: "collect", runId: run.id };
+      writes.enqueue({ id: run.id, kind: "turn", key: `collect/${run.id}`, data, enqueuedAt: event.at, runAt: closesAt });
+      return;
+    }
+    const row = this.#sql.get<{ record: string }>("SELECT record FROM runs WHERE id = ?", run.id);
+    const { collect } = JSON.parse(row?.record ?? "{}") as Pick<RunRecord, "collect">;
+    if (collect) writes.updateRun(run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    writes.rescheduleJob("turn", run.id, closesAt);
   }
 }

@@ -89,6 +89,17 @@ export class Jobs {
     );
   }
 
+  /** Changes when a job may start that nobody holds. */
+  reschedule(kind: JobKind, id: string, runAt: Ms): void {
+    this.#sql.run(
+      "UPDATE jobs SET run_at = ?, ready = iif(ready IS NULL, NULL, ?) WHERE kind = ? AND id = ? AND held = 0",
+      runAt,
+      runAt,
+      kind,
+      id,
+    );
+  }
+
   /** Takes a job out that nobody holds. */
   remove(kind: JobKind, id: string, now: Ms): void {
     const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>(

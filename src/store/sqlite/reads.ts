@@ -1,5 +1,6 @@
 import { sessionId } from "../types.ts";
 import type {
+  Collected,
   DedupeRecord,
   DeliveryRecord,
   EventRecord,
@@ -65,6 +66,12 @@ export class Reads {
     const where = new Where().and("status = ?", query.status).and("session_key = ?", query.sessionKey).and("event_id = ?", query.eventId);
     const rows = await listNewest<RunRow>(this.#sql, { table: "runs", at: "created", where, query });
     return rows.map(runOf);
+  }
+
+  collected(runId: string): Collected[] {
+    return this.#sql
+      .all<JsonRow>("SELECT record FROM collected WHERE run_id = ? ORDER BY seq", runId)
+      .map((row) => recordOf<Collected>(row));
   }
 
   delivery(id: string): DeliveryRecord | undefined {

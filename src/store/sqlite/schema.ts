@@ -92,6 +92,10 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX jobs_key ON jobs(kind, key);
   CREATE INDEX jobs_ready ON jobs(kind, ready) WHERE ready IS NOT NULL;
   `,
+  `
+  CREATE TABLE collected (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, record TEXT NOT NULL);
+  CREATE INDEX collected_run ON collected(run_id);
+  `,
 ];
 
 /**

@@ -87,6 +87,7 @@ function reading({ jobs, reads, loop, now }: StoreParts): Reading {
       return reads.run(id);
     },
     listRuns: caughtUp((query) => reads.runs(query)),
+    getCollected: caughtUp((runId) => reads.collected(runId)),
     getDelivery: async (id) => reads.delivery(id),
     listDeliveries: async (query) => reads.deliveries(query),
     getTurns: async (session) => reads.turns(session),

@@ -1,5 +1,5 @@
 import { FORGOTTEN, forgetOutside } from "../../core/text.ts";
-import type { Ms, RunSpec, StoredAction, SystemEvent } from "../types.ts";
+import type { Ms, RunAction, RunSpec, StoredAction, SystemEvent } from "../types.ts";
 import type { EventHead } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
@@ -124,10 +124,16 @@ function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boole
 const forgetJson = (actions: string | null): string | null =>
   actions === null ? null : JSON.stringify(forgetActions(JSON.parse(actions) as StoredAction[]));
 
+function withoutCollected(action: RunAction): RunAction {
+  if (!action.collect) return action;
+  const { key, closesAt, event } = action.collect;
+  return { ...action, collect: { key, closesAt, event: { ...event, payload: null, query: {} } } };
+}
+
 function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
   return actions.map((action) =>
     action.kind === "run"
-      ? { ...action, spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
+      ? { ...withoutCollected(action), spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
       : { ...action, text: forgetOutside(action.text) },
   );
 }

@@ -1,5 +1,6 @@
 import { sessionId } from "../types.ts";
 import type {
+  Collected,
   DedupeEntry,
   DeliveryChange,
   DeliveryRecord,
@@ -218,6 +219,19 @@ export class SqliteWrites implements Writes {
   retryJob(job: Job, runAt: Ms, options?: { resetAttempts?: boolean }): void {
     this.#jobs.retry(job, runAt, options?.resetAttempts ?? false);
     this.touched.add(job.kind);
+  }
+
+  rescheduleJob(kind: JobKind, id: string, runAt: Ms): void {
+    this.#jobs.reschedule(kind, id, runAt);
+    this.touched.add(kind);
+  }
+
+  addCollected(runId: string, event: Collected): void {
+    this.#sql.run("INSERT INTO collected (run_id, record) VALUES (?, ?)", runId, JSON.stringify(event));
+  }
+
+  dropCollected(runId: string): void {
+    this.#sql.run("DELETE FROM collected WHERE run_id = ?", runId);
   }
 
   removeJob(kind: JobKind, id: string): void {

@@ -48,7 +48,11 @@ function deliveryReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, f
 
 /** `GET {base}/runs/{id}`. `full` false leaves the reply and the recipient out (`hooks.receipts: "status"`). */
 export async function runReceipt(store: Store, run: RunRecord, full: boolean): Promise<object> {
-  const delivery = run.deliveryId === undefined ? undefined : await store.getDelivery(run.deliveryId);
+  return receiptOf(run, run.deliveryId === undefined ? undefined : await store.getDelivery(run.deliveryId), full);
+}
+
+/** The receipt of a run with its delivery as it is. */
+export function receiptOf(run: RunRecord, delivery: DeliveryRecord | undefined, full: boolean): object {
   const receipt = {
     id: run.id,
     status: run.status,

@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { secret } from "./common.ts";
+
+/** What a hook may spend. Work over a limit waits and is not lost. */
+export const limitsSchema = z.strictObject({
+  runsPerHour: z.int().positive().optional().describe("Runs that start within any hour; more are parked until there is room."),
+  concurrent: z.int().positive().optional().describe("Runs at the same time; more are parked until one ends."),
+  tokensPerDay: z.int().positive().optional().describe("Tokens that runs use within any 24 hours; once they are used up, runs are parked."),
+  queue: z.int().positive().optional().describe("Runs that may wait before hooks are answered 503."),
+});
+export type Limits = z.output<typeof limitsSchema>;
+
+/** Events that arrive together become one run. */
+export const coalesceSchema = z
+  .strictObject({
+    key: z.string().default("").describe("Events with the same key are collected together. Template: `{{ expression }}`."),
+    windowSeconds: z.number().positive().max(86_400).describe("The run starts once no event has come for so long."),
+    maxSeconds: z
+      .number()
+      .positive()
+      .max(86_400)
+      .optional()
+      .describe("The run starts so long after the first event at the latest; default ten times windowSeconds."),
+    maxEvents: z.int().min(2).max(1000).default(100).describe("The run starts at once with so many events."),
+  })
+  .refine(({ windowSeconds, maxSeconds }) => maxSeconds === undefined || maxSeconds >= windowSeconds, {
+    path: ["maxSeconds"],
+    message: "must not be less than windowSeconds",
+  });
+export type Coalesce = z.output<typeof coalesceSchema>;
+
+/** Which events the agent itself has caused: they are skipped, with a record. */
+export const ignoreSelfSchema = z.strictObject({
+  from: z.array(z.string().min(1)).default([]).describe("Where the event names who caused it: paths such as `sender.login`."),
+  text: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Where the event has text that may carry the marker: paths such as `comment.body`."),
+  accounts: z.array(z.string().min(1)).default([]).describe("The agent's own accounts with that sender: logins or ids."),
+  marker: z
+    .string()
+    .min(4)
+    .max(100)
+    .optional()
+    .describe("Text that the agent's replies carry; it is added to replies of this hook's runs."),
+});
+export type IgnoreSelf = z.output<typeof ignoreSelfSchema>;
+
+/** Who is told when a run has ended. */
+export const callbackSchema = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }).describe("Where the receipt is posted; its host must be in hooks.callbackHosts."),
+  secret: secret.describe("What it is signed with (Standard Webhooks): base64, also with `whsec_` before it."),
+});
+export type Callback = z.output<typeof callbackSchema>;

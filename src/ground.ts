@@ -1,0 +1,109 @@
+import { join } from "node:path";
+import { ensureState, stateSecret } from "./config/state.ts";
+import { systemClock } from "./core/clock.ts";
+import { RouseError } from "./core/errors.ts";
+import { createLogger, type Logger } from "./core/log.ts";
+import { createMetrics, type Metrics } from "./core/metrics.ts";
+import type { Snapshot } from "./http/types.ts";
+import { createTransformPool } from "./mapping/pool.ts";
+import { createReloader, type Reloader } from "./reload.ts";
+import { buildSnapshot, type Built } from "./snapshot.ts";
+import { acquireLock, type Lock } from "./store/lock.ts";
+import { openStore } from "./store/open.ts";
+import type { StoreHandle } from "./store/types.ts";
+
+export interface GatewayOptions {
+  /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
+  configFile?: string;
+  cwd: string;
+  env: Record<string, string | undefined>;
+  /** False: accepts and runs nothing. */
+  workers: boolean;
+  /** Overrides of the config, from flags. */
+  port?: number;
+  host?: string;
+  print?: (text: string) => void;
+  log?: Logger;
+}
+
+/** What stands for as long as the gateway does. */
+export interface Ground extends StoreHandle {
+  options: GatewayOptions;
+  log: Logger;
+  metrics: Metrics;
+  lock: Lock;
+  reloader: Reloader;
+  operatorToken: string;
+  snapshot(): Snapshot;
+  /** Called with each snapshot that takes another's place. */
+  swapped: ((built: Built) => void)[];
+  /** Aborts when the gateway stops. */
+  ended: AbortController;
+  /** What has to be closed, in reverse order of its making. */
+  opened: AsyncDisposableStack;
+}
+
+function configInvalid({ issues, file }: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
+  const where = file === undefined ? "" : ` ${file}`;
+  const message = `the config${where} has ${issues.length} problem${issues.length === 1 ? "" : "s"}`;
+  return new RouseError({ code: "config_invalid", message, issues });
+}
+
+/** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
+export async function layGround(options: GatewayOptions, opened: AsyncDisposableStack): Promise<Ground> {
+  const clock = systemClock;
+  const print = options.print ?? ((text: string) => void process.stdout.write(text));
+  const log = options.log ?? createLogger((options.env["ROUSE_LOG_LEVEL"] as "info" | undefined) ?? "info");
+  const metrics = createMetrics();
+  opened.defer(() => metrics.close());
+  const pool = createTransformPool({ log });
+  opened.defer(() => pool.close());
+  const build = () => buildSnapshot({ ...options, clock, log, pool, print });
+  const first = await build();
+  if (!first.ok) throw configInvalid(first);
+  const ended = new AbortController();
+  const applySettings = ({ snapshot }: Built): void => {
+    metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
+    if (options.log === undefined && options.env["ROUSE_LOG_LEVEL"] === undefined) log.level = snapshot.config.log.level;
+  };
+  const { stateDir, snapshot: firstSnapshot } = first.built;
+  applySettings(first.built);
+  await ensureState(stateDir);
+  const lock = await acquireLock(stateDir).catch(async (error: unknown) => {
+    await first.built.dispose();
+    throw error;
+  });
+  opened.defer(() => lock.release());
+  const keptToken = await stateSecret(stateDir, "hook-token");
+  const swapped: Ground["swapped"] = [];
+  const onSwap = (built: Built): void => {
+    // Children may hold modules, or what these import, as they were.
+    pool.recycle();
+    applySettings(built);
+    for (const listener of swapped) listener(built);
+  };
+  const reloader = createReloader({ first: first.built, build, keptToken, clock, log, signal: ended.signal, onSwap });
+  const handle = await openStore({ url: firstSnapshot.config.store.url ?? `sqlite:${join(stateDir, "rouse.db")}`, clock, log }).catch(
+    async (error: unknown) => {
+      await reloader.close();
+      throw error;
+    },
+  );
+  opened.defer(() => handle.store.close());
+  opened.defer(() => reloader.close());
+  metrics.watchCounts(() => handle.store.counts());
+  const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
+  return {
+    ...handle,
+    options,
+    log,
+    metrics,
+    lock,
+    reloader,
+    operatorToken,
+    snapshot: () => reloader.built().snapshot,
+    swapped,
+    ended,
+    opened,
+  };
+}

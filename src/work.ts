@@ -1,0 +1,87 @@
+import { createAdmission } from "./actions/admission.ts";
+import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
+import type { Admission } from "./actions/types.ts";
+import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
+import { systemClock } from "./core/clock.ts";
+import { safeError } from "./core/errors.ts";
+import { createCallbackChannel } from "./delivery/callback.ts";
+import { createDeliveryWorker, type DeliveryWorker } from "./delivery/deliver.ts";
+import type { Ground } from "./ground.ts";
+import { combineEvents } from "./http/resolve.ts";
+import type { Services } from "./plugin/services.ts";
+import { createHeartbeat, type Heartbeat } from "./sessions/heartbeat.ts";
+import { sweepRegularly } from "./store/sweeper.ts";
+
+/** What carries accepted work out. */
+export interface Work {
+  heartbeat: Heartbeat;
+  deliveries: DeliveryWorker;
+  turns: TurnWorker;
+  runEnds: RunEnds;
+  admission: Admission;
+}
+
+/** Makes what carries accepted work out, and starts none of it. */
+export function createWork({ store, queue, log, metrics, snapshot, ended }: Ground): Work {
+  const clock = systemClock;
+  const heartbeat = createHeartbeat({
+    store,
+    clock,
+    log,
+    settings: () => ({ agentId: snapshot().agents.standard.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
+  });
+  const deliveries = createDeliveryWorker({
+    store,
+    queue,
+    channels: () => snapshot().channels,
+    callbacks: createCallbackChannel({
+      callbackOf: (mapping) => snapshot().callbackOf(mapping),
+      hosts: () => snapshot().config.hooks.callbackHosts,
+      clock,
+    }),
+    maxAgeMs: () => snapshot().config.delivery.maxAge,
+    clock,
+    log,
+    onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
+  });
+  const runEnds = createRunEnds({ store, clock, signal: ended.signal });
+  const admission = createAdmission({ store, clock, log, context: snapshot });
+  const turns = createTurnWorker({
+    store,
+    queue,
+    clock,
+    log,
+    context: snapshot,
+    heartbeat,
+    onRunEnd: runEnds.ended,
+    admission,
+    combine: (mapping, events) => combineEvents(mapping, events, snapshot()),
+    metrics,
+  });
+  return { heartbeat, deliveries, turns, runEnds, admission };
+}
+
+/** Counts what waits and what has been spent, before anything is accepted: also without workers. */
+export async function restoreWork({ queue, swapped, log }: Ground, { admission }: Work): Promise<void> {
+  await queue.recover();
+  await admission.recount();
+  // Limits may have changed with the config: those that wait get their moment afresh.
+  swapped.push(() => {
+    admission.recount().catch((error: unknown) => log.error({ err: safeError(error) }, "limits could not be counted afresh"));
+  });
+}
+
+/** Starts all that carries work out. */
+export async function startWork(ground: Ground, { heartbeat, turns, deliveries }: Work, services: Services): Promise<void> {
+  const { store, log, snapshot, ended, reloader, swapped } = ground;
+  await services.replace(reloader.built().services);
+  swapped.push((built) => void services.replace(built.services));
+  store.onSystemEvents((_agentId, mode) => {
+    if (mode === "now") heartbeat.request();
+  });
+  turns.start();
+  deliveries.start();
+  await heartbeat.start();
+  const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
+  void sweepRegularly({ store, clock: systemClock, log, settings, signal: ended.signal });
+}

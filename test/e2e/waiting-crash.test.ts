@@ -1,0 +1,175 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { plainText } from "../../src/core/text.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { RunRecord } from "../../src/store/types.ts";
+import { startProgram, type Program } from "./program.ts";
+import { createProvider, modelConfig, type Provider } from "./provider.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const TOKEN = "crash-hook-token-0123456789";
+const KILLS = 10;
+const HOURLY = 4;
+const CONCURRENT = 2;
+const PATHS = ["narrow", "hourly", "batch", "shadow"] as const;
+type Path = (typeof PATHS)[number];
+
+let dir: string;
+let provider: Provider;
+/** Ids of the receipts that arrived, by run. */
+const receipts = new Map<string, Set<string>>();
+const server = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => void chunks.push(chunk));
+  request.on("end", () => {
+    const { run } = JSON.parse(Buffer.concat(chunks).toString()) as { run: { id: string } };
+    receipts.set(run.id, (receipts.get(run.id) ?? new Set()).add(String(request.headers["webhook-id"])));
+    response.writeHead(204).end();
+  });
+});
+/** Turns of the narrow mapping that the model was at work on at the same time, at most. */
+let most = 0;
+let now = 0;
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-waiting-"));
+  provider = await createProvider();
+  provider.answer = async (request) => {
+    if (!/narrow-\d+\./.test(String(request.body.messages.at(-1)?.content))) return "done";
+    most = Math.max(most, ++now);
+    await new Promise((done) => setTimeout(done, 30));
+    now--;
+    return "done";
+  };
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const common = (id: Path) => ({
+    id,
+    match: { path: id },
+    wakeMode: "next-heartbeat",
+    deliver: false,
+    messageTemplate: `{{ "${id}-" & n & "." }}`,
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const secret = Buffer.alloc(32, 7).toString("base64");
+  const config = {
+    gateway: { port: 0, drainSeconds: 5 },
+    ...modelConfig(provider),
+    hooks: {
+      enabled: true,
+      token: TOKEN,
+      callbackHosts: ["127.0.0.1"],
+      mappings: [
+        { ...common("narrow"), limits: { concurrent: CONCURRENT }, callback: { url, secret } },
+        { ...common("hourly"), limits: { runsPerHour: HOURLY } },
+        {
+          ...common("batch"),
+          messageTemplate: '{{ $join(events.("batch-" & n & "."), " ") }}',
+          coalesce: { windowSeconds: 0.3, maxEvents: 12, key: "{{n % 2}}" },
+        },
+        { ...common("shadow"), shadow: true },
+      ],
+    },
+  };
+  writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
+});
+afterAll(async () => {
+  await provider.close();
+  server.closeAllConnections();
+  server.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const start = (): Promise<Program> =>
+  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+
+it("limits, windows, shadow and callbacks survive being killed at any moment", async () => {
+  const accepted: Record<Path, { n: number; runId: string }[]> = { narrow: [], hourly: [], batch: [], shadow: [] };
+  let next = 0;
+  const send = async (program: Program, stopped: () => boolean): Promise<void> => {
+    while (!stopped()) {
+      const n = next++;
+      const path = PATHS[n % PATHS.length] as Path;
+      try {
+        const answer = await fetch(`${program.url}/hooks/${path}`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+          body: JSON.stringify({ n }),
+        });
+        const { runId = "" } = (await answer.json()) as { runId?: string };
+        expect(answer.status).toBe(path === "shadow" ? 200 : 202);
+        accepted[path].push({ n, runId });
+        await new Promise((done) => setTimeout(done, 8));
+      } catch (error) {
+        if (error instanceof TypeError) return;
+        throw error;
+      }
+    }
+  };
+  for (let kill = 0; kill < KILLS; kill++) {
+    const program = await start();
+    // A try that a kill cut off is at work for a moment yet.
+    now = 0;
+    let over = false;
+    const senders = [0, 1].map(() => send(program, () => over));
+    await new Promise((done) => setTimeout(done, 150 + Math.random() * 400));
+    await program.kill();
+    over = true;
+    await Promise.all(senders);
+  }
+
+  const last = await start();
+  const status = async (runId: string): Promise<string> => {
+    const answer = await fetch(`${last.url}/hooks/runs/${runId}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    return ((await answer.json()) as { run: { status: string } }).run.status;
+  };
+  const waiting = [...accepted.narrow, ...accepted.batch];
+  for (let i = 0; i < 600; i++) {
+    const left = await Promise.all(waiting.map(({ runId }) => status(runId)));
+    if (left.every((now) => now === "succeeded")) break;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  for (let i = 0; i < 100 && accepted.narrow.some(({ runId }) => !receipts.has(runId)); i++)
+    await new Promise((done) => setTimeout(done, 100));
+  expect(await last.stop()).toBe(0);
+
+  const { store } = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
+  const runs: RunRecord[] = [];
+  for (let before: string | undefined; ;) {
+    const page = await store.listRuns({ limit: 1000, ...(before === undefined ? {} : { before }) });
+    runs.push(...page);
+    before = page.at(-1)?.id;
+    if (before === undefined) break;
+  }
+  await store.close();
+  const of = (path: Path): RunRecord[] => runs.filter((run) => run.mapping === path);
+  const said = (path: Path): string[] => of(path).flatMap((run) => plainText(run.spec.input).match(/[a-z]+-\d+(?=\.)/g) ?? []);
+  const promised = (path: Path): string[] => accepted[path].map(({ n }) => `${path}-${n}`);
+
+  // Nothing that was acknowledged is lost, and nothing is there twice.
+  for (const path of ["narrow", "hourly", "batch"] as const) {
+    expect(new Set(said(path)).size).toBe(said(path).length);
+    expect(promised(path).filter((text) => !said(path).includes(text))).toEqual([]);
+  }
+  expect(of("shadow")).toEqual([]);
+  expect(of("narrow").every((run) => run.status === "succeeded")).toBe(true);
+  expect(of("batch").every((run) => run.status === "succeeded")).toBe(true);
+  // Every event is in the run that its answer named, and windows did collect.
+  const byId = new Map(runs.map((run) => [run.id, plainText(run.spec.input)]));
+  expect(accepted.batch.filter(({ n, runId }) => !byId.get(runId)?.includes(`batch-${n}.`))).toEqual([]);
+  expect(of("batch").length).toBeLessThan(said("batch").length);
+  // Limits count on where they were: a crash gives nothing back.
+  expect(most).toBeLessThanOrEqual(CONCURRENT);
+  expect(of("hourly").filter((run) => run.status === "succeeded")).toHaveLength(HOURLY);
+  expect(of("hourly").filter((run) => run.status === "parked")).toHaveLength(of("hourly").length - HOURLY);
+  // One receipt a run, under one id however often it was sent.
+  expect(accepted.narrow.filter(({ runId }) => receipts.get(runId)?.size !== 1)).toEqual([]);
+  console.log(
+    `${KILLS} kills: ${accepted.narrow.length} narrow, ${accepted.hourly.length} hourly (${HOURLY} started), ${accepted.batch.length} collected in ${of("batch").length} runs, ${accepted.shadow.length} in shadow`,
+  );
+}, 120_000);
