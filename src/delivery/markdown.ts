@@ -1,0 +1,27 @@
+import { createRequire } from "node:module";
+import type { Root } from "mdast";
+import type * as FromMarkdown from "mdast-util-from-markdown";
+import type * as MdastGfm from "mdast-util-gfm";
+import type * as MicromarkGfm from "micromark-extension-gfm";
+
+type Parser = (text: string) => Root;
+
+let parser: Parser | undefined;
+
+/** Loaded when first needed, and at once, since a channel's `measure` cannot wait: most gateways never need it. */
+function load(): Parser {
+  const require = createRequire(import.meta.url);
+  const { fromMarkdown } = require("mdast-util-from-markdown") as typeof FromMarkdown;
+  const { gfmFromMarkdown } = require("mdast-util-gfm") as typeof MdastGfm;
+  const { gfm } = require("micromark-extension-gfm") as typeof MicromarkGfm;
+  return (text) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
+}
+
+/**
+ * The tree of a markdown text (CommonMark with tables, strikethrough, task lists and bare links), for channels that
+ * write another dialect. Its nodes are those of the mdast specification.
+ */
+export function parseMarkdown(text: string): Root {
+  parser ??= load();
+  return parser(text);
+}
