@@ -89,6 +89,33 @@ describe("openStore", () => {
     db.close();
   });
 
+  it("keeps duplicate keys from before they were numbered", async () => {
+    const db = new DatabaseSync(path());
+    prepareDatabase(db, START, MIGRATIONS.slice(0, 2));
+    const record = JSON.stringify({ eventId: "evt_old", answer: { status: 202, body: {} } });
+    const { scope, key } = dedupe();
+    db.prepare("INSERT INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 2, ?)").run(scope, key, START + 60_000, record);
+    const { store } = createSqlite(db, testClock(), silent);
+    expect(await store.findDuplicates([dedupe(), { scope, key: "other" }])).toMatchObject([
+      { eventId: "evt_old", restarts: 2, answer: { status: 202 } },
+      undefined,
+    ]);
+    expect(await store.accept(event(), [dedupe()])).toMatchObject({ kind: "duplicate" });
+    await store.close();
+  });
+
+  it("tells keys apart whose numbers are the same", async () => {
+    const db = new DatabaseSync(path());
+    const { store } = createSqlite(db, testClock(), silent);
+    const first = event();
+    await store.accept(first, [dedupe()]);
+    db.prepare("INSERT INTO dedupe (number, scope, key, expires, record) SELECT number, scope, 'twin', expires, ? FROM dedupe").run(
+      JSON.stringify({ eventId: "evt_twin" }),
+    );
+    expect(await store.findDuplicates([dedupe()])).toMatchObject([{ eventId: first.id }]);
+    await store.close();
+  });
+
   it("brings an older schema forward once, and undoes a step that fails", () => {
     const db = new DatabaseSync(path());
     prepareDatabase(db, START);

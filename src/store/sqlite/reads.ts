@@ -14,8 +14,9 @@ import type {
   TurnRecord,
 } from "../types.ts";
 import { limitOf, listNewest, Where } from "./lists.ts";
-import { dedupeOf, eventOf, lastRouteOf, recordOf, runOf, sessionOf, systemEventOf, turnOf } from "./rows.ts";
-import type { DedupeRow, EventRow, JsonRow, LastRouteRow, RunRow, SessionRow, SystemEventRow } from "./rows.ts";
+import { findKey } from "./keys.ts";
+import { eventOf, lastRouteOf, recordOf, runOf, sessionOf, systemEventOf, turnOf } from "./rows.ts";
+import type { EventRow, JsonRow, LastRouteRow, RunRow, SessionRow, SystemEventRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 type Query<K extends "listEvents" | "listRuns" | "listDeliveries" | "listSessions" | "listSystemEvents"> = Parameters<Store[K]>[0];
@@ -33,13 +34,7 @@ export class Reads {
   }
 
   duplicate(scope: string, key: string, now: Ms): DedupeRecord | undefined {
-    const row = this.#sql.get<DedupeRow>(
-      "SELECT scope, key, expires, restarts, record FROM dedupe WHERE scope = ? AND key = ? AND expires > ?",
-      scope,
-      key,
-      now,
-    );
-    return row && dedupeOf(row);
+    return findKey(this.#sql, scope, key, now);
   }
 
   event(id: string): EventRecord | undefined {

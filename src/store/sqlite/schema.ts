@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
+import { keyNumber } from "./keys.ts";
 import type { Ms } from "../types.ts";
 
 /**
@@ -96,6 +97,18 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE collected (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, record TEXT NOT NULL);
   CREATE INDEX collected_run ON collected(run_id);
   `,
+  `
+  ALTER TABLE dedupe RENAME TO dedupe_before;
+  DROP INDEX dedupe_expires;
+  CREATE TABLE dedupe (
+    seq INTEGER PRIMARY KEY, number INTEGER NOT NULL, scope TEXT NOT NULL, key TEXT NOT NULL, expires INTEGER NOT NULL,
+    restarts INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
+  CREATE INDEX dedupe_number ON dedupe(number);
+  CREATE INDEX dedupe_expires ON dedupe(expires);
+  INSERT INTO dedupe (number, scope, key, expires, restarts, record)
+    SELECT key_number(scope, key), scope, key, expires, restarts, record FROM dedupe_before ORDER BY expires;
+  DROP TABLE dedupe_before;
+  `,
 ];
 
 /**
@@ -108,6 +121,7 @@ export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = MIGRATIO
     "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
   );
   db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)");
+  db.function("key_number", { deterministic: true }, (scope, key) => keyNumber(String(scope), String(key)));
   const row = db.prepare("SELECT max(version) AS version FROM migrations").get() as { version: number | null };
   const version = row.version ?? 0;
   if (version > migrations.length) {

@@ -9,7 +9,8 @@ import type { Reads } from "./reads.ts";
 import type { Signals } from "./signals.ts";
 import { storeError, type Statements } from "./statements.ts";
 import { sweepSteps } from "./sweep.ts";
-import { bindKey, insertEvent, type SqliteWrites } from "./writes.ts";
+import { bindKey } from "./keys.ts";
+import { insertEvent, type SqliteWrites } from "./writes.ts";
 import type { Jobs } from "./jobs.ts";
 
 export interface StoreParts {

@@ -194,11 +194,7 @@ function deleteSessions(sql: Statements, cutoff: Ms): Step {
 
 function deleteKeys(sql: Statements, now: Ms): Step {
   return () => {
-    const changed = sql.run(
-      "DELETE FROM dedupe WHERE (scope, key) IN (SELECT scope, key FROM dedupe WHERE expires <= ? LIMIT ?)",
-      now,
-      SLICE,
-    );
+    const changed = sql.run("DELETE FROM dedupe WHERE seq IN (SELECT seq FROM dedupe WHERE expires <= ? LIMIT ?)", now, SLICE);
     return { changed, more: changed === SLICE };
   };
 }

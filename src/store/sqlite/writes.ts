@@ -1,7 +1,6 @@
 import { sessionId } from "../types.ts";
 import type {
   Collected,
-  DedupeEntry,
   DeliveryChange,
   DeliveryRecord,
   EventRecord,
@@ -20,7 +19,8 @@ import type {
   Writes,
 } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
-import { packBody, type DedupeRest, type EventHead } from "./rows.ts";
+import { countRestart } from "./keys.ts";
+import { packBody, type EventHead } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
@@ -196,7 +196,7 @@ export class SqliteWrites implements Writes {
   }
 
   countRestart(scope: string, key: string): void {
-    this.#sql.run("UPDATE dedupe SET restarts = restarts + 1 WHERE scope = ? AND key = ?", scope, key);
+    countRestart(this.#sql, scope, key);
   }
 
   setValue(key: string, value: unknown): void {
@@ -248,20 +248,4 @@ function withChange<T extends object>(record: T, change: object): T {
     else if (value !== undefined) changed[key] = value;
   }
   return changed as T;
-}
-
-/** Binds a duplicate key to an event; one that is expired is overwritten. False where another event holds it: nothing is written. */
-export function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, now: Ms): boolean {
-  const { scope, key, expiresAt, ...rest } = entry;
-  const record: DedupeRest = { ...rest, eventId };
-  const bound = sql.run(
-    `INSERT INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 0, ?) ON CONFLICT (scope, key)
-     DO UPDATE SET expires = excluded.expires, restarts = 0, record = excluded.record WHERE dedupe.expires <= ?`,
-    scope,
-    key,
-    expiresAt,
-    JSON.stringify(record),
-    now,
-  );
-  return bound > 0;
 }

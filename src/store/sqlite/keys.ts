@@ -1,0 +1,53 @@
+import { hash } from "node:crypto";
+import type { DedupeEntry, DedupeRecord, Ms } from "../types.ts";
+import { dedupeOf, type DedupeRest, type DedupeRow } from "./rows.ts";
+import type { Statements } from "./statements.ts";
+
+/** Hex digits of a digest that a JavaScript number holds exactly. */
+const DIGITS = 13;
+
+/**
+ * Duplicate keys. Rows are appended, and found by a number made of scope and key (52 bits of SHA-256): keys are random,
+ * and an index on them as they are would touch another page for every hook. Two keys may share a number: each row says
+ * whose it is.
+ */
+export function keyNumber(scope: string, key: string): number {
+  return Number.parseInt(hash("sha256", `${scope}\n${key}`, "hex").slice(0, DIGITS), 16);
+}
+
+type Row = DedupeRow & { seq: number };
+
+function rowOf(sql: Statements, scope: string, key: string): Row | undefined {
+  const rows = sql.all<Row>("SELECT seq, scope, key, expires, restarts, record FROM dedupe WHERE number = ?", keyNumber(scope, key));
+  return rows.find((row) => row.scope === scope && row.key === key);
+}
+
+/** The record that holds a key, where it is not expired. */
+export function findKey(sql: Statements, scope: string, key: string, now: Ms): DedupeRecord | undefined {
+  const row = rowOf(sql, scope, key);
+  return row && row.expires > now ? dedupeOf(row) : undefined;
+}
+
+/** Binds a duplicate key to an event; one that is expired is given over. False where another event holds it: nothing is written. */
+export function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, now: Ms): boolean {
+  const { scope, key, expiresAt, ...rest } = entry;
+  const known = rowOf(sql, scope, key);
+  if (known && known.expires > now) return false;
+  if (known) sql.run("DELETE FROM dedupe WHERE seq = ?", known.seq);
+  const record: DedupeRest = { ...rest, eventId };
+  sql.run(
+    "INSERT INTO dedupe (number, scope, key, expires, record) VALUES (?, ?, ?, ?, ?)",
+    keyNumber(scope, key),
+    scope,
+    key,
+    expiresAt,
+    JSON.stringify(record),
+  );
+  return true;
+}
+
+/** Counts that the runs of a key's event were started again. */
+export function countRestart(sql: Statements, scope: string, key: string): void {
+  const row = rowOf(sql, scope, key);
+  if (row) sql.run("UPDATE dedupe SET restarts = restarts + 1 WHERE seq = ?", row.seq);
+}
