@@ -53,11 +53,15 @@ function createBudget(limit = MAX_UNBELIEVED_BYTES): Budget {
   };
 }
 
+function publicAddress(address: string, publicUrl: string | undefined): string {
+  if (publicUrl === undefined) return address;
+  const { pathname, search } = new URL(address);
+  return publicUrl.replace(/\/$/, "") + pathname + search;
+}
+
 /** The request as its sender signed it: by its public address. */
 function signedRequest(c: Context, request: HookRequest, raw: Buffer, publicUrl: string | undefined): SignedRequest {
-  const url = new URL(c.req.url);
-  const address = publicUrl === undefined ? c.req.url : publicUrl.replace(/\/$/, "") + url.pathname + url.search;
-  return { method: request.method, url: address, headers: request.headers, query: request.query, raw };
+  return { method: request.method, url: publicAddress(c.req.url, publicUrl), headers: request.headers, query: request.query, raw };
 }
 
 function handshakeResponse(c: Context, { status, headers, body }: HandshakeAnswer): Response {

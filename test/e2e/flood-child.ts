@@ -1,0 +1,24 @@
+/** Posts badly signed bodies over and over, on sixteen connections, until its parent ends it; at most for half a minute. */
+import { Agent, request } from "node:http";
+
+const url = process.argv[2] as string;
+const agent = new Agent({ keepAlive: true });
+const body = JSON.stringify({ n: 0, text: "x".repeat(20_000) });
+const headers = { "content-type": "application/json", "x-hub-signature-256": `sha256=${"0".repeat(64)}` };
+const until = performance.now() + 30_000;
+let answered = 0;
+
+const again = (): void => {
+  if (performance.now() > until) return;
+  const outgoing = request(url, { method: "POST", agent, headers }, (incoming) => {
+    incoming.resume();
+    incoming.on("end", () => {
+      answered++;
+      again();
+    });
+  });
+  outgoing.on("error", again);
+  outgoing.end(body);
+};
+for (let connection = 0; connection < 16; connection++) again();
+process.on("message", () => process.send?.(answered, () => process.exit(0)));
