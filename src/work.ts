@@ -1,4 +1,5 @@
 import { createAdmission } from "./actions/admission.ts";
+import { createReceiver } from "./actions/receive.ts";
 import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
 import type { Admission } from "./actions/types.ts";
 import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
@@ -6,8 +7,10 @@ import { systemClock } from "./core/clock.ts";
 import { safeError } from "./core/errors.ts";
 import { createCallbackChannel } from "./delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "./delivery/deliver.ts";
+import { channelServices } from "./delivery/listen.ts";
 import type { Ground } from "./ground.ts";
 import { combineEvents } from "./http/resolve.ts";
+import type { Built } from "./snapshot.ts";
 import type { Services } from "./plugin/services.ts";
 import { createHeartbeat, type Heartbeat } from "./sessions/heartbeat.ts";
 import { sweepRegularly } from "./store/sweeper.ts";
@@ -74,8 +77,10 @@ export async function restoreWork({ queue, swapped, log }: Ground, { admission }
 /** Starts all that carries work out. */
 export async function startWork(ground: Ground, { heartbeat, turns, deliveries }: Work, services: Services): Promise<void> {
   const { store, log, snapshot, ended, reloader, swapped } = ground;
-  await services.replace(reloader.built().services);
-  swapped.push((built) => void services.replace(built.services));
+  const receive = createReceiver({ store, clock: systemClock, log, context: snapshot });
+  const servicesOf = ({ services: own, snapshot: { channels } }: Built) => [...own, ...channelServices(channels, { store, receive })];
+  await services.replace(servicesOf(reloader.built()));
+  swapped.push((built) => void services.replace(servicesOf(built)));
   store.onSystemEvents((_agentId, mode) => {
     if (mode === "now") heartbeat.request();
   });

@@ -3,8 +3,8 @@ import { stripAck } from "../agent/ack.ts";
 import { allowedTools } from "../agent/tools.ts";
 import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
-import { planDelivery } from "../delivery/deliver.ts";
-import type { Job, Parked, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
+import { planDelivery, type Planned } from "../delivery/deliver.ts";
+import type { Job, Parked, Route, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
 import { turnToKeep } from "../sessions/forget.ts";
 import { summaryEvent, turnOf, writeEnd } from "./finish.ts";
 import { tokensOf } from "./limits.ts";
@@ -30,6 +30,11 @@ function waitMs(tries: number, wish: number | undefined): number {
 }
 
 async function decideRoute(run: RunRecord, context: ActionContext, deps: TurnDeps): Promise<RouteDecision> {
+  const { incoming, channel, to } = run.spec;
+  if (incoming && to !== undefined) {
+    const { replyTo, thread } = incoming;
+    return { status: "route", route: { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) } };
+  }
   if (!run.spec.deliver) return { status: "skipped", reason: "deliver is false" };
   const request = { store: deps.store, channels: context.channels, agentId: context.agents.standard.id, channel: run.spec.channel };
   return resolveRoute(run.spec.to === undefined ? request : { ...request, to: run.spec.to });
@@ -53,7 +58,8 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
   if (!agent) return giveUp({ code: "unknown_agent", message: "the agent is no longer in agents.list" });
   const model = context.models.resolve(run.spec.model ?? agent.model);
   if (!model.ok) return giveUp({ code: model.code, message: model.message });
-  const parked = deps.admission.start(run, clock.now());
+  // What the owner says is not counted against the hooks.
+  const parked = run.kind === "hook" ? deps.admission.start(run, clock.now()) : undefined;
   if (parked) return park(job, run, parked, deps);
   let spent: Spent = { tokens: 0, again: true };
   try {
@@ -93,23 +99,23 @@ async function takeTurn(
   const route = run.route ?? (await decideRoute(run, context, deps));
   const startedAt = clock.now();
   const attempts = run.attempts + 1;
-  const held = await store.commit(
-    (tx) => tx.updateRun(run.id, { status: "running", startedAt, attempts, route, model: model.ref, parked: null }),
-    job,
-  );
+  const held = await store.commit((tx) => {
+    tx.updateRun(run.id, { status: "running", startedAt, attempts, route, model: model.ref, parked: null });
+    if (run.spec.incoming?.direct && route.status === "route") tx.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
+  }, job);
   if (!held) return { tokens: 0, again: false };
   deps.metrics?.runStarted({ waitSeconds: (startedAt - job.enqueuedAt) / 1000 });
   const input: TurnInput = {
     agent,
     history: await store.getTurns(run.spec.session),
     input: run.spec.input,
-    hook: run.spec.hook,
     unsafe: run.spec.unsafe,
-    tools: allowedTools(agent, context.config.hooks.tools, true),
+    tools: allowedTools(agent, context.config.hooks.tools, run.kind === "hook"),
     model,
     timeoutMs: (run.spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000,
     signal,
   };
+  if (run.kind === "hook") input.hook = run.spec.hook;
   if (run.spec.instructions !== undefined) input.instructions = run.spec.instructions;
   const thinking = run.spec.thinking ?? agent.thinking;
   if (thinking !== undefined) input.thinking = thinking;
@@ -185,7 +191,7 @@ async function endSucceeded(
   const done = await deps.store.commit((tx) => {
     writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
     tx.appendTurn(run.spec.session, turnToKeep(turnOf(run.id, run.spec, now, result.messages), context.config.hooks.retention));
-    tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reply }));
+    if (run.kind === "hook") tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reply }));
     if (planned) {
       tx.addDelivery(planned.delivery);
       tx.enqueue(planned.job);
@@ -193,6 +199,13 @@ async function endSucceeded(
     tx.completeJob(job);
   }, job);
   if (done) ended(run, "succeeded", deps);
+}
+
+/** Who writes on a channel waits for an answer: a turn that failed says so there. */
+function apologyFor({ id, kind, spec, route }: RunRecord, error: RunError, { channels }: ActionContext, now: number): Planned | undefined {
+  if (kind !== "channel" || spec.to === undefined) return undefined;
+  const to: Route = route?.status === "route" ? route.route : { channel: spec.channel, to: spec.to };
+  return planDelivery({ runId: id, route: to, text: `I could not answer that: ${error.message} (${id})`, channels, now });
 }
 
 async function endFailed(
@@ -205,9 +218,21 @@ async function endFailed(
   warnings: readonly string[] = [],
 ): Promise<void> {
   const now = deps.clock.now();
+  const apology = status === "cancelled" ? undefined : apologyFor(run, error, context, now);
+  const end = {
+    status,
+    error,
+    warnings: [...run.warnings, ...warnings],
+    endedAt: now,
+    ...(apology ? { deliveryId: apology.delivery.id } : {}),
+  };
   const done = await deps.store.commit((tx) => {
-    writeEnd(tx, run, { status, error, warnings: [...run.warnings, ...warnings], endedAt: now }, { context, now });
-    tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reason: error.message }));
+    writeEnd(tx, run, end, { context, now });
+    if (run.kind === "hook") tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reason: error.message }));
+    if (apology) {
+      tx.addDelivery(apology.delivery);
+      tx.enqueue(apology.job);
+    }
     tx.completeJob(job);
   }, job);
   if (done) ended(run, status, deps);
@@ -217,5 +242,5 @@ function ended(run: RunRecord, status: RunStatus, deps: TurnDeps): void {
   deps.metrics?.runEnded({ status, seconds: run.startedAt === undefined ? 0 : (deps.clock.now() - run.startedAt) / 1000 });
   deps.log.info({ runId: run.id, status }, "a run ended");
   deps.onRunEnd(run.id);
-  if (run.spec.wakeMode === "now") deps.heartbeat.request();
+  if (run.kind === "hook" && run.spec.wakeMode === "now") deps.heartbeat.request();
 }

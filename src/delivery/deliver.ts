@@ -2,11 +2,11 @@ import type { Clock } from "../core/clock.ts";
 import { safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
-import type { Channel, SendResult } from "../plugin/api.ts";
+import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
 import type { DeliveryRecord, DeliveryStatus, Job, NewDelivery, NewJob, Queue, Route, RunError, Store, Writes } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { sendPiece } from "./send.ts";
-import { splitText } from "./split.ts";
+import { splitMeasured } from "./split.ts";
 import type { Channels } from "./types.ts";
 
 /** What a delivery's job carries. */
@@ -36,7 +36,8 @@ export interface Planned {
 /** A reply as a delivery. Deliveries to one recipient keep their order. */
 export function planDelivery(options: { runId: string; route: Route; text: string; channels: Channels; now: number }): Planned {
   const { runId, route, text, channels, now } = options;
-  const chunks = splitText(text, channels.get(route.channel)?.channel.limit ?? Infinity);
+  const channel = channels.get(route.channel)?.channel;
+  const chunks = splitMeasured(text, channel?.limit ?? Infinity, channel?.measure?.bind(channel));
   const id = newId("dlv", now);
   return { delivery: { id, runId, route, chunks, createdAt: now }, job: jobOf(id, route, now) };
 }
@@ -141,9 +142,11 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
   };
 
   const send = (delivery: DeliveryRecord, text: string): Promise<SendResult> | undefined => {
-    const { channel: id, to, thread } = delivery.route;
+    const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? options.callbacks : options.channels().get(id)?.channel;
-    const message = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}`, ...(thread === undefined ? {} : { thread }) };
+    const message: OutgoingMessage = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}` };
+    if (thread !== undefined) message.thread = thread;
+    if (replyTo !== undefined) message.replyTo = replyTo;
     return channel && sendPiece(channel, message, clock, stopping.signal);
   };
 

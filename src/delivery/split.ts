@@ -54,6 +54,27 @@ export function splitText(text: string, limit: number): string[] {
   return pieces;
 }
 
+/** The least that a piece is cut to where a channel counts it longer than its text is. */
+const LEAST_PIECE = 20;
+
+/**
+ * Splits a text so that each piece fits as its channel counts it: `measure` gives the length of a piece in the channel's
+ * dialect, which may be more or less than that of its text.
+ */
+export function splitMeasured(text: string, limit: number, measure?: (text: string) => number): string[] {
+  if (!measure) return splitText(text, limit);
+  return splitText(text, limit).flatMap((piece) => {
+    const length = measure(piece);
+    const room = Math.max(LEAST_PIECE, Math.floor(Math.min(piece.length - 1, (piece.length * limit) / length)));
+    return length <= limit || piece.length <= LEAST_PIECE ? [piece] : splitMeasured(piece, room, scaled(measure, limit, room));
+  });
+}
+
+/** The measure for pieces that are cut to `room`, where `limit` is what they may come to. */
+function scaled(measure: (text: string) => number, limit: number, room: number): (text: string) => number {
+  return (text) => (measure(text) / limit) * room;
+}
+
 function lineAt(source: Source, from: number, offset: number): Line | undefined {
   let index = from;
   while ((source.lines[index + 1]?.start ?? Infinity) <= offset) index++;

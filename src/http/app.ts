@@ -137,7 +137,7 @@ export function createApps(deps: AppDeps): Apps {
     return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
   });
   main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
-  main.all("/channels/:id{[a-z0-9-]+}/*", (c) => deps.serviceRequest(c.req.param("id"), c.req.raw) ?? notFound(c));
+  main.all("/channels/:id{[a-z0-9:-]+}/*", (c) => deps.serviceRequest(c.req.param("id"), c.req.raw) ?? notFound(c));
   const receipts = createReceipts(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
   main.all("*", (c, next) => {

@@ -8,6 +8,7 @@ import type { Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
+import { accountsOf, type Account } from "./accounts.ts";
 import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
 import { checkChannel, checkPlugin, checkSection, checkService, explain, type Checked } from "./check.ts";
 import { importUserModule, type UserModule } from "./resolve.ts";
@@ -128,9 +129,9 @@ function sectionOf(plugin: Plugin, path: string, config: Config, staging: Stagin
   return undefined;
 }
 
-function contextOf(plugin: Plugin, config: unknown, signal: AbortSignal, options: HostOptions): PluginContext<unknown> {
-  const log = options.log.child({ plugin: plugin.id });
-  const folder = join(options.stateDir, "plugins", plugin.id);
+function contextOf(id: string, config: unknown, signal: AbortSignal, options: HostOptions): PluginContext<unknown> {
+  const log = options.log.child({ plugin: id });
+  const folder = join(options.stateDir, "plugins", id.replace(":", "-"));
   return {
     config,
     fetch: options.fetch,
@@ -162,31 +163,35 @@ function take(plugin: Plugin, source: PluginSource, options: HostOptions, stagin
   }
   // What the plugin began before it failed ends with this.
   const own = new AbortController();
-  const offered = offer(plugin, section, path, AbortSignal.any([options.signal, own.signal]), options);
-  if (!offered.ok) {
+  const signal = AbortSignal.any([options.signal, own.signal]);
+  const { accounts, issues } = accountsOf(plugin, section, path);
+  const offers = accounts.map((account) => ({ ...account, offered: offer(plugin, account, signal, options) }));
+  issues.push(...offers.flatMap(({ offered }) => (offered.ok ? [] : offered.issues)));
+  if (issues.length > 0) {
     own.abort();
-    staging.issues.push(...offered.issues);
+    staging.issues.push(...issues);
     return false;
   }
-  const { id } = plugin;
-  const { channel, service } = offered.value;
-  if (channel) staging.channels.push({ id, channel, always: plugin.always === true });
-  if (service) staging.services.push({ id, service });
+  for (const { id, alias, offered } of offers) {
+    const { channel, service } = offered.ok ? offered.value : {};
+    if (alias !== undefined) staging.known.push({ id, aliases: [alias] });
+    if (channel) staging.channels.push({ id, channel, always: plugin.always === true });
+    if (service) staging.services.push({ id, service });
+  }
   return true;
 }
 
 /** Makes what a plugin offers, all of it checked. */
 function offer(
   plugin: Plugin,
-  section: Section,
-  path: string,
+  { id, section, path }: Account,
   signal: AbortSignal,
   options: HostOptions,
 ): Checked<{ channel?: Channel; service?: Service }> {
   try {
     const checked = checkSection(plugin, section, path);
     if (!checked.ok) return checked;
-    const context = contextOf(plugin, checked.value, signal, options) as PluginContext<never>;
+    const context = contextOf(id, checked.value, signal, options) as PluginContext<never>;
     const channel = plugin.channel && checkChannel(plugin.channel(context), path);
     if (channel && !channel.ok) return channel;
     const service = plugin.service && checkService(plugin.service(context), path);

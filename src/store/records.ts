@@ -33,6 +33,8 @@ export interface RunSpec {
   timeoutSeconds?: number;
   /** `allowUnsafeExternalContent` of the mapping. */
   unsafe: boolean;
+  /** Set where somebody wrote it on a channel: who, whether to the agent alone, and what the reply answers. */
+  incoming?: { from: string; direct: boolean; replyTo: string; thread?: string };
   /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
   marker?: string;
 }
@@ -153,6 +155,8 @@ export interface Route {
   channel: string;
   to: string;
   thread?: string;
+  /** The message that it answers, by the channel's id. */
+  replyTo?: string;
 }
 
 export type RouteDecision =

@@ -11,7 +11,7 @@ function runOf(action: RunAction, eventId: string, at: number): RunRecord {
   const run: RunRecord = {
     id: action.runId,
     eventId,
-    kind: "hook",
+    kind: action.spec.incoming ? "channel" : "hook",
     status: "queued",
     spec: action.spec,
     warnings: action.warnings,

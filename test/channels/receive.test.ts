@@ -1,0 +1,205 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+
+let world: World;
+let provider: Provider;
+beforeEach(async () => {
+  provider = await createProvider();
+});
+afterEach(async () => {
+  await world.stop();
+  await provider.close();
+});
+
+/** A channel as a user would write it: what is posted to its address is what somebody wrote; what it sends is printed. */
+const PIPE = `
+import { z } from "zod";
+import { definePlugin } from "rouse/plugin";
+export default definePlugin({
+  id: "pipe",
+  config: z.strictObject({ name: z.string().default("pipe"), allowFrom: z.array(z.string()).default([]), defaultTo: z.string().optional(), limit: z.number().default(1000) }),
+  channel: ({ config, print }) => ({
+    limit: config.limit,
+    allowFrom: config.allowFrom,
+    ...(config.defaultTo === undefined ? {} : { defaultTo: config.defaultTo }),
+    measure: (text) => text.replaceAll("<", "&lt;").length,
+    async send(message) {
+      print("PIPE " + JSON.stringify({ name: config.name, ...message, idempotencyKey: undefined }));
+      return { status: "sent", messageIds: ["m1"] };
+    },
+    async listen(signal, host) {
+      const at = Number((await host.cursor()) ?? 0);
+      await host.saveCursor(String(at + 1));
+      host.report({ ok: true, message: "listens for the " + (at + 1) + ". time" });
+      if (!signal.aborted) await new Promise((done) => signal.addEventListener("abort", done, { once: true }));
+    },
+    async request(request, host) {
+      await host.receive(await request.json());
+      return new Response(null, { status: 204 });
+    },
+  }),
+});
+`;
+const start = (pipe: object = { allowFrom: ["ann"] }, more: object = {}) =>
+  createWorld({ files: { "plugins/pipe.ts": PIPE }, config: { ...modelConfig(provider), channels: { pipe }, ...more } });
+let count = 0;
+const message = (text: string, more: object = {}) => ({ id: `msg-${++count}`, from: "ann", to: "room-1", direct: true, text, ...more });
+const say = async (body: object, channel = "pipe"): Promise<void> => {
+  await world.until(async () =>
+    (await world.admin("/admin/v1/status")).body.status.services.some((one: { id: string }) => one.id === channel),
+  );
+  const request = new Request(`http://127.0.0.1/channels/${channel}/in`, { method: "POST", body: JSON.stringify(body) });
+  expect((await world.gateway.fetch(request)).status).toBe(204);
+};
+const sent = () =>
+  world.printed.filter((text) => text.startsWith("PIPE ")).map((text) => JSON.parse(text.slice(5)) as Record<string, unknown>);
+const events = async () => (await world.admin("/admin/v1/events")).body.events as Record<string, unknown>[];
+
+describe("a message from somebody who may speak", () => {
+  it("becomes a turn of the main session, answered where it was written", async () => {
+    provider.answer = () => "Hello Ann";
+    world = await start();
+    await say(message("Who are you?", { thread: "t9" }));
+    await world.until(async () => sent().length === 1);
+    expect(sent()).toEqual([{ name: "pipe", to: "room-1", thread: "t9", replyTo: `msg-${count}`, text: "Hello Ann" }]);
+    const { runs } = (await world.admin("/admin/v1/runs")).body;
+    expect(runs).toMatchObject([{ kind: "channel", status: "succeeded", origin: "main", sessionKey: "main" }]);
+    // What the owner says is no outside text, and its turn leaves no summary for a heartbeat.
+    const [request] = provider.requests;
+    expect(String(request?.body.messages.at(-1)?.content)).toBe("Who are you?");
+    const { turns, queued } = (await world.admin("/admin/v1/sessions/show?key=main")).body;
+    expect([turns.length, queued.length]).toEqual([1, 0]);
+  });
+
+  it("has the agent's own tools and the conversation so far; a hook's run has neither", async () => {
+    world = await start();
+    provider.answer = (request) => `I know ${request.body.messages.length} messages`;
+    await say(message("First"));
+    await world.until(async () => sent().length === 1);
+    await say(message("Second"));
+    await world.until(async () => sent().length === 2);
+    expect(provider.text(provider.requests[1] as never)).toMatch(/First[^]*I know[^]*Second/);
+  });
+
+  it("moves the last route, durably, when it was written to the agent alone", async () => {
+    world = await start({ allowFrom: ["ann"], defaultTo: "lobby" });
+    await say(message("Hi", { to: "ann-dm", thread: "t1" }));
+    await world.until(async () => sent().length === 1);
+    await say(message("@bot hi", { to: "group", direct: false }));
+    await world.until(async () => sent().length === 2);
+    expect(sent()[1]).toMatchObject({ to: "group" });
+    const { dir } = world;
+    await world.gateway.stop();
+    world = await createWorld({
+      dir,
+      files: { "plugins/pipe.ts": PIPE },
+      config: { ...modelConfig(provider), channels: { pipe: { allowFrom: ["ann"], defaultTo: "lobby" } } },
+    });
+    await world.post("/hooks/agent", { message: "What happened?", channel: "last", wakeMode: "next-heartbeat" });
+    await world.until(async () => sent().length === 1);
+    expect(sent()[0]).toMatchObject({ to: "ann-dm", thread: "t1" });
+    expect(sent()[0]).not.toHaveProperty("replyTo");
+  });
+
+  it("is answered once, however often it comes", async () => {
+    world = await start();
+    const one = message("Once");
+    await Promise.all([say(one), say(one)]);
+    await say(one);
+    await world.until(async () => sent().length === 1);
+    await new Promise((done) => setTimeout(done, 100));
+    expect(sent()).toHaveLength(1);
+    expect(provider.requests).toHaveLength(1);
+  });
+
+  it("is told when its turn fails", async () => {
+    provider.answer = (_request, response) => void response.writeHead(400).end("{}");
+    world = await start();
+    await say(message("Try"));
+    await world.until(async () => sent().length === 1);
+    expect(sent()[0]?.["text"]).toMatch(/^I could not answer that: .* \(run_\w+\)$/);
+  });
+
+  it("is in pieces that fit as the channel counts", async () => {
+    provider.answer = () => "<<<< <<<< ".repeat(20).trim();
+    world = await start({ allowFrom: ["ann"], limit: 100 });
+    await say(message("Long"));
+    await world.until(async () => (await world.admin("/admin/v1/deliveries")).body.deliveries[0]?.status === "delivered");
+    const pieces = sent().map(({ text }) => text as string);
+    expect(pieces.every((text) => text.replaceAll("<", "&lt;").length <= 100)).toBe(true);
+    expect(pieces.join(" ")).toBe("<<<< <<<< ".repeat(20).trim());
+  });
+});
+
+describe("a message from anybody else", () => {
+  it("is recorded without its text and answered nothing", async () => {
+    world = await start();
+    await say(message("canary-text", { from: "eve" }));
+    await say(message("canary-text", { from: "eve", direct: false }));
+    const found = await events();
+    expect(found).toHaveLength(2);
+    expect(found[0]).toMatchObject({
+      path: "channels/pipe",
+      outcome: "skipped",
+      reason: '"eve" is not in allowFrom of channels.pipe: nothing is answered',
+      bodyBytes: null,
+    });
+    expect([sent(), provider.requests]).toEqual([[], []]);
+  });
+
+  it("means nobody where allowFrom is empty", async () => {
+    world = await start({});
+    await say(message("Hello"));
+    expect((await events())[0]).toMatchObject({ outcome: "skipped" });
+  });
+
+  it("is recorded with the reason where the channel gave half a message", async () => {
+    world = await start();
+    await say(message(" "));
+    await say({ ...message("x"), to: "" });
+    expect((await events()).map((event) => event["reason"])).toEqual(["the channel gave no usable `to`", "the message has no text"]);
+  });
+});
+
+describe("a channel that listens", () => {
+  it("keeps its place across a restart, and shows how it does", async () => {
+    world = await start();
+    const state = () =>
+      world.until(async () =>
+        (await world.admin("/admin/v1/status")).body.status.services.find((one: { message: string }) => one.message !== "starting"),
+      );
+    expect(await state()).toMatchObject({ id: "pipe", ok: true, message: "listens for the 1. time" });
+    const { dir } = world;
+    await world.gateway.stop();
+    world = await createWorld({ dir, files: { "plugins/pipe.ts": PIPE }, config: { channels: { pipe: { allowFrom: ["ann"] } } } });
+    expect(await state()).toMatchObject({ message: "listens for the 2. time" });
+  });
+
+  it("may have several accounts, each a channel of its own", async () => {
+    world = await start({ allowFrom: ["ann"], accounts: { work: { name: "at work" }, home: { name: "at home", allowFrom: ["bob"] } } });
+    await say(message("To work"));
+    await world.until(async () => sent().length === 1);
+    await say(message("To home", { from: "bob" }), "pipe:home");
+    await world.until(async () => sent().length === 2);
+    expect(sent().map(({ name }) => name)).toEqual(["at work", "at home"]);
+    for (const [channel, name] of [
+      ["pipe:work", "at work"],
+      ["pipe:home", "at home"],
+      ["pipe", "at work"],
+    ] as const) {
+      const before = sent().length;
+      await world.post("/hooks/agent", { message: "x", channel, to: "r", wakeMode: "next-heartbeat" });
+      await world.until(async () => sent().length > before);
+      expect(sent().at(-1)?.["name"]).toBe(name);
+    }
+  });
+
+  it("has accounts with names and sections", async () => {
+    world = await createWorld({ start: false });
+    const load = (pipe: object) => createWorld({ start: false, files: { "plugins/pipe.ts": PIPE }, config: { channels: { pipe } } });
+    await expect(load({ accounts: {} })).rejects.toThrow(/channels\.pipe\.accounts: must be an object/);
+    await expect(load({ accounts: { "My Work": {} } })).rejects.toThrow(/channels\.pipe\.accounts\.My Work: name it/);
+    await expect(load({ accounts: { work: { nam: 1 } } })).rejects.toThrow(/channels\.pipe\.accounts\.work\.nam: is not known/);
+  });
+});
