@@ -11,7 +11,7 @@ import { createWork, restoreWork, startWork, type Work } from "./work.ts";
 
 function createSurface(ground: Ground, work: Work, services: Services, status: () => GatewayStatus): Apps {
   const { store, queue, log, metrics, snapshot, reloader, operatorToken } = ground;
-  const { turns, deliveries, runEnds, admission } = work;
+  const { turns, deliveries, runEnds, admission, health } = work;
   const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
   const draining = (): boolean => status().draining;
   const hooks = createHooks({
@@ -35,6 +35,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     signatures: hooks.signatures,
     runs: turns,
     limits: admission.usage,
+    channels: health,
     replay: hooks.replay,
     retryDelivery: deliveries.retry,
     reload: reloader.reload,
@@ -86,6 +87,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     reloadProblems: reloader.problems(),
     warnings: snapshot().warnings,
     services: services.states(),
+    channels: work.health.states(),
   });
   const work = createWork(ground);
   const services = createServices({ gateway: { hook: (path, body) => postHook(ground, apps, path, body) }, clock: systemClock, log });

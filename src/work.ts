@@ -8,6 +8,7 @@ import { safeError } from "./core/errors.ts";
 import { createCallbackChannel } from "./delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "./delivery/deliver.ts";
 import { channelServices } from "./delivery/listen.ts";
+import { createChannelHealth, type ChannelHealth } from "./delivery/health.ts";
 import type { Ground } from "./ground.ts";
 import { combineEvents } from "./http/resolve.ts";
 import type { Built } from "./snapshot.ts";
@@ -22,6 +23,7 @@ export interface Work {
   turns: TurnWorker;
   runEnds: RunEnds;
   admission: Admission;
+  health: ChannelHealth;
 }
 
 /** Makes what carries accepted work out, and starts none of it. */
@@ -61,7 +63,9 @@ export function createWork({ store, queue, log, metrics, snapshot, ended }: Grou
     combine: (mapping, events) => combineEvents(mapping, events, snapshot()),
     metrics,
   });
-  return { heartbeat, deliveries, turns, runEnds, admission };
+  const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
+  metrics.watchChannels(health.states);
+  return { heartbeat, deliveries, turns, runEnds, admission, health };
 }
 
 /** Counts what waits and what has been spent, before anything is accepted: also without workers. */
@@ -75,7 +79,7 @@ export async function restoreWork({ queue, swapped, log }: Ground, { admission }
 }
 
 /** Starts all that carries work out. */
-export async function startWork(ground: Ground, { heartbeat, turns, deliveries }: Work, services: Services): Promise<void> {
+export async function startWork(ground: Ground, { heartbeat, turns, deliveries, health }: Work, services: Services): Promise<void> {
   const { store, log, snapshot, ended, reloader, swapped } = ground;
   const receive = createReceiver({ store, clock: systemClock, log, context: snapshot });
   const servicesOf = ({ services: own, snapshot: { channels } }: Built) => [...own, ...channelServices(channels, { store, receive })];
@@ -88,5 +92,6 @@ export async function startWork(ground: Ground, { heartbeat, turns, deliveries }
   deliveries.start();
   await heartbeat.start();
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
+  void health.watch(ended.signal);
   void sweepRegularly({ store, clock: systemClock, log, settings, signal: ended.signal });
 }

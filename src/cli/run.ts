@@ -24,6 +24,11 @@ const GROUPS: readonly Group[] = [
     summary: "replies on their way to a channel",
     load: async () => (await import("./deliveries.ts")).registerDeliveries,
   },
+  {
+    name: "channels",
+    summary: "where replies go, and who may write to the agent",
+    load: async () => (await import("./channels.ts")).registerChannels,
+  },
   { name: "agents", summary: "the agents of the config", load: async () => (await import("./lists.ts")).registerAgents },
   { name: "plugins", summary: "the plugins that are loaded", load: async () => (await import("./lists.ts")).registerPlugins },
   {

@@ -15,6 +15,8 @@ export interface Metrics {
   setPaths(paths: readonly string[]): void;
   /** Numbers that are read when somebody asks, by names such as `runs.queued`. */
   watchCounts(read: () => Promise<Record<string, number>>): void;
+  /** Reads how the channels do when metrics are asked for. */
+  watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   refused(reason: string): void;
   /** A signature fitted; `secret` is which of the path's secrets, from 0. */
@@ -109,6 +111,19 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
   });
 }
 
+function addChannels(registers: prom.Registry[], read: () => readonly { id: string; ok: boolean }[]): void {
+  new Gauge({
+    name: "rouse_channel_up",
+    help: "Whether a channel could be reached when it was looked at last.",
+    labelNames: ["channel"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { id, ok } of read()) this.set({ channel: id }, ok ? 1 : 0);
+    },
+  });
+}
+
 /** The counters and histograms of one gateway, in a registry of its own. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -168,6 +183,7 @@ export function createMetrics(): Metrics {
       paths = new Map([...OWN_PATHS, ...configured].map((path) => [path, paths.get(path) ?? hookChildren(path)]));
     },
     watchCounts: (read) => addCounts(registers, read),
+    watchChannels: (read) => addChannels(registers, read),
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       answerOf(outcome).observe(seconds);

@@ -14,7 +14,6 @@ const fail = (message: string): Found => ({ status: "fail", message });
 
 const BACKLOG_WARN_MS = 60_000;
 const LITTLE_SPACE_MB = 200;
-const PROBE_MS = 5_000;
 
 const bind: Check = (_deps, { config }) => {
   const { host, trustedProxies } = config.gateway;
@@ -183,22 +182,11 @@ const CHECKS: Record<string, Check> = {
   clock,
 };
 
-async function probes({ channels }: Snapshot): Promise<CheckView[]> {
-  const signal = AbortSignal.timeout(PROBE_MS);
-  return Promise.all(
-    channels.loaded.flatMap(({ id, channel }) => {
-      if (!channel.probe) return [];
-      const probe = channel
-        .probe(signal)
-        .catch((error: unknown) => ({ ok: false as const, message: safeError(error).code ?? safeError(error).name }));
-      return [
-        probe.then((result): CheckView => ({
-          id: `channel:${id}`,
-          ...(result.ok ? ok("can be reached") : fail(`cannot be reached: ${result.message}`)),
-        })),
-      ];
-    }),
-  );
+async function probes({ channels }: AdminDeps): Promise<CheckView[]> {
+  return (await channels.look()).map(({ id, ok: reached, message }) => ({
+    id: `channel:${id}`,
+    ...(reached ? ok(message) : fail(message)),
+  }));
 }
 
 /** Looks at everything that often goes wrong. A check that fails itself is a finding, too. */
@@ -212,5 +200,5 @@ export async function examine(deps: AdminDeps): Promise<CheckView[]> {
       checks.push({ id, ...fail(`could not be checked (${safeError(error).code ?? safeError(error).name})`) });
     }
   }
-  return [...checks, ...(await probes(snapshot))];
+  return [...checks, ...(await probes(deps))];
 }

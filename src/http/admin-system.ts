@@ -9,7 +9,7 @@ import { examine } from "./admin-doctor.ts";
 import { answer, fail } from "./admin-answer.ts";
 import { parseJson, parseQuery } from "./admin-query.ts";
 import { testHook } from "./admin-test.ts";
-import type { AgentView, ChannelView, PathView, StatusView } from "./admin-types.ts";
+import type { AgentView, PathView, StatusView } from "./admin-types.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
 const strings = z.record(z.string(), z.string()).default({});
@@ -33,21 +33,6 @@ function agents({ agents: { list, standard } }: Snapshot): AgentView[] {
     tools: agent.tools,
     standard: agent.id === standard.id,
   }));
-}
-
-function channels({ channels: known }: Snapshot): ChannelView[] {
-  return known.names.map((name) => {
-    const resolved = known.resolve(name);
-    const channel = resolved?.loaded ? known.get(resolved.id)?.channel : undefined;
-    return {
-      name,
-      id: resolved?.id ?? name,
-      loaded: resolved?.loaded ?? false,
-      defaultTo: channel?.defaultTo ?? null,
-      fallback: channel?.fallback ?? false,
-      limit: channel?.limit ?? null,
-    };
-  });
 }
 
 function authOf({ auth }: PathRules): PathView["auth"] {
@@ -111,7 +96,6 @@ function readRoutes(app: Hono, deps: AdminDeps): void {
   const snapshot = (): Snapshot => deps.snapshot();
   app.get("/agents", (c) => answer(c, "agents", { agents: agents(snapshot()) }));
   app.get("/plugins", (c) => answer(c, "plugins", { plugins: [...snapshot().plugins] }));
-  app.get("/channels", (c) => answer(c, "channels", { channels: channels(snapshot()) }));
   app.get("/mappings", (c) => {
     const { mappings, config } = snapshot();
     const { path: base, enabled = false } = config.hooks;

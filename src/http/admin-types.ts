@@ -1,3 +1,4 @@
+import type { SendResult } from "../plugin/api.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { MappingInfo, MappingTrace } from "../mapping/types.ts";
@@ -151,6 +152,19 @@ export interface ChannelView {
   defaultTo: string | null;
   fallback: boolean;
   limit: number | null;
+  /** Whether people can write to the agent there, and how many may. */
+  receives: boolean;
+  allowFrom: number;
+}
+
+export interface ChannelStatusView {
+  id: string;
+  /** Null where the channel cannot tell. */
+  reach: { ok: boolean; message: string } | null;
+  /** Null where nothing listens: the channel only sends, or no gateway with workers runs. */
+  receive: { ok: boolean; message: string; since: string } | null;
+  /** It receives, and allowFrom is empty: nobody is answered. */
+  nobody: boolean;
 }
 
 export interface PathView {
@@ -223,6 +237,8 @@ export interface AdminAnswers {
   agents: { agents: AgentView[] };
   plugins: { plugins: PluginView[] };
   channels: { channels: ChannelView[] };
+  channelStatus: { channels: ChannelStatusView[] };
+  channelTest: { channel: string; to: string; result: SendResult };
   mappings: { mappings: MappingInfo[]; paths: PathView[]; base: string; enabled: boolean };
   status: { status: StatusView };
   refusals: { refusals: { at: string; address: string; path: string; reason: string }[] };

@@ -1,5 +1,6 @@
 import { Hono } from "hono";
 import { fail } from "./admin-answer.ts";
+import { channelRoutes } from "./admin-channels.ts";
 import { eventRoutes } from "./admin-events.ts";
 import { systemRoutes } from "./admin-system.ts";
 import { deliveryRoutes, runRoutes, sessionRoutes } from "./admin-work.ts";
@@ -15,6 +16,7 @@ export function createAdminRoutes(deps: AdminDeps): Hono {
   app.route("/runs", runRoutes(deps));
   app.route("/sessions", sessionRoutes(deps));
   app.route("/deliveries", deliveryRoutes(deps));
+  app.route("/channels", channelRoutes(deps));
   app.route("/", systemRoutes(deps));
   app.all("*", (c) => fail(c, { code: "not_found", message: "there is no such admin route" }));
   return app;

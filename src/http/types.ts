@@ -1,5 +1,6 @@
 import type { ActionContext, Admission, RunOperations } from "../actions/types.ts";
 import type { Failure, Issue } from "../core/errors.ts";
+import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { MappingSet } from "../mapping/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
 import type { Verifier } from "../signatures/types.ts";
@@ -48,6 +49,8 @@ export interface GatewayStatus {
   warnings: readonly Issue[];
   /** What the services of plugins report; empty without workers. */
   services: readonly ServiceStatus[];
+  /** Whether channels could be reached when they were looked at last. */
+  channels: readonly ChannelState[];
 }
 
 /** What a replay made, or would make with `dryRun`. */
@@ -72,6 +75,7 @@ export interface AdminDeps {
   signatures(): readonly SignatureState[];
   runs: RunOperations;
   limits: Admission["usage"];
+  channels: Pick<ChannelHealth, "look" | "test">;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
   retryDelivery(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
   /** Builds a new snapshot from disk and swaps it in, or keeps the old one. */

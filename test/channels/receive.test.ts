@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { run } from "../../src/cli/run.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 
@@ -159,6 +160,45 @@ describe("a message from anybody else", () => {
     await say(message(" "));
     await say({ ...message("x"), to: "" });
     expect((await events()).map((event) => event["reason"])).toEqual(["the channel gave no usable `to`", "the message has no text"]);
+  });
+});
+
+describe("rouse channels", () => {
+  const cli = async (...argv: string[]) => {
+    let out = "";
+    const io = {
+      out: (text: string) => void (out += text),
+      err: (text: string) => void (out += text),
+      env: {},
+      cwd: world.dir,
+      terminal: { in: false, out: false, err: false, columns: undefined },
+      now: () => Date.now(),
+      exitCode: 0,
+    };
+    return { code: await run(argv, io), out };
+  };
+
+  it("lists, tells how they do, and sends a test", async () => {
+    world = await start({ allowFrom: ["ann"], defaultTo: "lobby" });
+    expect((await cli("channels", "list")).out).toMatch(/pipe +configured +from 1 +lobby +1000/);
+    const { out } = await cli("channels", "status");
+    expect(out).toMatch(/pipe +cannot tell +listens for the 1\. time/);
+    const tested = await cli("channels", "test", "pipe", "--to", "ops", "--text", "Is it on?");
+    expect(tested).toEqual({ code: 0, out: "sent to ops on pipe  m1\n" });
+    expect(sent()).toMatchObject([{ to: "ops", text: "Is it on?" }]);
+    expect((await cli("channels", "test", "pipe")).out).toContain("sent to lobby");
+    expect(await cli("channels", "test", "nowhere")).toMatchObject({ code: 1, out: expect.stringContaining("rouse channels list") });
+    expect(JSON.parse((await cli("channels", "test", "pipe", "--json")).out)).toMatchObject({ result: { status: "sent" } });
+  });
+
+  it("fails where one cannot be reached; readyz, doctor and metrics know it too", async () => {
+    const broken = PIPE.replace("async send(", 'probe: async () => ({ ok: false, message: "the token is wrong" }),\n    async send(');
+    world = await createWorld({ files: { "plugins/pipe.ts": broken }, config: { channels: { pipe: {} } } });
+    const { code, out } = await cli("channels", "status");
+    expect([code, out]).toEqual([1, expect.stringMatching(/pipe +cannot be reached: the token is wrong +from nobody: allowFrom is empty/)]);
+    const detail = (await world.admin("/readyz?detail")).body;
+    expect(detail.channels).toMatchObject([{ id: "pipe", ok: false, message: "cannot be reached: the token is wrong" }]);
+    expect((await world.admin("/metrics")).body).toContain('rouse_channel_up{channel="pipe"} 0');
   });
 });
 

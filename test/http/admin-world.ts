@@ -4,7 +4,9 @@ import { join } from "node:path";
 import type { Hono } from "hono";
 import { pino } from "pino";
 import { configSchema } from "../../src/config/schema/index.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
+import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes } from "../../src/http/admin.ts";
 import type { AdminDeps, ReplayResult, Snapshot } from "../../src/http/types.ts";
 import type { MappingSet } from "../../src/mapping/types.ts";
@@ -112,10 +114,12 @@ export async function createWorld(): Promise<World> {
       configFile: undefined,
       stateDir: dir,
       reloadProblems: [],
+      channels: [],
       services: [],
       warnings: [],
     }),
     signatures: () => [],
+    channels: createChannelHealth({ channels: () => snapshot.channels, clock: systemClock, log: pino({ level: "silent" }) }),
     limits: () => [],
     refusals: () => [
       { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token" },
