@@ -1,0 +1,136 @@
+import { labelsOf, type GmailConfig } from "./config.ts";
+import { GoogleError, type Google } from "./google.ts";
+import { bodyPart, partText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
+
+/** Mail that is nobody's news. */
+const LEFT_OUT = new Set(["SPAM", "TRASH", "DRAFT", "SENT"]);
+const PAGE = "500";
+const PARALLEL = 8;
+
+/** A page of what has come since: up to `historyId`, all of it is in this page and those before. */
+export interface HistoryPage {
+  ids: string[];
+  historyId: string;
+}
+
+/** What is done with a mailbox. */
+export interface Mailbox {
+  /** Lets Gmail tell the topic of changes, for seven days. */
+  watch(topic: string): Promise<{ historyId: string; expires: number }>;
+  historyId(): Promise<string>;
+  /** Messages that were added after `from`, page by page. Throws GoogleError `notFound` where Gmail does not reach back so far. */
+  history(from: string): AsyncIterable<HistoryPage>;
+  /** Ids of messages that came after a time, oldest first. */
+  since(time: number): Promise<string[]>;
+  /** The messages that are still there and are news. */
+  fetch(ids: readonly string[]): Promise<MailMessage[]>;
+}
+
+interface HistoryAnswer {
+  history?: { id: string; messagesAdded?: { message?: { id?: string; labelIds?: string[] } }[] }[];
+  nextPageToken?: string;
+  historyId: string;
+}
+
+/** The ids of the labels that the config names. */
+export async function labelIds(config: GmailConfig, google: Google, signal: AbortSignal): Promise<string[]> {
+  const { labels = [] } = await google.gmail<{ labels?: { id: string; name: string }[] }>("labels", { what: "listing the labels", signal });
+  return labelsOf(config).map((wanted) => {
+    const found = labels.find(({ id }) => id === wanted) ?? labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
+    if (found) return found.id;
+    throw new GoogleError(`the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`, "other");
+  });
+}
+
+/** Maps in order, a few at a time. */
+async function inParallel<T, R>(items: readonly T[], most: number, map: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < items.length) {
+      const index = next++;
+      results[index] = await map(items[index] as T);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(most, items.length) }, work));
+  return results;
+}
+
+/** The mailbox of an account. */
+export function createMailbox(config: GmailConfig, google: Google, labels: readonly string[], signal: AbortSignal): Mailbox {
+  const watched = new Set(labels);
+  const [only] = labels.length === 1 ? labels : [];
+
+  const textOf = async (message: GmailMessage): Promise<string> => {
+    const part = bodyPart(message);
+    if (!part) return "";
+    const { data, attachmentId } = part.body ?? {};
+    if (data !== undefined || attachmentId === undefined) return partText(part, data ?? "");
+    const path = `messages/${message.id}/attachments/${encodeURIComponent(attachmentId)}`;
+    return partText(part, (await google.gmail<{ data?: string }>(path, { what: "fetching a long text", signal })).data ?? "");
+  };
+
+  const fetchOne = async (id: string): Promise<MailMessage | undefined> => {
+    const query = config.includeBody ? { format: "full" } : { format: "metadata", metadataHeaders: ["From", "To", "Subject"] };
+    try {
+      const message = await google.gmail<GmailMessage>(`messages/${encodeURIComponent(id)}`, { query, what: "fetching a message", signal });
+      if (message.labelIds?.some((label) => LEFT_OUT.has(label))) return undefined;
+      return toMail(message, config.includeBody ? await textOf(message) : "", config.maxBytes);
+    } catch (error) {
+      // Deleted meanwhile.
+      if (error instanceof GoogleError && error.kind === "notFound") return undefined;
+      throw error;
+    }
+  };
+
+  return {
+    async watch(topic) {
+      const body = { topicName: topic, labelIds: labels, labelFilterBehavior: "include" };
+      const what = "starting the watch";
+      const { historyId, expiration } = await google.gmail<{ historyId: string; expiration: string }>("watch", {
+        method: "POST",
+        body,
+        what,
+        signal,
+      });
+      return { historyId, expires: Number(expiration) };
+    },
+    async historyId() {
+      return (await google.gmail<{ historyId: string }>("profile", { what: "reading the profile", signal })).historyId;
+    },
+    async *history(from) {
+      let pageToken: string | undefined;
+      do {
+        const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: only, maxResults: PAGE, pageToken };
+        const page: HistoryAnswer = await google.gmail("history", { query, what: "reading the history", signal });
+        const added = (page.history ?? []).flatMap(({ messagesAdded = [] }) => messagesAdded.map(({ message }) => message));
+        const wanted = added.filter((message) => only !== undefined || message?.labelIds?.some((label) => watched.has(label)));
+        const ids = [...new Set(wanted.flatMap((message) => message?.id ?? []))];
+        pageToken = page.nextPageToken;
+        const last = page.history?.at(-1)?.id;
+        yield { ids, historyId: pageToken === undefined ? page.historyId : (last ?? from) };
+      } while (pageToken !== undefined);
+    },
+    async since(time) {
+      const found = new Set<string>();
+      for (const label of labels) {
+        let pageToken: string | undefined;
+        do {
+          const query = { labelIds: label, q: `after:${Math.floor(time / 1000)}`, maxResults: PAGE, pageToken };
+          const page: { messages?: { id: string }[]; nextPageToken?: string } = await google.gmail("messages", {
+            query,
+            what: "listing messages",
+            signal,
+          });
+          for (const { id } of page.messages ?? []) found.add(id);
+          pageToken = page.nextPageToken;
+        } while (pageToken !== undefined);
+      }
+      return [...found].toReversed();
+    },
+    async fetch(ids) {
+      const messages = await inParallel(ids, PARALLEL, fetchOne);
+      return messages.filter((message) => message !== undefined);
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import { open, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+
+/** A message that the hook did not take, and will not. */
+export interface RefusedMessage {
+  id: string;
+  at: number;
+  reason: string;
+}
+
+/** What the watcher knows, on disk. Times are milliseconds since the epoch. */
+export interface WatchState {
+  account: string;
+  /** Everything up to here has been given to the hook. */
+  historyId?: string;
+  watchExpires?: number;
+  watchedAt?: number;
+  /** What the watch was started with: another topic or label needs a new one. */
+  watched?: string;
+  /** When the last complete look at the mailbox began. */
+  lastSync?: number;
+  /** When the watcher last heard from Google, to within some minutes. */
+  aliveAt?: number;
+  lastError?: { at: number; message: string };
+  /** The ids that were given last, oldest first: a redelivery after the hook's duplicate window makes no second run. */
+  delivered: string[];
+  refused: RefusedMessage[];
+}
+
+const STATE = "watch.json";
+const GRANT = "grant.json";
+const MAX_DELIVERED = 5000;
+const MAX_REFUSED = 20;
+
+/** Replaces a file in one step, and returns once it is on disk. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${process.pid}.tmp`;
+  const handle = await open(temporary, "w", 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+}
+
+async function readJson(file: string): Promise<unknown> {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+/** The state of an account's watcher; a new one where there is none, or another account's. */
+export async function readState(dir: string, account: string): Promise<WatchState> {
+  const found = (await readJson(join(dir, STATE))) as WatchState | undefined;
+  return found?.account === account ? found : { account, delivered: [], refused: [] };
+}
+
+/** Writes the state; it is on disk when this resolves. */
+export async function writeState(dir: string, state: WatchState): Promise<void> {
+  state.delivered = state.delivered.slice(-MAX_DELIVERED);
+  state.refused = state.refused.slice(-MAX_REFUSED);
+  await replaceFile(join(dir, STATE), JSON.stringify(state));
+}
+
+/** The owner's consent, kept for the watcher. */
+export interface Grant {
+  account: string;
+  clientId: string;
+  refreshToken: string;
+}
+
+export async function readGrant(dir: string): Promise<Grant | undefined> {
+  return (await readJson(join(dir, GRANT))) as Grant | undefined;
+}
+
+/** Keeps a grant, readable by the owner of the process alone. */
+export const writeGrant = (dir: string, grant: Grant): Promise<void> => replaceFile(join(dir, GRANT), JSON.stringify(grant));
