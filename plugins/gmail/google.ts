@@ -65,7 +65,7 @@ function ofToken(code: string, account: string): GoogleError | undefined {
 /** Turns whatever a call threw into an error that says what to change. */
 export function googleError(error: unknown, what: string, account: string): unknown {
   if (error instanceof GoogleError) return error;
-  const { response, name, code } = error as { response?: { status?: number; data?: unknown }; name?: string; code?: unknown };
+  const { response, name, code } = error as { response?: { status?: number; data?: unknown }; name?: string; code?: string | number };
   if (name === "AbortError") return error;
   const status = response?.status;
   const body = (typeof response?.data === "object" && response.data !== null ? response.data : {}) as ErrorBody;

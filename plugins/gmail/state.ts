@@ -13,6 +13,8 @@ export interface WatchState {
   account: string;
   /** Everything up to here has been given to the hook. */
   historyId?: string;
+  /** What came before is old. */
+  startedAt?: number;
   watchExpires?: number;
   watchedAt?: number;
   /** What the watch was started with: another topic or label needs a new one. */

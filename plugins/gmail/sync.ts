@@ -39,8 +39,10 @@ async function deliver(ids: readonly string[], { mailbox, gateway, hook, dir, st
 export async function syncMailbox(deps: SyncDeps): Promise<void> {
   const { mailbox, dir, state, log, now } = deps;
   const began = now();
-  if (state.historyId === undefined) state.historyId = await mailbox.historyId();
-  else {
+  if (state.historyId === undefined) {
+    state.historyId = await mailbox.historyId();
+    state.startedAt = began;
+  } else {
     try {
       for await (const { ids, historyId } of mailbox.history(state.historyId)) {
         await deliver(ids, deps);
@@ -53,7 +55,8 @@ export async function syncMailbox(deps: SyncDeps): Promise<void> {
       log.info("Gmail's history does not reach back to the last look: listing what is new");
       // Read before the list: what comes while it is listed is in the history from here on.
       const present = await mailbox.historyId();
-      await deliver(await mailbox.since((state.lastSync ?? began) - OVERLAP_MS), deps);
+      const since = Math.max((state.lastSync ?? began) - OVERLAP_MS, state.startedAt ?? 0);
+      await deliver(await mailbox.since(since), deps);
       state.historyId = present;
     }
   }

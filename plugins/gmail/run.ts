@@ -1,0 +1,35 @@
+import type { Command, ServiceState } from "#plugin";
+import type { GmailConfig } from "./config.ts";
+import { createWatcher } from "./watcher.ts";
+
+/** `rouse webhooks gmail run`. */
+export const runCommand: Command<GmailConfig> = {
+  summary: "watch the mailbox in a process of its own and give new mail to the gateway that runs",
+  async run(context) {
+    const { config, err, out, json, signal } = context;
+    const { account } = config ?? {};
+    if (config === undefined || account === undefined) {
+      err("no account is set: run `rouse webhooks gmail setup --account <address>`\n");
+      return 2;
+    }
+    if (config.pushEndpoint !== undefined) {
+      err("hooks.gmail.pushEndpoint is set: pushes come to the gateway at /channels/gmail/push, so there is nothing to run here\n");
+      return 2;
+    }
+    if (await context.serviceState().catch(() => undefined)) {
+      err("the gateway watches the mailbox already: set hooks.gmail.enabled to false to have it watched from here\n");
+      return 2;
+    }
+    let last = "";
+    const report = (state: ServiceState): void => {
+      const line = json ? JSON.stringify(state) : `${state.ok ? "ok" : "not ok"}: ${state.message}`;
+      if (line === last) return;
+      last = line;
+      out(`${line}\n`);
+    };
+    const { stateDir, log, clock, hook } = context;
+    const watcher = createWatcher({ config: { ...config, account }, stateDir, log, now: () => clock.now() });
+    await watcher.run(signal, { hook, report });
+    return 0;
+  },
+};

@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PluginLog, ServiceHost } from "#plugin";
+import { createClients, readCredentials } from "./auth.ts";
+import { labelsOf, type GmailConfig } from "./config.ts";
+import { HookError } from "./deliver.ts";
+import { createGoogle, GoogleError, type Google } from "./google.ts";
+import { createMailbox, labelIds, type Mailbox } from "./mailbox.ts";
+import { acknowledge, laterId, namesOf, pull, type Names } from "./pubsub.ts";
+import { readState, writeState, type WatchState } from "./state.ts";
+import { STALE_MS, stateOf } from "./status.ts";
+import { syncMailbox } from "./sync.ts";
+
+/** How long things take, in milliseconds; tests have less time. */
+export interface Timing {
+  firstWait: number;
+  longestWait: number;
+  /** Notifications get lost: a look at the mailbox without one. */
+  syncEvery: number;
+  /** Between looks of the one who watches the watcher. */
+  checkEvery: number;
+  stale: number;
+  /** How often the state file says that the watcher lives. */
+  aliveEvery: number;
+}
+
+export const TIMING: Timing = {
+  firstWait: 1000,
+  longestWait: 300_000,
+  syncEvery: 600_000,
+  checkEvery: 30_000,
+  stale: STALE_MS,
+  aliveEvery: 240_000,
+};
+
+export interface WatcherDeps {
+  config: GmailConfig & { account: string };
+  stateDir: () => Promise<string>;
+  log: PluginLog;
+  now(): number;
+  timing?: Partial<Timing>;
+}
+
+export interface Watcher {
+  /** Watches until the signal aborts. */
+  run(signal: AbortSignal, host: ServiceHost): Promise<void>;
+  /** There is something to look at. */
+  notify(): void;
+}
+
+/** A week is how long a watch lives: with less than this left it is renewed at once. */
+const NEAR_EXPIRY_MS = 86_400_000;
+/** After so many failures in a row, also what may pass by itself is worth a word. */
+const MANY_FAILURES = 3;
+/** Somebody who has just run the setup again does not wait for long. */
+const LONGEST_REVOKED_WAIT_MS = 60_000;
+
+/** What stands until a call is refused. */
+interface Connection {
+  google: Google;
+  mailbox: Mailbox;
+  names: Names;
+}
+
+class Watch {
+  readonly #deps: WatcherDeps;
+  readonly #timing: Timing;
+  readonly #signal: AbortSignal;
+  readonly #host: ServiceHost;
+  readonly #state: WatchState;
+  readonly #dir: string;
+  #connection: Connection | undefined;
+  #failures = 0;
+  #starting = true;
+  #aliveAt: number;
+  #renewalFailed: { message: string; again: number } | undefined;
+  #wake = new AbortController();
+
+  constructor(deps: WatcherDeps, signal: AbortSignal, host: ServiceHost, dir: string, state: WatchState) {
+    this.#deps = deps;
+    this.#timing = { ...TIMING, ...deps.timing };
+    this.#signal = signal;
+    this.#host = host;
+    this.#dir = dir;
+    this.#state = state;
+    this.#aliveAt = deps.now();
+  }
+
+  notify(): void {
+    this.#wake.abort();
+  }
+
+  async run(): Promise<void> {
+    const check = setInterval(() => this.#check(), this.#timing.checkEvery);
+    try {
+      while (!this.#signal.aborted) await this.#turn();
+    } finally {
+      clearInterval(check);
+    }
+  }
+
+  /** A loop that hangs says nothing by itself. */
+  #check(): void {
+    const { now } = this.#deps;
+    const since = new Date(this.#aliveAt).toISOString();
+    if (now() - this.#aliveAt > this.#timing.stale) this.#host.report({ ok: false, message: `Google has not answered since ${since}` });
+  }
+
+  async #turn(): Promise<void> {
+    try {
+      const connection = (this.#connection ??= await this.#connect());
+      await this.#renew(connection);
+      const due = this.#deps.now() - (this.#state.lastSync ?? 0) >= this.#timing.syncEvery;
+      if (due || this.#failures > 0 || this.#starting) await this.#sync(connection);
+      if (this.#deps.config.pushEndpoint === undefined) await this.#pull(connection);
+      else await this.#wait(connection);
+    } catch (error) {
+      if (!this.#signal.aborted) await this.#failed(error);
+    }
+  }
+
+  async #connect(): Promise<Connection> {
+    const { config } = this.#deps;
+    const credentials = await readCredentials(config.credentials);
+    const google = createGoogle(config, await createClients(config, credentials, this.#dir));
+    const labels = await labelIds(config, google, this.#signal);
+    const mailbox = createMailbox(config, google, labels, this.#signal);
+    return { google, mailbox, names: namesOf(config, credentials.project) };
+  }
+
+  /** Renews the watch when it is time. While the old one lives, a failure is told and stops nothing. */
+  async #renew({ mailbox, names }: Connection): Promise<void> {
+    const { config, now, log } = this.#deps;
+    const state = this.#state;
+    const watched = `${names.topic} ${labelsOf(config).join(" ")}`;
+    const alive = state.watched === watched && (state.watchExpires ?? 0) > now();
+    const near = (state.watchExpires ?? 0) - now() < NEAR_EXPIRY_MS || (state.watchedAt ?? 0) + config.renewEveryMinutes * 60_000 <= now();
+    if (alive && (!near || (this.#renewalFailed && this.#renewalFailed.again > now()))) return;
+    try {
+      const { historyId, expires } = await mailbox.watch(names.topic);
+      if (state.historyId === undefined) Object.assign(state, { historyId, startedAt: now(), lastSync: now() });
+      Object.assign(state, { watchExpires: expires, watchedAt: now(), watched });
+      this.#renewalFailed = undefined;
+      await writeState(this.#dir, state);
+      log.info(`the watch on ${config.account} lasts until ${new Date(expires).toISOString()}`);
+    } catch (error) {
+      if (!alive || this.#signal.aborted || !(error instanceof GoogleError) || error.kind === "revoked") throw error;
+      this.#renewalFailed = { message: `the watch could not be renewed: ${error.message}`, again: now() + this.#timing.longestWait };
+    }
+  }
+
+  async #sync({ mailbox }: Connection): Promise<void> {
+    const { config, log, now } = this.#deps;
+    await syncMailbox({ mailbox, gateway: this.#host, hook: config.hook, dir: this.#dir, state: this.#state, log, now });
+    this.#starting = false;
+    await this.#succeeded();
+  }
+
+  async #pull(connection: Connection): Promise<void> {
+    const { google, names } = connection;
+    const { ackIds, historyId } = await pull(google, names.subscription, this.#signal);
+    if (ackIds.length > 0) {
+      const behind = (): boolean => historyId === undefined || laterId(historyId, this.#state.historyId) !== this.#state.historyId;
+      // A redelivery of what is done needs no look.
+      if (behind()) await this.#sync(connection);
+      // The history may come some moments after its notification.
+      for (let again = 0; again < 3 && historyId !== undefined && behind(); again++) {
+        await sleep(this.#timing.firstWait * 2 ** again, undefined, { signal: this.#signal });
+        await this.#sync(connection);
+      }
+      await acknowledge(google, names.subscription, ackIds, this.#signal);
+    }
+    await this.#succeeded();
+  }
+
+  /** Waits for a push, or for the time to look without one. */
+  async #wait(connection: Connection): Promise<void> {
+    const { renewEveryMinutes } = this.#deps.config;
+    const time = Math.min(this.#timing.syncEvery, renewEveryMinutes * 60_000);
+    await sleep(time, undefined, { signal: AbortSignal.any([this.#signal, this.#wake.signal]) }).catch(() => undefined);
+    if (this.#signal.aborted) return;
+    this.#wake = new AbortController();
+    await this.#sync(connection);
+  }
+
+  async #succeeded(): Promise<void> {
+    const { now, config } = this.#deps;
+    this.#failures = 0;
+    this.#aliveAt = now();
+    if (this.#aliveAt - (this.#state.aliveAt ?? 0) > this.#timing.aliveEvery) {
+      this.#state.aliveAt = this.#aliveAt;
+      await writeState(this.#dir, this.#state);
+    }
+    const { ok, message } = stateOf(config, this.#state, this.#aliveAt);
+    this.#host.report(this.#renewalFailed ? { ok: false, message: this.#renewalFailed.message } : { ok, message });
+  }
+
+  async #failed(problem: unknown): Promise<void> {
+    const { firstWait, longestWait } = this.#timing;
+    const known = problem instanceof GoogleError || problem instanceof HookError ? problem : undefined;
+    const passing = problem instanceof HookError ? problem.transient : problem instanceof GoogleError && problem.kind === "transient";
+    const message = known?.message ?? `it failed unexpectedly (${(problem as NodeJS.ErrnoException).code ?? (problem as Error).name})`;
+    // Tokens and grants may be others next time.
+    if (!(problem instanceof HookError)) this.#connection = undefined;
+    this.#failures++;
+    if (!passing || this.#failures >= MANY_FAILURES) {
+      this.#host.report({ ok: false, message });
+      if (this.#state.lastError?.message !== message) {
+        this.#state.lastError = { at: this.#deps.now(), message };
+        await writeState(this.#dir, this.#state).catch(() => undefined);
+      }
+    }
+    const revoked = problem instanceof GoogleError && problem.kind === "revoked";
+    const most = revoked ? Math.min(LONGEST_REVOKED_WAIT_MS, longestWait) : longestWait;
+    const wait = Math.min(most, firstWait * 2 ** Math.min(this.#failures - 1, 20)) * (0.5 + Math.random() / 2);
+    await sleep(wait, undefined, { signal: this.#signal }).catch(() => undefined);
+  }
+}
+
+/** The watcher of one mailbox. */
+export function createWatcher(deps: WatcherDeps): Watcher {
+  let watch: Watch | undefined;
+  return {
+    async run(signal, host) {
+      const dir = await deps.stateDir();
+      watch = new Watch(deps, signal, host, dir, await readState(dir, deps.config.account));
+      await watch.run();
+    },
+    notify: () => watch?.notify(),
+  };
+}
