@@ -47,14 +47,16 @@ export async function readCredentials(file: string | undefined): Promise<Credent
 
 const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
 
+/** The package's own choice of fetch throws where nobody can catch it when a request is given up. */
+const transport = (fetchImplementation: typeof fetch) => ({ transporterOptions: { fetchImplementation } });
+
 async function serviceClient(
   { email, key, keyId }: Extract<Credentials, { kind: "service" }>,
-  scope: string,
-  tokenUrl: string,
-  subject?: string,
+  { scope, tokenUrl, subject, fetch }: { scope: string; tokenUrl: string; subject?: string; fetch: typeof globalThis.fetch },
 ): Promise<JWT> {
   const { JWT } = await import("google-auth-library");
   const client = new JWT({
+    ...transport(fetch),
     email,
     key,
     scopes: [scope],
@@ -74,28 +76,34 @@ async function serviceClient(
 async function installedClient(
   { clientId, clientSecret }: Extract<Credentials, { kind: "installed" }>,
   { oauthAuth, oauthToken }: GmailConfig["endpoints"],
+  fetch: typeof globalThis.fetch,
 ): Promise<OAuth2Client> {
   const { OAuth2Client } = await import("google-auth-library");
   return new OAuth2Client({
+    ...transport(fetch),
     clientId,
     clientSecret,
     endpoints: { oauth2AuthBaseUrl: oauthAuth, oauth2TokenUrl: oauthToken },
-    forceRefreshOnFailure: true,
   });
 }
 
 /** The clients for what the config says; throws where the owner has not consented yet. */
-export async function createClients(config: GmailConfig, credentials: Credentials, dir: string): Promise<Clients> {
+export async function createClients(
+  config: GmailConfig,
+  credentials: Credentials,
+  { dir, fetch }: { dir: string; fetch: typeof globalThis.fetch },
+): Promise<Clients> {
   const { account = "", endpoints } = config;
+  const tokenUrl = endpoints.oauthToken;
   if (credentials.kind === "service")
     return {
-      gmail: await serviceClient(credentials, GMAIL_SCOPE, endpoints.oauthToken, account),
-      pubsub: await serviceClient(credentials, PUBSUB_SCOPE, endpoints.oauthToken),
+      gmail: await serviceClient(credentials, { scope: GMAIL_SCOPE, tokenUrl, subject: account, fetch }),
+      pubsub: await serviceClient(credentials, { scope: PUBSUB_SCOPE, tokenUrl, fetch }),
     };
   const grant = await readGrant(dir);
   if (grant?.account !== account || grant.clientId !== credentials.clientId)
     throw new GoogleError(`there is no grant for ${account}: run \`rouse webhooks gmail setup\``, "revoked");
-  const client = await installedClient(credentials, endpoints);
+  const client = await installedClient(credentials, endpoints, fetch);
   client.setCredentials({ refresh_token: grant.refreshToken });
   return { gmail: client, pubsub: client };
 }
@@ -140,11 +148,10 @@ const CONSENT_MS = 300_000;
 export async function askForConsent(
   config: GmailConfig,
   credentials: Extract<Credentials, { kind: "installed" }>,
-  show: (url: string) => void,
-  signal: AbortSignal,
+  { show, signal, fetch }: { show: (url: string) => void; signal: AbortSignal; fetch: typeof globalThis.fetch },
 ): Promise<Grant> {
   const { account = "", endpoints } = config;
-  const client = await installedClient(credentials, endpoints);
+  const client = await installedClient(credentials, endpoints, fetch);
   const { CodeChallengeMethod } = await import("google-auth-library");
   const { codeVerifier, codeChallenge = "" } = await client.generateCodeVerifierAsync();
   const state = randomBytes(24).toString("base64url");

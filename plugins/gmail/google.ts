@@ -62,10 +62,17 @@ function ofToken(code: string, account: string): GoogleError | undefined {
   }
 }
 
+/** The system's code of an error, or of what caused it: `ECONNREFUSED`. */
+function codeOf(error: unknown): string | undefined {
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
+    if ("code" in at && typeof at.code === "string") return at.code;
+  return undefined;
+}
+
 /** Turns whatever a call threw into an error that says what to change. */
 export function googleError(error: unknown, what: string, account: string): unknown {
   if (error instanceof GoogleError) return error;
-  const { response, name, code } = error as { response?: { status?: number; data?: unknown }; name?: string; code?: string | number };
+  const { response, name } = error as { response?: { status?: number; data?: unknown }; name?: string };
   if (name === "AbortError") return error;
   const status = response?.status;
   const body = (typeof response?.data === "object" && response.data !== null ? response.data : {}) as ErrorBody;
@@ -73,7 +80,7 @@ export function googleError(error: unknown, what: string, account: string): unkn
     const known = ofToken(body.error, account);
     if (known) return known;
   }
-  if (status === undefined) return new GoogleError(`${what}: no answer (${word(String(code ?? name)) ?? "error"})`, "transient");
+  if (status === undefined) return new GoogleError(`${what}: no answer (${word(codeOf(error) ?? name) ?? "error"})`, "transient");
   const told = typeof body.error === "object" ? body.error : undefined;
   const reasons = [...(told?.details ?? []), ...(told?.errors ?? [])].flatMap(({ reason }) => word(reason) ?? []);
   const off = told?.details?.find(({ reason }) => reason === "SERVICE_DISABLED");
@@ -84,8 +91,10 @@ export function googleError(error: unknown, what: string, account: string): unkn
 }
 
 function kindOf(status: number, reasons: readonly string[]): GoogleError["kind"] {
-  if (status === 429 || status >= 500 || status === 408 || reasons.some((reason) => LIMITS.has(reason))) return "transient";
-  if (status === 401 || status === 403) return "forbidden";
+  // A token that was taken back is 401 as well; asking for the next one tells.
+  if (status === 401 || status === 408 || status === 429 || status >= 500 || reasons.some((reason) => LIMITS.has(reason)))
+    return "transient";
+  if (status === 403) return "forbidden";
   if (status === 404) return "notFound";
   return status === 409 ? "exists" : "other";
 }

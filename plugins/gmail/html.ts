@@ -88,7 +88,7 @@ class Lines {
 /** The text of an HTML mail: no tags, no scripts or styles, addresses of links behind their texts. Linear in its length. */
 export function htmlToText(html: string): string {
   const lines = new Lines();
-  const links: { href: string; from: number }[] = [];
+  let link: { href: string; from: number } | undefined;
   let at = 0;
   /** From here on no tag ends: all is text. */
   let unclosed = html.length;
@@ -125,13 +125,13 @@ export function htmlToText(html: string): string {
     else if (LINES.has(name)) lines.end(1, name === "br");
     else if (name === "td" || name === "th") lines.text(" ");
     else if (name === "a" && !closing) {
-      const href = hrefOf(html.slice(open, end));
-      links.push({ href: href ?? "", from: at });
+      // Links do not nest: the one before ends here.
+      link = { href: hrefOf(html.slice(open, end)) ?? "", from: at };
     } else if (name === "a") {
-      const link = links.pop();
       const shown = link && decodeEntities(html.slice(link.from, open));
       // A link that shows its own address says it once.
       if (link && link.href !== "" && !shown?.includes(link.href)) lines.text(` (${link.href.replaceAll("&", "&amp;")})`);
+      link = undefined;
     }
     if (name === "li" && !closing) lines.text("- ");
   }

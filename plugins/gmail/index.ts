@@ -11,7 +11,7 @@ export default definePlugin({
   id: "gmail",
   section: "hooks",
   config: gmailConfig,
-  service({ config, stateDir, log, clock }): Service {
+  service({ config, stateDir, fetch, log, clock }): Service {
     const { account, pushEndpoint } = config;
     if (account === undefined)
       return {
@@ -20,10 +20,10 @@ export default definePlugin({
           if (!signal.aborted) await new Promise((ended) => signal.addEventListener("abort", ended, { once: true }));
         },
       };
-    const watcher = createWatcher({ config: { ...config, account }, stateDir, log, now: () => clock.now() });
+    const watcher = createWatcher({ config: { ...config, account }, stateDir, fetch, log, now: () => clock.now() });
     const start: Service["start"] = (signal, host) => watcher.run(signal, host);
     if (pushEndpoint === undefined) return { start };
-    return { start, request: createPushAnswerer({ ...config, pushEndpoint }, () => watcher.notify()) };
+    return { start, request: createPushAnswerer({ ...config, pushEndpoint }, fetch, () => watcher.notify()) };
   },
   commands: { setup: setupCommand, run: runCommand, status: statusCommand },
 });

@@ -23,7 +23,12 @@ export function namesOf(config: GmailConfig, fallback: string | undefined): Name
 const PULL_TIMEOUT_MS = 150_000;
 const MAX_PULLED = 100;
 
-interface Pulled {
+interface PullAnswer {
+  receivedMessages?: { ackId: string; message?: { data?: string } }[];
+}
+
+/** What a pull gave. */
+export interface Pulled {
   ackIds: string[];
   /** The latest history id that they name, where they name one. */
   historyId: string | undefined;
@@ -46,10 +51,20 @@ function historyIdIn(data: string | undefined): string | undefined {
 
 /** Waits for notifications. None after a while is a normal answer. */
 export async function pull(google: Google, subscription: string, signal: AbortSignal): Promise<Pulled> {
-  const { receivedMessages = [] } = await google.pubsub<{ receivedMessages?: { ackId: string; message?: { data?: string } }[] }>(
-    `${subscription}:pull`,
-    { method: "POST", body: { maxMessages: MAX_PULLED }, what: "pulling notifications", timeoutMs: PULL_TIMEOUT_MS, signal },
-  );
+  const call = {
+    method: "POST",
+    body: { maxMessages: MAX_PULLED },
+    what: "pulling notifications",
+    timeoutMs: PULL_TIMEOUT_MS,
+    signal,
+  } as const;
+  const { receivedMessages = [] } = await google.pubsub<PullAnswer>(`${subscription}:pull`, call).catch((error: unknown) => {
+    if (!(error instanceof GoogleError)) throw error;
+    const again = "run `rouse webhooks gmail setup` again";
+    if (error.kind === "notFound") throw new GoogleError(`the subscription ${subscription} is not there: ${again}`, "notFound", 404);
+    if (error.status === 400) throw new GoogleError(`the subscription ${subscription} cannot be pulled from: ${again}`, "other", 400);
+    throw error;
+  });
   const ids = receivedMessages.map(({ message }) => historyIdIn(message?.data));
   return { ackIds: receivedMessages.map(({ ackId }) => ackId), historyId: ids.reduce(laterId, undefined) };
 }

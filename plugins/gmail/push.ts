@@ -19,13 +19,19 @@ const ALLOWED_ISSUERS = ["https://accounts.google.com", "accounts.google.com"];
 /** Answers pushes of Pub/Sub, once it is sure that they are. `notify` is called for each. */
 export function createPushAnswerer(
   config: GmailConfig & { pushEndpoint: string },
+  fetch: typeof globalThis.fetch,
   notify: () => void,
 ): (request: Request) => Promise<Response> {
   let client: OAuth2Client | undefined;
 
   const makeClient = async (): Promise<OAuth2Client> => {
     const { OAuth2Client } = await import("google-auth-library");
-    return new OAuth2Client({ endpoints: { oauth2FederatedSignonPemCertsUrl: config.endpoints.certs }, issuers: ALLOWED_ISSUERS });
+    const transporterOptions = { fetchImplementation: fetch };
+    return new OAuth2Client({
+      transporterOptions,
+      endpoints: { oauth2FederatedSignonPemCertsUrl: config.endpoints.certs },
+      issuers: ALLOWED_ISSUERS,
+    });
   };
 
   const verify = async (idToken: string): Promise<Response | undefined> => {

@@ -27,8 +27,8 @@ export const runCommand: Command<GmailConfig> = {
       last = line;
       out(`${line}\n`);
     };
-    const { stateDir, log, clock, hook } = context;
-    const watcher = createWatcher({ config: { ...config, account }, stateDir, log, now: () => clock.now() });
+    const { stateDir, fetch, log, clock, hook } = context;
+    const watcher = createWatcher({ config: { ...config, account }, stateDir, fetch, log, now: () => clock.now() });
     await watcher.run(signal, { hook, report });
     return 0;
   },

@@ -59,7 +59,7 @@ async function connect(
 ): Promise<Google> {
   const dir = await context.stateDir();
   const connectWith = async () => {
-    const google = createGoogle(config, await createClients(config, credentials, dir));
+    const google = createGoogle(config, await createClients(config, credentials, { dir, fetch: context.fetch }));
     return { google, address: await profileOf(google, context.signal) };
   };
   if (credentials.kind === "service") {
@@ -78,7 +78,7 @@ async function connect(
     }
   }
   const show = (url: string): void => context.err(`Open this address in a browser on this machine and allow both scopes:\n\n${url}\n\n`);
-  const grant = await askForConsent(config, credentials, show, context.signal);
+  const grant = await askForConsent(config, credentials, { show, signal: context.signal, fetch: context.fetch });
   await writeGrant(dir, grant);
   const { google, address } = await connectWith();
   if (address.toLowerCase() !== config.account.toLowerCase()) {

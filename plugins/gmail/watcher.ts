@@ -5,7 +5,7 @@ import { labelsOf, type GmailConfig } from "./config.ts";
 import { HookError } from "./deliver.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
 import { createMailbox, labelIds, type Mailbox } from "./mailbox.ts";
-import { acknowledge, laterId, namesOf, pull, type Names } from "./pubsub.ts";
+import { acknowledge, laterId, namesOf, pull, type Names, type Pulled } from "./pubsub.ts";
 import { readState, writeState, type WatchState } from "./state.ts";
 import { STALE_MS, stateOf } from "./status.ts";
 import { syncMailbox } from "./sync.ts";
@@ -35,6 +35,7 @@ export const TIMING: Timing = {
 export interface WatcherDeps {
   config: GmailConfig & { account: string };
   stateDir: () => Promise<string>;
+  fetch: typeof fetch;
   log: PluginLog;
   now(): number;
   timing?: Partial<Timing>;
@@ -71,6 +72,11 @@ class Watch {
   #connection: Connection | undefined;
   #failures = 0;
   #starting = true;
+  /** What the turn is at, and what it was at when it failed last. */
+  #step: "sync" | "pull" = "sync";
+  #failedStep: "sync" | "pull" | undefined;
+  /** Notifications that are not acknowledged yet. */
+  #pending: Pulled | undefined;
   #aliveAt: number;
   #renewalFailed: { message: string; again: number } | undefined;
   #wake = new AbortController();
@@ -106,6 +112,7 @@ class Watch {
   }
 
   async #turn(): Promise<void> {
+    this.#step = "sync";
     try {
       const connection = (this.#connection ??= await this.#connect());
       await this.#renew(connection);
@@ -119,9 +126,9 @@ class Watch {
   }
 
   async #connect(): Promise<Connection> {
-    const { config } = this.#deps;
+    const { config, fetch } = this.#deps;
     const credentials = await readCredentials(config.credentials);
-    const google = createGoogle(config, await createClients(config, credentials, this.#dir));
+    const google = createGoogle(config, await createClients(config, credentials, { dir: this.#dir, fetch }));
     const labels = await labelIds(config, google, this.#signal);
     const mailbox = createMailbox(config, google, labels, this.#signal);
     return { google, mailbox, names: namesOf(config, credentials.project) };
@@ -157,9 +164,12 @@ class Watch {
 
   async #pull(connection: Connection): Promise<void> {
     const { google, names } = connection;
-    const { ackIds, historyId } = await pull(google, names.subscription, this.#signal);
+    this.#step = "pull";
+    this.#pending ??= await pull(google, names.subscription, this.#signal);
+    const { ackIds, historyId } = this.#pending;
     if (ackIds.length > 0) {
       const behind = (): boolean => historyId === undefined || laterId(historyId, this.#state.historyId) !== this.#state.historyId;
+      this.#step = "sync";
       // A redelivery of what is done needs no look.
       if (behind()) await this.#sync(connection);
       // The history may come some moments after its notification.
@@ -167,8 +177,10 @@ class Watch {
         await sleep(this.#timing.firstWait * 2 ** again, undefined, { signal: this.#signal });
         await this.#sync(connection);
       }
+      this.#step = "pull";
       await acknowledge(google, names.subscription, ackIds, this.#signal);
     }
+    this.#pending = undefined;
     await this.#succeeded();
   }
 
@@ -184,12 +196,15 @@ class Watch {
 
   async #succeeded(): Promise<void> {
     const { now, config } = this.#deps;
-    this.#failures = 0;
     this.#aliveAt = now();
     if (this.#aliveAt - (this.#state.aliveAt ?? 0) > this.#timing.aliveEvery) {
       this.#state.aliveAt = this.#aliveAt;
       await writeState(this.#dir, this.#state);
     }
+    // That the mailbox can be read does not make up for a pull that fails.
+    if (this.#step === "sync" && this.#failedStep === "pull") return;
+    this.#failures = 0;
+    this.#failedStep = undefined;
     const { ok, message } = stateOf(config, this.#state, this.#aliveAt);
     this.#host.report(this.#renewalFailed ? { ok: false, message: this.#renewalFailed.message } : { ok, message });
   }
@@ -202,6 +217,7 @@ class Watch {
     // Tokens and grants may be others next time.
     if (!(problem instanceof HookError)) this.#connection = undefined;
     this.#failures++;
+    this.#failedStep = this.#step;
     if (!passing || this.#failures >= MANY_FAILURES) {
       this.#host.report({ ok: false, message });
       if (this.#state.lastError?.message !== message) {

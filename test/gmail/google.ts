@@ -1,0 +1,274 @@
+import { createHash, generateKeyPairSync, randomBytes, type KeyObject } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { jwtVerify, SignJWT } from "jose";
+import type { GmailMessage, MessagePart } from "../../plugins/gmail/messages.ts";
+import { createMailboxes, type Mailboxes } from "./google-mail.ts";
+import { createPubSub, type PubSub } from "./google-pubsub.ts";
+
+/** A request that Google would refuse, with the body that it answers. */
+export class Refusal extends Error {
+  readonly status: number;
+  readonly body: unknown;
+
+  constructor(status: number, code: string, details: unknown[] = []) {
+    super(code);
+    this.status = status;
+    this.body = { error: { code: status, message: `message-canary ${code}`, status: code, details } };
+  }
+}
+
+/** What a handler gets. */
+export interface Asked {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  // oxlint-disable-next-line typescript/no-explicit-any -- bodies of every shape
+  body: any;
+  /** Ends when the caller has gone. */
+  gone: AbortSignal;
+  /** On whose behalf. */
+  subject: string;
+}
+
+export type Fault = { status: number; body?: unknown; retryAfter?: number } | "cut" | "hang" | { slowMs: number };
+
+export interface FakeGoogle extends Mailboxes, PubSub {
+  url: string;
+  /** For `hooks.gmail.endpoints`. */
+  endpoints: { gmail: string; pubsub: string; oauthAuth: string; oauthToken: string; certs: string };
+  /** Contents of credentials files. */
+  installed: object;
+  serviceAccount: object;
+  account: string;
+  project: string;
+  /** Every request, as `METHOD path`. */
+  requests: string[];
+  /** What the person at the browser does. */
+  consent: { deny: boolean; scopes: string[] | undefined; account: string };
+  /** Takes back every grant. */
+  revoke(): void;
+  /** Ends every access token, as an hour would. */
+  expireTokens(): void;
+  /** Whether the service account may act for mailboxes. */
+  delegation: boolean;
+  /** Lets the next requests that match fail. */
+  fail(match: RegExp, fault: Fault, times?: number): void;
+  mend(): void;
+  /** An OIDC token as Pub/Sub sends it. */
+  pushToken(claims?: Record<string, unknown>, key?: KeyObject): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface MailInput {
+  from?: string;
+  to?: string;
+  subject?: string;
+  text?: string;
+  labels?: string[];
+  payload?: MessagePart;
+  snippet?: string;
+}
+
+export type { GmailMessage };
+
+const CLIENT_ID = "client-4711.apps.googleusercontent.com";
+const CLIENT_SECRET = "client-secret-canary";
+const SERVICE_EMAIL = "robot@rouse-test.iam.gserviceaccount.com";
+const SCOPES = ["https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/pubsub"];
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}
+
+interface Token {
+  subject: string;
+  scopes: string[];
+  refresh?: string;
+}
+
+/** A server that speaks the REST interfaces of Google that a mail watcher uses. */
+export async function createGoogle(): Promise<FakeGoogle> {
+  const account = "ann@example.com";
+  const project = "rouse-test";
+  const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const signer = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const codes = new Map<string, { challenge: string; redirect: string; scopes: string[]; subject: string }>();
+  const refreshTokens = new Map<string, { subject: string; scopes: string[] }>();
+  const accessTokens = new Map<string, Token>();
+  const faults: { match: RegExp; fault: Fault; times: number }[] = [];
+  const requests: string[] = [];
+
+  const issue = (token: Token): { access_token: string; expires_in: number; token_type: string; scope: string } => {
+    const made = `token-canary-${randomBytes(12).toString("hex")}`;
+    accessTokens.set(made, token);
+    return { access_token: made, expires_in: 3600, token_type: "Bearer", scope: token.scopes.join(" ") };
+  };
+  const bad = (code: string): { status: number; body: unknown } => ({ status: 400, body: { error: code, error_description: "said more" } });
+
+  const authorize = (query: URLSearchParams): { status: number; headers: Record<string, string> } => {
+    const redirect = new URL(query.get("redirect_uri") ?? "");
+    if (query.get("client_id") !== CLIENT_ID || query.get("response_type") !== "code") return { status: 400, headers: {} };
+    redirect.searchParams.set("state", query.get("state") ?? "");
+    if (google.consent.deny) redirect.searchParams.set("error", "access_denied");
+    else {
+      const code = randomBytes(12).toString("hex");
+      if (query.get("code_challenge_method") !== "S256") return { status: 400, headers: {} };
+      const scopes = google.consent.scopes ?? (query.get("scope") ?? "").split(" ");
+      const challenge = query.get("code_challenge") ?? "";
+      codes.set(code, { challenge, redirect: query.get("redirect_uri") ?? "", scopes, subject: google.consent.account });
+      redirect.searchParams.set("code", code);
+    }
+    return { status: 302, headers: { location: redirect.href } };
+  };
+
+  const byCode = (form: URLSearchParams): { status: number; body: unknown } => {
+    const grant = codes.get(form.get("code") ?? "");
+    codes.delete(form.get("code") ?? "");
+    const challenge = createHash("sha256")
+      .update(form.get("code_verifier") ?? "")
+      .digest("base64url");
+    if (grant?.challenge !== challenge || grant.redirect !== form.get("redirect_uri")) return bad("invalid_grant");
+    const refresh = `refresh-canary-${randomBytes(12).toString("hex")}`;
+    const { subject, scopes } = grant;
+    refreshTokens.set(refresh, { subject, scopes });
+    return { status: 200, body: { ...issue({ subject, scopes, refresh }), refresh_token: refresh } };
+  };
+
+  const byAssertion = async (assertion: string): Promise<{ status: number; body: unknown }> => {
+    const checked = await jwtVerify(assertion, keys.publicKey, {
+      issuer: SERVICE_EMAIL,
+      audience: "https://oauth2.googleapis.com/token",
+    }).catch(() => undefined);
+    if (!checked) return bad("invalid_grant");
+    const { sub, scope } = checked.payload as { sub?: string; scope: string };
+    if (sub !== undefined && !google.delegation) return { status: 401, body: { error: "unauthorized_client" } };
+    return { status: 200, body: issue({ subject: sub ?? SERVICE_EMAIL, scopes: scope.split(" ") }) };
+  };
+
+  const token = async (form: URLSearchParams): Promise<{ status: number; body: unknown }> => {
+    if (form.get("grant_type") === "urn:ietf:params:oauth:grant-type:jwt-bearer") return byAssertion(form.get("assertion") ?? "");
+    if (form.get("client_id") !== CLIENT_ID || form.get("client_secret") !== CLIENT_SECRET)
+      return { status: 401, body: { error: "invalid_client" } };
+    if (form.get("grant_type") === "authorization_code") return byCode(form);
+    const refresh = form.get("refresh_token") ?? "";
+    const grant = refreshTokens.get(refresh);
+    return grant ? { status: 200, body: issue({ ...grant, refresh }) } : bad("invalid_grant");
+  };
+
+  const identify = (request: IncomingMessage, path: string): Token => {
+    const found = accessTokens.get(/^Bearer (.*)$/.exec(request.headers.authorization ?? "")?.[1] ?? "");
+    if (!found) throw new Refusal(401, "UNAUTHENTICATED");
+    const needed = path.startsWith("/gmail/") ? SCOPES[0] : SCOPES[1];
+    if (!found.scopes.includes(needed as string)) throw new Refusal(403, "PERMISSION_DENIED");
+    return found;
+  };
+
+  const api = async (request: IncomingMessage, url: URL, gone: AbortSignal): Promise<unknown> => {
+    const path = decodeURIComponent(url.pathname);
+    const { subject } = identify(request, path);
+    const text = await bodyOf(request);
+    const asked: Asked = {
+      method: request.method ?? "",
+      path,
+      query: url.searchParams,
+      body: text === "" ? {} : JSON.parse(text),
+      gone,
+      subject,
+    };
+    if (path.startsWith("/gmail/v1/users/")) return mail.handle(asked);
+    if (path.startsWith("/v1/projects/")) return pubsub.handle(asked);
+    throw new Refusal(404, "NOT_FOUND");
+  };
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const url = new URL(request.url ?? "/", "http://127.0.0.1");
+    const line = `${request.method} ${decodeURIComponent(url.pathname)}`;
+    requests.push(line);
+    const send = (status: number, body: unknown, headers: Record<string, string> = {}): void => {
+      response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+    };
+    const planned = faults.find(({ match, times }) => times > 0 && match.test(line));
+    if (planned) {
+      planned.times--;
+      const { fault } = planned;
+      if (fault === "cut") return void request.socket.destroy();
+      if (fault === "hang") return;
+      if ("slowMs" in fault) await new Promise((done) => setTimeout(done, fault.slowMs));
+      else return send(fault.status, fault.body ?? {}, fault.retryAfter === undefined ? {} : { "retry-after": String(fault.retryAfter) });
+    }
+    if (url.pathname === "/auth") {
+      const { status, headers } = authorize(url.searchParams);
+      return void response.writeHead(status, headers).end();
+    }
+    if (url.pathname === "/token") {
+      const { status, body } = await token(new URLSearchParams(await bodyOf(request)));
+      return send(status, body);
+    }
+    if (url.pathname === "/certs") {
+      const pem = signer.publicKey.export({ type: "spki", format: "pem" });
+      return send(200, { one: pem }, { "cache-control": "public, max-age=600" });
+    }
+    const gone = new AbortController();
+    response.on("close", () => gone.abort());
+    try {
+      send(200, await api(request, url, gone.signal));
+    } catch (error) {
+      if (error instanceof Refusal) send(error.status, error.body);
+      else response.destroy(error as Error);
+    }
+  };
+
+  const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()));
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  server.unref();
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const pubsub = createPubSub();
+  const mail = createMailboxes(account, (topic) => pubsub.publisher(topic));
+  const now = (): number => Math.floor(Date.now() / 1000);
+  const extra = {
+    url,
+    endpoints: { gmail: url, pubsub: url, oauthAuth: `${url}/auth`, oauthToken: `${url}/token`, certs: `${url}/certs` },
+    installed: {
+      installed: { client_id: CLIENT_ID, client_secret: CLIENT_SECRET, project_id: project, redirect_uris: ["http://localhost"] },
+    },
+    serviceAccount: {
+      type: "service_account",
+      project_id: project,
+      private_key_id: "k1",
+      private_key: keys.privateKey.export({ type: "pkcs8", format: "pem" }),
+      client_email: SERVICE_EMAIL,
+    },
+    account,
+    project,
+    requests,
+    consent: { deny: false, scopes: undefined as string[] | undefined, account },
+    delegation: true,
+    revoke() {
+      refreshTokens.clear();
+      accessTokens.clear();
+    },
+    expireTokens: () => accessTokens.clear(),
+    fail: (match: RegExp, fault: Fault, times = 1) => void faults.push({ match, fault, times }),
+    mend: () => void faults.splice(0),
+    pushToken: (claims: Record<string, unknown> = {}, key: KeyObject = signer.privateKey) =>
+      new SignJWT({
+        iss: "https://accounts.google.com",
+        email: SERVICE_EMAIL,
+        email_verified: true,
+        iat: now(),
+        exp: now() + 3600,
+        ...claims,
+      })
+        .setProtectedHeader({ alg: "RS256", kid: "one" })
+        .sign(key),
+    async close() {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+  const google: FakeGoogle = Object.assign(extra, mail, pubsub);
+  return google;
+}
