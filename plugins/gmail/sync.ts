@@ -21,11 +21,12 @@ const CHUNK = 50;
 const OVERLAP_MS = 600_000;
 
 /** Gives the messages to the hook that it has not had. What was given is on disk, here and there, when this resolves. */
-async function deliver(ids: readonly string[], { mailbox, gateway, hook, dir, state, log, now }: SyncDeps): Promise<void> {
+async function deliver(ids: readonly string[], { mailbox, gateway, hook, dir, state, log, now }: SyncDeps, notBefore = 0): Promise<void> {
   const known = new Set(state.delivered);
   const fresh = ids.filter((id) => !known.has(id));
   for (let at = 0; at < fresh.length; at += CHUNK) {
-    for (const batch of batchesOf(await mailbox.fetch(fresh.slice(at, at + CHUNK)))) {
+    const messages = await mailbox.fetch(fresh.slice(at, at + CHUNK));
+    for (const batch of batchesOf(messages.filter(({ date }) => date === "" || Date.parse(date) >= notBefore))) {
       const refused = await giveToHook(gateway, hook, batch, now);
       for (const { id, reason } of refused) log.warn(`the hook refused the message ${id} (${reason}); the rest goes on`);
       state.refused.push(...refused);
@@ -55,8 +56,9 @@ export async function syncMailbox(deps: SyncDeps): Promise<void> {
       log.info("Gmail's history does not reach back to the last look: listing what is new");
       // Read before the list: what comes while it is listed is in the history from here on.
       const present = await mailbox.historyId();
-      const since = Math.max((state.lastSync ?? began) - OVERLAP_MS, state.startedAt ?? 0);
-      await deliver(await mailbox.since(since), deps);
+      const { lastSync = began, startedAt = 0 } = state;
+      // The search knows seconds only, and what was there before the start is old.
+      await deliver(await mailbox.since(Math.max(lastSync - OVERLAP_MS, startedAt)), deps, startedAt);
       state.historyId = present;
     }
   }
