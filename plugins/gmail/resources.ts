@@ -13,7 +13,7 @@ async function allowed<T>(command: string, call: Promise<T>): Promise<T> {
   return call.catch((error: unknown) => {
     if (!(error instanceof GoogleError) || error.kind !== "forbidden") throw error;
     throw new GoogleError(
-      `${error.message}. Give the account of the credentials the role roles/pubsub.editor, or run: ${command}`,
+      `${error.message}. Give the account of the credentials the role roles/pubsub.admin, or run: ${command}`,
       "forbidden",
       error.status,
     );
@@ -58,11 +58,20 @@ export async function letGmailPublish(google: Google, { topic, project }: Names,
     await google.pubsub(`${topic}:setIamPolicy`, { method: "POST", body: { policy: changed }, what: "letting Gmail publish", signal });
     return "Gmail may publish now";
   };
+  const explained = (error: unknown): never => {
+    if (error instanceof GoogleError && error.status === 400)
+      throw new GoogleError(
+        `${error.message}. An organization policy (iam.allowedPolicyMemberDomains) may forbid it: let an administrator except the project, and run: ${command}`,
+        "other",
+        400,
+      );
+    throw error;
+  };
   // Somebody else may change it between the two calls: then the etag does not fit.
   const conflict = (error: unknown): boolean => error instanceof GoogleError && error.kind === "exists";
   return allowed(
     command,
-    change().catch((error: unknown) => (conflict(error) ? change() : Promise.reject(error as Error))),
+    change().catch((error: unknown) => (conflict(error) ? change() : explained(error))),
   );
 }
 
@@ -70,6 +79,10 @@ interface Subscription {
   topic?: string;
   pushConfig?: { pushEndpoint?: string; oidcToken?: { serviceAccountEmail?: string; audience?: string } };
 }
+
+/** Who names a service account that signs has to be allowed to use it. */
+const actAs = (pushAccount: string | undefined): string =>
+  pushAccount === undefined ? "" : ` (whoever runs it needs the role roles/iam.serviceAccountUser on ${pushAccount})`;
 
 /** Makes the subscription unless it is there, and has it pull or push as the config says. */
 export async function makeSubscription(google: Google, names: Names, config: GmailConfig, signal: AbortSignal): Promise<string> {
@@ -81,7 +94,7 @@ export async function makeSubscription(google: Google, names: Names, config: Gma
   const command = `gcloud pubsub subscriptions create ${short(subscription)} --project ${project} --topic ${short(topic)} --ack-deadline ${ACK_DEADLINE_SECONDS}${push}`;
   const body = { topic, ackDeadlineSeconds: ACK_DEADLINE_SECONDS, expirationPolicy: {}, pushConfig };
   const make = google.pubsub(subscription, { method: "PUT", body, what: "making the subscription", signal });
-  if ((await allowed(command, unlessThere(make))) === "made") return "made";
+  if ((await allowed(`${command}${actAs(pushAccount)}`, unlessThere(make))) === "made") return "made";
   const found = await allowed(command, google.pubsub<Subscription>(subscription, { what: "reading the subscription", signal }));
   if (found.topic !== topic)
     throw new GoogleError(
@@ -95,7 +108,7 @@ export async function makeSubscription(google: Google, names: Names, config: Gma
   if (same) return "is there";
   const what = "changing the subscription";
   await allowed(
-    `gcloud pubsub subscriptions update ${short(subscription)} --project ${project}${push || " --push-endpoint="}`,
+    `gcloud pubsub subscriptions update ${short(subscription)} --project ${project}${push || " --push-endpoint="}${actAs(pushAccount)}`,
     google.pubsub(`${subscription}:modifyPushConfig`, { method: "POST", body: { pushConfig }, what, signal }),
   );
   return pushEndpoint === undefined ? "pulls now" : "pushes now";

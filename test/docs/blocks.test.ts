@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -7,6 +7,7 @@ import JSON5 from "json5";
 import { afterAll, describe, expect, it } from "vitest";
 import { presetReference } from "../../scripts/preset-reference.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
+import type { Plugin } from "../../src/plugin/api.ts";
 import { createCli } from "../cli/world.ts";
 import { compile } from "../mapping/world.ts";
 
@@ -52,7 +53,12 @@ describe("configs and mappings", () => {
     else {
       expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
       // The schema leaves other keys of `hooks` to plugins.
-      for (const key of Object.keys(value["hooks"] ?? {})) expect(REFERENCE).toMatch(new RegExp(`\`hooks\\.${key}[\`.[]`));
+      for (const [key, section] of Object.entries(value["hooks"] ?? {})) {
+        const plugin = join(ROOT, "plugins", key, "index.ts");
+        if (existsSync(plugin))
+          expect(((await import(plugin)) as { default: Plugin }).default.config?.safeParse(section).error?.issues ?? []).toEqual([]);
+        else expect(REFERENCE).toMatch(new RegExp(`\`hooks\\.${key}[\`.[]`));
+      }
     }
   });
 });

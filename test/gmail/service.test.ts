@@ -153,7 +153,7 @@ describe("a push", () => {
     const token = await mail.google.pushToken({ aud: ENDPOINT });
     expect(await push(token, { body: "x".repeat(70_000) })).toBe(413);
     const stream = new Blob(["x".repeat(70_000)]).stream();
-    expect(await push(token, { body: stream, duplex: "half" } as RequestInit)).toBe(413);
+    expect(await push(token, { body: stream, duplex: "half" })).toBe(413);
     expect(await push(token, { method: "GET", body: null })).toBe(405);
     const elsewhere = new Request("http://127.0.0.1/channels/gmail/other", { method: "POST" });
     expect((await world?.gateway.fetch(elsewhere))?.status).toBe(404);

@@ -171,10 +171,14 @@ done: new mail becomes runs while the gateway runs
     world.google.fail(/PUT .*\/topics\//, { status: 403, body: { error: { code: 403, status: "PERMISSION_DENIED" } } });
     const denied = await world.setup();
     expect(denied.code).toBe(1);
-    expect(denied.err).toContain("roles/pubsub.editor, or run: gcloud pubsub topics create rouse-gmail --project rouse-test");
+    expect(denied.err).toContain("roles/pubsub.admin, or run: gcloud pubsub topics create rouse-gmail --project rouse-test");
     world.google.fail(/:setIamPolicy/, { status: 403, body: { error: { code: 403, status: "PERMISSION_DENIED" } } });
     expect((await world.setup()).err).toContain(
       "gcloud pubsub topics add-iam-policy-binding rouse-gmail --project rouse-test --member serviceAccount:gmail-api-push@",
+    );
+    world.google.fail(/:setIamPolicy/, { status: 400, body: { error: { code: 400, status: "FAILED_PRECONDITION" } } });
+    expect((await world.setup()).err).toContain(
+      "400 FAILED_PRECONDITION. An organization policy (iam.allowedPolicyMemberDomains) may forbid it",
     );
     // Nothing was written before all was there.
     expect(hooksOf(world.config()).gmail["account"]).toBeUndefined();
