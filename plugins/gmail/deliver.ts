@@ -1,9 +1,10 @@
 import type { Gateway } from "#plugin";
 import type { MailMessage } from "./messages.ts";
+import { Problem } from "./problem.ts";
 import type { RefusedMessage } from "./state.ts";
 
 /** The hook did not take a batch, and it is tried again. */
-export class HookError extends Error {
+export class HookError extends Problem {
   /** Whether it may pass by itself. */
   readonly transient: boolean;
 

@@ -1,8 +1,9 @@
 import type { AuthClient } from "google-auth-library";
 import type { GmailConfig } from "./config.ts";
+import { Problem } from "./problem.ts";
 
 /** What a call to Google came to, when it did not succeed. Quotes nothing of the answer but Google's own codes. */
-export class GoogleError extends Error {
+export class GoogleError extends Problem {
   readonly status: number | undefined;
   /** `revoked`: nothing works before the owner consents again. */
   readonly kind: "revoked" | "disabled" | "forbidden" | "notFound" | "exists" | "transient" | "other";

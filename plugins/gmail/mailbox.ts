@@ -1,5 +1,6 @@
 import { labelsOf, type GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
+import { Problem } from "./problem.ts";
 import { bodyPart, partText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
 
 /** Mail that is nobody's news. */
@@ -38,7 +39,7 @@ export async function labelIds(config: GmailConfig, google: Google, signal: Abor
   return labelsOf(config).map((wanted) => {
     const found = labels.find(({ id }) => id === wanted) ?? labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
     if (found) return found.id;
-    throw new GoogleError(`the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`, "other");
+    throw new Problem(`the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`);
   });
 }
 

@@ -1,5 +1,6 @@
 import type { GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
+import { Problem } from "./problem.ts";
 
 /** Full names in Pub/Sub. */
 export interface Names {
@@ -11,7 +12,7 @@ export interface Names {
 /** The names of topic and subscription; the project may come from the credentials. */
 export function namesOf(config: GmailConfig, fallback: string | undefined): Names {
   const project = config.project ?? fallback;
-  if (project === undefined) throw new GoogleError("no project: name one with --project or hooks.gmail.project", "other");
+  if (project === undefined) throw new Problem("no project: name one with --project or hooks.gmail.project");
   return {
     project,
     topic: `projects/${project}/topics/${config.topic}`,

@@ -3,6 +3,7 @@ import type { Command, CommandContext } from "#plugin";
 import { askForConsent, createClients, readCredentials, type Credentials } from "./auth.ts";
 import { gmailConfig, type GmailConfig } from "./config.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
+import { Problem } from "./problem.ts";
 import { createMailbox, labelIds } from "./mailbox.ts";
 import { namesOf } from "./pubsub.ts";
 import { letGmailPublish, makeSubscription, makeTopic } from "./resources.ts";
@@ -35,14 +36,14 @@ function wanted(context: Context, options: Options): { config: GmailConfig & { a
   for (const field of FIELDS) if (typeof options[field] === "string") given[field] = options[field];
   if (given["credentials"] !== undefined) given["credentials"] = resolve(given["credentials"]);
   if (context.config?.labels && given["label"] !== undefined)
-    throw new GoogleError("hooks.gmail.labels is set and counts before --label: change it there", "other");
+    throw new Problem("hooks.gmail.labels is set and counts before --label: change it there");
   const checked = gmailConfig.safeParse({ ...context.config, ...given });
   if (!checked.success) {
     const [issue] = checked.error.issues;
-    throw new GoogleError(`${issue?.path.join(".")}: ${issue?.message}`, "other");
+    throw new Problem(`${issue?.path.join(".")}: ${issue?.message}`);
   }
   const { account } = checked.data;
-  if (account === undefined) throw new GoogleError("which mailbox? Name it with --account", "other");
+  if (account === undefined) throw new Problem("which mailbox? Name it with --account");
   return { config: { ...checked.data, account }, given };
 }
 
@@ -83,10 +84,7 @@ async function connect(
   const { google, address } = await connectWith();
   if (address.toLowerCase() !== config.account.toLowerCase()) {
     await writeGrant(dir, { ...grant, account: address });
-    throw new GoogleError(
-      `consent was given for ${address}, not for ${config.account}: run the setup again and choose that account`,
-      "other",
-    );
+    throw new Problem(`consent was given for ${address}, not for ${config.account}: run the setup again and choose that account`);
   }
   steps.tell("grant", `given by ${config.account} and kept`);
   return google;
@@ -116,7 +114,7 @@ async function setup(context: Context, options: Options, steps: Steps): Promise<
   const names = namesOf(config, credentials.project);
   if (config.pushEndpoint !== undefined && config.pushAccount === undefined) {
     if (credentials.kind !== "service")
-      throw new GoogleError("pushes need a service account that signs them: name its address with --push-account", "other");
+      throw new Problem("pushes need a service account that signs them: name its address with --push-account");
     config.pushAccount = given["pushAccount"] = credentials.email;
   }
   const google = await connect(context, config, credentials, steps);
@@ -168,7 +166,7 @@ export const setupCommand: Command<GmailConfig> = {
       else out("done: new mail becomes runs while the gateway runs\n");
       return 0;
     } catch (error) {
-      if (!(error instanceof GoogleError)) throw error;
+      if (!(error instanceof Problem)) throw error;
       if (json) out(`${JSON.stringify({ ok: false, message: error.message, steps: steps.done })}\n`);
       else err(`${error.message}\n`);
       return 1;

@@ -1,5 +1,6 @@
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { Problem } from "./problem.ts";
 
 /** A message that the hook did not take, and will not. */
 export interface RefusedMessage {
@@ -52,7 +53,12 @@ async function readJson(file: string): Promise<unknown> {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  return text === undefined ? undefined : JSON.parse(text);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Problem(`${file} is damaged: remove it and run \`rouse webhooks gmail setup\` again; mail is watched from then on`);
+  }
 }
 
 /** The state of an account's watcher; a new one where there is none, or another account's. */

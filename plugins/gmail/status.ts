@@ -1,5 +1,6 @@
 import type { Command, CommandContext, ServiceState } from "#plugin";
 import { labelsOf, type GmailConfig } from "./config.ts";
+import { Problem } from "./problem.ts";
 import { readState, type WatchState } from "./state.ts";
 
 /** A watcher that has heard nothing for so long does not watch. */
@@ -34,13 +35,18 @@ const said = (context: CommandContext<GmailConfig>): Promise<ServiceState | unde
 
 async function status(context: CommandContext<GmailConfig>): Promise<number> {
   const { config, out, json } = context;
-  if (config?.account === undefined) {
-    const message = "no account is set: run `rouse webhooks gmail setup --account <address>`";
+  const notWell = (message: string): number => {
     out(json ? `${JSON.stringify({ ok: false, message })}\n` : `not ok: ${message}\n`);
     return 1;
-  }
+  };
+  if (config?.account === undefined) return notWell("no account is set: run `rouse webhooks gmail setup --account <address>`");
   const now = context.clock.now();
-  const state = await readState(await context.stateDir(), config.account);
+  const dir = await context.stateDir();
+  const state = await readState(dir, config.account).catch((error: unknown) => {
+    if (error instanceof Problem) return error;
+    throw error;
+  });
+  if (state instanceof Problem) return notWell(state.message);
   const service = await said(context);
   const stored = storedState(config, state, now);
   const { ok, message } = service && !service.ok ? service : stored;

@@ -6,6 +6,7 @@ import { HookError } from "./deliver.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
 import { createMailbox, labelIds, type Mailbox } from "./mailbox.ts";
 import { acknowledge, laterId, namesOf, pull, type Names, type Pulled } from "./pubsub.ts";
+import { Problem } from "./problem.ts";
 import { readState, writeState, type WatchState } from "./state.ts";
 import { STALE_MS, stateOf } from "./status.ts";
 import { syncMailbox } from "./sync.ts";
@@ -211,7 +212,7 @@ class Watch {
 
   async #failed(problem: unknown): Promise<void> {
     const { firstWait, longestWait } = this.#timing;
-    const known = problem instanceof GoogleError || problem instanceof HookError ? problem : undefined;
+    const known = problem instanceof Problem ? problem : undefined;
     const passing = problem instanceof HookError ? problem.transient : problem instanceof GoogleError && problem.kind === "transient";
     const message = known?.message ?? `it failed unexpectedly (${(problem as NodeJS.ErrnoException).code ?? (problem as Error).name})`;
     // Tokens and grants may be others next time.
@@ -232,13 +233,29 @@ class Watch {
   }
 }
 
+/** Waits until what is on disk can be read; undefined where the signal has aborted before. */
+async function readable<T>(read: () => Promise<T>, signal: AbortSignal, host: ServiceHost): Promise<T | undefined> {
+  while (!signal.aborted) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      host.report({ ok: false, message: error.message });
+      await sleep(LONGEST_REVOKED_WAIT_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+  return undefined;
+}
+
 /** The watcher of one mailbox. */
 export function createWatcher(deps: WatcherDeps): Watcher {
   let watch: Watch | undefined;
   return {
     async run(signal, host) {
       const dir = await deps.stateDir();
-      watch = new Watch(deps, signal, host, dir, await readState(dir, deps.config.account));
+      const state = await readable(() => readState(dir, deps.config.account), signal, host);
+      if (!state) return;
+      watch = new Watch(deps, signal, host, dir, state);
       await watch.run();
     },
     notify: () => watch?.notify(),

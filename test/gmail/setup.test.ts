@@ -113,6 +113,8 @@ done: new mail becomes runs while the gateway runs
     world = await createGmailWorld();
     world.google.topics.set(TOPIC, { etag: "e4", bindings: [{ role: "roles/viewer", members: ["user:x@example.com"] }] });
     writeFileSync(world.file("rouse.json5"), world.config().replace('["github"]', '["github", { use: "gmail", deliver: false }]'));
+    // Somebody else changes the permissions meanwhile.
+    world.google.fail(/:setIamPolicy/, { status: 409, body: { error: { code: 409, status: "ABORTED" } } });
     expect((await world.setup()).code).toBe(0);
     expect(hooksOf(world.config()).presets).toEqual(["github", { use: "gmail", deliver: false }]);
     expect(world.google.topics.get(TOPIC)?.bindings).toEqual([{ role: "roles/viewer", members: ["user:x@example.com"] }, PUBLISHER]);

@@ -1,0 +1,7 @@
+/** What went wrong, and what to change. The message quotes no mail and no token, so that it may be shown and kept. */
+export class Problem extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "Problem";
+  }
+}
