@@ -148,6 +148,7 @@ describe("new mail", () => {
     start();
     await until(() => given().length === 1);
     expect(given()).toEqual([id]);
+    expect(asked(/GET .*\/messages$/)).toBe(0);
   });
 
   it("goes in pages and in batches", async () => {
@@ -155,7 +156,7 @@ describe("new mail", () => {
     start();
     await until(well);
     await running?.stop();
-    const ids = Array.from({ length: 130 }, () => world.google.receive());
+    const ids = Array.from({ length: 130 }, () => world.google.receiveQuietly());
     start();
     await until(() => given().length === 130);
     expect(given()).toEqual(ids);
@@ -207,6 +208,20 @@ describe("new mail", () => {
     const last = world.google.receive();
     await until(() => given().length === 2);
     expect(given()).toEqual([id, last]);
+  });
+});
+
+describe("the state", () => {
+  beforeEach(prepare);
+
+  it("of another account does not count", async () => {
+    world.google.receive();
+    const other = { account: "other@example.com", historyId: "1000", delivered: ["x"], refused: [], lastSync: 1, startedAt: 1 };
+    writeFileSync(stateFile(), JSON.stringify(other));
+    start();
+    await until(well);
+    expect(state()).toMatchObject({ account: "ann@example.com", historyId: "1003", delivered: [] });
+    expect(posts).toEqual([]);
   });
 });
 
