@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Config } from "../config/schema/index.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
@@ -28,18 +29,22 @@ async function importPlugin(source: PluginSource, baseDir: string, issues: Issue
 
 /**
  * The plugins whose commands `rouse webhooks` offers: Rouse's own that are no channels, and the users'. One that cannot be
- * loaded is left out; `rouse config validate` says why.
+ * loaded, or has the id of one before, is left out; `rouse config validate` says why.
  */
 export async function loadCommandPlugins(builtinDir: string, user?: { config: Config; baseDir: string }): Promise<CommandPlugin[]> {
   const channels = new Set(readCatalog(builtinDir).map(({ id }) => id));
   const issues: Issue[] = [];
   const sources = [
     ...builtinSources(builtinDir).filter(({ builtin }) => !channels.has(builtin as string)),
-    ...(user ? [...folderSources(user.baseDir), ...namedSources(user.config.plugins, user.baseDir, issues)] : []),
+    // In a clone the folder beside the config is that of Rouse's own.
+    ...(user && resolve(user.baseDir, "plugins") !== resolve(builtinDir) ? folderSources(user.baseDir) : []),
+    ...(user ? namedSources(user.config.plugins, user.baseDir, issues) : []),
   ];
-  const plugins: CommandPlugin[] = [];
-  for (const source of sources) plugins.push(...(await importPlugin(source, user?.baseDir ?? builtinDir, issues)).filter(hasCommands));
-  return plugins;
+  const plugins = new Map<string, Plugin>();
+  for (const source of sources)
+    for (const plugin of await importPlugin(source, user?.baseDir ?? builtinDir, issues))
+      if (!plugins.has(plugin.id)) plugins.set(plugin.id, plugin);
+  return [...plugins.values()].filter(hasCommands);
 }
 
 /**

@@ -148,6 +148,17 @@ describe("the commands of a plugin", () => {
     expect(readFileSync(file, "utf8")).toMatch(/^\/\/ mine\n[^]*"name": *"new"/);
   });
 
+  it("are offered once in a clone, and where a user's plugin has the id of one of Rouse's own", async () => {
+    const own = "gmail";
+    world = await createWorld({ start: false, files: {} });
+    world.write("plugins/twin.ts", BOX.replace('id: "box"', `id: "${own}"`));
+    for (const cwd of [join(import.meta.dirname, "../.."), world.dir]) {
+      const { said, io: world1 } = io(cwd, {});
+      expect([await run(["webhooks", own, "--help"], world1), said.err]).toEqual([0, ""]);
+      expect(said.out).toContain("setup");
+    }
+  });
+
   it("are in the help, and a wrong section is named", async () => {
     world = await createWorld({ start: false, files: { "plugins/box.ts": BOX }, config: { hooks: { box: { name: "one" } } } });
     const { said, io: world1 } = io(world.dir, {});
