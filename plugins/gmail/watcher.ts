@@ -78,6 +78,8 @@ class Watch {
   #failedStep: "sync" | "pull" | undefined;
   /** Notifications that are not acknowledged yet. */
   #pending: Pulled | undefined;
+  /** Whether what is wrong has been told. */
+  #told = false;
   #aliveAt: number;
   #renewalFailed: { message: string; again: number } | undefined;
   #wake = new AbortController();
@@ -109,7 +111,8 @@ class Watch {
   #check(): void {
     const { now } = this.#deps;
     const since = new Date(this.#aliveAt).toISOString();
-    if (now() - this.#aliveAt > this.#timing.stale) this.#host.report({ ok: false, message: `Google has not answered since ${since}` });
+    if (!this.#told && now() - this.#aliveAt > this.#timing.stale)
+      this.#host.report({ ok: false, message: `Google has not answered since ${since}` });
   }
 
   async #turn(): Promise<void> {
@@ -206,6 +209,7 @@ class Watch {
     if (this.#step === "sync" && this.#failedStep === "pull") return;
     this.#failures = 0;
     this.#failedStep = undefined;
+    this.#told = false;
     const { ok, message } = stateOf(config, this.#state, this.#aliveAt);
     this.#host.report(this.#renewalFailed ? { ok: false, message: this.#renewalFailed.message } : { ok, message });
   }
@@ -220,6 +224,7 @@ class Watch {
     this.#failures++;
     this.#failedStep = this.#step;
     if (!passing || this.#failures >= MANY_FAILURES) {
+      this.#told = true;
       this.#host.report({ ok: false, message });
       if (this.#state.lastError?.message !== message) {
         this.#state.lastError = { at: this.#deps.now(), message };

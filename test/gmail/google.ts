@@ -31,7 +31,7 @@ export interface Asked {
   subject: string;
 }
 
-export type Fault = { status: number; body?: unknown; retryAfter?: number } | "cut" | "hang" | { slowMs: number };
+export type Fault = { status: number; body?: unknown } | "cut" | "hang" | { slowMs: number };
 
 export interface FakeGoogle extends Mailboxes, PubSub {
   url: string;
@@ -197,7 +197,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
       if (fault === "cut") return void request.socket.destroy();
       if (fault === "hang") return;
       if ("slowMs" in fault) await new Promise((done) => setTimeout(done, fault.slowMs));
-      else return send(fault.status, fault.body ?? {}, fault.retryAfter === undefined ? {} : { "retry-after": String(fault.retryAfter) });
+      else return send(fault.status, fault.body ?? {});
     }
     if (url.pathname === "/auth") {
       const { status, headers } = authorize(url.searchParams);

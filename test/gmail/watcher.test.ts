@@ -351,7 +351,7 @@ describe("Google's faults", () => {
 
   it.each<[string, Parameters<GmailWorld["google"]["fail"]>[1]]>([
     ["503", { status: 503 }],
-    ["429 with Retry-After", { status: 429, retryAfter: 1 }],
+    ["429", { status: 429 }],
     ["403 for the rate", { status: 403, body: { error: { errors: [{ reason: "rateLimitExceeded" }] } } }],
     ["a cut connection", "cut"],
   ])("%s passes without a word", async (_name, fault) => {
@@ -472,6 +472,15 @@ describe("a watcher that does not work", () => {
     world.google.fail(/:pull/, "hang");
     await until(() => states.at(-1)?.ok === false);
     expect(states.at(-1)?.message).toMatch(/^Google has not answered since \d{4}/);
+  });
+
+  it("keeps to what is wrong, however long it lasts", async () => {
+    start({}, { stale: 100, longestWait: 2000, firstWait: 300 });
+    await until(well);
+    world.google.subscriptions.clear();
+    await until(() => states.at(-1)?.ok === false);
+    await new Promise((done) => setTimeout(done, 250));
+    expect(states.at(-1)?.message).toContain("is not there: run `rouse webhooks gmail setup` again");
   });
 
   it("says what is wrong with its files", async () => {
