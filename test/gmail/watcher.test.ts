@@ -379,10 +379,10 @@ describe("Google's faults", () => {
   it("that last are told, and the watcher goes on when they are over", async () => {
     start();
     await until(well);
-    world.google.fail(/:pull/, { status: 500 }, 6);
+    world.google.fail(/:pull/, { status: 500 }, 12);
     await until(() => states.at(-1)?.ok === false);
     expect(states.at(-1)?.message).toBe("pulling notifications: Google answered 500");
-    expect(state()["lastError"]).toMatchObject({ message: "pulling notifications: Google answered 500" });
+    await until(() => (state()["lastError"] as { message?: string } | undefined)?.message === "pulling notifications: Google answered 500");
     await until(well);
     await until(() => state()["lastError"] === undefined);
   });
