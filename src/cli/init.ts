@@ -4,6 +4,9 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { newToken } from "../core/secret.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
+import { readCatalog } from "../plugin/sources.ts";
+import { BUILTIN_PLUGINS, checkSnapshot } from "../snapshot.ts";
+import { askable, askChannel, renderChannels, withoutQuestions, type ChosenChannel, type Known } from "./init-channels.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { shellWord } from "./text.ts";
 
@@ -13,6 +16,7 @@ interface Options {
   baseUrl?: string;
   port?: string;
   preset?: string[];
+  channel?: string[];
   yes?: boolean;
   force?: boolean;
   tokenEnv?: string;
@@ -23,6 +27,7 @@ interface Answers {
   baseUrl: string | undefined;
   port: number;
   presets: string[];
+  channels: ChosenChannel[];
   /** The variable that holds the hook token; undefined makes a file. */
   tokenEnv: string | undefined;
 }
@@ -56,7 +61,7 @@ async function localServers(fetcher: typeof fetch): Promise<{ name: string; base
 }
 
 /** The config as text, with comments that teach. */
-function renderConfig({ model, baseUrl, port, presets, tokenEnv }: Answers): string {
+function renderConfig({ model, baseUrl, port, presets, tokenEnv }: Answers, channels: readonly string[]): string {
   const token = tokenEnv === undefined ? '{ file: "hook-token" }' : `"\${${tokenEnv}}"`;
   const [provider = "", ...name] = (model ?? "").split("/");
   const lines = [
@@ -79,6 +84,7 @@ function renderConfig({ model, baseUrl, port, presets, tokenEnv }: Answers): str
     "    ],",
     "  },",
   ];
+  lines.push(...channels);
   if (model !== undefined) lines.push(`  agents: { defaults: { model: ${JSON.stringify(model)} } },`);
   if (baseUrl !== undefined && name.length > 0)
     lines.push(
@@ -87,12 +93,13 @@ function renderConfig({ model, baseUrl, port, presets, tokenEnv }: Answers): str
   return `${lines.join("\n")}\n}\n`;
 }
 
-async function ask(options: Options, io: CliIo): Promise<Answers | undefined> {
+async function ask(options: Options, known: readonly Known[], io: CliIo): Promise<Answers | undefined> {
   const answers: Answers = {
     model: options.model,
     baseUrl: options.baseUrl,
     port: Number(options.port ?? 7420),
     presets: options.preset ?? [],
+    channels: known.filter(({ id }) => options.channel?.includes(id)).map(withoutQuestions),
     tokenEnv: options.tokenEnv,
   };
   if (options.yes || !io.terminal.in || !io.terminal.out) return answers;
@@ -137,6 +144,16 @@ async function ask(options: Options, io: CliIo): Promise<Answers | undefined> {
     if (isCancel(presets)) return stop();
     answers.presets = presets;
   }
+  if (options.channel === undefined) {
+    const choices = known.map(({ id, setup }) => ({ value: id, label: setup.name }));
+    const channels = await multiselect({ message: "Channels for replies (none: this terminal)", options: choices, required: false });
+    if (isCancel(channels)) return stop();
+    for (const entry of known.filter(({ id }) => channels.includes(id))) {
+      const chosen = await askChannel(entry, io);
+      if (!chosen) return stop();
+      answers.channels.push(chosen);
+    }
+  }
   return answers;
 }
 
@@ -150,6 +167,7 @@ export function registerInit(program: Command, io: CliIo): void {
     .option("--base-url <url>", "an OpenAI-compatible server for that model's provider")
     .option("--port <n>", "port to listen on (default 7420)")
     .option("--preset <name...>", "presets to enable")
+    .option("--channel <name...>", "channels for replies; secrets come from the variables that the config then names")
     .option("--token-env <name>", "take the hook token from this variable instead of a file")
     .option("-y, --yes", "ask nothing, use the defaults")
     .option("--force", "overwrite a config that is there")
@@ -170,13 +188,19 @@ export function registerInit(program: Command, io: CliIo): void {
         io.exitCode = EXIT.usage;
         return;
       }
-      const answers = await ask(options, io);
+      const known = askable(readCatalog(BUILTIN_PLUGINS));
+      const unknown = options.channel?.find((name) => !known.some(({ id }) => id === name));
+      if (unknown !== undefined) {
+        io.err(`--channel: there is no "${unknown}"; use ${known.map(({ id }) => id).join(", ")}\n`);
+        io.exitCode = EXIT.usage;
+        return;
+      }
+      const answers = await ask(options, known, io);
       if (!answers) return;
       for (const sub of ["mappings", "transforms"]) await mkdir(join(folder, sub), { recursive: true });
       if (answers.tokenEnv === undefined) await writeFile(join(folder, "hook-token"), `${newToken()}\n`, { mode: 0o600 });
-      await writeFile(file, renderConfig(answers), { mode: 0o600 });
+      await writeFile(file, renderConfig(answers, await renderChannels(answers.channels, folder)), { mode: 0o600 });
       io.out(`Wrote ${file}\n`);
-      const { checkSnapshot } = await import("../snapshot.ts");
       const checked = await checkSnapshot({ configFile: file, cwd: folder, env: io.env });
       const at = folder === io.cwd ? "" : `cd ${shellWord(folder)}\n  `;
       if (checked.ok) return io.out(`\nNext:\n  ${at}rouse start\n`);

@@ -8,6 +8,18 @@ import type { KnownChannel } from "../delivery/channels.ts";
 /** A channel in Rouse's own list. `always`: there without a section while no other channel is configured. */
 export interface CatalogEntry extends KnownChannel {
   always?: boolean;
+  setup?: ChannelSetup;
+}
+
+/** What `rouse init` has to ask for a channel. */
+export interface ChannelSetup {
+  name: string;
+  /** Where the credentials come from. */
+  where: string;
+  /** `env`: a secret, and the variable that usually holds it. `value`: what is usual. */
+  fields: { name: string; ask: string; env?: string; value?: string }[];
+  /** What an entry of `allowFrom` looks like. */
+  owner: string;
 }
 
 /** Where a plugin comes from. */
