@@ -254,10 +254,13 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   return {
     async handle(c, path) {
+      const begun = clock.now();
       try {
         return await handle(c, path);
       } catch (error) {
         const requestId = newId("req");
+        // It could not be recorded: the counter is all there is of it.
+        metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
         if (error instanceof RouseError) return failureResponse(c, error, requestId);
         log.error({ err: safeError(error), requestId }, "a hook failed unexpectedly");
         return failureResponse(c, unexpected, requestId);

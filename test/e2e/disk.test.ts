@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -43,6 +43,10 @@ it("a full disk: hooks get 503 and no promise, and what was promised before is t
     expect(refused).toBe(5);
     expect(acknowledged.length).toBeGreaterThan(10);
     expect((await fetch(`${full.url}/livez`)).status).toBe(200);
+    // Nothing can be written of them: the counter tells.
+    const operator = { authorization: `Bearer ${readFileSync(join(dir, ".rouse", "gateway-token"), "utf8").trim()}` };
+    const metrics = await (await fetch(`${full.url}/metrics`, { headers: operator })).text();
+    expect(metrics).toContain('rouse_hooks_total{path="agent",outcome="unrecorded"} 5');
     // What is there can still be read.
     const receipt = await fetch(`${full.url}/hooks/runs/${acknowledged[0]}`, { headers });
     expect(receipt.status).toBe(200);
