@@ -58,6 +58,7 @@ function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
 /** The gateway token in a header; for the operator's interface a browser's session will do as well. */
 function operatorRoutes(deps: AppDeps): Hono {
   const app = new Hono();
+  app.onError(createErrorHandler(deps.log));
   const matches = secretMatcher([deps.operatorToken]);
   const isOperator = (token: string): boolean => matches(token) >= 0;
   const hasToken = (c: Context): boolean => {

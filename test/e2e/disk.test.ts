@@ -47,6 +47,8 @@ it("a full disk: hooks get 503 and no promise, and what was promised before is t
     const operator = { authorization: `Bearer ${readFileSync(join(dir, ".rouse", "gateway-token"), "utf8").trim()}` };
     const metrics = await (await fetch(`${full.url}/metrics`, { headers: operator })).text();
     expect(metrics).toContain('rouse_hooks_total{path="agent",outcome="unrecorded"} 5');
+    const events = await fetch(`${full.url}/admin/v1/events?limit=500`, { headers: operator });
+    expect(((await events.json()) as { events: unknown[] }).events.length).toBeGreaterThanOrEqual(Math.min(500, acknowledged.length));
     // What is there can still be read.
     const receipt = await fetch(`${full.url}/hooks/runs/${acknowledged[0]}`, { headers });
     expect(receipt.status).toBe(200);
