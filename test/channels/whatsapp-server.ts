@@ -1,0 +1,151 @@
+import { createHmac } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Fault } from "../contract/channel.ts";
+
+export const PHONE_NUMBER_ID = "106540352242922";
+export const ACCESS_TOKEN = "EAAtest-token-4711";
+export const APP_SECRET = "app-secret-0815";
+export const VERIFY_TOKEN = "verify-token-42";
+
+/** A message as it arrived at the Cloud API. */
+export interface Arrived {
+  to: string;
+  text: string;
+  replyTo: string | undefined;
+}
+
+interface Failure {
+  status: number;
+  code: number;
+  headers?: Record<string, string>;
+  transient?: boolean;
+}
+
+const FAILURES: Partial<Record<Fault, Failure>> = {
+  "rate-limited": { status: 429, code: 130429, headers: { "retry-after": "2" } },
+  unavailable: { status: 503, code: 131016 },
+  "bad-credential": { status: 401, code: 190 },
+  "no-such-recipient": { status: 400, code: 131026 },
+};
+
+/** A local Cloud API: takes messages, refuses what the real one refuses, and fails when told to. */
+export interface WhatsAppServer {
+  url: string;
+  arrived: Arrived[];
+  /** The bodies as they came, for what `arrived` leaves out. */
+  bodies: Record<string, unknown>[];
+  /** The next `times` requests fail; a number of the API or one of the ways that all channels share. */
+  fail(fault: Fault | Failure | "cut-before-answer", times?: number): void;
+  close(): void;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { "content-type": "application/json; charset=UTF-8", ...headers }).end(JSON.stringify(body));
+}
+
+/** An error of the Graph API. Its message quotes the request, as Meta's may. */
+function refuse(response: ServerResponse, { status, code, headers, transient }: Failure, quoted = ""): void {
+  const details = { messaging_product: "whatsapp", details: `about ${quoted}` };
+  const error = {
+    message: `(#${code}) refused: ${quoted}`,
+    type: "OAuthException",
+    code,
+    error_data: details,
+    fbtrace_id: "Az8or2yhqkZfEZ",
+  };
+  answer(response, status, { error: { ...error, ...(transient !== undefined && { is_transient: transient }) } }, headers);
+}
+
+/** What is wrong with a message, as error codes have it. */
+function problemOf(body: Record<string, unknown>): Failure | undefined {
+  const text = body["text"] as { body?: unknown } | undefined;
+  if (body["messaging_product"] !== "whatsapp" || typeof body["to"] !== "string") return { status: 400, code: 100 };
+  if (body["type"] !== "text") return { status: 400, code: 131051 };
+  if (typeof text?.body !== "string" || text.body.trim() === "") return { status: 400, code: 131008 };
+  if (text.body.length > 4096) return { status: 400, code: 100 };
+  return /^\+?[1-9]\d{6,14}$/.test(body["to"]) ? undefined : { status: 400, code: 131009 };
+}
+
+/** Starts a local Cloud API. */
+export async function whatsappServer(): Promise<WhatsAppServer> {
+  const arrived: Arrived[] = [];
+  const bodies: Record<string, unknown>[] = [];
+  let failing: { fault: Parameters<WhatsAppServer["fail"]>[0]; times: number } | undefined;
+
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const raw = await bodyOf(request);
+    const fault = failing && failing.times-- > 0 ? failing.fault : undefined;
+    if (fault === "hang") return;
+    if (fault === "cut-connection") return void request.socket.destroy();
+    const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
+    if (failure) return refuse(response, failure, raw);
+    const path = new URL(request.url ?? "/", "http://localhost").pathname;
+    if (request.headers.authorization !== `Bearer ${ACCESS_TOKEN}`) return refuse(response, { status: 401, code: 190 });
+    if (request.method === "GET" && path === `/v25.0/${PHONE_NUMBER_ID}`) return answer(response, 200, { id: PHONE_NUMBER_ID });
+    if (request.method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`) return refuse(response, { status: 400, code: 100 });
+    const body = JSON.parse(raw) as Record<string, unknown>;
+    const problem = problemOf(body);
+    if (problem) return refuse(response, problem, raw);
+    const { to, text, context } = body as { to: string; text: { body: string }; context?: { message_id: string } };
+    arrived.push({ to, text: text.body, replyTo: context?.message_id });
+    bodies.push(body);
+    if (fault === "cut-before-answer") return void request.socket.destroy();
+    const contacts = [{ input: to, wa_id: to.replace("+", "") }];
+    answer(response, 200, {
+      messaging_product: "whatsapp",
+      contacts,
+      messages: [{ id: `wamid.${String(arrived.length).padStart(8, "0")}` }],
+    });
+  };
+  const server = createServer((request, response) => void handle(request, response));
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    arrived,
+    bodies,
+    fail: (fault, times = Infinity) => void (failing = { fault, times }),
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** A text message as a notification carries it. */
+export function textMessage(id: string, body: string, from = "15557654321"): Record<string, unknown> {
+  return { from, id, timestamp: "1760000000", type: "text", text: { body } };
+}
+
+/** The `value` of a change. */
+export function valueOf(messages: unknown[], statuses: unknown[] = [], phoneNumberId = PHONE_NUMBER_ID): Record<string, unknown> {
+  return {
+    messaging_product: "whatsapp",
+    metadata: { display_phone_number: "15550001111", phone_number_id: phoneNumberId },
+    contacts: [{ profile: { name: "Ada" }, wa_id: "15557654321" }],
+    ...(messages.length > 0 && { messages }),
+    ...(statuses.length > 0 && { statuses }),
+  };
+}
+
+/** A notification with one entry for each list of values, signed as Meta signs it. */
+export function notification(
+  entries: Record<string, unknown>[][],
+  { secret = APP_SECRET, field = "messages", object = "whatsapp_business_account" } = {},
+): Request {
+  const entry = entries.map((values, index) => ({ id: `10229012628${index}`, changes: values.map((value) => ({ field, value })) }));
+  const body = JSON.stringify({ object, entry });
+  return signedRequest(body, `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
+}
+
+/** A request to the webhook with any body and signature. */
+export function signedRequest(body: string, signature: string | undefined): Request {
+  const headers = { "content-type": "application/json", ...(signature !== undefined && { "x-hub-signature-256": signature }) };
+  return new Request("http://gateway.example/channels/whatsapp/webhook", { method: "POST", headers, body });
+}
