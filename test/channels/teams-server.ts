@@ -1,0 +1,203 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
+import type { Fault } from "../contract/channel.ts";
+
+export const APP_ID = "11111111-2222-3333-4444-555555555555";
+export const APP_SECRET = "client~secret-0815";
+export const TENANT = "99999999-8888-7777-6666-555555555555";
+export const BOT = `28:${APP_ID}`;
+export const USER = "29:1-AdaLovelaceXYZ";
+export const ENTRA = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
+export const PERSONAL = "a:1pErSoNaL_conversation-1";
+export const CHANNEL = "19:2fChannelOfOps@thread.tacv2";
+const ISSUER = "https://api.botframework.com";
+const MAX_ACTIVITY = 28 * 1024;
+
+/** A message as it arrived at the Connector. */
+export interface Arrived {
+  to: string;
+  text: string;
+  textFormat: unknown;
+  replyToId: unknown;
+}
+
+interface Failure {
+  status: number;
+  code: string;
+  headers?: Record<string, string>;
+}
+
+const FAILURES: Partial<Record<Fault, Failure>> = {
+  "rate-limited": { status: 429, code: "TooManyRequests", headers: { "retry-after": "2" } },
+  unavailable: { status: 503, code: "ServiceUnavailable" },
+  "no-such-recipient": { status: 404, code: "ConversationNotFound" },
+};
+
+/** A local sign-in, OpenID issuer and Bot Connector in one. */
+export interface TeamsServer {
+  url: string;
+  arrived: Arrived[];
+  /** The bodies of conversations that were opened. */
+  opened: Record<string, unknown>[];
+  /** How often each thing was asked for. */
+  asked: { token: number; metadata: number; keys: number };
+  /** How long a new token lasts, in seconds. */
+  lasts: number;
+  /** From now on no token that was given holds. */
+  revoke(): void;
+  /** The next `times` requests to the Connector fail. */
+  fail(fault: Fault | Failure | "cut-before-answer" | "sign-in-down" | "keys-down", times?: number): void;
+  /** A token as the Bot Framework signs it for an activity. */
+  sign(claims?: Record<string, unknown>, options?: { key?: CryptoKey; kid?: string; alg?: string }): Promise<string>;
+  close(): void;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers }).end(JSON.stringify(body));
+}
+
+/** An error of the Connector. Its message quotes the request. */
+function refuse(response: ServerResponse, { status, code, headers }: Failure, quoted = ""): void {
+  answer(response, status, { error: { code, message: `refused: ${quoted}` } }, headers);
+}
+
+/** Starts the server. */
+export async function teamsServer(): Promise<TeamsServer> {
+  const { privateKey, publicKey } = await generateKeyPair("RS256");
+  const jwk = { ...(await exportJWK(publicKey)), kid: "one", alg: "RS256", use: "sig", endorsements: ["msteams"] };
+  const conversations = new Map<string, string>([[ENTRA, "a:opened-1"]]);
+  const tokens = new Set<string>();
+  let given = 0;
+  let failing: { fault: Parameters<TeamsServer["fail"]>[0]; times: number } | undefined;
+
+  const signIn = (response: ServerResponse, path: string, body: string): void => {
+    self.asked.token++;
+    const form = Object.fromEntries(new URLSearchParams(body));
+    if (failing?.fault === "sign-in-down") return answer(response, 503, {});
+    const known = form["client_id"] === APP_ID && form["client_secret"] === APP_SECRET && path.startsWith(`/${TENANT}/`);
+    if (failing?.fault === "bad-credential" || !known) return answer(response, 401, { error: "invalid_client", error_description: body });
+    if (form["grant_type"] !== "client_credentials" || form["scope"] !== `${ISSUER}/.default`)
+      return answer(response, 400, { error: "invalid_scope" });
+    const token = `connector-token-${++given}`;
+    tokens.add(token);
+    answer(response, 200, { token_type: "Bearer", expires_in: self.lasts, ext_expires_in: self.lasts, access_token: token });
+  };
+
+  const connector = (request: IncomingMessage, response: ServerResponse, path: string, raw: string): void => {
+    const fault = failing && failing.times-- > 0 ? failing.fault : undefined;
+    if (fault === "hang") return;
+    if (fault === "cut-connection") return void request.socket.destroy();
+    const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
+    if (failure) return refuse(response, failure, raw);
+    if (!tokens.has((request.headers.authorization ?? "").replace(/^Bearer /, "")))
+      return answer(response, 401, { message: "Authorization has been denied for this request." });
+    const body = JSON.parse(raw) as Record<string, unknown>;
+    if (path === "/v3/conversations") {
+      const { isGroup, bot, members, tenantId } = body as {
+        isGroup: unknown;
+        bot: { id: unknown };
+        members: { id: string }[];
+        tenantId: unknown;
+      };
+      const id = conversations.get(members[0]?.id ?? "");
+      if (isGroup !== false || bot.id !== BOT || tenantId !== TENANT || id === undefined)
+        return refuse(response, { status: 400, code: "BadSyntax" }, raw);
+      self.opened.push(body);
+      return answer(response, 201, { id });
+    }
+    const found = /^\/v3\/conversations\/([^/]+)\/activities(?:\/([^/]+))?$/.exec(path);
+    if (!found) return refuse(response, { status: 404, code: "NotFound" });
+    const to = decodeURIComponent(found[1] ?? "");
+    if (![PERSONAL, CHANNEL, "a:opened-1"].includes(to.split(";")[0] ?? ""))
+      return refuse(response, { status: 404, code: "ConversationNotFound" }, raw);
+    if (Buffer.byteLength(raw) > MAX_ACTIVITY) return refuse(response, { status: 413, code: "MessageSizeTooBig" }, raw);
+    if (body["type"] !== "message" || typeof body["text"] !== "string" || body["text"].trim() === "")
+      return refuse(response, { status: 400, code: "BadSyntax" }, raw);
+    self.arrived.push({ to, text: body["text"], textFormat: body["textFormat"], replyToId: body["replyToId"] });
+    if (fault === "cut-before-answer") return void request.socket.destroy();
+    answer(response, 201, { id: `17600000000${String(self.arrived.length).padStart(2, "0")}` });
+  };
+
+  const server = createServer((request, response) => {
+    void bodyOf(request).then((raw) => {
+      const path = new URL(request.url ?? "/", "http://localhost").pathname;
+      if (path.endsWith("/oauth2/v2.0/token")) return signIn(response, path, raw);
+      if (failing?.fault === "keys-down") return answer(response, 500, {});
+      if (path === "/openid") {
+        self.asked.metadata++;
+        return answer(response, 200, { issuer: ISSUER, jwks_uri: `${self.url}/keys`, id_token_signing_alg_values_supported: ["RS256"] });
+      }
+      if (path === "/keys") {
+        self.asked.keys++;
+        return answer(response, 200, { keys: [jwk, { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] }] });
+      }
+      connector(request, response, path, raw);
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const self: TeamsServer = {
+    url,
+    arrived: [],
+    opened: [],
+    asked: { token: 0, metadata: 0, keys: 0 },
+    lasts: 3600,
+    revoke: () => tokens.clear(),
+    fail: (fault, times = Infinity) => void (failing = { fault, times }),
+    sign(claims = {}, { key = privateKey, kid = "one", alg = "RS256" } = {}) {
+      const now = Math.floor(Date.now() / 1000);
+      const all = { iss: ISSUER, aud: APP_ID, serviceurl: url, nbf: now - 10, exp: now + 3600, ...claims };
+      return new SignJWT(all).setProtectedHeader({ alg, kid, typ: "JWT" }).sign(key);
+    },
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+  return self;
+}
+
+/** A direct message, as Teams posts it. */
+export function directMessage(serviceUrl: string, more: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    type: "message",
+    id: "1760000000001",
+    timestamp: "2026-10-09T10:00:00.000Z",
+    channelId: "msteams",
+    serviceUrl,
+    from: { id: USER, name: "Ada Lovelace", aadObjectId: ENTRA },
+    recipient: { id: BOT, name: "Rouse" },
+    conversation: { conversationType: "personal", tenantId: TENANT, id: PERSONAL },
+    channelData: { tenant: { id: TENANT } },
+    textFormat: "plain",
+    text: "How is the build?",
+    ...more,
+  };
+}
+
+/** A message of a channel that mentions the bot. */
+export function channelMessage(serviceUrl: string, more: Record<string, unknown> = {}): Record<string, unknown> {
+  return directMessage(serviceUrl, {
+    conversation: { isGroup: true, conversationType: "channel", tenantId: TENANT, id: `${CHANNEL};messageid=1759999999999` },
+    text: "<at>Rouse</at>&nbsp;how is the build?",
+    entities: [
+      { type: "mention", mentioned: { id: BOT, name: "Rouse" }, text: "<at>Rouse</at>" },
+      { type: "clientInfo", locale: "en-GB" },
+    ],
+    ...more,
+  });
+}
+
+/** A request to the bot's address. */
+export function activityRequest(activity: unknown, token: string | undefined): Request {
+  const headers = { "content-type": "application/json", ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  const body = typeof activity === "string" ? activity : JSON.stringify(activity);
+  return new Request("http://gateway.example/channels/msteams/api/messages", { method: "POST", headers, body });
+}

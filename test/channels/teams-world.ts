@@ -1,0 +1,40 @@
+import { onTestFinished } from "vitest";
+import plugin from "../../plugins/msteams/index.ts";
+import type { OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
+import { openChannel, type OpenChannel } from "./plugin-context.ts";
+import { activityRequest, APP_ID, APP_SECRET, ENTRA, PERSONAL, teamsServer, TENANT, type TeamsServer } from "./teams-server.ts";
+
+/** The section of the config that leads to a local server. */
+export const section = (url: string) => ({
+  appId: APP_ID,
+  appSecret: APP_SECRET,
+  tenantId: TENANT,
+  loginUrl: url,
+  serviceUrl: url,
+  openIdUrl: `${url}/openid`,
+  allowFrom: [ENTRA],
+  defaultTo: `user:${ENTRA}`,
+});
+
+/** The channel with its far side. */
+export interface World extends OpenChannel {
+  server: TeamsServer;
+  send(message: Partial<OutgoingMessage>): Promise<SendResult>;
+  /** Posts an activity with a token for it. Returns the status. */
+  post(activity: Record<string, unknown>, token?: string): Promise<number>;
+}
+
+/** Opens the channel beside a server of its own, or beside one that is there, with what was kept: after a restart. */
+export async function openTeams(more: Record<string, unknown> = {}, from?: { server: TeamsServer; dir: string }): Promise<World> {
+  const server = from?.server ?? (await teamsServer());
+  if (!from) onTestFinished(server.close);
+  const opened = openChannel(plugin, { ...section(server.url), ...more }, from?.dir);
+  const request = opened.channel.request;
+  if (!request) throw new Error("the channel does not receive");
+  return {
+    ...opened,
+    server,
+    send: (message) => opened.channel.send({ to: PERSONAL, text: "Hello", idempotencyKey: "k", ...message }, AbortSignal.timeout(5000)),
+    post: async (activity, token) => (await request(activityRequest(activity, token ?? (await server.sign())), opened.host)).status,
+  };
+}
