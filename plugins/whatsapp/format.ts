@@ -107,7 +107,7 @@ function phrase(node: PhrasingContent, scope: Scope): string {
     case "text":
       return literal(node.value);
     case "inlineCode":
-      return node.value.includes("`") ? fenced(node.value).replaceAll("\n", "") : `\`${node.value}\``;
+      return node.value.includes("`") ? fenced(node.value.replace(/^`|`$/g, edge)).replaceAll("\n", "") : `\`${node.value}\``;
     case "break":
       return "\n";
     case "link":
@@ -125,6 +125,11 @@ function phrase(node: PhrasingContent, scope: Scope): string {
     default:
       return inline("children" in node ? node.children : [], scope);
   }
+}
+
+/** Keeps a backtick at the edge of code from running into the fence. */
+function edge(_tick: string, at: number): string {
+  return at === 0 ? `${INVISIBLE}\`` : `\`${INVISIBLE}`;
 }
 
 function withAddress(text: string, url: string): string {

@@ -1,24 +1,18 @@
+import { describe, expect, it, vi } from "vitest";
+import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import plugin from "../../plugins/whatsapp/index.ts";
+import { splitText } from "../../src/delivery/split.ts";
 import { channelContract } from "../contract/channel.ts";
-import { openChannel } from "./plugin-context.ts";
-import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, VERIFY_TOKEN, whatsappServer } from "./whatsapp-server.ts";
-
-const section = (apiUrl: string) => ({
-  phoneNumberId: PHONE_NUMBER_ID,
-  accessToken: ACCESS_TOKEN,
-  appSecret: APP_SECRET,
-  verifyToken: VERIFY_TOKEN,
-  apiUrl,
-  allowFrom: ["+1 555 765 4321"],
-  defaultTo: "+49 (170) 123-4567",
-});
+import { openChannel, piecesOf } from "./plugin-context.ts";
+import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, whatsappServer } from "./whatsapp-server.ts";
+import { openWhatsApp, section, TO } from "./whatsapp-world.ts";
 
 channelContract("whatsapp", async () => {
   const server = await whatsappServer();
-  const { channel } = openChannel(plugin, section(server.url));
+  const { channel } = openChannel(plugin, section(`${server.url}/`));
   return {
     channel,
-    to: "+15557654321",
+    to: TO,
     malformed: ["", "Ada", "@ada", "+1", "0151 2345678", "+1555765432100000", "+1555x654321"],
     sent: () => server.arrived,
     fail: server.fail,
@@ -26,4 +20,180 @@ channelContract("whatsapp", async () => {
     secrets: [ACCESS_TOKEN, APP_SECRET, "15557654321"],
     close: server.close,
   };
+});
+
+describe("sending to WhatsApp", () => {
+  it("sends what the Cloud API takes, as an answer where there is something to answer", async () => {
+    const { send, server } = await openWhatsApp();
+    expect(await send({ text: "**Hello**", replyTo: "wamid.q" })).toEqual({ status: "sent", messageIds: ["wamid.00000001"] });
+    expect(server.bodies).toEqual([
+      {
+        messaging_product: "whatsapp",
+        recipient_type: "individual",
+        to: TO,
+        type: "text",
+        text: { preview_url: false, body: "*Hello*" },
+        context: { message_id: "wamid.q" },
+      },
+    ]);
+  });
+
+  it.each([4, 17, 32, 613, 80007, 130429, 131048, 131056])(
+    "tries later at the rate limit %i, also where the status says 400",
+    async (code) => {
+      const { send, server } = await openWhatsApp();
+      server.fail({ status: 400, code }, 1);
+      expect(await send({})).toEqual({ status: "retry", reason: expect.stringContaining(String(code)) });
+      expect(await send({})).toMatchObject({ status: "sent" });
+    },
+  );
+
+  it("waits as long as the API says, in seconds or in minutes", async () => {
+    const { send, server } = await openWhatsApp();
+    server.fail({ status: 429, code: 130429, headers: { "retry-after": "17" } });
+    expect(await send({})).toMatchObject({ status: "retry", afterMs: 17_000 });
+    const use = JSON.stringify({ 1: [{ type: "whatsapp", call_count: 100, estimated_time_to_regain_access: 19 }] });
+    server.fail({ status: 400, code: 80007, headers: { "x-business-use-case-usage": use } });
+    expect(await send({})).toMatchObject({ status: "retry", afterMs: 19 * 60_000 });
+  });
+
+  it.each<[number, RegExp]>([
+    [0, /accessToken/],
+    [190, /accessToken/],
+    [3, /whatsapp_business_messaging/],
+    [10, /whatsapp_business_messaging/],
+    [200, /whatsapp_business_messaging/],
+    [299, /whatsapp_business_messaging/],
+    [100, /phoneNumberId/],
+    [131026, /recipient/],
+    [131030, /test number/],
+    [131047, /24 hours/],
+    [999999, /error 999999$/],
+  ])("gives up at error %i and says what to do", async (code, advice) => {
+    const { send, server } = await openWhatsApp();
+    server.fail({ status: 400, code });
+    expect(await send({})).toEqual({ status: "failed", reason: expect.stringMatching(advice) });
+  });
+
+  it("tries again where the API itself is at fault", async () => {
+    const { send, server } = await openWhatsApp();
+    for (const failure of [
+      { status: 500, code: 131000 },
+      { status: 400, code: 131016 },
+      { status: 502, code: 999 },
+      { status: 400, code: 100, transient: true },
+    ]) {
+      server.fail(failure);
+      expect((await send({})).status).toBe("retry");
+    }
+  });
+
+  it("does not know what became of a message when the connection ends after it was written, and tries again where there was none", async () => {
+    const { send, server } = await openWhatsApp();
+    server.fail("cut-before-answer", 1);
+    expect((await send({})).status).toBe("unknown");
+    expect(server.arrived).toHaveLength(1);
+    server.close();
+    expect((await send({})).status).toBe("retry");
+  });
+
+  it("cuts a long text into pieces that fit once they are in the dialect", async () => {
+    const { channel, send, server } = await openWhatsApp();
+    const text = Array.from({ length: 400 }, (_, n) => `Line ${n}: [日本語](https://a.example/${n}) 👩‍👩‍👧‍👦 \\*x\\* **b**`).join("\n");
+    const pieces = piecesOf(text, channel, splitText);
+    expect(pieces.length).toBeGreaterThan(3);
+    for (const piece of pieces) expect(await send({ text: piece })).toMatchObject({ status: "sent" });
+    expect(server.arrived.map((entry) => entry.text).join("\n")).toBe(toWhatsApp(text));
+  });
+});
+
+describe("WhatsApp's recipients", () => {
+  it.each(["+15557654321", "15557654321", "+1 (555) 765-4321", "0015557654321", "+1.555.765.4321"])("reads %s", async (written) => {
+    const { channel } = await openWhatsApp();
+    expect(channel.parseRecipient?.(written)).toEqual({ ok: true, to: TO });
+  });
+
+  it("reads those of the config in the same way", async () => {
+    const { channel } = await openWhatsApp();
+    expect(channel).toMatchObject({ allowFrom: [TO], defaultTo: "+491701234567", fallback: true });
+    expect(plugin.config?.safeParse({ ...section("http://x"), allowFrom: ["Ada"] }).error?.issues).toMatchObject([
+      { path: ["allowFrom", 0] },
+    ]);
+  });
+});
+
+const Z = "\u200B";
+
+describe("WhatsApp's dialect", () => {
+  it.each<[string, string, string]>([
+    ["marks", "**a** *b* ~~c~~ ***d*** __e__ `f`", "*a* _b_ ~c~ _*d*_ *e* `f`"],
+    ["a mark in itself, once", "# A **b** c\n\n**a __b__ c**", "*A b c*\n\n*a b c*"],
+    ["marks beside letters, which WhatsApp would show", "a**b**c 日**本**語", "abc 日本語"],
+    ["marks over several lines", "**a\nb**", "*a*\n*b*"],
+    [
+      "links",
+      "[a](https://a.example/b_(c)) <https://b.example> https://c.example www.d.example <x@e.example> [f][g]\n\n[g]: https://g.example",
+      "a (https://a.example/b_(c)) https://b.example https://c.example www.d.example x@e.example f (https://g.example)\n\n[g]: https://g.example",
+    ],
+    [
+      "images",
+      "![a](https://a.example/x.png) ![](https://a.example/y.png) [![b](https://a.example/z.png)](https://c.example)",
+      "a (https://a.example/x.png) https://a.example/y.png b (https://a.example/z.png) (https://c.example)",
+    ],
+    ["nested lists", "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f", "1. a\n2. b\n   - c\n     - [x] d\n   - e\n\n     f"],
+    ["a quote", "> a **b**\n>\n> > c", "> a *b*\n>\n> > c"],
+    [
+      "code with backticks",
+      "`` a`b `` and ````` ```` ```` `````\n\n````\n```\nx\n```\n````",
+      `\`\`\`a\`b\`\`\` and \`\`\`${Z}\`\`${Z}\`\` \`\`${Z}\`\`${Z}\`\`\`\n\n\`\`\`\n\`\`${Z}\`\nx\n\`\`${Z}\`\n\`\`\``,
+    ],
+    [
+      "a table",
+      "| Name | 数 |\n|:--|--:|\n| **日本語** | 1 |\n| [c](https://a.example) | 👍 |",
+      "```\nName                   数\n---------------------  --\n日本語                 1\nc (https://a.example)  👍\n```",
+    ],
+    [
+      "marks that were meant literally",
+      "\\*a\\* \\_b\\_ \\~c\\~ \\`d\\` 2 * 3 * 4 snake_case_name",
+      `*${Z}a* _${Z}b_ ~${Z}c~ \`${Z}d\` 2 * 3 * 4 snake_case_name`,
+    ],
+    ["what only looks like markdown", "1 < 2 && 3 > 2\n\n\\> x &lt;b&gt; &amp; #5 100%", `1 < 2 && 3 > 2\n\n${Z}> x <b> & #5 100%`],
+    ["HTML, rules and breaks", "a <b>b</b>  \nc\n\n---\n\n<div>\nx\n</div>", "a <b>b</b>\nc\n\n---\n\n<div>\nx\n</div>"],
+    ["a footnote", "a[^1]\n\n[^1]: b", "a[1]\n\n[1]: b"],
+    ["East Asian text and emoji", "**日本語**、_中文_ 👩‍👩‍👧‍👦 **👍**", "*日本語*、_中文_ 👩‍👩‍👧‍👦 *👍*"],
+    ["nothing that can be seen", "&#32;", "&#32;"],
+  ])("%s", (_name, text, expected) => {
+    expect(toWhatsApp(text)).toBe(expected);
+  });
+});
+
+describe("Meta's own client", () => {
+  it("is understood by the test server as the plugin is", async () => {
+    const { server, send } = await openWhatsApp();
+    vi.stubEnv("NODE_ENV", "production"); // Elsewhere it asks for a package that it does not name.
+    vi.stubEnv("CLOUD_API_VERSION", "v25.0");
+    vi.stubEnv("CLOUD_API_ACCESS_TOKEN", ACCESS_TOKEN);
+    const { default: exported } = await import("whatsapp");
+    // Its types say that the class lies one level deeper than it does.
+    const WhatsApp = exported as unknown as typeof exported.default;
+    const client = new WhatsApp(Number(PHONE_NUMBER_ID));
+    // It knows HTTPS on port 443 alone: its requests are carried to the server as they are.
+    const carry = vi.spyOn(client.requester.client, "sendRequest");
+    carry.mockImplementation(async (_host, _port, path, _method, headers, _timeout, data) => {
+      const response = await fetch(server.url + path, { method: "POST", headers: headers as Record<string, string>, body: data as string });
+      const body = (await response.json()) as Record<string, unknown>;
+      return {
+        statusCode: () => response.status,
+        headers: () => ({}),
+        rawResponse: () => ({}) as never,
+        responseBodyToJSON: async () => body,
+      };
+    });
+    const first = await client.messages.text({ preview_url: false, body: "Hello" }, 15557654321, "wamid.q");
+    vi.unstubAllEnvs();
+    expect(first.statusCode()).toBe(200);
+    expect(await first.responseBodyToJSON()).toMatchObject({ messages: [{ id: "wamid.00000001" }] });
+    expect(await send({ replyTo: "wamid.q" })).toMatchObject({ status: "sent" });
+    expect(server.bodies[1]).toEqual({ ...server.bodies[0], to: TO });
+  });
 });
