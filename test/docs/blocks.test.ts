@@ -16,7 +16,12 @@ import { compile } from "../mapping/world.ts";
  * commands to the command line's own help. Pages whose blocks do more are run in tests of their own.
  */
 const ROOT = resolve(import.meta.dirname, "../..");
-const PAGES = ["README.md", ...readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`)];
+const PAGES = ["README.md", ...pagesIn("docs")];
+
+function pagesIn(folder: string): string[] {
+  const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" });
+  return names.filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`);
+}
 
 const REFERENCE = readFileSync(join(ROOT, "docs/config.md"), "utf8");
 
