@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { Client } from "@microsoft/teams.api";
+import JSON5 from "json5";
 import { describe, expect, it } from "vitest";
 import { toTeams } from "../../plugins/msteams/format.ts";
 import plugin from "../../plugins/msteams/index.ts";
@@ -245,4 +247,12 @@ describe("the official client of Teams", () => {
     });
     server.close();
   });
+});
+
+it("the page's config is one that the plugin takes, and its recipients are such", () => {
+  const page = readFileSync(new URL("../../docs/channels/msteams.md", import.meta.url), "utf8");
+  const { channels } = JSON5.parse<{ channels: Record<string, never> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
+  const { channel } = openChannel(plugin, channels["msteams"] as never);
+  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
+  expect(channel.allowFrom).toHaveLength(1);
 });

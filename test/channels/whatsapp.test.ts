@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import JSON5 from "json5";
 import { describe, expect, it, vi } from "vitest";
 import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import plugin from "../../plugins/whatsapp/index.ts";
@@ -196,4 +198,12 @@ describe("Meta's own client", () => {
     expect(await send({ replyTo: "wamid.q" })).toMatchObject({ status: "sent" });
     expect(server.bodies[1]).toEqual({ ...server.bodies[0], to: TO });
   });
+});
+
+it("the page's config is one that the plugin takes, and its recipients are such", () => {
+  const page = readFileSync(new URL("../../docs/channels/whatsapp.md", import.meta.url), "utf8");
+  const { channels } = JSON5.parse<{ channels: Record<string, never> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
+  const { channel } = openChannel(plugin, channels["whatsapp"] as never);
+  expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
+  expect(channel.allowFrom).toHaveLength(1);
 });
