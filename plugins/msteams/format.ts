@@ -13,6 +13,15 @@ interface Edit {
  * form for is written anew: tables as aligned text in a code block, images as their address, HTML as visible text.
  */
 export function toTeams(text: string): string {
+  try {
+    return rewrite(text);
+  } catch {
+    // Nested thousands deep, which ends the stack: better as it was written than not at all.
+    return text;
+  }
+}
+
+function rewrite(text: string): string {
   const root = parseMarkdown(text);
   const urls = new Map<string, string>();
   for (const { identifier, url } of definitionsIn(root)) if (!urls.has(identifier)) urls.set(identifier, url);

@@ -12,12 +12,17 @@ const WORD = /[\p{L}\p{N}]/u;
 
 /** A markdown text in WhatsApp's dialect. Nothing of it is lost: what has no form there is written out. */
 export function toWhatsApp(text: string): string {
-  const root = parseMarkdown(text);
-  const definitions = new Map<string, string>();
-  for (const node of definitionsIn(root)) if (!definitions.has(node.identifier)) definitions.set(node.identifier, node.url);
-  const rendered = blocks(root.children, { definitions, open: "" });
-  // Nothing but white space is refused there; what the agent wrote is at least something.
-  return rendered.trim() === "" ? text : rendered;
+  try {
+    const root = parseMarkdown(text);
+    const definitions = new Map<string, string>();
+    for (const node of definitionsIn(root)) if (!definitions.has(node.identifier)) definitions.set(node.identifier, node.url);
+    const rendered = blocks(root.children, { definitions, open: "" });
+    // Nothing but white space is refused there; what the agent wrote is at least something.
+    return rendered.trim() === "" ? text : rendered;
+  } catch {
+    // Nested thousands deep, which ends the stack: better as it was written than not at all.
+    return text;
+  }
 }
 
 function definitionsIn(node: Nodes): Definition[] {
