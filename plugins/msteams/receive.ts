@@ -79,7 +79,7 @@ export function createReceiver(context: PluginContext<TeamsConfig>, references: 
     }
     const found = read(activity, service);
     if (!found) return plain(200, "");
-    await references.keep(found.keys, found.reference).catch(() => log.warn("a new conversation could not be written to disk"));
+    await references.keep(found.keys, found.reference);
     if (found.message) await host.receive(found.message);
     return plain(200, "");
   };

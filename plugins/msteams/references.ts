@@ -63,7 +63,7 @@ export function createReferences({ config, log, stateDir }: PluginContext<TeamsC
       const found = (await known()).get(key);
       return found && trusted(found.serviceUrl, config) ? found : undefined;
     },
-    /** Keeps a reference under these keys; on disk once this resolves. */
+    /** Keeps a reference under these keys: on disk once this resolves, or else a warning says so. */
     async keep(keys: readonly string[], reference: Reference): Promise<void> {
       const references = await known();
       const text = JSON.stringify(reference);
@@ -76,7 +76,9 @@ export function createReferences({ config, log, stateDir }: PluginContext<TeamsC
         if (references.size <= MAX_KEPT) break;
         references.delete(key);
       }
-      writing = writing.catch(() => undefined).then(() => write(references));
+      writing = writing
+        .then(() => write(references))
+        .catch(() => log.warn("a new conversation could not be written to disk: it is known until the gateway stops"));
       await writing;
     },
   };

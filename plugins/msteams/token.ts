@@ -63,6 +63,6 @@ export type Tokens = ReturnType<typeof createTokens>;
 
 /** `Retry-After` in seconds. */
 export function waitOf(headers: Headers): number | undefined {
-  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
-  return seconds >= 0 ? seconds * 1000 : undefined;
+  const seconds = headers.get("retry-after") ?? "";
+  return /^\d{1,6}$/.test(seconds) ? Number(seconds) * 1000 : undefined;
 }

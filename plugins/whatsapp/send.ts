@@ -127,8 +127,8 @@ function refused(response: Response, answer: Answer): SendResult {
 
 /** The wait that Meta names: seconds, or minutes in the report on the use of the account. */
 function waitOf(headers: Headers): number | undefined {
-  const seconds = Number(headers.get("retry-after") ?? Number.NaN);
-  if (seconds >= 0) return seconds * 1000;
+  const seconds = headers.get("retry-after") ?? "";
+  if (/^\d{1,6}$/.test(seconds)) return Number(seconds) * 1000;
   const minutes = [...(headers.get("x-business-use-case-usage") ?? "").matchAll(/"estimated_time_to_regain_access"\s*:\s*(\d{1,6})/g)];
   const longest = Math.max(0, ...minutes.map((match) => Number(match[1])));
   return longest > 0 ? longest * 60_000 : undefined;

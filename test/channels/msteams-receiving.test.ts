@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { generateKeyPair, SignJWT } from "jose";
+import { exportPKCS8, generateKeyPair, importPKCS8, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import { activityRequest, APP_ID, BOT, CHANNEL, channelMessage, directMessage, ENTRA, PERSONAL, USER } from "./teams-server.ts";
 import { openTeams } from "./teams-world.ts";
@@ -101,6 +101,10 @@ describe("who may post to the bot", () => {
     const claims = { iss: "https://api.botframework.com", aud: APP_ID, serviceurl: server.url, exp: now() + 60 };
     const secret = new TextEncoder().encode(JSON.stringify(keys[0]));
     expect(await post(message, await new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: "one" }).sign(secret))).toBe(403);
+    const key = await importPKCS8(await exportPKCS8(server.key), "PS256");
+    expect(await post(message, await server.sign({}, { key, kid: "of-any-kind", alg: "PS256" }))).toBe(403);
+    expect(await post(message, await server.sign({}, { kid: "of-any-kind" }))).toBe(200);
+    received.length = 0;
     for (const token of ["x", "a.b.c", "..", "x".repeat(9000), "a b"]) expect([401, 403]).toContain(await post(message, token));
     expect((await channel.request?.(activityRequest(message, undefined), host))?.status).toBe(401);
     expect(received).toEqual([]);
@@ -137,16 +141,25 @@ describe("who may post to the bot", () => {
 
   it("fetches metadata and keys once, and says so where they cannot be had", async () => {
     const { server, post, clock, logged } = await openTeams();
-    server.fail("keys-down");
-    expect(await post(directMessage(server.url))).toBe(503);
+    const token = await server.sign();
+    server.fail("metadata-down");
+    expect(await post(directMessage(server.url), token)).toBe(503);
     expect(logged.join()).toContain("openIdUrl");
     server.fail("hang", 0);
-    expect(await Promise.all([1, 2, 3].map(() => post(directMessage(server.url))))).toEqual([200, 200, 200]);
+    expect(await Promise.all([1, 2, 3].map(() => post(directMessage(server.url), token)))).toEqual([200, 200, 200]);
     expect(server.asked).toMatchObject({ metadata: 1, keys: 1 });
     clock.time += 25 * 3_600_000;
-    server.fail("keys-down");
+    server.fail("metadata-down");
     // The metadata that are held go on to hold; a new token is needed, since a day has passed for it too.
     expect(await post(directMessage(server.url), await server.sign({ exp: now() + 2 * 86_400 }))).toBe(200);
+  });
+
+  it("refuses nobody for good while the keys cannot be had", async () => {
+    const { server, post } = await openTeams();
+    server.fail("keys-down");
+    expect(await post(directMessage(server.url))).toBe(503);
+    server.fail("hang", 0);
+    expect(await post(directMessage(server.url))).toBe(200);
   });
 
   it("bounds the body and answers other requests plainly", async () => {
@@ -208,12 +221,21 @@ describe("the conversations that are known", () => {
     expect(JSON.parse(readFileSync(file, "utf8"))).toHaveLength(3);
   });
 
+  it("hold until the gateway stops where they cannot be written", async () => {
+    const { server, post, send, logged } = await openTeams({}, { server: (await openTeams()).server, dir: "/nonexistent" });
+    expect(await post(directMessage(server.url))).toBe(200);
+    expect(logged).toEqual([expect.stringContaining("could not be written")]);
+    expect(await send({ to: `user:${USER}` })).toMatchObject({ status: "sent" });
+    expect(server.opened).toEqual([]);
+  });
+
   it("are all kept where many are learnt at once", async () => {
-    const { server, post, dir } = await openTeams();
+    const { server, post, dir, logged } = await openTeams();
     const posts = Array.from({ length: 20 }, (_, n) =>
       post(channelMessage(server.url, { conversation: { id: `19:c${n}@thread.tacv2`, conversationType: "channel" } })),
     );
     expect(new Set(await Promise.all(posts))).toEqual(new Set([200]));
     expect(JSON.parse(readFileSync(join(dir, `${APP_ID}.json`), "utf8"))).toHaveLength(20);
+    expect(logged).toEqual([]);
   });
 });

@@ -7,6 +7,7 @@ import plugin from "../../plugins/msteams/index.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import type { SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
+import { load, userFolder } from "../plugin/support.ts";
 import { openChannel, piecesOf } from "./plugin-context.ts";
 import { APP_ID, APP_SECRET, BOT, CHANNEL, ENTRA, PERSONAL, teamsServer, TENANT, USER } from "./teams-server.ts";
 import { openTeams, section } from "./teams-world.ts";
@@ -249,10 +250,15 @@ describe("the official client of Teams", () => {
   });
 });
 
-it("the page's config is one that the plugin takes, and its recipients are such", () => {
+it("the page's config is one that the plugin takes, and its recipients are such", async () => {
   const page = readFileSync(new URL("../../docs/channels/msteams.md", import.meta.url), "utf8");
-  const { channels } = JSON5.parse<{ channels: Record<string, never> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
+  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
   const { channel } = openChannel(plugin, channels["msteams"] as never);
   expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
   expect(channel.allowFrom).toHaveLength(1);
+  const loaded = await load(userFolder({}).dir, { channels });
+  expect(loaded.issues).toEqual([]);
+  expect(loaded.channels.resolve("teams")).toEqual({ id: "msteams", loaded: true });
+  const wrong = await load(userFolder({}).dir, { channels: { msteams: { ...channels["msteams"], defaultTo: "Ada" } } });
+  expect(wrong.issues).toMatchObject([{ path: "channels.msteams.defaultTo" }]);
 });

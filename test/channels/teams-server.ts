@@ -47,9 +47,11 @@ export interface TeamsServer {
   /** From now on no token that was given holds. */
   revoke(): void;
   /** The next `times` requests to the Connector fail. */
-  fail(fault: Fault | Failure | "cut-before-answer" | "sign-in-down" | "keys-down", times?: number): void;
+  fail(fault: Fault | Failure | "cut-before-answer" | "sign-in-down" | "metadata-down" | "keys-down", times?: number): void;
   /** A token as the Bot Framework signs it for an activity. */
   sign(claims?: Record<string, unknown>, options?: { key?: CryptoKey; kid?: string; alg?: string }): Promise<string>;
+  /** The private key. */
+  key: CryptoKey;
   close(): void;
 }
 
@@ -70,7 +72,7 @@ function refuse(response: ServerResponse, { status, code, headers }: Failure, qu
 
 /** Starts the server. */
 export async function teamsServer(): Promise<TeamsServer> {
-  const { privateKey, publicKey } = await generateKeyPair("RS256");
+  const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
   const jwk = { ...(await exportJWK(publicKey)), kid: "one", alg: "RS256", use: "sig", endorsements: ["msteams"] };
   const conversations = new Map<string, string>([[ENTRA, "a:opened-1"]]);
   const tokens = new Set<string>();
@@ -129,14 +131,17 @@ export async function teamsServer(): Promise<TeamsServer> {
     void bodyOf(request).then((raw) => {
       const path = new URL(request.url ?? "/", "http://localhost").pathname;
       if (path.endsWith("/oauth2/v2.0/token")) return signIn(response, path, raw);
-      if (failing?.fault === "keys-down") return answer(response, 500, {});
+      const down = (failing?.fault === "metadata-down" && path === "/openid") || (failing?.fault === "keys-down" && path === "/keys");
+      if (down) return answer(response, 500, {});
       if (path === "/openid") {
         self.asked.metadata++;
         return answer(response, 200, { issuer: ISSUER, jwks_uri: `${self.url}/keys`, id_token_signing_alg_values_supported: ["RS256"] });
       }
       if (path === "/keys") {
         self.asked.keys++;
-        return answer(response, 200, { keys: [jwk, { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] }] });
+        return answer(response, 200, {
+          keys: [jwk, { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] }, { ...jwk, kid: "of-any-kind", alg: undefined }],
+        });
       }
       connector(request, response, path, raw);
     });
@@ -149,6 +154,7 @@ export async function teamsServer(): Promise<TeamsServer> {
     opened: [],
     asked: { token: 0, metadata: 0, keys: 0 },
     lasts: 3600,
+    key: privateKey,
     revoke: () => tokens.clear(),
     fail: (fault, times = Infinity) => void (failing = { fault, times }),
     sign(claims = {}, { key = privateKey, kid = "one", alg = "RS256" } = {}) {

@@ -5,6 +5,7 @@ import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import plugin from "../../plugins/whatsapp/index.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import { channelContract } from "../contract/channel.ts";
+import { load, userFolder } from "../plugin/support.ts";
 import { openChannel, piecesOf } from "./plugin-context.ts";
 import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, whatsappServer } from "./whatsapp-server.ts";
 import { openWhatsApp, section, TO } from "./whatsapp-world.ts";
@@ -106,6 +107,10 @@ describe("sending to WhatsApp", () => {
     expect(pieces.length).toBeGreaterThan(3);
     for (const piece of pieces) expect(await send({ text: piece })).toMatchObject({ status: "sent" });
     expect(server.arrived.map((entry) => entry.text).join("\n")).toBe(toWhatsApp(text));
+    const table = `| a | b |\n|---|---|\n| ${"x".repeat(200)} | y |\n${"| x | y |\n".repeat(30)}`;
+    expect(table.length).toBeLessThan(1000);
+    expect(channel.measure?.(table)).toBe(toWhatsApp(table).length);
+    expect(channel.measure?.(table)).toBeGreaterThan(5000);
   });
 });
 
@@ -200,10 +205,14 @@ describe("Meta's own client", () => {
   });
 });
 
-it("the page's config is one that the plugin takes, and its recipients are such", () => {
+it("the page's config is one that the plugin takes, and its recipients are such", async () => {
   const page = readFileSync(new URL("../../docs/channels/whatsapp.md", import.meta.url), "utf8");
-  const { channels } = JSON5.parse<{ channels: Record<string, never> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
+  const { channels } = JSON5.parse<{ channels: Record<string, object> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
   const { channel } = openChannel(plugin, channels["whatsapp"] as never);
   expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
   expect(channel.allowFrom).toHaveLength(1);
+  const loaded = await load(userFolder({}).dir, { channels });
+  expect(loaded.issues).toEqual([]);
+  expect(loaded.channels.resolve("wa")).toEqual({ id: "whatsapp", loaded: true });
+  expect(loaded.channels.fallback?.id).toBe("whatsapp");
 });
