@@ -40,7 +40,7 @@ const config = z.strictObject({
     "Metadata of the keys that sign what comes in.",
   ),
   allowFrom: z
-    .array(text.transform((id) => id.replace(/^user:/, "")))
+    .array(text.transform((id) => (parseRecipient(`user:${id.replace(/^user:/, "")}`) ?? id).replace(/^user:/, "")))
     .default([])
     .describe("Ids of those who may speak to the agent: the object id in Entra, else `29:…`; none: nobody."),
   defaultTo: text.optional().describe("The recipient where none is named."),
@@ -62,7 +62,7 @@ export default definePlugin({
     return {
       limit: TEXT_LIMIT,
       allowFrom,
-      ...(defaultTo !== undefined && { defaultTo }),
+      ...(defaultTo !== undefined && { defaultTo: parseRecipient(defaultTo) ?? defaultTo }),
       // Reading markdown costs time, and what is far too long is cut in any case.
       measure: (piece) => (piece.length > 2 * TEXT_LIMIT ? piece.length : bytesOf(piece)),
       parseRecipient(to) {

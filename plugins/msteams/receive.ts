@@ -143,7 +143,7 @@ function read(activity: Activity, serviceUrl: string) {
   // A thread's root is part of the conversation's id.
   const [to = "", thread] = conversation.id.split(";messageid=");
   const direct = conversation.conversationType === "personal";
-  const user = typeof from.aadObjectId === "string" ? from.aadObjectId : from.id;
+  const user = typeof from.aadObjectId === "string" ? from.aadObjectId.toLowerCase() : from.id;
   const tenant = typeof conversation.tenantId === "string" ? conversation.tenantId : undefined;
   const reference = { serviceUrl, conversation: to, bot: recipient.id, tenant, user: direct ? user : undefined };
   const own = from.id === recipient.id;

@@ -43,9 +43,15 @@ describe("receiving from Teams", () => {
   });
 
   it("knows who writes by an id that stays: Entra's where there is one, else that of Teams", async () => {
-    const { server, post, received, channel } = await openTeams({ allowFrom: [`user:${ENTRA}`, USER] });
+    const { server, post, received, channel } = await openTeams({ allowFrom: [`user:${ENTRA.toUpperCase()}`, USER] });
     await post(directMessage(server.url, { from: { id: USER, name: ENTRA } }));
-    await post(directMessage(server.url, { text: "", attachments: [{ contentType: "image/png" }, { contentType: "text/html" }] }));
+    await post(
+      directMessage(server.url, {
+        from: { id: USER, aadObjectId: ENTRA.toUpperCase() },
+        text: "",
+        attachments: [{ contentType: "image/png" }, { contentType: "text/html" }],
+      }),
+    );
     expect(received.map(({ from, text }) => [from, text])).toEqual([
       [USER, "How is the build?"],
       [ENTRA, "[image/png]"],
