@@ -19,9 +19,15 @@ function load(): Parser {
 
 /**
  * The tree of a markdown text (CommonMark with tables, strikethrough, task lists and bare links), for channels that
- * write another dialect. Its nodes are those of the mdast specification.
+ * write another dialect. Its nodes are those of the mdast specification. A text that is nested too deep to be read (its
+ * parser goes a step down for each level) is one paragraph of itself.
  */
 export function parseMarkdown(text: string): Root {
   parser ??= load();
-  return parser(text);
+  try {
+    return parser(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { type: "root", children: [{ type: "paragraph", children: [{ type: "text", value: text }] }] };
+  }
 }

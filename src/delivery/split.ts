@@ -63,10 +63,18 @@ const LEAST_PIECE = 20;
  */
 export function splitMeasured(text: string, limit: number, measure?: (text: string) => number): string[] {
   if (!measure) return splitText(text, limit);
+  const lengthOf = (piece: string): number => {
+    try {
+      return measure(piece);
+    } catch {
+      // A plugin that cannot count a text has to send it all the same.
+      return piece.length;
+    }
+  };
   return splitText(text, limit).flatMap((piece) => {
-    const length = measure(piece);
+    const length = lengthOf(piece);
     const room = Math.max(LEAST_PIECE, Math.floor(Math.min(piece.length - 1, (piece.length * limit) / length)));
-    return length <= limit || piece.length <= LEAST_PIECE ? [piece] : splitMeasured(piece, room, scaled(measure, limit, room));
+    return length <= limit || piece.length <= LEAST_PIECE ? [piece] : splitMeasured(piece, room, scaled(lengthOf, limit, room));
   });
 }
 

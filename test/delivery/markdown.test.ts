@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { splitMeasured } from "../../src/delivery/split.ts";
+import { parseMarkdown } from "../../src/plugin/api.ts";
+
+describe("parseMarkdown", () => {
+  it("reads what agents write", () => {
+    const { children } = parseMarkdown("# A\n\n- [x] **done** ~~not~~ https://example.com\n\n| a | b |\n|---|---|\n| 1 | 2 |\n");
+    expect(children.map(({ type }) => type)).toEqual(["heading", "list", "table"]);
+    expect(JSON.stringify(children[1])).toMatch(/"checked":true[^]*"strong"[^]*"delete"[^]*"link"/);
+  });
+
+  it("gives a text that is nested too deep as it is", () => {
+    const deep = ">".repeat(50_000);
+    expect(parseMarkdown(deep).children).toEqual([{ type: "paragraph", children: [{ type: "text", value: deep }] }]);
+  });
+});
+
+describe("splitMeasured", () => {
+  const escaped = (text: string): number => text.replaceAll("&", "&amp;").length;
+
+  it("cuts until each piece fits as the channel counts", () => {
+    const text = "& & & & words ".repeat(60);
+    const pieces = splitMeasured(text, 100, escaped);
+    expect(pieces.every((piece) => escaped(piece) <= 100)).toBe(true);
+    expect(pieces.join(" ").replace(/\s+/g, " ")).toBe(text.trim());
+  });
+
+  it("leaves whole what fits, and ends where a single word never can", () => {
+    expect(splitMeasured("a & b", 100, escaped)).toEqual(["a & b"]);
+    const pieces = splitMeasured("x".repeat(200), 50, () => 1000);
+    expect(pieces.join("")).toBe("x".repeat(200));
+  });
+
+  it("counts by itself where the channel cannot", () => {
+    const text = "some words ".repeat(30).trim();
+    const broken = (): number => {
+      throw new RangeError("too deep");
+    };
+    expect(splitMeasured(text, 100, broken)).toEqual(splitMeasured(text, 100));
+  });
+});
