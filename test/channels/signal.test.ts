@@ -155,6 +155,8 @@ describe("markdown on signal", () => {
     ["- a\n- b\n  - c\n\n    d", "• a\n• b\n  • c\n\n    d", []],
     ["3. a\n4. b", "3. a\n4. b", []],
     ["- [x] done\n- [ ] open", "• [x] done\n• [ ] open", []],
+    ["> > a\n> > b\n>\n> c", "> > a\n> > b\n>\n> c", []],
+    ["- > a\n  > b", "• > a\n  > b", []],
     ["> quoted\n> **x**", "> quoted\n> x", ["11:1:BOLD"]],
     ["- **a\n  b**", "• a\n  b", ["2:5:BOLD"]],
     ["a <b>x</b> &amp; y", "a <b>x</b> & y", []],

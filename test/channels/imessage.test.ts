@@ -1,0 +1,387 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { render } from "../../plugins/imessage/format.ts";
+import { splitText } from "../../src/delivery/split.ts";
+import type { Channel, ChannelHost, IncomingMessage, SendResult, ServiceState } from "../../src/plugin/api.ts";
+import { channelContract, type Fault } from "../contract/channel.ts";
+import { load, userFolder } from "../plugin/support.ts";
+import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
+
+const OWNER = "+15551234567";
+const CHAT = `iMessage;-;${OWNER}`;
+const GROUP = "iMessage;+;chat123456";
+const SECRET = "0123456789abcdef-secret";
+
+// What the plugin's clock says where `load` makes it.
+const NOW = 1;
+
+async function open(config: Record<string, unknown> = {}): Promise<{ channel: Channel; server: BlueBubblesServer; logged: string[] }> {
+  const server = await blueBubblesServer(() => NOW);
+  const section = { url: server.url, password: PASSWORD, allowFrom: ["+1 555 123 4567", "Ada@A.example"], defaultTo: OWNER, ...config };
+  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { imessage: section } });
+  expect(issues).toEqual([]);
+  const channel = channels.get("imessage")?.channel;
+  if (!channel) throw new Error("the plugin is not there");
+  return { channel, server, logged };
+}
+
+channelContract("imessage", async () => {
+  const { channel, server } = await open();
+  return {
+    channel,
+    to: OWNER,
+    malformed: ["", "5551234567", "+0123", "chat:", "chat:abc", "chat:iMessage;+;a b", "ada@", "@a.example", "Ada"],
+    sent: () => server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text })),
+    fail: (fault: Fault) => server.fail(fault),
+    retryAfterMs: 5000,
+    secrets: [PASSWORD, encodeURIComponent(PASSWORD), OWNER],
+    close: () => server.close(),
+  };
+});
+
+describe("sending on imessage", () => {
+  let channel: Channel;
+  let server: BlueBubblesServer;
+  beforeEach(async () => {
+    ({ channel, server } = await open());
+  });
+  afterEach(() => server.close());
+  const send = (to: string, text: string, more: object = {}): Promise<SendResult> =>
+    channel.send({ to, text, idempotencyKey: "dlv_1.0", ...more }, AbortSignal.timeout(5000));
+
+  it("finds the chat with a person once, and takes the guid of any chat as it is", async () => {
+    expect(await send(OWNER, "one")).toEqual({ status: "sent", messageIds: ["GUID-1"] });
+    await send(OWNER, "two");
+    await send(`chat:${GROUP}`, "three");
+    expect(server.sent.map(({ chatGuid, text, tempGuid }) => [chatGuid, text, tempGuid])).toEqual([
+      [CHAT, "one", "dlv_1.0"],
+      [CHAT, "two", "dlv_1.0"],
+      [GROUP, "three", "dlv_1.0"],
+    ]);
+    expect(server.asked.filter((path) => path.endsWith("chat/query"))).toHaveLength(1);
+  });
+
+  it("knows the name that newer systems give a chat", async () => {
+    server.chats.add("any;-;ada@a.example");
+    expect((await send("ada@a.example", "x")).status).toBe("sent");
+    expect(server.sent[0]?.chatGuid).toBe("any;-;ada@a.example");
+  });
+
+  it("begins the chat with somebody new by the message itself", async () => {
+    expect(await send("ben@b.example", "hello")).toEqual({ status: "sent", messageIds: ["GUID-1"] });
+    expect(server.asked.at(-1)).toBe("/api/v1/chat/new");
+    expect((await send("ben@b.example", "again")).status).toBe("sent");
+    expect(server.asked.at(-1)).toBe("/api/v1/message/text");
+    expect(server.sent.map(({ text }) => text)).toEqual(["hello", "again"]);
+  });
+
+  it("quotes only where the server's Private API can", async () => {
+    await send(OWNER, "x", { replyTo: "GUID-77" });
+    expect(server.sent[0]).toMatchObject({ method: "apple-script", selectedMessageGuid: undefined });
+    const other = await open({ privateApi: true });
+    await other.channel.send({ to: OWNER, text: "x", replyTo: "GUID-77", idempotencyKey: "k" }, AbortSignal.timeout(5000));
+    expect(other.server.sent[0]).toMatchObject({ method: "private-api", selectedMessageGuid: "GUID-77" });
+    other.server.close();
+  });
+
+  it.each([
+    ["no-such-chat", "failed"],
+    ["private-api-off", "failed"],
+    ["redirect", "failed"],
+    ["timed-out", "unknown"],
+    ["cut-connection", "unknown"],
+    ["hang", "unknown"],
+  ] as const)("answers %s with %s", async (fault, status) => {
+    server.fail(fault);
+    const signal = AbortSignal.timeout(fault === "hang" ? 300 : 5000);
+    const result = await channel.send({ to: OWNER, text: "mark-1", idempotencyKey: "k" }, signal);
+    expect(result).toMatchObject({ status });
+    expect(JSON.stringify(result)).not.toMatch(/mark-1|4711|1555/);
+  });
+
+  it("finds what was sent although the connection was cut, and takes no older message for it", async () => {
+    await send(OWNER, "same **text**");
+    server.fail("cut-connection", 1);
+    expect((await send(OWNER, "same text")).status).toBe("unknown");
+    server.fail("cut-after-taking", 1);
+    expect(await send(OWNER, "same text")).toEqual({ status: "sent", messageIds: ["GUID-2"] });
+    expect(server.sent).toHaveLength(2);
+  });
+
+  it("tries again where nothing listens", async () => {
+    server.close();
+    expect(await send(OWNER, "x")).toEqual({ status: "retry", reason: "the server cannot be reached (ECONNREFUSED)" });
+  });
+
+  it("comes through a rate limit on the next try", async () => {
+    server.fail("rate-limited", 2);
+    expect(await send(OWNER, "x")).toMatchObject({ status: "retry", afterMs: 5000 });
+    expect((await send(OWNER, "x")).status).toBe("retry");
+    expect((await send(OWNER, "x")).status).toBe("sent");
+    expect(server.sent).toHaveLength(1);
+  });
+
+  it("tells a wrong password without showing it", async () => {
+    const other = await open({ password: "wrong-8812" });
+    const message = { ok: false, message: "the server does not take the password: check channels.imessage.password" };
+    expect(await other.channel.probe?.(AbortSignal.timeout(5000))).toEqual(message);
+    other.server.close();
+    const gone = await other.channel.probe?.(AbortSignal.timeout(5000));
+    expect(gone).toEqual({ ok: false, message: "the server cannot be reached (ECONNREFUSED)" });
+    expect(other.logged.join("")).not.toContain("wrong-8812");
+  });
+
+  it("sends each piece of a long text whole and in order", async () => {
+    const { limit = 0, measure } = channel;
+    const row = (index: number): string => `| ${index} | 日本語 | [link](https://a.example/${index}_(x)) |`;
+    const text = `| a | b | c |\n|---|---|---|\n${Array.from({ length: 20 }, (_, index) => row(index)).join("\n")}\n\n${"Some *words* 👩‍👩‍👧‍👦. ".repeat(600)}`;
+    const pieces = splitText(text, limit);
+    expect(pieces.length).toBeGreaterThan(2);
+    for (const piece of pieces) {
+      expect(measure?.(piece)).toBeLessThanOrEqual(limit);
+      expect((await send(OWNER, piece)).status).toBe("sent");
+    }
+    const arrived = server.sent.map((entry) => entry.text).join(" ");
+    expect(arrived.match(/Some words 👩‍👩‍👧‍👦\./g)).toHaveLength(600);
+    for (let index = 0; index < 20; index++) expect(arrived).toContain(`link (https://a.example/${index}_(x))`);
+  });
+});
+
+describe("recipients of imessage", () => {
+  it.each([
+    ["+1 (555) 123-4567", OWNER],
+    [" Ada@A.example ", "ada@a.example"],
+    [`CHAT:${GROUP}`, `chat:${GROUP}`],
+    ["chat:any;-;+15551234567", "chat:any;-;+15551234567"],
+  ])("%s is %s", async (written, to) => {
+    const { channel, server } = await open();
+    server.close();
+    expect(channel.parseRecipient?.(written)).toEqual({ ok: true, to });
+    expect(channel.parseRecipient?.(to)).toEqual({ ok: true, to });
+  });
+
+  it("checks the config's", async () => {
+    const wrong = { url: "ftp://a.example", password: "x", allowFrom: ["Ada"], defaultTo: "somebody", webhookSecret: "short" };
+    const { issues } = await load(userFolder({}).dir, { channels: { imessage: wrong } });
+    expect(issues.map(({ path }) => path).toSorted()).toEqual([
+      "channels.imessage.allowFrom[0]",
+      "channels.imessage.defaultTo",
+      "channels.imessage.url",
+      "channels.imessage.webhookSecret",
+    ]);
+  });
+});
+
+describe("markdown on imessage", () => {
+  it.each([
+    ["plain 1 < 2 & *", "plain 1 < 2 & *"],
+    ["a **bold _both_ bold** ~~c~~", "a bold both bold c"],
+    ["# Head\n\n👩‍👩‍👧‍👦 **日本** שלום", "Head\n\n👩‍👩‍👧‍👦 日本 שלום"],
+    ["use `a*b*`", "use `a*b*`"],
+    ["```ts\nif (a) {\n  b();\n}\n```", "if (a) {\n  b();\n}"],
+    ["[t](https://a.example/b_(c)?d=1)", "t (https://a.example/b_(c)?d=1)"],
+    ["<https://a.example/x>", "https://a.example/x"],
+    ["<ada@a.example>", "ada@a.example"],
+    ["[**t**][r]\n\n[r]: https://a.example 'T'", 't (https://a.example "T")'],
+    ["[t][r]\n\n[other]: https://a.example", "[t][r]\n\n[other]: https://a.example"],
+    ["![a chart](https://a.example/c.png)", "a chart (https://a.example/c.png)"],
+    ["![](https://a.example/c.png)", "https://a.example/c.png"],
+    ["- a\n- b\n  - c\n\n    d", "• a\n• b\n  • c\n\n    d"],
+    ["- ```\n  x\n    y\n  ```\n- z", "• x\n    y\n• z"],
+    ["3. a\n4. b", "3. a\n4. b"],
+    ["- [x] done\n- [ ] open", "• [x] done\n• [ ] open"],
+    ["> quoted\n> **x**\n>\n> > deep", "> quoted\n> x\n>\n> > deep"],
+    ["> > a\n> > b", "> > a\n> > b"],
+    ["- > a\n  > b", "• > a\n  > b"],
+    ["a <b>x</b> &amp; y", "a <b>x</b> & y"],
+    ["note[^1]\n\n[^1]: the note", "note[^1]\n\n[^1] the note"],
+    ["| Name | n |\n|:--|--:|\n| 日本 | 7 |\n| **b** | 100 |", "Name |   n\n-----+----\n日本 |   7\nb    | 100"],
+    ["a\n\n---\n\nb", "a\n\n———\n\nb"],
+    ["#", "#"],
+  ])("%j", (markdown, text) => {
+    expect(render(markdown)).toBe(text);
+  });
+});
+
+/** A host that keeps what a gateway keeps; `receive` may be made to fail. */
+function memoryHost(): ChannelHost & { received: IncomingMessage[]; states: ServiceState[]; failing: boolean; place: string | undefined } {
+  const host = {
+    received: [] as IncomingMessage[],
+    states: [] as ServiceState[],
+    failing: false,
+    place: undefined as string | undefined,
+    async receive(message: IncomingMessage): Promise<void> {
+      if (host.failing) throw new Error("the disk is full");
+      // As the core does: a repeat makes no second turn.
+      if (!host.received.some((known) => known.id === message.id)) host.received.push(message);
+    },
+    report: (state: ServiceState) => void host.states.push(state),
+    cursor: async () => host.place,
+    saveCursor: async (cursor: string) => void (host.place = cursor),
+  };
+  return host;
+}
+
+describe("the webhook of imessage", () => {
+  let channel: Channel;
+  let server: BlueBubblesServer;
+  let host: ReturnType<typeof memoryHost>;
+  beforeEach(async () => {
+    ({ channel, server } = await open({ webhookSecret: SECRET, mentions: ["@rouse"] }));
+    host = memoryHost();
+  });
+  afterEach(() => server.close());
+  const post = async (body: unknown, path = `/channels/imessage/${SECRET}`, method = "POST"): Promise<number | undefined> => {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const response = await channel.request?.(
+      new Request(`http://gateway.example${path}`, { method, ...(method === "POST" ? { body: text } : {}) }),
+      host,
+    );
+    expect(await response?.text()).toBe("");
+    return response?.status;
+  };
+
+  it("hands over a direct message, and its answer goes to the same chat", async () => {
+    expect(await post(server.arrive("hello"))).toBe(204);
+    expect(host.received).toEqual([{ id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, text: "hello" }]);
+    expect(channel.parseRecipient?.(`chat:${CHAT}`)).toEqual({ ok: true, to: `chat:${CHAT}` });
+    expect(channel.allowFrom).toEqual([OWNER, "ada@a.example"]);
+    await post(server.arrive("from a mail address", { handle: { address: "Ada@a.example" } }));
+    expect(host.received[1]?.from).toBe("ada@a.example");
+  });
+
+  it("hears in a group only what calls the agent", async () => {
+    const chats = [{ guid: GROUP }];
+    await post(server.arrive("among us", { chats }));
+    await post(server.arrive("hey @Rouse, look", { chats }));
+    expect(host.received).toEqual([{ id: "GUID-2", from: OWNER, to: `chat:${GROUP}`, direct: false, text: "hey @Rouse, look" }]);
+  });
+
+  it("passes over its own messages, reactions, changes of a group and bare attachments", async () => {
+    await post(server.arrive("own", { isFromMe: true }));
+    await post(server.arrive("Liked “x”", { associatedMessageGuid: "p:0/GUID-0" }));
+    await post(server.arrive("renamed", { itemType: 2 }));
+    await post(server.arrive("\uFFFC"));
+    await post(server.arrive(null));
+    await post({ type: "typing-indicator", data: { display: true, guid: CHAT } });
+    await post({ type: "updated-message", data: server.arrive("edited").data });
+    await post({ type: "new-message" });
+    expect(host.received).toEqual([]);
+  });
+
+  it("lets nobody in without the secret", async () => {
+    const event = server.arrive("forged");
+    for (const path of [
+      "/channels/imessage",
+      "/channels/imessage/",
+      `/channels/imessage/${SECRET}x`,
+      `/channels/imessage/${SECRET}/x`,
+      "/channels/imessage/%FF",
+    ])
+      expect(await post(event, path)).toBe(404);
+    const open_ = await open();
+    const response = await open_.channel.request?.(
+      new Request("http://g.example/channels/imessage/undefined", { method: "POST", body: "{}" }),
+      host,
+    );
+    expect(response?.status).toBe(404);
+    open_.server.close();
+    expect(host.received).toEqual([]);
+  });
+
+  it("refuses what is no event", async () => {
+    expect(await post("{", undefined)).toBe(400);
+    expect(await post("null")).toBe(400);
+    expect(await post("", undefined, "GET")).toBe(405);
+  });
+
+  it("does not say that it took a message that could not be stored", async () => {
+    host.failing = true;
+    await expect(post(server.arrive("x"))).rejects.toThrow("disk");
+  });
+});
+
+describe("asking the server of imessage", () => {
+  let channel: Channel;
+  let server: BlueBubblesServer;
+  let stop: AbortController;
+  let host: ReturnType<typeof memoryHost>;
+  let done: Promise<void> | undefined;
+  let at = 1_000_000_000;
+  beforeEach(async () => {
+    ({ channel, server } = await open());
+    host = memoryHost();
+    stop = new AbortController();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+    server.close();
+  });
+  const listen = (): void => {
+    stop = new AbortController();
+    done = channel.listen?.(stop.signal, host);
+  };
+  const rest = async (): Promise<void> => {
+    stop.abort();
+    await done;
+  };
+  const texts = (): string[] => host.received.map((message) => message.text);
+  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 8000 });
+  const arrive = (text: string, more: object = {}): void => void server.arrive(text, { dateCreated: (at += 1000), ...more });
+
+  it("makes up for what came while nobody listened, without loss and without doubling", async () => {
+    arrive("before the channel was there", { dateCreated: 0 });
+    listen();
+    await vi.waitFor(() => expect(host.states).toEqual([{ ok: true, message: "listening" }]));
+    await rest();
+    arrive("one");
+    arrive("own", { isFromMe: true });
+    arrive("two");
+    listen();
+    await arrived("one", "two");
+    await rest();
+    expect(host.place).toBe(String(at));
+    // Sent before, but comes later.
+    server.arrive("late", { dateCreated: at - 60_000 });
+    arrive("three");
+    listen();
+    await arrived("one", "two", "late", "three");
+  });
+
+  it("takes more than a page", async () => {
+    host.place = "1";
+    for (let index = 0; index < 450; index++) arrive(`${index}`);
+    listen();
+    await arrived(...Array.from({ length: 450 }, (_, index) => `${index}`));
+  });
+
+  it("keeps asking where no webhook is set", async () => {
+    host.place = "1";
+    listen();
+    await vi.waitFor(() => expect(host.states).toHaveLength(1));
+    arrive("later");
+    await arrived("later");
+  });
+
+  it("tries again after a failure, and says so", async () => {
+    host.place = "1";
+    server.fail("unavailable", 1);
+    arrive("one");
+    listen();
+    await arrived("one");
+    await vi.waitFor(() => expect(host.states.map(({ ok }) => ok)).toEqual([false, true]));
+    expect(host.states[0]?.message).toBe("the server answered 503; trying again in 1 s");
+  });
+
+  it("does not pass over a message that could not be stored", async () => {
+    host.place = "1";
+    host.failing = true;
+    arrive("one");
+    listen();
+    await vi.waitFor(() => expect(host.states[0]?.ok).toBe(false));
+    expect(host.place).toBe("1");
+    host.failing = false;
+    await arrived("one");
+    expect(JSON.stringify(host.states)).not.toMatch(/disk|4711/);
+  });
+});
