@@ -25,6 +25,8 @@ interface Sent {
 const SERVICES = ["iMessage", "any", "SMS"];
 /** The server's own word for errors of Messages, after it was given the text. */
 const MESSAGES_ERROR = "iMessage Error";
+/** The server waits up to two minutes for Messages to show what it took, and on some systems in vain: then it is looked for. */
+const ANSWER_MS = 20_000;
 /** Looks for a message of which nobody knows whether it was sent, and the wait between them. */
 const LOOKS = 3;
 const LOOK_WAIT_MS = 700;
@@ -64,47 +66,62 @@ export async function send(sender: Sender, message: OutgoingMessage, signal: Abo
   // The server refuses a `tempGuid` that it is still at.
   const base = { tempGuid: message.idempotencyKey, message: text, method };
   const quote = sender.privateApi && message.replyTo !== undefined ? { selectedMessageGuid: message.replyTo } : {};
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
+  let result: SendResult;
   try {
     const answer = await (chatGuid === undefined
-      ? call(sender, "chat/new", signal, { ...base, addresses: [message.to], service: "iMessage" })
-      : call(sender, "message/text", signal, { ...base, chatGuid, ...quote }));
-    if (answer.status !== 200) return sortStatus(answer);
-    const sent = answer.body?.data as Sent | undefined;
-    const guid = chatGuid === undefined ? sent?.messages?.[0]?.guid : sent?.guid;
-    return taken(sender, guid);
+      ? call(sender, "chat/new", patience, { ...base, addresses: [message.to], service: "iMessage" })
+      : call(sender, "message/text", patience, { ...base, chatGuid, ...quote }));
+    if (answer.status === 200) return accepted(sender, message.to, answer);
+    result = sortStatus(answer);
   } catch (error) {
-    const code = error instanceof NoAnswer ? error.code : "error";
-    if (error instanceof NoAnswer && !error.written) return { status: "retry", reason: `the server cannot be reached (${code})` };
-    const guid = await lookFor(sender, text, chatGuid, begun, signal);
-    if (guid !== undefined) return taken(sender, guid);
-    return { status: "unknown", reason: `the connection to the server ended before its answer (${code})` };
+    const { code, written } = error instanceof NoAnswer ? error : { code: "error", written: true };
+    result = written
+      ? { status: "unknown", reason: `the connection to the server ended before its answer (${code})` }
+      : { status: "retry", reason: `the server cannot be reached (${code})` };
   }
+  if (result.status !== "unknown") return result;
+  const guid = await lookFor(sender, text, chatGuid ?? message.to, begun, signal);
+  return guid === undefined ? result : taken(sender, guid);
 }
 
-function taken(sender: Sender, guid: string | undefined): SendResult {
-  if (guid === undefined) return { status: "sent" };
+/** A message, or a new chat with its first. */
+function accepted(sender: Sender, to: string, { body }: Answer): SendResult {
+  const data = (body?.data ?? {}) as Sent;
+  if (!data.messages) return data.guid === undefined ? { status: "sent" } : taken(sender, data.guid);
+  if (data.guid !== undefined) sender.chats.set(to, data.guid);
+  const guid = data.messages[0]?.guid;
+  return guid === undefined ? { status: "sent" } : taken(sender, guid);
+}
+
+function taken(sender: Sender, guid: string): SendResult {
   sender.sent.add(guid);
   if (sender.sent.size > 200) for (const first of sender.sent.values().take(100)) sender.sent.delete(first);
   return { status: "sent", messageIds: [guid] };
 }
 
-/** The guid of what was sent although no answer came: Messages itself has it. */
-async function lookFor(
-  sender: Sender,
-  text: string,
-  chatGuid: string | undefined,
-  begun: number,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  for (let look = 0; look < LOOKS && chatGuid !== undefined && !signal.aborted; look++) {
+/** The guid of what was sent although the server did not say so: Messages itself has it. `chat` is a guid or a person. */
+async function lookFor(sender: Sender, text: string, chat: string, begun: number, signal: AbortSignal): Promise<string | undefined> {
+  for (let look = 0; look < LOOKS && !signal.aborted; look++) {
     await sleep(LOOK_WAIT_MS, undefined, { signal }).catch(() => undefined);
-    const question = { chatGuid, after: Math.max(begun - SKEW_MS, 1), sort: "DESC", limit: 20 };
+    const question = { after: Math.max(begun - SKEW_MS, 1), sort: "DESC", limit: 100, with: ["chat"] };
     const answer = await call(sender, "message/query", signal, question).catch(() => undefined);
-    const messages = (answer?.body?.data ?? []) as { guid?: string; text?: string | null; isFromMe?: boolean; error?: number }[];
+    const messages = (answer?.body?.data ?? []) as {
+      guid?: string;
+      text?: string | null;
+      isFromMe?: boolean;
+      error?: number;
+      chats?: Sent[];
+    }[];
     if (!Array.isArray(messages)) continue;
     const found = messages.find(
-      ({ guid, isFromMe, error, ...other }) =>
-        guid !== undefined && isFromMe && !error && !sender.sent.has(guid) && other.text?.trim() === text.trim(),
+      ({ guid, isFromMe, error, chats, ...other }) =>
+        guid !== undefined &&
+        isFromMe &&
+        !error &&
+        !sender.sent.has(guid) &&
+        other.text?.trim() === text.trim() &&
+        chats?.some((one) => one.guid === chat || one.guid?.endsWith(`;-;${chat}`)),
     );
     if (found) return found.guid;
   }

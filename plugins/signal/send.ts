@@ -10,7 +10,7 @@ export interface Daemon {
   fetch: typeof fetch;
 }
 
-/** Codes of the daemon's answers. -5 and -6 stand in its source, not in its manual. */
+/** Codes of the daemon's answers. -5 and -6 are not in its manual. */
 const CODE = { user: -1, io: -3, untrustedKey: -4, rateLimit: -5, captcha: -6, invalidParams: -32602, methodNotFound: -32601 };
 /** What a `fetch` says that never got as far as writing the request. */
 const NOT_WRITTEN = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
@@ -41,6 +41,7 @@ async function call(
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id, method, params: { account, ...params } }),
+    redirect: "manual",
     signal,
   });
   const body = (await response.json().catch((error: unknown) => {

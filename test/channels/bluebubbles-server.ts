@@ -14,6 +14,7 @@ export type BlueBubblesFault =
   | "no-such-chat"
   | "private-api-off"
   | "timed-out"
+  | "already-queued"
   | "redirect";
 
 const METHOD = z.enum(["apple-script", "private-api"]).optional();
@@ -149,6 +150,9 @@ export async function blueBubblesServer(now: () => number): Promise<BlueBubblesS
         return true;
       case "private-api-off":
         refuse(response, 500, "iMessage Error", `iMessage Private API is not enabled! ${quote}`);
+        return true;
+      case "already-queued":
+        refuse(response, 400, "Validation Error", `Message is already queued to be sent! (Temp GUID: ${quote})`);
         return true;
       case "timed-out":
         refuse(response, 500, "iMessage Error", `Transaction timeout ${quote}`);

@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { render } from "../../plugins/imessage/format.ts";
 import { splitText } from "../../src/delivery/split.ts";
@@ -88,6 +91,7 @@ describe("sending on imessage", () => {
     ["private-api-off", "failed"],
     ["redirect", "failed"],
     ["timed-out", "unknown"],
+    ["already-queued", "unknown"],
     ["cut-connection", "unknown"],
     ["hang", "unknown"],
   ] as const)("answers %s with %s", async (fault, status) => {
@@ -105,6 +109,13 @@ describe("sending on imessage", () => {
     server.fail("cut-after-taking", 1);
     expect(await send(OWNER, "same text")).toEqual({ status: "sent", messageIds: ["GUID-2"] });
     expect(server.sent).toHaveLength(2);
+  });
+
+  it("finds the first message of a new chat too", async () => {
+    server.fail("cut-after-taking", 1);
+    expect(await send("ben@b.example", "hello")).toEqual({ status: "sent", messageIds: ["GUID-1"] });
+    server.fail("cut-after-taking", 1);
+    expect(await send(`chat:${GROUP}`, "hello")).toEqual({ status: "sent", messageIds: ["GUID-2"] });
   });
 
   it("tries again where nothing listens", async () => {
@@ -143,6 +154,15 @@ describe("sending on imessage", () => {
     const arrived = server.sent.map((entry) => entry.text).join(" ");
     expect(arrived.match(/Some words 👩‍👩‍👧‍👦\./g)).toHaveLength(600);
     for (let index = 0; index < 20; index++) expect(arrived).toContain(`link (https://a.example/${index}_(x))`);
+  });
+});
+
+describe("the page on imessage", () => {
+  const blocks = readFileSync(join(import.meta.dirname, "../../docs/channels/imessage.md"), "utf8").matchAll(/^```json5\n([^]*?)^```$/gm);
+  it.each([...blocks].map(([, text = ""]) => [text]))("%s", async (text) => {
+    const { issues, channels } = await load(userFolder({}).dir, JSON5.parse(text.replace(/\$\{\w+\}/g, SECRET)));
+    expect(issues).toEqual([]);
+    expect(channels.get("imessage")).toBeDefined();
   });
 });
 

@@ -1,5 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import JSON5 from "json5";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { render } from "../../plugins/signal/format.ts";
+import { listen as listenTo } from "../../plugins/signal/receive.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, ChannelHost, IncomingMessage, SendResult, ServiceState } from "../../src/plugin/api.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
@@ -105,6 +109,15 @@ describe("sending on signal", () => {
     }
     const arrived = server.sent.map(({ message = "" }) => message).join("\n");
     expect(arrived).toBe(text.replaceAll("**", ""));
+  });
+});
+
+describe("the page on signal", () => {
+  const blocks = readFileSync(join(import.meta.dirname, "../../docs/channels/signal.md"), "utf8").matchAll(/^```json5\n([^]*?)^```$/gm);
+  it.each([...blocks].map(([, text = ""]) => [text]))("%s", async (text) => {
+    const { issues, channels } = await load(userFolder({}).dir, JSON5.parse(text));
+    expect(issues).toEqual([]);
+    expect(channels.get("signal")).toBeDefined();
   });
 });
 
@@ -341,6 +354,31 @@ describe("receiving on signal", () => {
     expect(JSON.stringify(host.states)).not.toContain("disk");
     host.failing = false;
     await arrived("one");
+  });
+
+  it("leaves a stream that has fallen silent", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    await listen();
+    vi.advanceTimersByTime(59_000);
+    server.emit(text("alive"));
+    await arrived("alive");
+    vi.advanceTimersByTime(59_000);
+    expect(host.states).toHaveLength(1);
+    vi.advanceTimersByTime(2_000);
+    await vi.waitFor(() => expect(host.states[1]?.message).toBe("the stream fell silent; trying again in 1 s"));
+  });
+
+  it("says which package is missing", async () => {
+    vi.doMock("eventsource-parser", () => {
+      throw new Error("not there");
+    });
+    onTestFinished(() => vi.doUnmock("eventsource-parser"));
+    stop = new AbortController();
+    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+    const daemon = { url: server.url, account: ACCOUNT, fetch, allowFrom: [], log, now: () => 1 };
+    done = listenTo(daemon, stop.signal, host);
+    await vi.waitFor(() => expect(host.states[0]?.message).toContain("npm install eventsource-parser"));
   });
 
   it("says why it cannot listen", async () => {
