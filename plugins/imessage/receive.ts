@@ -74,6 +74,7 @@ export async function listen(receiver: Receiver, signal: AbortSignal, host: Chan
   const every = receiver.webhookSecret === undefined ? ASK_MS.without : ASK_MS.withWebhook;
   const seen = new Map<string, number>();
   let failures = 0;
+  let reported: string | undefined;
   let stored = await host.cursor();
   // What was written before the channel was there is not answered.
   if (stored === undefined) await host.saveCursor((stored = String(receiver.now())));
@@ -90,11 +91,12 @@ export async function listen(receiver: Receiver, signal: AbortSignal, host: Chan
       after = Math.max(after, result.newest - OVERLAP_MS);
       for (const [guid, at] of seen) if (at < after) seen.delete(guid);
     }
-    host.report(
+    const state =
       result.problem === undefined
         ? { ok: true, message: "listening" }
-        : { ok: false, message: `${result.problem}; trying again in ${wait / 1000} s` },
-    );
+        : { ok: false, message: `${result.problem}; trying again in ${wait / 1000} s` };
+    if (state.message !== reported) host.report(state);
+    reported = state.message;
     await sleep(wait, undefined, { signal }).catch(() => undefined);
   }
 }

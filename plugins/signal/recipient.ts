@@ -19,7 +19,7 @@ export function parseRecipient(to: string): Parsed {
         ? { ok: true, to: `uuid:${rest.toLowerCase()}` }
         : { ok: false, message: "after `uuid:` must come an account id like 01234567-89ab-cdef-0123-456789abcdef" };
     case "u":
-      return /^[\p{L}_][\p{L}\p{N}_]{2,31}\.\d{2,9}$/u.test(rest)
+      return /^[a-z_][a-z0-9_]{2,31}\.\d{2,9}$/i.test(rest)
         ? { ok: true, to: `u:${rest.toLowerCase()}` }
         : { ok: false, message: "a username is `u:` and a name with its number, like u:name.01" };
     default: {

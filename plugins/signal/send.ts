@@ -20,13 +20,13 @@ interface SendOutcome {
   token?: string;
   retryAfterSeconds?: number;
 }
-interface Response_ {
+interface SendResponse {
   timestamp?: number;
   results?: SendOutcome[];
 }
 interface RpcAnswer {
-  result?: Response_;
-  error?: { code?: number; data?: { response?: Response_ } | null };
+  result?: SendResponse;
+  error?: { code?: number; data?: { response?: SendResponse } | null };
 }
 
 /** Calls a method; `undefined` where the answer is not one of JSON-RPC. */

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { render } from "../../plugins/imessage/format.ts";
@@ -7,6 +8,7 @@ import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, ChannelHost, IncomingMessage, SendResult, ServiceState } from "../../src/plugin/api.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
+import { numbered, numbersOf } from "./markdown.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
 
 const OWNER = "+15551234567";
@@ -220,6 +222,15 @@ describe("markdown on imessage", () => {
   ])("%j", (markdown, text) => {
     expect(render(markdown)).toBe(text);
   });
+
+  it("loses no word, and keeps their order, whatever is nested in what", () => {
+    fc.assert(
+      fc.property(numbered, ({ markdown, count }) => {
+        expect(numbersOf(render(markdown))).toEqual(Array.from({ length: count }, (_, index) => index));
+      }),
+      { numRuns: 500 },
+    );
+  });
 });
 
 /** A host that keeps what a gateway keeps; `receive` may be made to fail. */
@@ -353,6 +364,7 @@ describe("asking the server of imessage", () => {
     arrive("before the channel was there", { dateCreated: 0 });
     listen();
     await vi.waitFor(() => expect(host.states).toEqual([{ ok: true, message: "listening" }]));
+    expect(host.place).toBe(String(NOW));
     await rest();
     arrive("one");
     arrive("own", { isFromMe: true });
@@ -381,6 +393,7 @@ describe("asking the server of imessage", () => {
     await vi.waitFor(() => expect(host.states).toHaveLength(1));
     arrive("later");
     await arrived("later");
+    expect(host.states).toHaveLength(1);
   });
 
   it("tries again after a failure, and says so", async () => {

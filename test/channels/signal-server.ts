@@ -52,6 +52,8 @@ export interface SignalServer {
   emit(data: object): void;
   /** Half of an event, then the connection ends; the event is kept. */
   emitCut(data: object): void;
+  /** An event in two parts, cut in the middle of this letter. */
+  emitInTwo(data: object, letter: string): void;
   /** Ends the open streams. */
   cutStreams(): void;
   streams(): number;
@@ -165,6 +167,15 @@ export async function signalServer(): Promise<SignalServer> {
     emitCut: (data) => {
       const text = frame(keep(data));
       for (const response of open) response.write(text.slice(0, text.length / 2), () => response.socket?.destroy());
+    },
+    emitInTwo: (data, letter) => {
+      const bytes = Buffer.from(frame(keep(data)));
+      const at = bytes.indexOf(letter) + 1;
+      for (const response of open) {
+        response.socket?.setNoDelay(true);
+        response.write(bytes.subarray(0, at));
+        setTimeout(() => response.write(bytes.subarray(at)), 50);
+      }
     },
     cutStreams,
     streams: () => open.size,

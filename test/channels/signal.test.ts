@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { render } from "../../plugins/signal/format.ts";
@@ -8,6 +9,7 @@ import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, ChannelHost, IncomingMessage, SendResult, ServiceState } from "../../src/plugin/api.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
+import { numbered, numbersOf } from "./markdown.ts";
 import { ACCOUNT, ACCOUNT_ID, signalServer, type SignalServer } from "./signal-server.ts";
 
 const OWNER = "+15551234567";
@@ -74,6 +76,15 @@ describe("sending on signal", () => {
     const result = await channel.send({ to: OWNER, text: "mark-1", idempotencyKey: "k" }, AbortSignal.timeout(300));
     expect(result).toMatchObject({ status, ...(afterMs === undefined ? {} : { afterMs }) });
     expect(JSON.stringify(result)).not.toMatch(/mark-1|challenge-token|\+1555/);
+  });
+
+  it.each([
+    ["no-such-recipient", "the recipient is not on Signal"],
+    ["untrusted-key", "the recipient's key has changed: check it and run `signal-cli trust`"],
+    ["bad-credential", "the daemon does not have the account of channels.signal.account"],
+  ] as const)("says of %s what to do", async (fault, reason) => {
+    server.fail(fault);
+    expect(await send(OWNER, "x")).toEqual({ status: "failed", reason });
   });
 
   it("tries again where nothing listens", async () => {
@@ -185,6 +196,23 @@ describe("markdown on signal", () => {
     const { text, styles } = render("| Name | n |\n|:--|--:|\n| 日本 | 7 |\n| **b** | 100 |");
     expect(text).toBe("Name |   n\n-----+----\n日本 |   7\nb    | 100");
     expect(styles).toEqual([`0:${text.length}:MONOSPACE`]);
+  });
+
+  it("loses no word, and keeps their order, whatever is nested in what", () => {
+    fc.assert(
+      fc.property(numbered, ({ markdown, count }) => {
+        const { text, styles } = render(markdown);
+        expect(numbersOf(text)).toEqual(Array.from({ length: count }, (_, index) => index));
+        for (const style of styles) {
+          const [start = 0, length = 0] = style.split(":").map(Number);
+          const part = text.slice(start, start + length);
+          expect(part).toHaveLength(length);
+          expect(length).toBeGreaterThan(0);
+          expect(part.isWellFormed()).toBe(true);
+        }
+      }),
+      { numRuns: 500 },
+    );
   });
 });
 
@@ -313,6 +341,12 @@ describe("receiving on signal", () => {
     expect(server.lastEventIds).toEqual([undefined, "1-1"]);
   });
 
+  it("reads letters that come in two parts", async () => {
+    await listen();
+    server.emitInTwo(text("日本 👍"), "本");
+    await arrived("日本 👍");
+  });
+
   it("goes on where it was after a restart, without loss and without doubling", async () => {
     await listen();
     server.emit(text("one"));
@@ -364,8 +398,10 @@ describe("receiving on signal", () => {
     server.emit(text("alive"));
     await arrived("alive");
     vi.advanceTimersByTime(59_000);
+    server.emit(text("still"));
+    await arrived("alive", "still");
     expect(host.states).toHaveLength(1);
-    vi.advanceTimersByTime(2_000);
+    vi.advanceTimersByTime(61_000);
     await vi.waitFor(() => expect(host.states[1]?.message).toBe("the stream fell silent; trying again in 1 s"));
   });
 
