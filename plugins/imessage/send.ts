@@ -56,10 +56,13 @@ export async function send(sender: Sender, message: OutgoingMessage, signal: Abo
   let chatGuid: string | undefined;
   try {
     const found = await findChat(sender, message.to, signal);
-    if (typeof found === "object") return sortStatus(found);
+    if (typeof found === "object") {
+      const result = sortStatus(found);
+      // Whatever went wrong, nothing was sent yet.
+      return result.status === "unknown" ? { ...result, status: "retry" } : result;
+    }
     chatGuid = found;
   } catch (error) {
-    // Nothing was sent yet.
     return { status: "retry", reason: `the server cannot be reached (${error instanceof NoAnswer ? error.code : "error"})` };
   }
   const method = sender.privateApi ? "private-api" : "apple-script";

@@ -2,29 +2,24 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import JSON5 from "json5";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { render } from "../../plugins/signal/format.ts";
-import { listen as listenTo } from "../../plugins/signal/receive.ts";
 import { splitText } from "../../src/delivery/split.ts";
-import type { Channel, ChannelHost, IncomingMessage, SendResult, ServiceState } from "../../src/plugin/api.ts";
+import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { numbered, numbersOf } from "./markdown.ts";
-import { ACCOUNT, ACCOUNT_ID, signalServer, type SignalServer } from "./signal-server.ts";
+import { openChannel } from "./memory-host.ts";
+import { numbered, numbersOf } from "./numbered-markdown.ts";
+import { ACCOUNT, signalServer, type SignalServer } from "./signal-server.ts";
 
 const OWNER = "+15551234567";
 const OWNER_ID = "11111111-2222-4333-8444-555555555555";
-const OTHER_ID = "66666666-2222-4333-8444-555555555555";
 const GROUP = "Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=";
 
 async function open(config: Record<string, unknown> = {}): Promise<{ channel: Channel; server: SignalServer; logged: string[] }> {
   const server = await signalServer();
   const section = { url: server.url, account: ACCOUNT, allowFrom: [OWNER], defaultTo: OWNER, ...config };
-  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { signal: section } });
-  expect(issues).toEqual([]);
-  const channel = channels.get("signal")?.channel;
-  if (!channel) throw new Error("the plugin is not there");
-  return { channel, server, logged };
+  return { ...(await openChannel("signal", section)), server };
 }
 
 channelContract("signal", async () => {
@@ -213,216 +208,5 @@ describe("markdown on signal", () => {
       }),
       { numRuns: 500 },
     );
-  });
-});
-
-/** A host that keeps what a gateway keeps; `receive` may be made to fail. */
-function memoryHost(): ChannelHost & { received: IncomingMessage[]; states: ServiceState[]; failing: boolean; place: string | undefined } {
-  const host = {
-    received: [] as IncomingMessage[],
-    states: [] as ServiceState[],
-    failing: false,
-    place: undefined as string | undefined,
-    async receive(message: IncomingMessage): Promise<void> {
-      if (host.failing) throw new Error("the disk is full");
-      // As the core does: a repeat makes no second turn.
-      if (!host.received.some((known) => known.id === message.id)) host.received.push(message);
-    },
-    report: (state: ServiceState) => void host.states.push(state),
-    cursor: async () => host.place,
-    saveCursor: async (cursor: string) => void (host.place = cursor),
-  };
-  return host;
-}
-
-let clock = 1_000_000;
-const text = (message: string, more: object = {}, envelope: object = {}): object => {
-  const timestamp = ++clock;
-  return {
-    envelope: {
-      sourceNumber: OWNER,
-      sourceUuid: OWNER_ID,
-      sourceName: "Ada",
-      sourceDevice: 1,
-      timestamp,
-      serverReceivedTimestamp: timestamp,
-      dataMessage: { timestamp, message, expiresInSeconds: 0, viewOnce: false, ...more },
-      ...envelope,
-    },
-  };
-};
-
-describe("receiving on signal", () => {
-  let channel: Channel;
-  let server: SignalServer;
-  let logged: string[];
-  let stop: AbortController;
-  let host: ReturnType<typeof memoryHost>;
-  let done: Promise<void> | undefined;
-  beforeEach(async () => {
-    ({ channel, server, logged } = await open());
-    host = memoryHost();
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
-    server.close();
-  });
-  const listen = async (): Promise<void> => {
-    stop = new AbortController();
-    done = channel.listen?.(stop.signal, host);
-    await vi.waitFor(() => expect(server.streams()).toBe(1));
-  };
-  const texts = (): string[] => host.received.map((message) => message.text);
-  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 5000 });
-
-  it("hands over direct messages, with an id that a reply can quote", async () => {
-    await listen();
-    server.emit(text("hello"));
-    await arrived("hello");
-    const [message] = host.received;
-    expect(message).toEqual({ id: `${clock}:${OWNER_ID}`, from: OWNER, to: `uuid:${OWNER_ID}`, direct: true, text: "hello" });
-    expect(channel.allowFrom).toEqual([OWNER]);
-    expect(channel.parseRecipient?.(message?.to ?? "")).toEqual({ ok: true, to: message?.to });
-    await channel.send({ to: OWNER, text: "x", replyTo: message?.id ?? "", idempotencyKey: "k" }, AbortSignal.timeout(5000));
-    expect(server.sent[0]).toMatchObject({ quoteTimestamp: clock, quoteAuthor: OWNER_ID });
-    expect(host.states).toEqual([{ ok: true, message: "listening" }]);
-  });
-
-  it("names people by their account id, never by their name", async () => {
-    await listen();
-    server.emit(text("from another", {}, { sourceUuid: OTHER_ID, sourceNumber: null, sourceName: OWNER }));
-    server.emit(text("with a number", {}, { sourceUuid: OTHER_ID, sourceNumber: "+15557654321" }));
-    await arrived("from another", "with a number");
-    expect(host.received.map(({ from }) => from)).toEqual([`uuid:${OTHER_ID}`, `uuid:${OTHER_ID}`]);
-  });
-
-  it("hears in a group only what is for the agent", async () => {
-    await listen();
-    const groupInfo = { groupId: GROUP, type: "DELIVER" };
-    const self = { name: ACCOUNT, number: ACCOUNT, uuid: ACCOUNT_ID, start: 3, length: 1 };
-    const other = { name: "+15557654321", number: "+15557654321", uuid: OTHER_ID, start: 0, length: 1 };
-    server.emit(text("among us", { groupInfo }));
-    server.emit(text("\uFFFC, hi", { groupInfo, mentions: [other] }));
-    server.emit(text("\uFFFC, \uFFFC look", { groupInfo, mentions: [other, self] }));
-    server.emit(
-      text("as you said", { groupInfo, quote: { id: 1, author: ACCOUNT, authorNumber: ACCOUNT, authorUuid: ACCOUNT_ID, text: "x" } }),
-    );
-    await arrived("@+15557654321,  look", "as you said");
-    expect(host.received[0]).toMatchObject({ from: OWNER, to: `group:${GROUP}`, direct: false });
-    expect(channel.parseRecipient?.(`group:${GROUP}`)).toEqual({ ok: true, to: `group:${GROUP}` });
-  });
-
-  it("passes over everything that is not a text of somebody else", async () => {
-    await listen();
-    const envelope = { sourceNumber: OWNER, sourceUuid: OWNER_ID, timestamp: 1 };
-    server.emit({ envelope: { ...envelope, receiptMessage: { when: 1, isRead: true, timestamps: [1] } } });
-    server.emit({ envelope: { ...envelope, typingMessage: { action: "STARTED", timestamp: 1 } } });
-    server.emit({ envelope: { ...envelope, syncMessage: { sentMessage: { destination: OWNER, message: "sync", timestamp: 1 } } } });
-    server.emit({ envelope: { ...envelope, editMessage: { targetSentTimestamp: 1, dataMessage: { message: "edit", timestamp: 1 } } } });
-    server.emit(text("", { reaction: { emoji: "👍" } }));
-    server.emit(text("👍", { reaction: { emoji: "👍" } }));
-    server.emit(text("own", {}, { sourceNumber: ACCOUNT, sourceUuid: ACCOUNT_ID }));
-    server.emit({ envelope: { ...envelope, dataMessage: { timestamp: 1, message: null, attachments: [{ id: "a" }] } } });
-    server.emit({ envelope, exception: { type: "UntrustedIdentityException", message: "key of secret-77" } });
-    server.emit(text("real"));
-    await arrived("real");
-    expect(logged.join("")).toContain("UntrustedIdentityException");
-    expect(logged.join("")).not.toContain("secret-77");
-  });
-
-  it("comes back after a cut in the middle of an event, and misses nothing", async () => {
-    await listen();
-    server.emit(text("one"));
-    server.emitCut(text("two"));
-    await arrived("one", "two");
-    expect(host.states.map(({ ok }) => ok)).toEqual([true, false, true]);
-    expect(host.states[1]?.message).toMatch(/; trying again in 1 s$/);
-    expect(server.lastEventIds).toEqual([undefined, "1-1"]);
-  });
-
-  it("reads letters that come in two parts", async () => {
-    await listen();
-    server.emitInTwo(text("日本 👍"), "本");
-    await arrived("日本 👍");
-  });
-
-  it("goes on where it was after a restart, without loss and without doubling", async () => {
-    await listen();
-    server.emit(text("one"));
-    await arrived("one");
-    stop.abort();
-    await done;
-    server.emit(text("while away"));
-    await listen();
-    server.emit(text("three"));
-    await arrived("one", "while away", "three");
-    expect(server.lastEventIds).toEqual([undefined, "1-1"]);
-    expect(host.place).toBe("1-3");
-  });
-
-  it("misses nothing between its first connection and the first event, and answers nothing older", async () => {
-    const old = text("from last week", {}, { serverReceivedTimestamp: -9_000_000 });
-    server.emit(old);
-    await listen();
-    await vi.waitFor(() => expect(host.place).toMatch(/^rouse-since-/));
-    server.cutStreams();
-    server.emit(text("in the gap"));
-    await arrived("in the gap");
-  });
-
-  it("takes everything that a restarted daemon kept", async () => {
-    await listen();
-    server.emit(text("one"));
-    await arrived("one");
-    server.restart(true);
-    server.emit(text("two"));
-    await arrived("one", "two");
-  });
-
-  it("does not pass over a message that could not be stored", async () => {
-    await listen();
-    host.failing = true;
-    server.emit(text("one"));
-    await vi.waitFor(() => expect(host.states.at(-1)?.ok).toBe(false));
-    expect(JSON.stringify(host.states)).not.toContain("disk");
-    host.failing = false;
-    await arrived("one");
-  });
-
-  it("leaves a stream that has fallen silent", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
-    await listen();
-    vi.advanceTimersByTime(59_000);
-    server.emit(text("alive"));
-    await arrived("alive");
-    vi.advanceTimersByTime(59_000);
-    server.emit(text("still"));
-    await arrived("alive", "still");
-    expect(host.states).toHaveLength(1);
-    vi.advanceTimersByTime(61_000);
-    await vi.waitFor(() => expect(host.states[1]?.message).toBe("the stream fell silent; trying again in 1 s"));
-  });
-
-  it("says which package is missing", async () => {
-    vi.doMock("eventsource-parser", () => {
-      throw new Error("not there");
-    });
-    onTestFinished(() => vi.doUnmock("eventsource-parser"));
-    stop = new AbortController();
-    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    const daemon = { url: server.url, account: ACCOUNT, fetch, allowFrom: [], log, now: () => 1 };
-    done = listenTo(daemon, stop.signal, host);
-    await vi.waitFor(() => expect(host.states[0]?.message).toContain("npm install eventsource-parser"));
-  });
-
-  it("says why it cannot listen", async () => {
-    const other = await open({ account: "+15550001111" });
-    stop = new AbortController();
-    done = other.channel.listen?.(stop.signal, host);
-    await vi.waitFor(() => expect(host.states[0]).toMatchObject({ ok: false }));
-    expect(host.states[0]?.message).toContain("channels.signal.account");
-    other.server.close();
   });
 });

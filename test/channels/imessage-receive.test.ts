@@ -1,0 +1,184 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Channel } from "../../src/plugin/api.ts";
+import { memoryHost, openChannel, type MemoryHost } from "./memory-host.ts";
+import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
+
+const OWNER = "+15551234567";
+const CHAT = `iMessage;-;${OWNER}`;
+const GROUP = "iMessage;+;chat123456";
+const SECRET = "0123456789abcdef-secret";
+// What the plugin's clock says where it is loaded for a test.
+const NOW = 1;
+
+async function open(config: Record<string, unknown> = {}): Promise<{ channel: Channel; server: BlueBubblesServer; logged: string[] }> {
+  const server = await blueBubblesServer(() => NOW);
+  const section = { url: server.url, password: PASSWORD, allowFrom: ["+1 555 123 4567", "Ada@A.example"], defaultTo: OWNER, ...config };
+  return { ...(await openChannel("imessage", section)), server };
+}
+
+describe("the webhook of imessage", () => {
+  let channel: Channel;
+  let server: BlueBubblesServer;
+  let host: MemoryHost;
+  beforeEach(async () => {
+    ({ channel, server } = await open({ webhookSecret: SECRET, mentions: ["@rouse"] }));
+    host = memoryHost();
+  });
+  afterEach(() => server.close());
+  const post = async (body: unknown, path = `/channels/imessage/${SECRET}`, method = "POST"): Promise<number | undefined> => {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const response = await channel.request?.(
+      new Request(`http://gateway.example${path}`, { method, ...(method === "POST" ? { body: text } : {}) }),
+      host,
+    );
+    expect(await response?.text()).toBe("");
+    return response?.status;
+  };
+
+  it("hands over a direct message, and its answer goes to the same chat", async () => {
+    expect(await post(server.arrive("hello"))).toBe(204);
+    expect(host.received).toEqual([{ id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, text: "hello" }]);
+    expect(channel.parseRecipient?.(`chat:${CHAT}`)).toEqual({ ok: true, to: `chat:${CHAT}` });
+    expect(channel.allowFrom).toEqual([OWNER, "ada@a.example"]);
+    await post(server.arrive("from a mail address", { handle: { address: "Ada@a.example" } }));
+    expect(host.received[1]?.from).toBe("ada@a.example");
+  });
+
+  it("hears in a group only what calls the agent", async () => {
+    const chats = [{ guid: GROUP }];
+    await post(server.arrive("among us", { chats }));
+    await post(server.arrive("hey @Rouse, look", { chats }));
+    expect(host.received).toEqual([{ id: "GUID-2", from: OWNER, to: `chat:${GROUP}`, direct: false, text: "hey @Rouse, look" }]);
+  });
+
+  it("passes over its own messages, reactions, changes of a group and bare attachments", async () => {
+    await post(server.arrive("own", { isFromMe: true }));
+    await post(server.arrive("Liked “x”", { associatedMessageGuid: "p:0/GUID-0" }));
+    await post(server.arrive("renamed", { itemType: 2 }));
+    await post(server.arrive("\uFFFC"));
+    await post(server.arrive(null));
+    await post({ type: "typing-indicator", data: { display: true, guid: CHAT } });
+    await post({ type: "updated-message", data: server.arrive("edited").data });
+    await post({ type: "new-message" });
+    expect(host.received).toEqual([]);
+  });
+
+  it("lets nobody in without the secret", async () => {
+    const event = server.arrive("forged");
+    for (const path of [
+      "/channels/imessage",
+      "/channels/imessage/",
+      `/channels/imessage/${SECRET}x`,
+      `/channels/imessage/${SECRET}/x`,
+      "/channels/imessage/%FF",
+    ])
+      expect(await post(event, path)).toBe(404);
+    const open_ = await open();
+    const response = await open_.channel.request?.(
+      new Request("http://g.example/channels/imessage/undefined", { method: "POST", body: "{}" }),
+      host,
+    );
+    expect(response?.status).toBe(404);
+    open_.server.close();
+    expect(host.received).toEqual([]);
+  });
+
+  it("refuses what is no event", async () => {
+    expect(await post("{", undefined)).toBe(400);
+    expect(await post("null")).toBe(400);
+    expect(await post("", undefined, "GET")).toBe(405);
+  });
+
+  it("does not say that it took a message that could not be stored", async () => {
+    host.failing = true;
+    await expect(post(server.arrive("x"))).rejects.toThrow("disk");
+  });
+});
+
+describe("asking the server of imessage", () => {
+  let channel: Channel;
+  let server: BlueBubblesServer;
+  let stop: AbortController;
+  let host: MemoryHost;
+  let done: Promise<void> | undefined;
+  let at = 1_000_000_000;
+  beforeEach(async () => {
+    ({ channel, server } = await open());
+    host = memoryHost();
+    stop = new AbortController();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+    server.close();
+  });
+  const listen = (): void => {
+    stop = new AbortController();
+    done = channel.listen?.(stop.signal, host);
+  };
+  const rest = async (): Promise<void> => {
+    stop.abort();
+    await done;
+  };
+  const texts = (): string[] => host.received.map((message) => message.text);
+  const arrived = (...expected: string[]): Promise<void> => vi.waitFor(() => expect(texts()).toEqual(expected), { timeout: 8000 });
+  const arrive = (text: string, more: object = {}): void => void server.arrive(text, { dateCreated: (at += 1000), ...more });
+
+  it("makes up for what came while nobody listened, without loss and without doubling", async () => {
+    arrive("before the channel was there", { dateCreated: 0 });
+    listen();
+    await vi.waitFor(() => expect(host.states).toEqual([{ ok: true, message: "listening" }]));
+    expect(host.place).toBe(String(NOW));
+    await rest();
+    arrive("one");
+    arrive("own", { isFromMe: true });
+    arrive("two");
+    listen();
+    await arrived("one", "two");
+    await rest();
+    expect(host.place).toBe(String(at));
+    // Sent before, but comes later.
+    server.arrive("late", { dateCreated: at - 60_000 });
+    arrive("three");
+    listen();
+    await arrived("one", "two", "late", "three");
+  });
+
+  it("takes more than a page", async () => {
+    host.place = "1";
+    for (let index = 0; index < 450; index++) arrive(`${index}`);
+    listen();
+    await arrived(...Array.from({ length: 450 }, (_, index) => `${index}`));
+  });
+
+  it("keeps asking where no webhook is set", async () => {
+    host.place = "1";
+    listen();
+    await vi.waitFor(() => expect(host.states).toHaveLength(1));
+    arrive("later");
+    await arrived("later");
+    expect(host.states).toHaveLength(1);
+  });
+
+  it("tries again after a failure, and says so", async () => {
+    host.place = "1";
+    server.fail("unavailable", 1);
+    arrive("one");
+    listen();
+    await arrived("one");
+    await vi.waitFor(() => expect(host.states.map(({ ok }) => ok)).toEqual([false, true]));
+    expect(host.states[0]?.message).toBe("the server answered 503; trying again in 1 s");
+  });
+
+  it("does not pass over a message that could not be stored", async () => {
+    host.place = "1";
+    host.failing = true;
+    arrive("one");
+    listen();
+    await vi.waitFor(() => expect(host.states[0]?.ok).toBe(false));
+    expect(host.place).toBe("1");
+    host.failing = false;
+    await arrived("one");
+    expect(JSON.stringify(host.states)).not.toMatch(/disk|4711/);
+  });
+});
