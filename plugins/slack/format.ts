@@ -12,6 +12,7 @@ const JOINER = "\u2060";
  * an image is to be its address.
  */
 export function toMarkdown(text: string): string {
+  if (!/<|!\[/.test(text)) return text;
   let result = "";
   let done = 0;
   const visit = (node: Node): void => {

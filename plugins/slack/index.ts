@@ -2,10 +2,8 @@ import { z } from "zod";
 import { definePlugin } from "#plugin";
 import { toMarkdown } from "./format.ts";
 import { createEvents, createSocket } from "./receive.ts";
-import { createSender } from "./send.ts";
+import { createSender, MAX_MARKDOWN } from "./send.ts";
 
-/** The longest `markdown_text`. */
-const LIMIT = 12_000;
 const RECIPIENT = "must be a conversation (C0123ABC), a public channel (#name) or a member (user:U0123ABC)";
 
 /** Conversations and members have ids in capitals; a name needs its `#`. */
@@ -40,7 +38,7 @@ export default definePlugin({
     const { appToken, signingSecret, allowFrom, defaultTo } = context.config;
     return {
       ...createSender(context),
-      limit: LIMIT,
+      limit: MAX_MARKDOWN,
       measure: (text) => toMarkdown(text).length,
       parseRecipient,
       allowFrom,

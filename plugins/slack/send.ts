@@ -2,7 +2,9 @@ import type * as WebApi from "@slack/web-api";
 import type { Channel, OutgoingMessage, PluginLog, SendResult } from "#plugin";
 import { toMarkdown, toMrkdwn } from "./format.ts";
 
-/** What the vendor promises of `text`; a longer one would be cut. */
+/** The longest `markdown_text`. */
+export const MAX_MARKDOWN = 12_000;
+/** What the vendor takes of `text`; it would cut a longer one. */
 const MAX_TEXT = 40_000;
 /** A wait where the vendor names none. */
 const DEFAULT_WAIT_MS = 1_000;
@@ -119,12 +121,16 @@ export function createSender(
     const about = { channel, unfurl_links: false, unfurl_media: false, ...(thread === undefined ? {} : { thread_ts: thread }) };
     const call = (content: Record<string, string>) =>
       client.apiCall("chat.postMessage", { ...about, ...content }) as Promise<WebApi.ChatPostMessageResponse>;
-    const answer = await call({ markdown_text: toMarkdown(text) }).catch((error: Failure) => {
-      if (!NO_MARKDOWN.has(error.data?.error ?? "")) throw error;
+    const inText = async (): Promise<WebApi.ChatPostMessageResponse | undefined> => {
       const mrkdwn = toMrkdwn(text);
       return mrkdwn.length > MAX_TEXT ? undefined : call({ text: mrkdwn });
+    };
+    const markdown = toMarkdown(text);
+    const answer = await (markdown.length > MAX_MARKDOWN ? inText() : call({ markdown_text: markdown })).catch((error: Failure) => {
+      if (!NO_MARKDOWN.has(error.data?.error ?? "")) throw error;
+      return inText();
     });
-    if (!answer) return { status: "failed", reason: "slack takes no markdown_text, and the text is too long without it" };
+    if (!answer) return { status: "failed", reason: "the text is too long for slack" };
     return { status: "sent", messageIds: answer.ts === undefined ? [] : [messageId(answer.channel ?? channel, answer.ts)] };
   };
 

@@ -1,0 +1,189 @@
+import { createHmac } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { WebSocketServer, type WebSocket } from "ws";
+import type { Fault } from "../contract/channel.ts";
+
+/** Ways to fail beyond those that all channels know: a cut after the message was taken, a 429 that names no wait, an answer of the vendor's. */
+export type SlackFault = Fault | "cut-after-taking" | "rate-limited-bare" | { error: string };
+
+export const BOT_TOKEN = "xoxb-test-4711";
+export const APP_TOKEN = "xapp-test-4712";
+export const SIGNING_SECRET = "signing-secret-4713";
+export const BOT_USER = "U0BOT00001";
+export const RETRY_AFTER_S = 7;
+const MAX_MARKDOWN = 12_000;
+const MAX_TEXT = 40_000;
+
+export interface SlackPost {
+  channel: string;
+  text: string;
+  kind: "markdown_text" | "text";
+  thread_ts: string | undefined;
+  fields: Record<string, string>;
+}
+
+export interface SlackServer {
+  /** The address for `apiUrl`. */
+  url: string;
+  posts: SlackPost[];
+  /** Calls by method, in order, those that failed included. */
+  calls: string[];
+  fail(fault: SlackFault, times?: number): void;
+  /** Does not know `markdown_text`, as some servers. */
+  withoutMarkdown(): void;
+  /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
+  emit(event: object): void;
+  /** Sends what was not acknowledged once more, as the vendor does after a while. */
+  redeliver(): void;
+  acknowledged: number;
+  /** Connections of Socket Mode that stand. */
+  sockets(): number;
+  dropSockets(how: "cut" | "refresh"): void;
+  close(): Promise<void>;
+}
+
+/** A request as the vendor posts it. */
+export function signedRequest(
+  payload: object,
+  options: { at?: number; secret?: string; path?: string; change?: (body: string) => string } = {},
+): Request {
+  const { at = 0, secret = SIGNING_SECRET, path = "/channels/slack/events", change = (body) => body } = options;
+  const body = JSON.stringify(payload);
+  const signature = `v0=${createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex")}`;
+  const headers = { "x-slack-request-timestamp": String(at), "x-slack-signature": signature, "content-type": "application/json" };
+  return new Request(`http://rouse.test${path}`, { method: "POST", headers, body: change(body) });
+}
+
+/** What the vendor puts around an event. */
+export function eventCallback(event: object, event_id = "Ev1"): object {
+  return { type: "event_callback", team_id: "T1", event_id, authorizations: [{ user_id: BOT_USER, is_bot: true }], event };
+}
+
+async function parametersOf(request: IncomingMessage): Promise<Record<string, string>> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  if (request.headers["content-type"]?.includes("json") === true) return JSON.parse(text) as Record<string, string>;
+  return Object.fromEntries(new URLSearchParams(text));
+}
+
+/** A small server that speaks the vendor's Web API and Socket Mode, and can fail. */
+export async function startSlack(): Promise<SlackServer> {
+  const posts: SlackPost[] = [];
+  const calls: string[] = [];
+  const waiting = new Map<string, object>();
+  const sockets = new Set<WebSocket>();
+  let fault: SlackFault | undefined;
+  let left = 0;
+  let markdown = true;
+  let acknowledged = 0;
+  let count = 0;
+
+  const answer = (response: ServerResponse, body: object): void =>
+    void response.setHeader("content-type", "application/json").end(JSON.stringify(body));
+  const refuse = (response: ServerResponse, error: string): void => answer(response, { ok: false, error });
+
+  const post = (fields: Record<string, string>): { error: string } | (SlackPost & { ts: string }) => {
+    const { channel = "", text = "", markdown_text = "", thread_ts } = fields;
+    const kind = markdown && markdown_text !== "" ? "markdown_text" : "text";
+    const content = kind === "markdown_text" ? markdown_text : text;
+    if (!/^(?:[CDG]0\w+|#general)$/.test(channel)) return { error: "channel_not_found" };
+    if (channel === "C0ARCHIVED") return { error: "is_archived" };
+    if (content === "") return { error: "no_text" };
+    if (content.length > (kind === "text" ? MAX_TEXT : MAX_MARKDOWN)) return { error: "msg_too_long" };
+    const made = { channel, text: content, kind, thread_ts, fields } as const;
+    posts.push(made);
+    return { ...made, ts: `1700000000.${String(++count).padStart(6, "0")}` };
+  };
+
+  const methods: Record<string, (fields: Record<string, string>, response: ServerResponse) => void> = {
+    "auth.test": (_, response) => answer(response, { ok: true, user_id: BOT_USER, team_id: "T1" }),
+    "conversations.open": ({ users = "" }, response) =>
+      /^[UW]0\w+$/.test(users) ? answer(response, { ok: true, channel: { id: `D0${users}` } }) : refuse(response, "user_not_found"),
+    "chat.postMessage": (fields, response) => {
+      const made = post(fields);
+      if ("error" in made) return refuse(response, made.error);
+      const { ts, channel, text } = made;
+      answer(response, { ok: true, ts, channel: channel === "#general" ? "C0GENERAL" : channel, message: { text, ts } });
+    },
+    "apps.connections.open": (_, response) => answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
+  };
+
+  const server = createServer((request, response) => {
+    void parametersOf(request).then((fields) => {
+      const method = /^\/api\/([\w.]+)$/.exec(request.url ?? "")?.[1] ?? "";
+      calls.push(method);
+      const failing = left > 0 ? fault : undefined;
+      left--;
+      if (failing === "hang") return;
+      if (failing === "cut-connection") return void request.socket.destroy();
+      if (failing === "cut-after-taking") {
+        post(fields);
+        return void request.socket.destroy();
+      }
+      if (failing === "rate-limited") return void response.writeHead(429, { "retry-after": String(RETRY_AFTER_S) }).end();
+      if (failing === "rate-limited-bare") return void response.writeHead(429).end();
+      if (failing === "unavailable") return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
+      if (failing === "bad-credential") return refuse(response, "invalid_auth");
+      if (failing === "no-such-recipient") return refuse(response, "channel_not_found");
+      if (failing) return refuse(response, failing.error);
+      const token = method === "apps.connections.open" ? APP_TOKEN : BOT_TOKEN;
+      if (request.headers.authorization !== `Bearer ${token}`) return refuse(response, "invalid_auth");
+      const run = methods[method];
+      if (run) run(fields, response);
+      else refuse(response, "unknown_method");
+    });
+  });
+  const port = (): number => (server.address() as AddressInfo).port;
+
+  const push = (socket: WebSocket, envelope_id: string, payload: object): void =>
+    socket.send(JSON.stringify({ type: "events_api", envelope_id, payload, accepts_response_payload: false, retry_attempt: 0 }));
+  const link = new WebSocketServer({ server, path: "/link" });
+  link.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("message", (data: Buffer) => {
+      const { envelope_id = "" } = JSON.parse(data.toString("utf8")) as { envelope_id?: string };
+      if (waiting.delete(envelope_id)) acknowledged++;
+    });
+    socket.send(JSON.stringify({ type: "hello", num_connections: 1, connection_info: { app_id: "A1" } }));
+    for (const [id, payload] of waiting) push(socket, id, payload);
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+
+  return {
+    url: `http://127.0.0.1:${port()}/api/`,
+    posts,
+    calls,
+    fail(next, times = Infinity) {
+      fault = next;
+      left = times;
+    },
+    withoutMarkdown: () => void (markdown = false),
+    emit(event) {
+      const id = `envelope-${++count}`;
+      const payload = eventCallback(event, `Ev${count}`);
+      waiting.set(id, payload);
+      for (const socket of sockets) push(socket, id, payload);
+    },
+    redeliver() {
+      for (const socket of sockets) for (const [id, payload] of waiting) push(socket, id, payload);
+    },
+    get acknowledged() {
+      return acknowledged;
+    },
+    sockets: () => sockets.size,
+    dropSockets(how) {
+      for (const socket of sockets) {
+        if (how === "cut") socket.terminate();
+        else socket.send(JSON.stringify({ type: "disconnect", reason: "refresh_requested" }));
+      }
+    },
+    async close() {
+      for (const socket of sockets) socket.terminate();
+      link.close();
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
