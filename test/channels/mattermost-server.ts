@@ -1,0 +1,236 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { WebSocketServer, type WebSocket } from "ws";
+import type { Fault } from "../contract/channel.ts";
+
+/** Ways to fail beyond those that all channels know: a cut after the post was made, a hang after it. */
+export type MattermostFault = Fault | "cut-after-taking" | "hang-after-taking" | "in-flight";
+
+export const TOKEN = "mattermost-token-4711";
+export const RATE_RESET_S = 3;
+const MAX_RUNES = 16_383;
+const DEDUPLICATION_MS = 30_000;
+
+const id = (name: string): string => name.padEnd(26, "0");
+export const ME = id("me");
+export const ROSA = id("rosa");
+export const OTHER_BOT = id("otherbot");
+export const TOWN = id("town");
+export const DIRECT = id("direct");
+const USERS: Record<string, string> = { [ME]: "rouse.bot", [ROSA]: "rosa", [OTHER_BOT]: "other" };
+
+/** A post, with what the server keeps of it. */
+export interface MattermostPost {
+  id: string;
+  channel_id: string;
+  user_id: string;
+  root_id: string;
+  message: string;
+  type: string;
+  create_at: number;
+  update_at: number;
+  delete_at: number;
+  pending_post_id: string;
+  props: Record<string, unknown>;
+  metadata: { files?: { name: string }[] };
+}
+
+export interface MattermostServer {
+  url: string;
+  /** What the bot posted. */
+  posts: MattermostPost[];
+  /** Requests in order, those that failed included: method and path. */
+  calls: string[];
+  fail(fault: MattermostFault, times?: number): void;
+  /** Somebody writes. */
+  write(post: Partial<MattermostPost> & { message: string }): MattermostPost;
+  /** Connections of the websocket that are let in. */
+  sockets(): number;
+  dropSockets(): void;
+  /** Answers no more on the websocket, and lets nobody in: a connection that is dead without a word. */
+  refuseSockets(refuse: boolean): void;
+  /** Forgets the ids of pending posts, as after their time. */
+  forgetPending(): void;
+  close(): Promise<void>;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return text === "" ? undefined : JSON.parse(text);
+}
+
+/** A small server that speaks the vendor's REST API and websocket, and can fail. */
+export async function startMattermost(): Promise<MattermostServer> {
+  const all: MattermostPost[] = [];
+  const calls: string[] = [];
+  const channels = new Map([
+    [TOWN, "O"],
+    [DIRECT, "D"],
+  ]);
+  const pending = new Map<string, { post: MattermostPost; until: number }>();
+  const sockets = new Map<WebSocket, number>();
+  let fault: MattermostFault | undefined;
+  let left = 0;
+  let refusing = false;
+  let count = 0;
+  let clock = Date.now();
+
+  const answer = (response: ServerResponse, status: number, body: unknown): void =>
+    void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  const refuse = (response: ServerResponse, status: number, error: string): void =>
+    answer(response, status, { id: error, message: "Quotes body-mark-7f3a.", detailed_error: "", request_id: "r1", status_code: status });
+
+  const publish = (event: string, data: object, broadcast: object): void => {
+    for (const [socket, seq] of sockets) {
+      sockets.set(socket, seq + 1);
+      socket.send(JSON.stringify({ event, data, broadcast, seq }));
+    }
+  };
+  const make = (given: Partial<MattermostPost>): MattermostPost => {
+    // No two posts at one time: then their order is known.
+    clock = Math.max(clock + 1, Date.now());
+    const post = {
+      id: id(`post${++count}x`),
+      channel_id: TOWN,
+      user_id: ROSA,
+      root_id: "",
+      message: "",
+      type: "",
+      create_at: clock,
+      update_at: clock,
+      delete_at: 0,
+      pending_post_id: "",
+      props: {},
+      metadata: {},
+      ...given,
+    };
+    all.push(post);
+    const data = { channel_type: channels.get(post.channel_id), post: JSON.stringify(post), sender_name: "@display" };
+    publish("posted", data, { channel_id: post.channel_id });
+    return post;
+  };
+
+  const create = (given: Partial<MattermostPost>): MattermostPost | [number, string] => {
+    const { channel_id = "", message = "", root_id = "", pending_post_id = "" } = given;
+    if (!channels.has(channel_id)) return [403, "api.context.permissions.app_error"];
+    if (message.trim() === "") return [400, "api.context.invalid_body_param.app_error"];
+    if ([...message].length > MAX_RUNES) return [400, "model.post.is_valid.message_length.app_error"];
+    if (root_id !== "" && !all.some((post) => post.id === root_id && post.channel_id === channel_id))
+      return [400, "api.post.create_post.root_id.app_error"];
+    const seen = pending.get(pending_post_id);
+    if (seen && seen.until > Date.now()) return seen.post;
+    const post = make({ channel_id, message, root_id, pending_post_id, user_id: ME, props: { from_bot: "true" } });
+    if (pending_post_id !== "") pending.set(pending_post_id, { post, until: Date.now() + DEDUPLICATION_MS });
+    return post;
+  };
+
+  const route = (method: string, path: string, query: URLSearchParams, body: unknown, response: ServerResponse): void => {
+    if (path === "users/me") return answer(response, 200, { id: ME, username: USERS[ME] });
+    const name = /^users\/username\/(.+)$/.exec(path)?.[1];
+    if (name !== undefined) {
+      const user = Object.entries(USERS).find(([, username]) => username === name);
+      return user ? answer(response, 200, { id: user[0], username: name }) : refuse(response, 404, "app.user.missing_account.const");
+    }
+    if (method === "POST" && path === "channels/direct") {
+      const users = body as string[];
+      if (!users.includes(ME) || users.some((user) => !(user in USERS)))
+        return refuse(response, 400, "api.context.invalid_body_param.app_error");
+      return answer(response, 201, { id: DIRECT, type: "D" });
+    }
+    if (method === "POST" && path === "posts") {
+      const made = create(body as Partial<MattermostPost>);
+      return Array.isArray(made) ? refuse(response, ...made) : answer(response, 201, made);
+    }
+    if (path === `users/${ME}/channels`) {
+      const last = (channel: string): number =>
+        Math.max(0, ...all.filter((post) => post.channel_id === channel).map((post) => post.create_at));
+      return answer(
+        response,
+        200,
+        [...channels].map(([channel, type]) => ({ id: channel, type, last_post_at: last(channel) })),
+      );
+    }
+    const since = /^channels\/(\w+)\/posts$/.exec(path)?.[1];
+    if (since !== undefined) {
+      const found = all.filter((post) => post.channel_id === since && post.update_at > Number(query.get("since")));
+      return answer(response, 200, {
+        order: found.map((post) => post.id).toReversed(),
+        posts: Object.fromEntries(found.map((post) => [post.id, post])),
+      });
+    }
+    refuse(response, 404, "api.context.404.app_error");
+  };
+
+  const server = createServer((request, response) => {
+    void bodyOf(request).then((body) => {
+      const { pathname, searchParams } = new URL(request.url ?? "", "http://localhost");
+      const path = pathname.replace("/api/v4/", "");
+      calls.push(`${request.method} ${path}`);
+      const failing = left > 0 ? fault : undefined;
+      left--;
+      if (failing === "cut-after-taking" || failing === "hang-after-taking") create(body as Partial<MattermostPost>);
+      if (failing === "hang" || failing === "hang-after-taking") return;
+      if (failing === "cut-connection" || failing === "cut-after-taking") return void request.socket.destroy();
+      if (failing === "rate-limited") {
+        const headers = { "x-ratelimit-limit": "10", "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(RATE_RESET_S) };
+        return void response.writeHead(429, headers).end("limit exceeded");
+      }
+      if (failing === "unavailable") return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
+      if (failing === "in-flight") return refuse(response, 500, "api.post.deduplicate_create_post.pending");
+      if (failing === "bad-credential" || request.headers.authorization !== `Bearer ${TOKEN}`)
+        return refuse(response, 401, "api.context.session_expired.app_error");
+      if (failing === "no-such-recipient") return refuse(response, 403, "api.context.permissions.app_error");
+      route(request.method ?? "", path, searchParams, body, response);
+    });
+  });
+
+  const link = new WebSocketServer({ server, path: "/api/v4/websocket" });
+  link.on("connection", (socket) => {
+    if (refusing) return socket.terminate();
+    const enter = (): void => {
+      sockets.set(socket, 1);
+      const data = { server_version: "11.0.0", connection_id: `connection-${++count}` };
+      socket.send(JSON.stringify({ event: "hello", data, broadcast: { user_id: ME }, seq: 0 }));
+    };
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("message", (data: Buffer) => {
+      const { action, seq, data: given } = JSON.parse(data.toString("utf8")) as { action: string; seq: number; data?: { token?: string } };
+      if (action === "authentication_challenge") {
+        if (given?.token !== TOKEN) {
+          const error = { id: "api.web_socket_router.not_authenticated.app_error", message: "", status_code: 401 };
+          socket.send(JSON.stringify({ status: "FAIL", error, seq_reply: seq }));
+          return socket.close();
+        }
+        socket.send(JSON.stringify({ status: "OK", seq_reply: seq }));
+        enter();
+      } else if (action === "ping") socket.send(JSON.stringify({ status: "OK", data: { text: "pong" }, seq_reply: seq }));
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get posts() {
+      return all.filter((post) => post.user_id === ME);
+    },
+    calls,
+    fail(next, times = Infinity) {
+      fault = next;
+      left = times;
+    },
+    write: make,
+    sockets: () => sockets.size,
+    dropSockets: () => {
+      for (const socket of sockets.keys()) socket.terminate();
+    },
+    refuseSockets: (refuse) => void (refusing = refuse),
+    forgetPending: () => pending.clear(),
+    async close() {
+      for (const socket of link.clients) socket.terminate();
+      link.close();
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
