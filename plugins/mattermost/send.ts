@@ -11,8 +11,8 @@ const ATTEMPTS = 3;
 const ATTEMPT_MS = 8_000;
 const PAUSE_MS = 500;
 
-/** Makes `send` and `probe`. */
-export function createSender(context: MattermostContext): Required<Pick<Channel, "send" | "probe">> {
+/** Makes `send` and `probe`; a test may wait less for an answer. */
+export function createSender(context: MattermostContext, attemptMs = ATTEMPT_MS): Required<Pick<Channel, "send" | "probe">> {
   /** Conversations with one member, by the member's id: they stay. */
   const direct = new Map<string, string>();
 
@@ -36,7 +36,7 @@ export function createSender(context: MattermostContext): Required<Pick<Channel,
   };
 
   const post = async (channel: string, { text, thread, idempotencyKey }: OutgoingMessage, signal: AbortSignal): Promise<SendResult> => {
-    const answer = await idOf("posts", AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]), {
+    const answer = await idOf("posts", AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]), {
       channel_id: channel,
       message: toMattermost(text),
       pending_post_id: `rouse:${idempotencyKey}`,

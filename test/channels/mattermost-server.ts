@@ -55,8 +55,9 @@ export interface MattermostServer {
 }
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  let text = "";
-  for await (const chunk of request) text += String(chunk);
+  const parts: Buffer[] = [];
+  for await (const part of request as AsyncIterable<Buffer>) parts.push(part);
+  const text = Buffer.concat(parts).toString("utf8");
   return text === "" ? undefined : JSON.parse(text);
 }
 
@@ -178,7 +179,7 @@ export async function startMattermost(): Promise<MattermostServer> {
       }
       if (failing === "unavailable") return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
       if (failing === "in-flight") return refuse(response, 500, "api.post.deduplicate_create_post.pending");
-      if (failing === "bad-credential" || request.headers.authorization !== `Bearer ${TOKEN}`)
+      if (failing === "bad-credential" || request.headers.authorization?.replace(/^bearer /i, "") !== TOKEN)
         return refuse(response, 401, "api.context.session_expired.app_error");
       if (failing === "no-such-recipient") return refuse(response, 403, "api.context.permissions.app_error");
       route(request.method ?? "", path, searchParams, body, response);

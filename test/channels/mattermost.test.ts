@@ -1,21 +1,50 @@
-import { expect } from "vitest";
-import type { Channel } from "../../src/plugin/api.ts";
+import { Client4, WebSocketClient } from "@mattermost/client";
+import fc from "fast-check";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { toMattermost } from "../../plugins/mattermost/format.ts";
+import { createSender } from "../../plugins/mattermost/send.ts";
+import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { RATE_RESET_S, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
+import {
+  DIRECT,
+  ME,
+  OTHER_BOT,
+  RATE_RESET_S,
+  ROSA,
+  startMattermost,
+  TOKEN,
+  TOWN,
+  type MattermostFault,
+  type MattermostPost,
+  type MattermostServer,
+} from "./mattermost-server.ts";
+import { fakeGateway, listening, piecesFor } from "./receiving.ts";
 
-async function open(url: string, section: Record<string, unknown> = {}): Promise<Channel> {
-  const { channels, issues } = await load(userFolder({}).dir, { channels: { mattermost: { token: TOKEN, url, ...section } } });
+async function open(url: string, section: Record<string, unknown> = {}): Promise<{ channel: Channel; logged: string[] }> {
+  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { mattermost: { token: TOKEN, url, ...section } } });
   expect(issues).toEqual([]);
   const channel = channels.get("mattermost")?.channel;
   if (!channel) throw new Error("the channel is not there");
-  return channel;
+  return { channel, logged };
 }
+
+async function world(section: Record<string, unknown> = {}): Promise<{ server: MattermostServer; channel: Channel; logged: string[] }> {
+  const server = await startMattermost();
+  onTestFinished(() => server.close());
+  return { server, ...(await open(server.url, section)) };
+}
+
+let count = 0;
+const send = (channel: Channel, text: string, more: { to?: string; thread?: string; idempotencyKey?: string } = {}): Promise<SendResult> =>
+  channel.send({ to: TOWN, text, idempotencyKey: `dlv_${count++}.0`, ...more }, AbortSignal.timeout(20_000));
+
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
 
 channelContract("mattermost", async () => {
   const server = await startMattermost();
   return {
-    channel: await open(server.url, { defaultTo: "@rosa" }),
+    channel: (await open(server.url, { defaultTo: "@rosa" })).channel,
     to: TOWN,
     malformed: ["town-square", "#town", "user:rosa", "@", "@two words", `${TOWN}1`],
     sent: () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message })),
@@ -24,4 +53,311 @@ channelContract("mattermost", async () => {
     secrets: [TOKEN],
     close: () => server.close(),
   };
+});
+
+describe("recipients", () => {
+  it.each([
+    [TOWN.toUpperCase(), TOWN],
+    [`user:${ROSA}`, `user:${ROSA}`],
+    ["@Rosa.Maria-2_x", "@rosa.maria-2_x"],
+  ])("%s is %s", async (given, to) => {
+    const { channel } = await world();
+    expect(channel.parseRecipient?.(given)).toEqual({ ok: true, to });
+  });
+
+  it("takes only ids that stay in the allow-list, and hands them on", async () => {
+    expect((await world({ allowFrom: [ROSA] })).channel.allowFrom).toEqual([ROSA]);
+    expect((await world()).channel.allowFrom).toEqual([]);
+    const section = { url: "https://chat.example.com", token: TOKEN, allowFrom: ["@rosa"] };
+    const { issues } = await load(userFolder({}).dir, { channels: { mattermost: section } });
+    expect(issues).toMatchObject([{ path: "channels.mattermost.allowFrom[0]", message: expect.stringContaining("26") as unknown }]);
+  });
+
+  it("takes the address of a server with a path and a slash", async () => {
+    const { server } = await world();
+    const { channel } = await open(`${server.url}/`);
+    expect(await send(channel, "hello")).toMatchObject({ status: "sent" });
+  });
+});
+
+describe("sending to Mattermost", () => {
+  it("finds a member by name or id, and the conversation once", async () => {
+    const { server, channel } = await world();
+    expect(await send(channel, "one", { to: "@rosa" })).toMatchObject({ status: "sent" });
+    expect(await send(channel, "two", { to: `user:${ROSA}` })).toMatchObject({ status: "sent" });
+    expect(server.posts.map((post) => [post.channel_id, post.message])).toEqual([
+      [DIRECT, "one"],
+      [DIRECT, "two"],
+    ]);
+    expect(server.calls).toEqual(["GET users/username/rosa", "GET users/me", "POST channels/direct", "POST posts", "POST posts"]);
+    expect(await send(channel, "x", { to: "@nobody" })).toEqual({
+      status: "failed",
+      reason: "mattermost answered 404 (app.user.missing_account.const)",
+    });
+  });
+
+  it("answers in a thread, and tells of one that is not there", async () => {
+    const { server, channel } = await world();
+    const root = server.write({ message: "question" });
+    expect(await send(channel, "answer", { thread: root.id })).toEqual({ status: "sent", messageIds: [server.posts[0]?.id] });
+    expect(server.posts[0]).toMatchObject({ root_id: root.id, message: "answer" });
+    expect(await send(channel, "answer", { thread: "gone" })).toMatchObject({ status: "failed" });
+  });
+
+  it.each([
+    ["rate-limited", { status: "retry", reason: "mattermost answered 429", afterMs: RATE_RESET_S * 1000 }],
+    ["unavailable", { status: "retry", reason: "mattermost answered 502" }],
+    ["bad-credential", { status: "failed", reason: "mattermost answered 401 (api.context.session_expired.app_error)" }],
+    ["no-such-recipient", { status: "failed", reason: "mattermost answered 403 (api.context.permissions.app_error)" }],
+  ] as [MattermostFault, object][])("sorts %s", async (fault, expected) => {
+    const { server, channel } = await world();
+    server.fail(fault);
+    expect(await send(channel, "text")).toEqual(expected);
+    expect(server.calls).toHaveLength(1);
+  });
+
+  it("finds out whether a post was made where the connection was cut, and makes it once", async () => {
+    const { server, channel } = await world();
+    server.fail("cut-after-taking", 1);
+    expect(await send(channel, "taken")).toMatchObject({ status: "sent" });
+    server.fail("cut-connection", 1);
+    expect(await send(channel, "not taken")).toMatchObject({ status: "sent" });
+    server.fail("in-flight", 1);
+    expect(await send(channel, "at work")).toMatchObject({ status: "sent" });
+    expect(server.posts.map(({ message }) => message)).toEqual(["taken", "not taken", "at work"]);
+  });
+
+  it("finds out whether a post was made where the server did not answer", async () => {
+    const { server } = await world();
+    const hasty = createSender({ config: { url: server.url, token: TOKEN }, fetch }, 100);
+    server.fail("hang-after-taking", 1);
+    expect(await send(hasty, "taken")).toMatchObject({ status: "sent" });
+    expect(server.posts).toHaveLength(1);
+  });
+
+  it("does not know what it cannot find out, and says so", async () => {
+    const { server, channel } = await world();
+    const posts = (): number => server.calls.filter((call) => call === "POST posts").length;
+    server.fail("cut-after-taking");
+    expect(await send(channel, "text")).toMatchObject({ status: "unknown" });
+    expect([posts(), server.posts.length]).toEqual([3, 1]);
+    server.fail("cut-after-taking", 1);
+    const sending = send(channel, "text");
+    await until(() => expect(posts()).toBe(4));
+    // What the repeat is told says nothing of the first try.
+    server.fail("unavailable");
+    expect(await sending).toMatchObject({ status: "unknown" });
+  });
+
+  it("makes a post once where the same piece is sent again", async () => {
+    const { server, channel } = await world();
+    const first = await send(channel, "text", { idempotencyKey: "dlv_same.0" });
+    expect(await send(channel, "text", { idempotencyKey: "dlv_same.0" })).toEqual(first);
+    expect(await send(channel, "text", { idempotencyKey: "dlv_same.1" })).not.toEqual(first);
+    expect(server.posts).toHaveLength(2);
+  });
+
+  it("knows that nothing was sent where no connection stood, or where only the conversation was asked for", async () => {
+    const { server, channel } = await world();
+    server.fail("cut-connection", 1);
+    expect(await send(channel, "text", { to: "@rosa" })).toMatchObject({ status: "retry" });
+    await server.close();
+    expect(await send(channel, "text")).toEqual({ status: "retry", reason: "mattermost cannot be reached (ECONNREFUSED)" });
+  });
+
+  it("fills a message to the last character, as the server counts", async () => {
+    const { server, channel } = await world();
+    expect(channel.measure?.("👍".repeat(16_383))).toBe(16_383);
+    expect(await send(channel, "👍".repeat(16_383))).toMatchObject({ status: "sent" });
+    expect(await send(channel, "👍".repeat(16_384))).toMatchObject({ status: "failed" });
+    expect(server.posts).toHaveLength(1);
+  });
+
+  it("brings a long mixed text over in order, whole", async () => {
+    const { server, channel } = await world();
+    const block =
+      "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
+    const text = Array.from({ length: 400 }, (_, index) => `${block}\n\nPart ${index}.`).join("\n\n");
+    const pieces = piecesFor(channel, text);
+    expect(pieces.length).toBeGreaterThan(3);
+    for (const piece of pieces) expect(await send(channel, piece)).toMatchObject({ status: "sent" });
+    const squeeze = (given: string): string => given.replace(/\s+/g, "");
+    expect(squeeze(server.posts.map(({ message }) => message).join(""))).toBe(squeeze(text));
+  });
+});
+
+describe("the dialect", () => {
+  it.each([
+    "# A\n\n- a\n  1. b\n     - c\n\n| a | b |\n| - | - |\n| 1 | <2> & x |",
+    "[wiki](https://en.example/a_(b)) <https://a.example> 👩‍👩‍👧‍👦 日本語 `` a`b `` user@all.example @rosa",
+    "```\n![x](y) @all\n```\n\n`@channel` `![x](y)`",
+  ])("leaves %j as it is", (text) => {
+    expect(toMattermost(text)).toBe(text);
+  });
+
+  it.each([
+    ["![a *chart*](https://a.example/c.png)", "a chart: https://a.example/c.png"],
+    ["a ![](https://a.example/c.png) b", "a https://a.example/c.png b"],
+    ["![a](<https://a.example/c d.png>)", "a: <https://a.example/c d.png>"],
+    ["![b][1]\n\n[1]: https://a.example/c", "b: https://a.example/c\n\n[1]: https://a.example/c"],
+    ["[![x](https://a.example/i)](https://b.example)", "[x: https://a.example/i](https://b.example)"],
+    ["hi @all, @Channel and **@here**", "hi @\u2060all, @\u2060Channel and **@\u2060here**"],
+    ["> @all\n> @here", "> @\u2060all\n> @\u2060here"],
+  ])("writes %j as %j", (text, expected) => {
+    expect(toMattermost(text)).toBe(expected);
+  });
+
+  it("changes no other text, whatever it is", () => {
+    const sign = fc.constantFrom("<", ">", "[", "]", "(", ")", "*", "_", "`", "\\", "|", "-", "#", " ", "\n", "a", "@", "&", "👍");
+    fc.assert(fc.property(fc.string({ unit: sign, maxLength: 80 }), (text) => toMattermost(text) === text));
+  });
+});
+
+describe("receiving from Mattermost", () => {
+  const texts = (gateway: ReturnType<typeof fakeGateway>): string[] => gateway.received.map(({ text }) => text);
+
+  it("takes direct messages and mentions, and answers them where they were written", async () => {
+    const { server, channel } = await world();
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(gateway.reports).toEqual([{ ok: true, message: "connected" }]));
+    const direct = server.write({ message: "hello", channel_id: DIRECT });
+    const inThread = server.write({ message: "more", channel_id: DIRECT, root_id: direct.id });
+    const mention = server.write({ message: "@Rouse.bot: look at @rosa" });
+    const reply = server.write({ message: "and @rouse.bot.", root_id: mention.id });
+    const file = server.write({ message: "", channel_id: DIRECT, metadata: { files: [{ name: "plan.pdf" }] } });
+    await until(() => expect(gateway.received).toHaveLength(5));
+    expect(gateway.received).toEqual([
+      { id: direct.id, from: ROSA, to: DIRECT, direct: true, text: "hello" },
+      { id: inThread.id, from: ROSA, to: DIRECT, direct: true, thread: direct.id, text: "more" },
+      { id: mention.id, from: ROSA, to: TOWN, direct: false, thread: mention.id, text: "look at @rosa" },
+      { id: reply.id, from: ROSA, to: TOWN, direct: false, thread: mention.id, text: "and @rouse.bot." },
+      { id: file.id, from: ROSA, to: DIRECT, direct: true, text: "[file: plan.pdf]" },
+    ]);
+  });
+
+  it("takes nothing of bots, of itself, of the system, and nothing that does not name it", async () => {
+    const { server, channel } = await world();
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(server.sockets()).toBe(1));
+    const others: (Partial<MattermostPost> & { message: string })[] = [
+      { message: "chatter" },
+      { message: "@rouse.bots @rouse.bot-2 @rouse.bot.x me@rouse.bot @rouse" },
+      { message: "@all" },
+      { message: "mine", user_id: ME, channel_id: DIRECT },
+      { message: "@rouse.bot", user_id: OTHER_BOT, props: { from_bot: "true" } },
+      { message: "@rouse.bot", props: { from_webhook: "true" } },
+      { message: "@rouse.bot joined", type: "system_join_channel" },
+    ];
+    for (const post of others) server.write(post);
+    server.write({ message: "last", channel_id: DIRECT });
+    await until(() => expect(texts(gateway)).toEqual(["last"]));
+  });
+
+  it("asks again for what could not be stored, and takes nothing later before it", async () => {
+    const { server, channel } = await world();
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(server.sockets()).toBe(1));
+    server.write({ message: "one", channel_id: DIRECT });
+    await until(() => expect(texts(gateway)).toEqual(["one"]));
+    gateway.failing = 1;
+    server.write({ message: "two", channel_id: DIRECT });
+    server.write({ message: "three", channel_id: DIRECT });
+    await until(() => expect(texts(gateway)).toEqual(["one", "two", "three"]));
+    expect(gateway.reports.map(({ ok }) => ok)).toEqual([true, false, true]);
+    expect(JSON.stringify(gateway.reports)).not.toContain("two");
+  });
+
+  it("connects again after a cut and says so, and loses and doubles nothing", async () => {
+    const { server, channel } = await world();
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(server.sockets()).toBe(1));
+    server.write({ message: "before", channel_id: DIRECT });
+    await until(() => expect(texts(gateway)).toEqual(["before"]));
+    server.refuseSockets(true);
+    server.dropSockets();
+    await until(() => expect(gateway.reports.at(-1)?.ok).toBe(false));
+    server.write({ message: "@rouse.bot while away" });
+    server.write({ message: "and this", channel_id: DIRECT });
+    server.refuseSockets(false);
+    await until(() => expect(texts(gateway)).toEqual(["before", "while away", "and this"]));
+    expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
+  });
+
+  it("starts again where it stopped, and at the very first start with what comes then", async () => {
+    const { server, channel } = await world();
+    server.write({ message: "long ago", channel_id: DIRECT });
+    const gateway = fakeGateway();
+    const first = listening(channel, gateway);
+    await until(() => expect(server.sockets()).toBe(1));
+    await until(() => expect(gateway.reports).toHaveLength(1));
+    await first.stop();
+    server.write({ message: "one", channel_id: DIRECT });
+    const second = listening((await open(server.url)).channel, gateway);
+    await until(() => expect(texts(gateway)).toEqual(["one"]));
+    await second.stop();
+    const edited = server.write({ message: "two", channel_id: DIRECT });
+    listening((await open(server.url)).channel, gateway);
+    await until(() => expect(texts(gateway)).toEqual(["one", "two"]));
+    expect(gateway.saved).toBe(`${edited.create_at}:${edited.id}`);
+  });
+
+  it("tells of a token that is refused", async () => {
+    const { server } = await world();
+    const gateway = fakeGateway();
+    listening((await open(server.url, { token: "wrong-token" })).channel, gateway);
+    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: expect.stringContaining("401") as unknown }]));
+    expect(JSON.stringify(gateway.reports)).not.toContain("wrong-token");
+  });
+
+  it("stops at any time", async () => {
+    const { server, channel } = await world();
+    for (const fault of ["hang", "unavailable"] as const) {
+      server.fail(fault);
+      const { stop } = listening(channel, fakeGateway());
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await stop();
+    }
+  });
+});
+
+describe("the test server", () => {
+  it("is one to the vendor's own client", async () => {
+    const { server } = await world();
+    const client = new Client4();
+    client.setUrl(server.url);
+    client.setToken(TOKEN);
+    const me = await client.getMe();
+    expect(me).toMatchObject({ id: ME, username: "rouse.bot" });
+    const rosa = await client.getUserByUsername("rosa");
+    expect(await client.createDirectChannel([me.id, rosa.id])).toMatchObject({ id: DIRECT });
+    const post = { channel_id: TOWN, message: "hi", pending_post_id: "same" };
+    const made = await client.createPost(post);
+    expect(await client.createPost(post)).toMatchObject({ id: made.id, message: "hi" });
+    expect(server.posts).toHaveLength(1);
+    expect((await client.getPostsSince(TOWN, made.create_at - 1)).order).toEqual([made.id]);
+    await expect(client.createPost({ channel_id: "nowhere", message: "hi" })).rejects.toMatchObject({
+      status_code: 403,
+      server_error_id: "api.context.permissions.app_error",
+    });
+    await expect(client.createPost({ channel_id: TOWN, message: "x".repeat(16_384) })).rejects.toMatchObject({ status_code: 400 });
+  });
+
+  it("tells the vendor's own client of posts through the websocket", async () => {
+    const { server } = await world();
+    vi.spyOn(console, "log").mockReturnValue();
+    const socket = new WebSocketClient();
+    const heard: unknown[] = [];
+    socket.addMessageListener((message) => void heard.push(message));
+    socket.initialize(`${server.url.replace("http", "ws")}/api/v4/websocket`, TOKEN);
+    await until(() => expect(server.sockets()).toBe(1));
+    server.write({ message: "hello", channel_id: DIRECT });
+    await until(() => expect(heard).toMatchObject([{ event: "hello" }, { event: "posted", data: { channel_type: "D" } }]));
+    socket.close();
+    await until(() => expect(server.sockets()).toBe(0));
+    vi.restoreAllMocks();
+  });
 });

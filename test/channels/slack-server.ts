@@ -61,8 +61,9 @@ export function eventCallback(event: object, event_id = "Ev1"): object {
 }
 
 async function parametersOf(request: IncomingMessage): Promise<Record<string, string>> {
-  let text = "";
-  for await (const chunk of request) text += String(chunk);
+  const parts: Buffer[] = [];
+  for await (const part of request as AsyncIterable<Buffer>) parts.push(part);
+  const text = Buffer.concat(parts).toString("utf8");
   if (request.headers["content-type"]?.includes("json") === true) return JSON.parse(text) as Record<string, string>;
   return Object.fromEntries(new URLSearchParams(text));
 }

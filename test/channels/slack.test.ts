@@ -1,21 +1,46 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Channel, OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
+import { createEmulator } from "emulate";
+import { LogLevel, WebClient } from "@slack/web-api";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { createSender } from "../../plugins/slack/send.ts";
+import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { APP_TOKEN, BOT_TOKEN, RETRY_AFTER_S, SIGNING_SECRET, startSlack, type SlackServer } from "./slack-server.ts";
+import { fakeGateway, listening, piecesFor } from "./receiving.ts";
+import {
+  APP_TOKEN,
+  BOT_TOKEN,
+  BOT_USER,
+  RETRY_AFTER_S,
+  SIGNING_SECRET,
+  startSlack,
+  type SlackFault,
+  type SlackServer,
+} from "./slack-server.ts";
 
-async function open(apiUrl: string, section: Record<string, unknown> = {}): Promise<Channel> {
-  const { channels, issues } = await load(userFolder({}).dir, { channels: { slack: { botToken: BOT_TOKEN, apiUrl, ...section } } });
+async function open(apiUrl: string, section: Record<string, unknown> = {}): Promise<{ channel: Channel; logged: string[] }> {
+  const config = { channels: { slack: { botToken: BOT_TOKEN, apiUrl, ...section } } };
+  const { channels, issues, logged } = await load(userFolder({}).dir, config);
   expect(issues).toEqual([]);
   const channel = channels.get("slack")?.channel;
   if (!channel) throw new Error("the channel is not there");
-  return channel;
+  return { channel, logged };
 }
+
+async function world(section: Record<string, unknown> = {}): Promise<{ server: SlackServer; channel: Channel; logged: string[] }> {
+  const server = await startSlack();
+  onTestFinished(() => server.close());
+  return { server, ...(await open(server.url, section)) };
+}
+
+const send = (channel: Channel, text: string, more: { to?: string; thread?: string } = {}): Promise<SendResult> =>
+  channel.send({ to: "C0123ABC", text, idempotencyKey: "dlv_1.0", ...more }, AbortSignal.timeout(5_000));
+
+const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
 
 channelContract("slack", async () => {
   const server = await startSlack();
   return {
-    channel: await open(server.url, { defaultTo: "#general" }),
+    channel: (await open(server.url, { defaultTo: "#general" })).channel,
     to: "C0123ABC",
     malformed: ["general", "c0123abc", "@rosa", "user:rosa", "#", "#two words", "https://example.com"],
     sent: () => server.posts.map(({ channel, text }) => ({ to: channel, text })),
@@ -24,4 +49,299 @@ channelContract("slack", async () => {
     secrets: [BOT_TOKEN, APP_TOKEN, SIGNING_SECRET],
     close: () => server.close(),
   };
+});
+
+describe("recipients", () => {
+  it.each([
+    ["U0123ABC", "user:U0123ABC"],
+    ["@U0123ABC", "user:U0123ABC"],
+    ["user:W0123ABC", "user:W0123ABC"],
+    ["D0123ABC", "D0123ABC"],
+    ["#General", "#general"],
+    ["#büro-2", "#büro-2"],
+  ])("%s is %s", async (given, to) => {
+    const { channel } = await world();
+    expect(channel.parseRecipient?.(given)).toEqual({ ok: true, to });
+  });
+
+  it("says what to write instead of a name", async () => {
+    const { channel } = await world();
+    expect(channel.parseRecipient?.("@rosa")).toMatchObject({ ok: false, message: expect.stringContaining("member ID") as unknown });
+  });
+
+  it("takes only ids that stay in the allow-list, and hands them on", async () => {
+    const { channel } = await world({ allowFrom: ["U0123ABC"] });
+    expect(channel.allowFrom).toEqual(["U0123ABC"]);
+    expect((await world()).channel.allowFrom).toEqual([]);
+    const { issues } = await load(userFolder({}).dir, { channels: { slack: { botToken: BOT_TOKEN, allowFrom: ["rosa"] } } });
+    expect(issues).toMatchObject([{ path: "channels.slack.allowFrom[0]", message: "must be a member's ID, as U0123ABC" }]);
+  });
+});
+
+describe("sending to Slack", () => {
+  it("opens a conversation with a member, and answers in a thread", async () => {
+    const { server, channel } = await world();
+    const result = await send(channel, "hello", { to: "user:U0ROSA", thread: "1700000000.000001" });
+    expect(result).toEqual({ status: "sent", messageIds: ["D0U0ROSA:1700000000.000001"] });
+    expect(server.calls).toEqual(["conversations.open", "chat.postMessage"]);
+    expect(server.posts).toMatchObject([{ channel: "D0U0ROSA", thread_ts: "1700000000.000001", kind: "markdown_text" }]);
+  });
+
+  it("has no address looked up for a preview", async () => {
+    const { server, channel } = await world();
+    await send(channel, "https://evil.example/?q=secret");
+    expect(server.posts[0]?.fields).toMatchObject({ unfurl_links: "false", unfurl_media: "false" });
+  });
+
+  it("falls back to mrkdwn where markdown_text is not known, and where escaping makes it too long", async () => {
+    const { server, channel } = await world();
+    const growing = "<".repeat(9_000);
+    expect(await send(channel, growing)).toMatchObject({ status: "sent" });
+    expect(server.posts).toMatchObject([{ kind: "text", text: expect.stringMatching(/^\u2060?(?:&lt;){9000}$/) as unknown }]);
+    server.withoutMarkdown();
+    expect(await send(channel, "**bold**")).toMatchObject({ status: "sent" });
+    expect(server.posts[1]).toMatchObject({ kind: "text", text: "*bold*" });
+    // Nothing is cut: what would be is not sent.
+    expect(await send(channel, "<".repeat(11_999))).toEqual({ status: "failed", reason: "the text is too long for slack" });
+    expect(server.posts).toHaveLength(2);
+  });
+
+  it.each([
+    [{ error: "not_in_channel" }, { status: "failed", reason: "slack answered not_in_channel" }],
+    [{ error: "msg_too_long" }, { status: "failed", reason: "slack answered msg_too_long" }],
+    [{ error: "account_inactive" }, { status: "failed", reason: "slack answered account_inactive" }],
+    [{ error: "ratelimited" }, { status: "retry", reason: "slack answered ratelimited", afterMs: 1000 }],
+    [{ error: "internal_error" }, { status: "unknown", reason: "slack answered internal_error" }],
+    [{ error: "<p>body-mark-7f3a</p>" }, { status: "unknown", reason: "slack answered what is not its format" }],
+    ["rate-limited", { status: "retry", reason: "slack answered 429", afterMs: RETRY_AFTER_S * 1000 }],
+    ["rate-limited-bare", { status: "retry", reason: "slack answered 429", afterMs: 1000 }],
+    ["unavailable", { status: "retry", reason: "slack answered 503" }],
+    ["cut-after-taking", { status: "unknown", reason: expect.stringContaining("ended before slack answered") as unknown }],
+  ] as [SlackFault, object][])("sorts %o", async (fault, expected) => {
+    const { server, channel } = await world();
+    server.fail(fault);
+    expect(await send(channel, "text")).toEqual(expected);
+    expect(server.calls).toHaveLength(1);
+  });
+
+  it("knows that nothing was sent where no connection stood, or where only the conversation was asked for", async () => {
+    const { server, channel } = await world();
+    server.fail("cut-connection", 1);
+    expect(await send(channel, "text", { to: "user:U0ROSA" })).toMatchObject({ status: "retry" });
+    await server.close();
+    expect(await send(channel, "text")).toEqual({ status: "retry", reason: "slack cannot be reached (ECONNREFUSED)" });
+  });
+
+  it("goes on with the same recipient when a limit has passed", async () => {
+    const { server, channel } = await world();
+    server.fail("rate-limited", 3);
+    const results = [];
+    for (let index = 0; index < 5; index++) results.push((await send(channel, `text ${index}`)).status);
+    expect(results).toEqual(["retry", "retry", "retry", "sent", "sent"]);
+    expect(server.posts.map(({ text }) => text)).toEqual(["text 3", "text 4"]);
+  });
+
+  it("brings a long mixed text over in order, whole", async () => {
+    const { server, channel } = await world();
+    const block =
+      "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
+    const text = Array.from({ length: 300 }, (_, index) => `${block}\n\nPart ${index}.`).join("\n\n");
+    const pieces = piecesFor(channel, text);
+    expect(pieces.length).toBeGreaterThan(3);
+    for (const piece of pieces) expect(await send(channel, piece)).toMatchObject({ status: "sent" });
+    expect(new Set(server.posts.map(({ kind }) => kind))).toEqual(new Set(["markdown_text"]));
+    const squeeze = (given: string): string => given.replace(/\s+/g, "");
+    expect(squeeze(server.posts.map((post) => post.text.replaceAll("&lt;", "<")).join(""))).toBe(squeeze(text));
+  });
+
+  it("says which package is missing", async () => {
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, log: console };
+    const sender = createSender(context, () => Promise.reject(Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" })));
+    const signal = AbortSignal.timeout(1000);
+    const told = "install @slack/web-api: the channel needs it";
+    expect(await sender.send({ to: "C0123ABC", text: "x", idempotencyKey: "k" }, signal)).toEqual({ status: "failed", reason: told });
+    expect(await sender.probe(signal)).toEqual({ ok: false, message: told });
+  });
+
+  it("logs neither token nor text", async () => {
+    const { server, channel, logged } = await world();
+    const printed = ["log", "info", "warn", "error", "debug"].map((name) => vi.spyOn(console, name as "log").mockReturnValue());
+    server.fail({ error: "channel_not_found" }, 1);
+    await send(channel, "text-mark");
+    server.fail("cut-connection", 1);
+    await send(channel, "text-mark");
+    expect(logged).toEqual([]);
+    for (const spy of printed) expect(spy).not.toHaveBeenCalled();
+    vi.restoreAllMocks();
+  });
+});
+
+describe("Socket Mode", () => {
+  const dm = (text: string, ts = "1700000001.000001") => ({
+    type: "message",
+    channel_type: "im",
+    channel: "D0ROSA",
+    user: "U0ROSA",
+    text,
+    ts,
+  });
+
+  it("takes a message, and acknowledges it once it is stored", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(gateway.reports).toEqual([{ ok: true, message: "connected" }]));
+    gateway.failing = 1;
+    server.emit(dm("hello"));
+    await until(() => expect(gateway.reports.at(-1)?.ok).toBe(false));
+    expect(server.acknowledged).toBe(0);
+    expect(JSON.stringify(gateway.reports)).not.toContain("hello");
+    server.redeliver();
+    await until(() => expect(server.acknowledged).toBe(1));
+    expect(gateway.received).toEqual([{ id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" }]);
+    expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
+  });
+
+  it("acknowledges what is not for the agent, and hands nothing of it on", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(server.sockets()).toBe(1));
+    server.emit({ type: "reaction_added", user: "U0ROSA" });
+    server.emit({ ...dm("from a bot"), bot_id: "B1" });
+    server.emit({ ...dm("my own"), user: BOT_USER });
+    server.emit({ ...dm("edited"), subtype: "message_changed" });
+    server.emit({ ...dm("chatter"), channel_type: "channel", channel: "C0TOWN" });
+    await until(() => expect(server.acknowledged).toBe(5));
+    expect(gateway.received).toEqual([]);
+  });
+
+  it("keeps the order of messages", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    const gateway = fakeGateway();
+    const slow = {
+      ...gateway,
+      receive: async (message: Parameters<typeof gateway.receive>[0]) => {
+        await new Promise((resolve) => setTimeout(resolve, message.text === "0" ? 50 : 0));
+        await gateway.receive(message);
+      },
+    };
+    listening(channel, slow);
+    await until(() => expect(server.sockets()).toBe(1));
+    for (let index = 0; index < 5; index++) server.emit(dm(String(index), `1700000001.00000${index}`));
+    await until(() => expect(server.acknowledged).toBe(5));
+    expect(gateway.received.map(({ text }) => text)).toEqual(["0", "1", "2", "3", "4"]);
+  });
+
+  it("connects again after a cut and says so, and loses nothing meanwhile", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(server.sockets()).toBe(1));
+    server.dropSockets("cut");
+    await until(() => expect(gateway.reports.some(({ ok }) => !ok)).toBe(true));
+    server.emit(dm("while away"));
+    await until(() => expect(gateway.received.map(({ text }) => text)).toEqual(["while away"]));
+    expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
+  });
+
+  it("connects again when the vendor asks for it", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    listening(channel, fakeGateway());
+    await until(() => expect(server.sockets()).toBe(1));
+    server.dropSockets("refresh");
+    await until(() => expect(server.calls.filter((call) => call === "apps.connections.open")).toHaveLength(2));
+    await until(() => expect(server.sockets()).toBe(1));
+  });
+
+  it("starts again where it stopped: what was not acknowledged comes, what was does not", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    const gateway = fakeGateway();
+    const { stop } = listening(channel, gateway);
+    await until(() => expect(server.sockets()).toBe(1));
+    server.emit(dm("one"));
+    await until(() => expect(server.acknowledged).toBe(1));
+    await stop();
+    await until(() => expect(server.sockets()).toBe(0));
+    server.emit(dm("two", "1700000002.000001"));
+    listening((await open(server.url, { appToken: APP_TOKEN })).channel, gateway);
+    await until(() => expect(server.acknowledged).toBe(2));
+    expect(gateway.received.map(({ text }) => text)).toEqual(["one", "two"]);
+  });
+
+  it("tells of a token that is refused, and goes on trying", async () => {
+    const { server, channel } = await world({ appToken: "xapp-wrong" });
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(gateway.reports.length).toBeGreaterThan(1));
+    expect(gateway.reports[0]).toEqual({ ok: false, message: "slack answered invalid_auth" });
+    expect(server.calls.length).toBeLessThan(4);
+  });
+
+  it("stops at any time", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    for (const fault of ["hang", "unavailable"] as const) {
+      server.fail(fault);
+      const { stop } = listening(channel, fakeGateway());
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await stop();
+    }
+  });
+});
+
+describe("the test server", () => {
+  it("is one to the vendor's own client", async () => {
+    const { server } = await world();
+    const client = new WebClient(BOT_TOKEN, {
+      slackApiUrl: server.url,
+      retryConfig: { retries: 0 },
+      rejectRateLimitedCalls: true,
+      logLevel: LogLevel.ERROR,
+    });
+    expect(await client.auth.test()).toMatchObject({ ok: true, user_id: BOT_USER });
+    const { channel } = await client.conversations.open({ users: "U0ROSA" });
+    const chat = client.apiCall.bind(client, "chat.postMessage");
+    expect(await chat({ channel: channel?.id, text: "hi", thread_ts: "1.1" })).toMatchObject({ ok: true, channel: "D0U0ROSA" });
+    expect(server.posts).toMatchObject([{ channel: "D0U0ROSA", text: "hi", thread_ts: "1.1", kind: "text" }]);
+    await expect(chat({ channel: "nowhere", text: "hi" })).rejects.toMatchObject({ data: { error: "channel_not_found" } });
+    await expect(chat({ channel: "C0123ABC", markdown_text: "x".repeat(12_001) })).rejects.toMatchObject({
+      data: { error: "msg_too_long" },
+    });
+    await expect(chat({ channel: "C0123ABC" })).rejects.toMatchObject({ data: { error: "no_text" } });
+    server.fail("rate-limited", 1);
+    await expect(client.auth.test()).rejects.toMatchObject({ code: "slack_webapi_rate_limited_error", retryAfter: RETRY_AFTER_S });
+    await expect(new WebClient("xoxb-other", { slackApiUrl: server.url }).auth.test()).rejects.toMatchObject({
+      data: { error: "invalid_auth" },
+    });
+  });
+});
+
+describe("an emulator that others wrote", () => {
+  it("takes what is sent to a channel, to a member and into a thread", async () => {
+    const token = "xoxb-emulate";
+    const seed = { users: [{ name: "rosa" }], channels: [{ name: "ops" }], tokens: [{ token, user: "admin" }] };
+    const emulator = await createEmulator({ service: "slack", port: 0, seed: { slack: seed } });
+    onTestFinished(() => emulator.close());
+    const client = new WebClient(token, { slackApiUrl: `${emulator.url}/api/`, retryConfig: { retries: 0 } });
+    const { members = [] } = await client.users.list({});
+    const { channels = [] } = await client.conversations.list({});
+    const rosa = members.find(({ name }) => name === "rosa")?.id ?? "";
+    const ops = channels.find(({ name }) => name === "ops")?.id ?? "";
+    const { channel } = await open(`${emulator.url}/api/`, { botToken: token });
+    const [, ts = ""] = await idsOf(send(channel, "**Hello** <!channel> & all", { to: ops }));
+    await idsOf(send(channel, "in the thread", { to: ops, thread: ts }));
+    const [direct = ""] = await idsOf(send(channel, "to you", { to: `user:${rosa}` }));
+    const { messages = [] } = await client.conversations.replies({ channel: ops, ts });
+    expect(messages.map(({ text }) => text)).toEqual(["*Hello* &lt;!channel&gt; &amp; all", "in the thread"]);
+    const own = await client.conversations.history({ channel: direct });
+    expect(own.messages?.map(({ text }) => text)).toEqual(["to you"]);
+    expect(await send(channel, "x", { to: "C0NOWHERE" })).toEqual({ status: "failed", reason: "slack answered channel_not_found" });
+    expect(await channel.probe?.(AbortSignal.timeout(5_000))).toEqual({ ok: true });
+  });
+
+  async function idsOf(sending: Promise<SendResult>): Promise<string[]> {
+    const result = await sending;
+    expect(result).toMatchObject({ status: "sent" });
+    return result.status === "sent" ? (result.messageIds?.[0] ?? "").split(":") : [];
+  }
 });
