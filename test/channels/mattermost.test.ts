@@ -19,6 +19,7 @@ import {
   type MattermostPost,
   type MattermostServer,
 } from "./mattermost-server.ts";
+import { issuesOfPage } from "./docs.ts";
 import { fakeGateway, listening, piecesFor } from "./receiving.ts";
 
 async function open(url: string, section: Record<string, unknown> = {}): Promise<{ channel: Channel; logged: string[] }> {
@@ -53,6 +54,10 @@ channelContract("mattermost", async () => {
     secrets: [TOKEN],
     close: () => server.close(),
   };
+});
+
+it("loads the configs of its page", async () => {
+  expect(await issuesOfPage("mattermost")).toEqual([]);
 });
 
 describe("recipients", () => {

@@ -5,6 +5,7 @@ import { createSender } from "../../plugins/slack/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
+import { issuesOfPage } from "./docs.ts";
 import { fakeGateway, listening, piecesFor } from "./receiving.ts";
 import {
   APP_TOKEN,
@@ -49,6 +50,10 @@ channelContract("slack", async () => {
     secrets: [BOT_TOKEN, APP_TOKEN, SIGNING_SECRET],
     close: () => server.close(),
   };
+});
+
+it("loads the configs of its page", async () => {
+  expect(await issuesOfPage("slack")).toEqual([]);
 });
 
 describe("recipients", () => {
