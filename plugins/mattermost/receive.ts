@@ -13,6 +13,8 @@ const PING_MS = 30_000;
 /** How far the saved place may lag behind while nothing is for the agent. */
 const CURSOR_LAG_MS = 60_000;
 const CALL_MS = 20_000;
+/** What stands for a message of which nothing can be read, as a bare mention. */
+const NO_TEXT = "[no text]";
 
 interface Post {
   id: string;
@@ -50,7 +52,8 @@ export function readPost(post: Post, direct: boolean, self: Self): IncomingMessa
   const name = `@${self.username.replaceAll(".", "\\.")}(?![\\w-]|\\.\\w)`;
   if (!direct && !new RegExp(`(?<![\\w@])${name}`, "i").test(message)) return undefined;
   const files = (post.metadata?.files ?? []).map((file) => `[file: ${file.name ?? "without a name"}]`);
-  const text = [message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "").trim(), ...files].filter((part) => part !== "").join("\n");
+  const text =
+    [message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "").trim(), ...files].filter((part) => part !== "").join("\n") || NO_TEXT;
   // A mention is answered in a thread, so that the answer stays with it.
   const thread = root_id || (direct ? undefined : id);
   return { id, from: user_id, to: channel_id, direct, text, ...(thread === undefined ? {} : { thread }) };
@@ -62,8 +65,11 @@ function parseCursor(cursor: string | undefined): { at: number; id: string } | u
   return found ? { at: Number(found[1]), id: found[2] ?? "" } : undefined;
 }
 
-/** Posts come through a websocket; those of the time without one are asked for when it stands again. */
-export function createListener(context: MattermostContext): Required<Pick<Channel, "listen">> {
+/** Posts come through a websocket; those of the time without one are asked for when it stands again. A test may wait less. */
+export function createListener(
+  context: MattermostContext,
+  { helloMs = HELLO_MS, pingMs = PING_MS } = {},
+): Required<Pick<Channel, "listen">> {
   const get = async <T>(path: string, signal: AbortSignal): Promise<T> => {
     const answer: Answer<T> = await call<T>(context, AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]), path);
     if (!answer.ok) throw new Trouble(answer.failed.reason);
@@ -150,12 +156,12 @@ export function createListener(context: MattermostContext): Required<Pick<Channe
         end(error);
       }
     });
-    const late = setTimeout(() => greeted || end(new Trouble("mattermost did not greet")), HELLO_MS);
+    const late = setTimeout(() => greeted || end(new Trouble("mattermost did not greet")), helloMs);
     const pulse = setInterval(() => {
       if (!heard) return end();
       heard = false;
       if (socket.readyState === WebSocket.OPEN) tell("ping");
-    }, PING_MS);
+    }, pingMs);
     signal.addEventListener("abort", stop);
     if (signal.aborted) stop();
     try {

@@ -13,6 +13,10 @@ const LONGEST_WAIT_MS = 60_000;
 const STABLE_MS = 10_000;
 /** The vendor greets at once; a connection without its greeting carries nothing. */
 const HELLO_MS = 20_000;
+/** A connection that is to end may take so long for it. */
+const CLOSE_MS = 2_000;
+/** What stands for a message of which nothing can be read, as a bare mention. */
+const NO_TEXT = "[no text]";
 /** Kinds of message that somebody wrote; others tell of joins, edits and the like. */
 const WRITTEN = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 
@@ -47,7 +51,7 @@ export function readEvent({ event, authorizations }: SlackPayload): IncomingMess
   const direct = event.channel_type === "im" || channel.startsWith("D");
   if (event.type !== "app_mention" && !(event.type === "message" && direct)) return undefined;
   const files = (event.files ?? []).map(({ name }) => `[file: ${name ?? "without a name"}]`);
-  const text = [readText(event.text ?? "", self), ...files].filter((part) => part !== "").join("\n");
+  const text = [readText(event.text ?? "", self), ...files].filter((part) => part !== "").join("\n") || NO_TEXT;
   // A mention is answered in a thread, so that the answer stays with it.
   const thread = event.thread_ts ?? (direct ? undefined : ts);
   return { id: messageId(channel, ts), from: user, to: channel, direct, text, ...(thread === undefined ? {} : { thread }) };
@@ -127,6 +131,7 @@ export function createSocket(
   context: SlackContext,
   appToken: string,
   load: LoadSocketMode = () => import("@slack/socket-mode"),
+  helloMs = HELLO_MS,
 ): Required<Pick<Channel, "listen">> {
   const take = async ({ type, body, ack }: Envelope, host: ChannelHost): Promise<void> => {
     const message = type === "events_api" ? readEvent(body) : undefined;
@@ -140,8 +145,8 @@ export function createSocket(
     await ack().catch(() => {});
   };
 
-  /** One connection, from its start to its end. Throws where it does not come about. */
-  const connect = async (signal: AbortSignal, host: ChannelHost): Promise<void> => {
+  /** One connection, from its start to its end. False or an error where it does not come about. */
+  const connect = async (signal: AbortSignal, host: ChannelHost): Promise<boolean> => {
     const { SocketModeClient } = await load();
     const late = new AbortController();
     const client = new SocketModeClient({
@@ -151,22 +156,34 @@ export function createSocket(
       logger: silent,
       clientOptions: clientOptions(context, AbortSignal.any([signal, late.signal])),
     });
-    const close = (): void => void client.disconnect();
-    const ended = new Promise<void>((resolve) => void client.once("disconnected", () => resolve()));
+    const over = Promise.withResolvers<void>();
+    client.once("disconnected", () => over.resolve());
+    // A peer that is gone never agrees to the end.
+    const close = (): void => {
+      void client.disconnect();
+      setTimeout(() => over.resolve(), CLOSE_MS).unref();
+    };
     let order = Promise.resolve();
     client.on("slack_event", (envelope: Envelope) => void (order = order.then(() => take(envelope, host))));
     const timer = setTimeout(() => {
       late.abort();
       close();
-    }, HELLO_MS);
+    }, helloMs);
     signal.addEventListener("abort", close);
     try {
-      await client.start();
+      // The client rejects with nothing where the connection ends before its greeting, or not at all where nobody answers.
+      const started = client.start().then(
+        () => true,
+        (error: unknown) => (error === undefined ? false : Promise.reject(error as Error)),
+      );
+      const stood = await Promise.race([started, over.promise.then(() => false)]);
       clearTimeout(timer);
+      if (!stood) return false;
       if (signal.aborted) close();
       else host.report({ ok: true, message: "connected" });
-      await ended;
+      await over.promise;
       await order;
+      return true;
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", close);
@@ -177,20 +194,23 @@ export function createSocket(
     async listen(signal, host) {
       for (let failures = 0; !signal.aborted;) {
         const begun = performance.now();
-        let reason = "connections do not last; trying again";
+        let message = "connections do not last; trying again";
+        let wish = 0;
         try {
-          await connect(signal, host);
+          const stood = await connect(signal, host);
+          if (!stood) message = "the socket cannot be opened";
           // The vendor ends a good connection every few hours: then the next one comes at once.
-          failures = performance.now() - begun < STABLE_MS ? failures + 1 : 0;
+          failures = stood && performance.now() - begun >= STABLE_MS ? 0 : failures + 1;
         } catch (error) {
           failures++;
-          reason =
-            missingPackage(error, "@slack/socket-mode") ?? (error === undefined ? "the socket cannot be opened" : sortError(error).reason);
+          const sorted = sortError(error);
+          message = missingPackage(error, "@slack/socket-mode") ?? sorted.reason;
+          if (sorted.status === "retry") wish = sorted.afterMs ?? 0;
         }
         if (failures === 0 || signal.aborted) continue;
-        host.report({ ok: false, message: reason });
+        host.report({ ok: false, message });
         const wait = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS) * (1 + Math.random() / 4);
-        await sleep(wait, undefined, { signal }).catch(() => {});
+        await sleep(Math.max(wait, wish), undefined, { signal }).catch(() => {});
       }
     },
   };

@@ -110,9 +110,13 @@ export function createSender(
     }
   };
 
+  /** Conversations with one member, by the member's id: they stay. */
+  const direct = new Map<string, string>();
   const conversationOf = async (client: WebApi.WebClient, to: string): Promise<string> => {
-    if (!to.startsWith("user:")) return to;
+    const known = to.startsWith("user:") ? direct.get(to) : to;
+    if (known !== undefined) return known;
     const { channel } = await client.conversations.open({ users: to.slice("user:".length) });
+    if (channel?.id !== undefined) direct.set(to, channel.id);
     return channel?.id ?? "";
   };
 

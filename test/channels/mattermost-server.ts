@@ -35,6 +35,8 @@ export interface MattermostPost {
   metadata: { files?: { name: string }[] };
 }
 
+export type WebsocketMode = "open" | "closed" | "refusing" | "mute";
+
 export interface MattermostServer {
   url: string;
   /** What the bot posted. */
@@ -47,8 +49,8 @@ export interface MattermostServer {
   /** Connections of the websocket that are let in. */
   sockets(): number;
   dropSockets(): void;
-  /** Answers no more on the websocket, and lets nobody in: a connection that is dead without a word. */
-  refuseSockets(refuse: boolean): void;
+  /** What the websocket does: `closed` lets nobody in, `refusing` takes no token, `mute` says nothing any more. */
+  websocket(mode: WebsocketMode): void;
   /** Forgets the ids of pending posts, as after their time. */
   forgetPending(): void;
   close(): Promise<void>;
@@ -73,7 +75,7 @@ export async function startMattermost(): Promise<MattermostServer> {
   const sockets = new Map<WebSocket, number>();
   let fault: MattermostFault | undefined;
   let left = 0;
-  let refusing = false;
+  let mode: WebsocketMode = "open";
   let count = 0;
   let clock = Date.now();
 
@@ -188,7 +190,7 @@ export async function startMattermost(): Promise<MattermostServer> {
 
   const link = new WebSocketServer({ server, path: "/api/v4/websocket" });
   link.on("connection", (socket) => {
-    if (refusing) return socket.terminate();
+    if (mode === "closed") return socket.terminate();
     const enter = (): void => {
       sockets.set(socket, 1);
       const data = { server_version: "11.0.0", connection_id: `connection-${++count}` };
@@ -196,9 +198,10 @@ export async function startMattermost(): Promise<MattermostServer> {
     };
     socket.on("close", () => sockets.delete(socket));
     socket.on("message", (data: Buffer) => {
+      if (mode === "mute") return;
       const { action, seq, data: given } = JSON.parse(data.toString("utf8")) as { action: string; seq: number; data?: { token?: string } };
       if (action === "authentication_challenge") {
-        if (given?.token !== TOKEN) {
+        if (given?.token !== TOKEN || mode === "refusing") {
           const error = { id: "api.web_socket_router.not_authenticated.app_error", message: "", status_code: 401 };
           socket.send(JSON.stringify({ status: "FAIL", error, seq_reply: seq }));
           return socket.close();
@@ -225,7 +228,7 @@ export async function startMattermost(): Promise<MattermostServer> {
     dropSockets: () => {
       for (const socket of sockets.keys()) socket.terminate();
     },
-    refuseSockets: (refuse) => void (refusing = refuse),
+    websocket: (next) => void (mode = next),
     forgetPending: () => pending.clear(),
     async close() {
       for (const socket of link.clients) socket.terminate();

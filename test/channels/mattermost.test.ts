@@ -2,6 +2,7 @@ import { Client4, WebSocketClient } from "@mattermost/client";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { toMattermost } from "../../plugins/mattermost/format.ts";
+import { createListener } from "../../plugins/mattermost/receive.ts";
 import { createSender } from "../../plugins/mattermost/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
@@ -230,13 +231,15 @@ describe("receiving from Mattermost", () => {
     const inThread = server.write({ message: "more", channel_id: DIRECT, root_id: direct.id });
     const mention = server.write({ message: "@Rouse.bot: look at @rosa" });
     const reply = server.write({ message: "and @rouse.bot.", root_id: mention.id });
+    const bare = server.write({ message: "@rouse.bot" });
     const file = server.write({ message: "", channel_id: DIRECT, metadata: { files: [{ name: "plan.pdf" }] } });
-    await until(() => expect(gateway.received).toHaveLength(5));
+    await until(() => expect(gateway.received).toHaveLength(6));
     expect(gateway.received).toEqual([
       { id: direct.id, from: ROSA, to: DIRECT, direct: true, text: "hello" },
       { id: inThread.id, from: ROSA, to: DIRECT, direct: true, thread: direct.id, text: "more" },
       { id: mention.id, from: ROSA, to: TOWN, direct: false, thread: mention.id, text: "look at @rosa" },
       { id: reply.id, from: ROSA, to: TOWN, direct: false, thread: mention.id, text: "and @rouse.bot." },
+      { id: bare.id, from: ROSA, to: TOWN, direct: false, thread: bare.id, text: "[no text]" },
       { id: file.id, from: ROSA, to: DIRECT, direct: true, text: "[file: plan.pdf]" },
     ]);
   });
@@ -282,12 +285,12 @@ describe("receiving from Mattermost", () => {
     await until(() => expect(server.sockets()).toBe(1));
     server.write({ message: "before", channel_id: DIRECT });
     await until(() => expect(texts(gateway)).toEqual(["before"]));
-    server.refuseSockets(true);
+    server.websocket("closed");
     server.dropSockets();
     await until(() => expect(gateway.reports.at(-1)?.ok).toBe(false));
     server.write({ message: "@rouse.bot while away" });
     server.write({ message: "and this", channel_id: DIRECT });
-    server.refuseSockets(false);
+    server.websocket("open");
     await until(() => expect(texts(gateway)).toEqual(["before", "while away", "and this"]));
     expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
   });
@@ -308,6 +311,50 @@ describe("receiving from Mattermost", () => {
     listening((await open(server.url)).channel, gateway);
     await until(() => expect(texts(gateway)).toEqual(["one", "two"]));
     expect(gateway.saved).toBe(`${edited.create_at}:${edited.id}`);
+  });
+
+  it("takes no old post that was changed, and none of the same time twice or not at all", async () => {
+    const { server, channel } = await world();
+    const gateway = fakeGateway();
+    const first = listening(channel, gateway);
+    await until(() => expect(gateway.reports).toHaveLength(1));
+    const old = server.write({ message: "chatter", channel_id: TOWN });
+    const one = server.write({ message: "one", channel_id: DIRECT });
+    await until(() => expect(texts(gateway)).toEqual(["one"]));
+    await first.stop();
+    Object.assign(old, { message: "@rouse.bot look", update_at: one.create_at + 1_000 });
+    server.write({ message: "two", channel_id: DIRECT, create_at: one.create_at, update_at: one.create_at });
+    server.write({ message: "@rouse.bot three" });
+    listening(channel, gateway);
+    await until(() => expect(texts(gateway)).toEqual(["one", "two", "three"]));
+  });
+
+  it("notices a server that says nothing any more", async () => {
+    const { server } = await world();
+    const channel: Channel = {
+      send: async () => ({ status: "sent" }),
+      ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { pingMs: 100, helloMs: 200 }),
+    };
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(gateway.reports).toHaveLength(1));
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(gateway.reports).toHaveLength(1);
+    server.websocket("mute");
+    await until(() =>
+      expect(gateway.reports.slice(1, 3).map(({ message }) => message)).toEqual([
+        "connections do not last; trying again",
+        "mattermost did not greet",
+      ]),
+    );
+  });
+
+  it("tells of a websocket that takes no token", async () => {
+    const { server, channel } = await world();
+    server.websocket("refusing");
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: "mattermost refused the token" }]));
   });
 
   it("tells of a token that is refused", async () => {

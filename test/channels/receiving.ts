@@ -34,7 +34,8 @@ export function listening(channel: Channel, gateway: ChannelHost): { stop(): Pro
   const done = channel.listen?.(abort.signal, gateway) ?? Promise.reject(new Error("the channel does not listen"));
   const stop = async (): Promise<void> => {
     abort.abort();
-    await done;
+    const late = new Promise<never>((_, reject) => setTimeout(reject, 3_000, new Error("the channel does not stop")).unref());
+    await Promise.race([done, late]);
   };
   onTestFinished(stop);
   return { stop };

@@ -123,6 +123,7 @@ describe("what is for the agent", () => {
     expect((await receive({ ...mention, text }))[0]?.text).toBe(
       "ask @ole or @U0EVA in #town, @here: https://a.example/?a=1&b=2 [this](https://a.example) 1 < 2 &lt; @ops",
     );
+    expect((await receive({ ...mention, text: `<@${BOT_USER}>` }))[0]?.text).toBe("[no text]");
     expect((await receive({ ...dm, subtype: "file_share", text: "", files: [{ name: "plan.pdf" }] }))[0]?.text).toBe("[file: plan.pdf]");
   });
 });

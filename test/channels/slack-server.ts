@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
 import type { Fault } from "../contract/channel.ts";
 
@@ -40,6 +40,8 @@ export interface SlackServer {
   /** Connections of Socket Mode that stand. */
   sockets(): number;
   dropSockets(how: "cut" | "refresh"): void;
+  /** Takes connections, and says nothing on them any more. */
+  mute(): void;
   close(): Promise<void>;
 }
 
@@ -77,6 +79,7 @@ export async function startSlack(): Promise<SlackServer> {
   let fault: SlackFault | undefined;
   let left = 0;
   let markdown = true;
+  let mute = false;
   let acknowledged = 0;
   let count = 0;
 
@@ -141,6 +144,7 @@ export async function startSlack(): Promise<SlackServer> {
     socket.send(JSON.stringify({ type: "events_api", envelope_id, payload, accepts_response_payload: false, retry_attempt: 0 }));
   const link = new WebSocketServer({ server, path: "/link" });
   link.on("connection", (socket) => {
+    if (mute) return;
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("message", (data: Buffer) => {
@@ -180,8 +184,13 @@ export async function startSlack(): Promise<SlackServer> {
         else socket.send(JSON.stringify({ type: "disconnect", reason: "refresh_requested" }));
       }
     },
+    mute() {
+      mute = true;
+      // A peer that is gone agrees to no end either.
+      for (const { _socket } of [...sockets] as (WebSocket & { _socket: Socket })[]) _socket.pause();
+    },
     async close() {
-      for (const socket of sockets) socket.terminate();
+      for (const socket of link.clients) socket.terminate();
       link.close();
       server.closeAllConnections();
       await new Promise((closed) => server.close(closed));

@@ -1,6 +1,7 @@
 import { createEmulator } from "emulate";
 import { LogLevel, WebClient } from "@slack/web-api";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { createSocket } from "../../plugins/slack/receive.ts";
 import { createSender } from "../../plugins/slack/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
@@ -88,8 +89,12 @@ describe("sending to Slack", () => {
     const { server, channel } = await world();
     const result = await send(channel, "hello", { to: "user:U0ROSA", thread: "1700000000.000001" });
     expect(result).toEqual({ status: "sent", messageIds: ["D0U0ROSA:1700000000.000001"] });
-    expect(server.calls).toEqual(["conversations.open", "chat.postMessage"]);
-    expect(server.posts).toMatchObject([{ channel: "D0U0ROSA", thread_ts: "1700000000.000001", kind: "markdown_text" }]);
+    await send(channel, "more", { to: "user:U0ROSA" });
+    expect(server.calls).toEqual(["conversations.open", "chat.postMessage", "chat.postMessage"]);
+    expect(server.posts).toMatchObject([
+      { channel: "D0U0ROSA", thread_ts: "1700000000.000001", kind: "markdown_text" },
+      { channel: "D0U0ROSA" },
+    ]);
   });
 
   it("has no address looked up for a preview", async () => {
@@ -281,6 +286,40 @@ describe("Socket Mode", () => {
     await until(() => expect(gateway.reports.length).toBeGreaterThan(1));
     expect(gateway.reports[0]).toEqual({ ok: false, message: "slack answered invalid_auth" });
     expect(server.calls.length).toBeLessThan(4);
+  });
+
+  it("says which package is missing", async () => {
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, log: console };
+    const missing = Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" });
+    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, () => Promise.reject(missing)) };
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: "install @slack/socket-mode: the channel needs it" }]));
+  });
+
+  it("notices where nobody greets it, and waits as long as it is told to", async () => {
+    const { server } = await world();
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
+    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, 200) };
+    server.mute();
+    const gateway = fakeGateway();
+    const { stop } = listening(channel, gateway);
+    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: "the socket cannot be opened" }]));
+    await stop();
+    server.calls.length = 0;
+    server.fail("rate-limited");
+    listening(channel, gateway);
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(server.calls).toEqual(["apps.connections.open"]);
+    expect(gateway.reports.at(-1)).toEqual({ ok: false, message: "slack answered 429" });
+  });
+
+  it("stops though nobody is there any more", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    const { stop } = listening(channel, fakeGateway());
+    await until(() => expect(server.sockets()).toBe(1));
+    server.mute();
+    await stop();
   });
 
   it("stops at any time", async () => {
