@@ -4,8 +4,8 @@ import type { AddressInfo, Socket } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
 import type { Fault } from "../contract/channel.ts";
 
-/** Ways to fail beyond those that all channels know: a cut after the message was taken, a 429 that names no wait, an answer of the vendor's. */
-export type SlackFault = Fault | "cut-after-taking" | "rate-limited-bare" | { error: string };
+/** Ways to fail beyond those that all channels know: a cut after the message was taken, a 429 that names no wait, an answer that takes 300 ms, one of the vendor's errors. */
+export type SlackFault = Fault | "cut-after-taking" | "rate-limited-bare" | "slow" | { error: string };
 
 export const BOT_TOKEN = "xoxb-test-4711";
 export const APP_TOKEN = "xapp-test-4712";
@@ -39,6 +39,8 @@ export interface SlackServer {
   acknowledged: number;
   /** Connections of Socket Mode that stand. */
   sockets(): number;
+  /** How many there ever were. */
+  linked: number;
   dropSockets(how: "cut" | "refresh"): void;
   /** Takes connections, and says nothing on them any more. */
   mute(): void;
@@ -80,6 +82,7 @@ export async function startSlack(): Promise<SlackServer> {
   let left = 0;
   let markdown = true;
   let mute = false;
+  let linked = 0;
   let acknowledged = 0;
   let count = 0;
 
@@ -113,24 +116,25 @@ export async function startSlack(): Promise<SlackServer> {
     "apps.connections.open": (_, response) => answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
   };
 
+  const misbehave = (failing: SlackFault, fields: Record<string, string>, request: IncomingMessage, response: ServerResponse): void => {
+    if (failing === "cut-after-taking") post(fields);
+    if (failing === "cut-connection" || failing === "cut-after-taking") return void request.socket.destroy();
+    if (failing === "rate-limited") return void response.writeHead(429, { "retry-after": String(RETRY_AFTER_S) }).end();
+    if (failing === "rate-limited-bare") return void response.writeHead(429).end();
+    if (failing === "unavailable") return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
+    if (failing === "bad-credential") return refuse(response, "invalid_auth");
+    refuse(response, typeof failing === "object" ? failing.error : "channel_not_found");
+  };
+
   const server = createServer((request, response) => {
-    void parametersOf(request).then((fields) => {
+    void parametersOf(request).then(async (fields) => {
       const method = /^\/api\/([\w.]+)$/.exec(request.url ?? "")?.[1] ?? "";
       calls.push(method);
       const failing = left > 0 ? fault : undefined;
       left--;
       if (failing === "hang") return;
-      if (failing === "cut-connection") return void request.socket.destroy();
-      if (failing === "cut-after-taking") {
-        post(fields);
-        return void request.socket.destroy();
-      }
-      if (failing === "rate-limited") return void response.writeHead(429, { "retry-after": String(RETRY_AFTER_S) }).end();
-      if (failing === "rate-limited-bare") return void response.writeHead(429).end();
-      if (failing === "unavailable") return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
-      if (failing === "bad-credential") return refuse(response, "invalid_auth");
-      if (failing === "no-such-recipient") return refuse(response, "channel_not_found");
-      if (failing) return refuse(response, failing.error);
+      if (failing === "slow") await new Promise((passed) => setTimeout(passed, 300));
+      else if (failing) return misbehave(failing, fields, request, response);
       const token = method === "apps.connections.open" ? APP_TOKEN : BOT_TOKEN;
       if (request.headers.authorization !== `Bearer ${token}`) return refuse(response, "invalid_auth");
       const run = methods[method];
@@ -144,6 +148,7 @@ export async function startSlack(): Promise<SlackServer> {
     socket.send(JSON.stringify({ type: "events_api", envelope_id, payload, accepts_response_payload: false, retry_attempt: 0 }));
   const link = new WebSocketServer({ server, path: "/link" });
   link.on("connection", (socket) => {
+    linked++;
     if (mute) return;
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
@@ -178,6 +183,9 @@ export async function startSlack(): Promise<SlackServer> {
       return acknowledged;
     },
     sockets: () => sockets.size,
+    get linked() {
+      return linked;
+    },
     dropSockets(how) {
       for (const socket of sockets) {
         if (how === "cut") socket.terminate();

@@ -322,6 +322,20 @@ describe("Socket Mode", () => {
     await stop();
   });
 
+  it("leaves no connection behind that comes about too late", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    server.fail("slow");
+    const { stop } = listening(channel, fakeGateway());
+    await until(() => expect(server.calls).toHaveLength(1));
+    await stop();
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
+    const hasty = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, 100) };
+    const { stop: stopHasty } = listening(hasty, fakeGateway());
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    await stopHasty();
+    expect([server.calls.length, server.linked]).toEqual([2, 0]);
+  });
+
   it("stops at any time", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
     for (const fault of ["hang", "unavailable"] as const) {
