@@ -68,7 +68,7 @@ function parseCursor(cursor: string | undefined): { at: number; id: string } | u
 /** Posts come through a websocket; those of the time without one are asked for when it stands again. A test may wait less. */
 export function createListener(
   context: MattermostContext,
-  { helloMs = HELLO_MS, pingMs = PING_MS } = {},
+  { helloMs = HELLO_MS, pingMs = PING_MS, stableMs = STABLE_MS } = {},
 ): Required<Pick<Channel, "listen">> {
   const get = async <T>(path: string, signal: AbortSignal): Promise<T> => {
     const answer: Answer<T> = await call<T>(context, AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]), path);
@@ -181,7 +181,7 @@ export function createListener(
         let reason = "connections do not last; trying again";
         try {
           await connect(signal, host);
-          failures = performance.now() - begun < STABLE_MS ? failures + 1 : 0;
+          failures = performance.now() - begun < stableMs ? failures + 1 : 0;
         } catch (error) {
           failures++;
           reason = error instanceof Trouble ? error.message : "mattermost sent what is not its format";

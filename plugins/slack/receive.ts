@@ -131,7 +131,7 @@ export function createSocket(
   context: SlackContext,
   appToken: string,
   load: LoadSocketMode = () => import("@slack/socket-mode"),
-  helloMs = HELLO_MS,
+  { helloMs = HELLO_MS, stableMs = STABLE_MS } = {},
 ): Required<Pick<Channel, "listen">> {
   const take = async ({ type, body, ack }: Envelope, host: ChannelHost): Promise<void> => {
     const message = type === "events_api" ? readEvent(body) : undefined;
@@ -200,7 +200,7 @@ export function createSocket(
           const stood = await connect(signal, host);
           if (!stood) message = "the socket cannot be opened";
           // The vendor ends a good connection every few hours: then the next one comes at once.
-          failures = stood && performance.now() - begun >= STABLE_MS ? 0 : failures + 1;
+          failures = stood && performance.now() - begun >= stableMs ? 0 : failures + 1;
         } catch (error) {
           failures++;
           const sorted = sortError(error);

@@ -155,6 +155,19 @@ describe("sending to Mattermost", () => {
     expect(await sending).toMatchObject({ status: "unknown" });
   });
 
+  it("posts everything once and in order among limits and cuts", async () => {
+    const { server, channel } = await world();
+    const faults: MattermostFault[] = ["cut-after-taking", "rate-limited", "cut-connection", "unavailable", "in-flight"];
+    const texts = Array.from({ length: 20 }, (_, index) => `text ${index}`);
+    for (const [index, text] of texts.entries()) {
+      server.fail(faults[index % faults.length] ?? "hang", 1);
+      const idempotencyKey = `dlv_soak.${index}`;
+      // As the outbox does: again with the same key, until it is sent.
+      while ((await send(channel, text, { idempotencyKey })).status !== "sent");
+    }
+    expect(server.posts.map(({ message }) => message)).toEqual(texts);
+  });
+
   it("makes a post once where the same piece is sent again", async () => {
     const { server, channel } = await world();
     const first = await send(channel, "text", { idempotencyKey: "dlv_same.0" });
@@ -324,6 +337,7 @@ describe("receiving from Mattermost", () => {
     await first.stop();
     Object.assign(old, { message: "@rouse.bot look", update_at: one.create_at + 1_000 });
     server.write({ message: "two", channel_id: DIRECT, create_at: one.create_at, update_at: one.create_at });
+    server.write({ message: "taken back", channel_id: DIRECT, delete_at: 1 });
     server.write({ message: "@rouse.bot three" });
     listening(channel, gateway);
     await until(() => expect(texts(gateway)).toEqual(["one", "two", "three"]));
@@ -347,6 +361,18 @@ describe("receiving from Mattermost", () => {
         "mattermost did not greet",
       ]),
     );
+  });
+
+  it("connects again at once where a good connection ends", async () => {
+    const { server, channel } = await world();
+    const patient = { ...channel, ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { stableMs: 50 }) };
+    const gateway = fakeGateway();
+    listening(patient, gateway);
+    await until(() => expect(gateway.reports).toHaveLength(1));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    server.dropSockets();
+    await until(() => expect(gateway.reports).toHaveLength(2));
+    expect(gateway.reports.map(({ ok }) => ok)).toEqual([true, true]);
   });
 
   it("tells of a websocket that takes no token", async () => {

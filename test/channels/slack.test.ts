@@ -255,13 +255,18 @@ describe("Socket Mode", () => {
     expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
   });
 
-  it("connects again when the vendor asks for it", async () => {
-    const { server, channel } = await world({ appToken: APP_TOKEN });
-    listening(channel, fakeGateway());
-    await until(() => expect(server.sockets()).toBe(1));
+  it("connects again at once when the vendor asks for it after a good while", async () => {
+    const { server } = await world();
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
+    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, { stableMs: 50 }) };
+    const gateway = fakeGateway();
+    listening(channel, gateway);
+    await until(() => expect(gateway.reports).toHaveLength(1));
+    await new Promise((resolve) => setTimeout(resolve, 100));
     server.dropSockets("refresh");
-    await until(() => expect(server.calls.filter((call) => call === "apps.connections.open")).toHaveLength(2));
-    await until(() => expect(server.sockets()).toBe(1));
+    await until(() => expect(gateway.reports).toHaveLength(2));
+    expect(gateway.reports.map(({ ok }) => ok)).toEqual([true, true]);
+    expect(server.linked).toBe(2);
   });
 
   it("starts again where it stopped: what was not acknowledged comes, what was does not", async () => {
@@ -300,7 +305,7 @@ describe("Socket Mode", () => {
   it("notices where nobody greets it, and waits as long as it is told to", async () => {
     const { server } = await world();
     const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
-    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, 200) };
+    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 200 }) };
     server.mute();
     const gateway = fakeGateway();
     const { stop } = listening(channel, gateway);
@@ -329,7 +334,7 @@ describe("Socket Mode", () => {
     await until(() => expect(server.calls).toHaveLength(1));
     await stop();
     const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
-    const hasty = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, 100) };
+    const hasty = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 100 }) };
     const { stop: stopHasty } = listening(hasty, fakeGateway());
     await new Promise((resolve) => setTimeout(resolve, 700));
     await stopHasty();
