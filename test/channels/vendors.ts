@@ -1,6 +1,8 @@
 import type { Fault } from "../contract/channel.ts";
 import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
+import { DIRECT, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
 import { ACCOUNT, signalServer } from "./signal-server.ts";
+import { BOT_TOKEN, startSlack } from "./slack-server.ts";
 import { section as teamsSection } from "./teams-world.ts";
 import { CHANNEL, PERSONAL, teamsServer } from "./teams-server.ts";
 import { whatsappServer } from "./whatsapp-server.ts";
@@ -66,6 +68,25 @@ export const VENDORS: Vendor[] = [
       const server = await blueBubblesServer(() => Date.now());
       const arrived = () => server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text }));
       return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, close: server.close };
+    },
+  },
+  {
+    id: "slack",
+    section: (apiUrl) => ({ botToken: BOT_TOKEN, apiUrl }),
+    async start() {
+      const server = await startSlack();
+      const arrived = () => server.posts.map(({ channel, text }) => ({ to: channel, text }));
+      const to = ["C0123ABC", "C0123ABD", "C0123ABE"];
+      return { url: server.url, to, arrivesAs: same, arrived, fail: server.fail, close: server.close };
+    },
+  },
+  {
+    id: "mattermost",
+    section: (url) => ({ url, token: TOKEN }),
+    async start() {
+      const server = await startMattermost();
+      const arrived = () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message }));
+      return { url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail: server.fail, close: server.close };
     },
   },
 ];
