@@ -1,11 +1,11 @@
 import type { Fault } from "../contract/channel.ts";
 import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
-import { DIRECT, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
+import { DIRECT, ROSA, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
 import { ACCOUNT, signalServer } from "./signal-server.ts";
-import { BOT_TOKEN, startSlack } from "./slack-server.ts";
+import { BOT_TOKEN, eventCallback, signedRequest, SIGNING_SECRET, startSlack } from "./slack-server.ts";
 import { section as teamsSection } from "./teams-world.ts";
-import { CHANNEL, PERSONAL, teamsServer } from "./teams-server.ts";
-import { whatsappServer } from "./whatsapp-server.ts";
+import { activityRequest, CHANNEL, directMessage, PERSONAL, teamsServer } from "./teams-server.ts";
+import { notification, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
 import { section as whatsappSection } from "./whatsapp-world.ts";
 
 /** The far side of a channel, as tests of all channels see it. */
@@ -18,15 +18,25 @@ export interface FarSide {
   arrived(): { to: string; text: string }[];
   /** The next requests fail in this way. */
   fail(fault: Fault, times: number): void;
+  /** The owner writes to the agent: a request that the vendor sends to the gateway, or what its stream says. */
+  speak(text: string): Promise<Request | undefined>;
+  /** Where the answer to that arrives. */
+  answersTo: string;
   close(): Promise<void> | void;
 }
 
 /** A channel with a local server that speaks its vendor's wire format. */
 export interface Vendor {
   id: string;
+  /** The section of the config, in which the owner may speak. */
   section(url: string): Record<string, unknown>;
   start(): Promise<FarSide>;
 }
+
+let spoken = 0;
+const OWNER = "+15551234567";
+const OWNER_ID = "11111111-2222-4333-8444-555555555555";
+const WEBHOOK_SECRET = "0123456789abcdef-secret";
 
 const same = (to: string): string => to;
 const NUMBERS = ["+15551234567", "+15551234568", "+15551234569"];
@@ -39,7 +49,17 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await whatsappServer();
       const arrived = () => server.arrived;
-      return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, close: server.close };
+      const speak = async (text: string) => notification([[valueOf([textMessage(`wamid.${++spoken}`, text)])]]);
+      return {
+        url: server.url,
+        to: NUMBERS,
+        arrivesAs: same,
+        arrived,
+        fail: server.fail,
+        speak,
+        answersTo: "+15557654321",
+        close: server.close,
+      };
     },
   },
   {
@@ -48,45 +68,63 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await teamsServer();
       const to = [PERSONAL, CHANNEL];
-      return { url: server.url, to, arrivesAs: same, arrived: () => server.arrived, fail: server.fail, close: server.close };
+      const speak = async (text: string) => activityRequest(directMessage(server.url, { id: String(++spoken), text }), await server.sign());
+      const { fail, close } = server;
+      return { url: server.url, to, arrivesAs: same, arrived: () => server.arrived, fail, speak, answersTo: PERSONAL, close };
     },
   },
   {
     id: "signal",
-    section: (url) => ({ url, account: ACCOUNT }),
+    section: (url) => ({ url, account: ACCOUNT, allowFrom: [OWNER] }),
     async start() {
       const server = await signalServer();
       const arrived = () =>
         server.sent.map(({ recipient, groupId, message }) => ({ to: recipient?.[0] ?? groupId ?? "", text: message ?? "" }));
-      return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, close: server.close };
+      const speak = async (message: string): Promise<undefined> => {
+        const timestamp = 1_760_000_000_000 + ++spoken;
+        const dataMessage = { timestamp, message, expiresInSeconds: 0, viewOnce: false };
+        const from = { sourceNumber: OWNER, sourceUuid: OWNER_ID, sourceName: "Ada", sourceDevice: 1 };
+        server.emit({ envelope: { ...from, timestamp, serverReceivedTimestamp: timestamp, dataMessage } });
+      };
+      return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, speak, answersTo: OWNER_ID, close: server.close };
     },
   },
   {
     id: "imessage",
-    section: (url) => ({ url, password: PASSWORD }),
+    section: (url) => ({ url, password: PASSWORD, webhookSecret: WEBHOOK_SECRET, allowFrom: [OWNER] }),
     async start() {
       const server = await blueBubblesServer(() => Date.now());
       const arrived = () => server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text }));
-      return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, close: server.close };
+      const speak = async (text: string) =>
+        new Request(`http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`, { method: "POST", body: JSON.stringify(server.arrive(text)) });
+      return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, speak, answersTo: OWNER, close: server.close };
     },
   },
   {
     id: "slack",
-    section: (apiUrl) => ({ botToken: BOT_TOKEN, apiUrl }),
+    section: (apiUrl) => ({ botToken: BOT_TOKEN, signingSecret: SIGNING_SECRET, apiUrl, allowFrom: ["U0ANN00001"] }),
     async start() {
       const server = await startSlack();
       const arrived = () => server.posts.map(({ channel, text }) => ({ to: channel, text }));
       const to = ["C0123ABC", "C0123ABD", "C0123ABE"];
-      return { url: server.url, to, arrivesAs: same, arrived, fail: server.fail, close: server.close };
+      const speak = async (text: string) => {
+        const at = Math.floor(Date.now() / 1000);
+        const event = { type: "message", channel_type: "im", channel: "D0ANN00001", user: "U0ANN00001", text, ts: `${at}.${++spoken}` };
+        return signedRequest(eventCallback(event, `Ev${spoken}`), { at });
+      };
+      const { fail, close } = server;
+      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, answersTo: "D0ANN00001", close };
     },
   },
   {
     id: "mattermost",
-    section: (url) => ({ url, token: TOKEN }),
+    section: (url) => ({ url, token: TOKEN, allowFrom: [ROSA] }),
     async start() {
       const server = await startMattermost();
       const arrived = () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message }));
-      return { url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail: server.fail, close: server.close };
+      const speak = async (message: string): Promise<undefined> => void server.write({ message, channel_id: DIRECT, user_id: ROSA });
+      const { fail, close } = server;
+      return { url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail, speak, answersTo: DIRECT, close };
     },
   },
 ];
