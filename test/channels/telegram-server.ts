@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Update } from "grammy/types";
+import { serve, type Answer, type Call } from "./wire.ts";
+
+/** How the next calls of a method end. */
+export type TelegramFault = "429" | "502" | "hang" | "cut" | "401" | "parse" | "chat not found" | "blocked" | "too long";
+
+/** A message as it arrived. */
+export interface TelegramMessage {
+  chat: string;
+  message_id: number;
+  /** As it was sent, and as a reader sees it. */
+  raw: string;
+  text: string;
+  request: Record<string, unknown>;
+}
+
+export interface TelegramServer {
+  url: string;
+  token: string;
+  messages: TelegramMessage[];
+  /** Methods called, oldest first. */
+  calls: { method: string; body: Record<string, unknown> }[];
+  fail(fault: TelegramFault, options?: { times?: number; method?: string }): void;
+  /** Puts an update into the bot's queue. */
+  push(update: Omit<Update, "update_id">): number;
+  /** What the bot has not confirmed yet. */
+  pending(): number;
+  /** Groups that have become supergroups. */
+  moved: Map<string, number>;
+  close(): Promise<void>;
+}
+
+/** The bot of the test server. */
+export const BOT = { id: 777000111, is_bot: true as const, first_name: "Rouse", username: "rouse_test_bot" };
+export const RETRY_AFTER = 3;
+const TAGS = new Set(["b", "i", "u", "s", "code", "pre", "a", "blockquote", "tg-spoiler"]);
+const CHATS = new Set(["42", "-1001234567890", "@somewhere"]);
+
+const ok = (result: unknown): Answer => ({ status: 200, json: { ok: true, result } });
+const error = (status: number, description: string, parameters?: object): Answer => ({
+  status,
+  json: { ok: false, error_code: status, description, ...(parameters ? { parameters } : {}) },
+});
+
+/** Telegram's reading of HTML: the text, or why it is refused. */
+export function parseHtml(html: string): { text: string } | { problem: string } {
+  const open: string[] = [];
+  let text = "";
+  let rest = html;
+  while (rest !== "") {
+    const at = rest.search(/[<&]/);
+    if (at !== 0) {
+      text += at < 0 ? rest : rest.slice(0, at);
+      rest = at < 0 ? "" : rest.slice(at);
+      continue;
+    }
+    const entity = /^&(lt|gt|amp|quot);/.exec(rest);
+    if (rest.startsWith("&")) {
+      text += entity ? { lt: "<", gt: ">", amp: "&", quot: '"' }[entity[1] as "lt"] : "&";
+      rest = rest.slice(entity ? entity[0].length : 1);
+      continue;
+    }
+    const tag = /^<(\/?)([a-z-]+)((?: [a-z]+="[^"<>]*")*)>/.exec(rest);
+    if (!tag || !TAGS.has(tag[2] as string)) return { problem: `Unsupported start tag "${rest.slice(1, 6)}" at byte offset 0` };
+    if (tag[1] === "") open.push(tag[2] as string);
+    else if (open.pop() !== tag[2]) return { problem: `Unexpected end tag at byte offset ${html.length - rest.length}` };
+    rest = rest.slice(tag[0].length);
+  }
+  return open.length === 0 ? { text } : { problem: `Can't find end tag corresponding to start tag "${open.at(-1)}"` };
+}
+
+/** A Bot API server of Telegram, as far as a bot that reads and writes messages needs it. */
+export async function startTelegram(): Promise<TelegramServer> {
+  const token = "777000111:AAtest-token_of_the_bot-0123456789";
+  const messages: TelegramMessage[] = [];
+  const calls: TelegramServer["calls"] = [];
+  const updates: Update[] = [];
+  const moved = new Map<string, number>();
+  const faults: { fault: TelegramFault; method: string }[] = [];
+  let nextUpdate = 9000;
+  let webhook = "";
+  let poll: AbortController | undefined;
+
+  const sendMessage = (body: Call["body"]): Answer => {
+    const chat = String(body.chat_id);
+    const raw = typeof body.text === "string" ? body.text : "";
+    const next = moved.get(chat);
+    if (next !== undefined) return error(400, "Bad Request: group chat was upgraded to a supergroup chat", { migrate_to_chat_id: next });
+    if (!CHATS.has(chat) && ![...moved.values()].includes(Number(chat))) return error(400, "Bad Request: chat not found");
+    const parsed = body.parse_mode === "HTML" ? parseHtml(raw) : { text: raw };
+    if ("problem" in parsed) return error(400, `Bad Request: can't parse entities: ${parsed.problem}`);
+    const text = parsed.text.trim();
+    if (text === "") return error(400, "Bad Request: message text is empty");
+    if (text.length > 4096) return error(400, "Bad Request: message is too long");
+    const message_id = messages.length + 1;
+    messages.push({ chat, message_id, raw, text, request: body });
+    return ok({ message_id, date: 1_700_000_000, chat: { id: Number(chat) || 1, type: "private", first_name: "A" }, from: BOT, text });
+  };
+
+  const getUpdates = async ({ offset, timeout, limit }: Call["body"], gone: AbortSignal): Promise<Answer> => {
+    if (webhook !== "")
+      return error(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first");
+    poll?.abort();
+    const mine = (poll = new AbortController());
+    while ((updates[0]?.update_id ?? Infinity) < Number(offset ?? 0)) updates.shift();
+    for (const end = Date.now() + Number(timeout ?? 0) * 1000; updates.length === 0 && Date.now() < end && !gone.aborted;) {
+      await sleep(10);
+      if (mine.signal.aborted)
+        return error(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running");
+    }
+    return ok(updates.slice(0, Number(limit ?? 100)));
+  };
+
+  const injected = (fault: TelegramFault, method: string, body: Call["body"]): Answer => {
+    if (fault === "429") return error(429, `Too Many Requests: retry after ${RETRY_AFTER}`, { retry_after: RETRY_AFTER });
+    if (fault === "502") return { status: 502, text: "<html>Bad Gateway</html>", headers: { "content-type": "text/html" } };
+    if (fault === "401") return error(401, "Unauthorized");
+    if (fault === "parse")
+      return error(400, `Bad Request: can't parse entities: Unsupported start tag "${String(body.text).slice(0, 30)}"`);
+    if (fault === "chat not found") return error(400, "Bad Request: chat not found");
+    if (fault === "too long") return error(400, "Bad Request: message is too long");
+    if (fault === "blocked") return error(403, "Forbidden: bot was blocked by the user");
+    // A connection that is cut has carried its request: the message has arrived.
+    if (fault === "cut" && method === "sendMessage") sendMessage(body);
+    return fault === "cut" ? "cut" : "hang";
+  };
+
+  const { url, close } = await serve(async ({ method: verb, path, query, body }, gone) => {
+    const [, bot, method = ""] = path.split("/");
+    const given = verb === "GET" ? Object.fromEntries(query) : body;
+    calls.push({ method, body: given });
+    if (bot !== `bot${token}`) return error(bot?.includes(":") ? 401 : 404, bot?.includes(":") ? "Unauthorized" : "Not Found");
+    const index = faults.findIndex((entry) => entry.method === "" || entry.method === method);
+    const [fault] = index < 0 ? [] : faults.splice(index, 1);
+    if (fault) return injected(fault.fault, method, given);
+    switch (method) {
+      case "getMe":
+        return ok({ ...BOT, can_join_groups: true, can_read_all_group_messages: false, supports_inline_queries: false });
+      case "sendMessage":
+        return sendMessage(given);
+      case "getUpdates":
+        return getUpdates(given, gone);
+      case "setWebhook":
+        webhook = String(given.url);
+        return ok(true);
+      case "deleteWebhook":
+        webhook = "";
+        return ok(true);
+      default:
+        return error(404, "Not Found: method not found");
+    }
+  });
+
+  return {
+    url,
+    token,
+    messages,
+    calls,
+    moved,
+    fail: (fault, { times = 1, method = "" } = {}) => void faults.push(...Array.from({ length: times }, () => ({ fault, method }))),
+    push(update) {
+      updates.push({ ...update, update_id: nextUpdate });
+      return nextUpdate++;
+    },
+    pending: () => updates.length,
+    close,
+  };
+}

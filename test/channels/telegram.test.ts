@@ -1,0 +1,420 @@
+import { Api, GrammyError, HttpError } from "grammy";
+import type { Message, Update } from "grammy/types";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { toHtml, toPlainText, visibleText } from "../../plugins/telegram/format.ts";
+import { createClient, createSend } from "../../plugins/telegram/send.ts";
+import type { Channel, SendResult } from "../../src/plugin/api.ts";
+import { splitText } from "../../src/delivery/split.ts";
+import { channelContract, type Fault } from "../contract/channel.ts";
+import { load, userFolder } from "../plugin/support.ts";
+import { BOT, parseHtml, RETRY_AFTER, startTelegram, type TelegramFault, type TelegramServer } from "./telegram-server.ts";
+import { testHost, type TestHost } from "./wire.ts";
+
+const FAULTS: Record<Fault, TelegramFault> = {
+  "rate-limited": "429",
+  unavailable: "502",
+  "cut-connection": "cut",
+  hang: "hang",
+  "bad-credential": "401",
+  "no-such-recipient": "chat not found",
+};
+const SECRET = "s3cret-of-the-webhook";
+
+async function open(server: TelegramServer, settings: object = {}): Promise<{ channel: Channel; logged: string[] }> {
+  const section = { token: server.token, apiUrl: `${server.url}/`, ...settings };
+  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { telegram: section } });
+  const found = channels.get("telegram");
+  if (!found) throw new Error(`telegram is not there: ${JSON.stringify(issues)}`);
+  return { channel: found.channel, logged };
+}
+
+const signal = (): AbortSignal => AbortSignal.timeout(5_000);
+
+channelContract("telegram", async () => {
+  const server = await startTelegram();
+  const { channel } = await open(server, { defaultTo: "42" });
+  return {
+    channel,
+    to: "42",
+    malformed: ["", "bob", "@x", "+15551234567", "42:", "42:x", "-", "@name with spaces"],
+    sent: () => server.messages.map(({ chat, raw }) => ({ to: chat, text: raw })),
+    fail: (fault) => server.fail(FAULTS[fault]),
+    retryAfterMs: RETRY_AFTER * 1000,
+    secrets: [server.token, server.token.slice(0, 9)],
+    close: () => server.close(),
+  };
+});
+
+describe("telegram", () => {
+  let server: TelegramServer;
+  beforeEach(async () => {
+    server = await startTelegram();
+  });
+  afterEach(() => server.close());
+
+  describe("the test server, through the SDK alone", () => {
+    it("takes messages and refuses them as Telegram does", async () => {
+      const api = new Api(server.token, { apiRoot: server.url });
+      expect(await api.getMe()).toMatchObject({ username: BOT.username });
+      expect(await api.sendMessage(42, "<b>1 &lt; 2</b>", { parse_mode: "HTML" })).toMatchObject({ message_id: 1, text: "1 < 2" });
+      const refused = async (...call: Parameters<Api["sendMessage"]>): Promise<string> =>
+        api.sendMessage(...call).then(
+          () => "taken",
+          (error: unknown) => (error instanceof GrammyError ? error.description : "no answer of Telegram"),
+        );
+      expect(await refused(42, "<b>open", { parse_mode: "HTML" })).toMatch(/^Bad Request: can't parse entities: /);
+      expect(await refused(43, "x")).toBe("Bad Request: chat not found");
+      expect(await refused(42, "x".repeat(4097))).toBe("Bad Request: message is too long");
+      expect(await refused(42, `<b>${"&lt;".repeat(4096)}</b>`, { parse_mode: "HTML" })).toBe("taken");
+      server.fail("429");
+      const limited = await api.sendMessage(42, "x").catch((error: unknown) => error);
+      expect((limited as GrammyError).parameters).toEqual({ retry_after: RETRY_AFTER });
+      server.fail("cut");
+      expect(await api.sendMessage(42, "x").catch((error: unknown) => error)).toBeInstanceOf(HttpError);
+      expect(await new Api("1:wrong", { apiRoot: server.url }).getMe().catch((error: unknown) => (error as GrammyError).error_code)).toBe(
+        401,
+      );
+    });
+
+    it("keeps updates until a later offset is asked for", async () => {
+      const api = new Api(server.token, { apiRoot: server.url });
+      const first = server.push(text("one"));
+      server.push(text("two"));
+      expect((await api.getUpdates()).map((update) => update.message?.text)).toEqual(["one", "two"]);
+      expect((await api.getUpdates({ offset: first + 1 })).map((update) => update.message?.text)).toEqual(["two"]);
+      await api.setWebhook("https://a.example");
+      expect(await api.getUpdates().catch((error: unknown) => (error as GrammyError).error_code)).toBe(409);
+    });
+  });
+
+  describe("its dialect", () => {
+    const cases: [string, string, string][] = [
+      ["marks", "**bold** _italic_ ~~gone~~ `code`", "<b>bold</b> <i>italic</i> <s>gone</s> <code>code</code>"],
+      ["HTML in a text", "a <b>x</b> & 1 < 2", "a &lt;b&gt;x&lt;/b&gt; &amp; 1 &lt; 2"],
+      ["a block of HTML", "<div>\nx\n</div>", "&lt;div&gt;\nx\n&lt;/div&gt;"],
+      ["headings", "# One\n\n###### Six", "<b>One</b>\n\n<b>Six</b>"],
+      ["nested lists", "- a\n  - b\n    1. c\n    2. d\n- e", "• a\n  • b\n    1. c\n    2. d\n• e"],
+      ["a list that starts later", "9. a\n10. b\n    - c", "9. a\n10. b\n    • c"],
+      ["tasks", "- [x] done\n- [ ] open", "• ☑ done\n• ☐ open"],
+      ["code in a list", "- run\n\n  ```sh\n  a\n    b\n  ```", '• run\n\n<pre><code class="language-sh">a\n  b</code></pre>'],
+      ["code with backticks and tags", "````\n```\n<b>\n````", "<pre>```\n&lt;b&gt;</pre>"],
+      ["inline code with a backtick", "`` a`b ``", "<code>a`b</code>"],
+      ["a link with parentheses", "[a](https://x.example/A_(b)?c=1&d=2)", '<a href="https://x.example/A_(b)?c=1&amp;d=2">a</a>'],
+      ["a link with quotes in it", '[a](<https://x.example/"q">)', '<a href="https://x.example/&quot;q&quot;">a</a>'],
+      ["a link's title", '[a](https://x.example "the title")', '<a href="https://x.example">a</a> (the title)'],
+      ["a bare link", "see https://x.example/a_b_c", "see https://x.example/a_b_c"],
+      ["a link Telegram would drop", "[a](./file.md) [b](javascript:x)", "a (./file.md) b (javascript:x)"],
+      ["a reference", "[a][r]\n\n[r]: https://x.example", '<a href="https://x.example">a</a>'],
+      ["a definition on its own", "[r]: https://x.example", "[r]: https://x.example"],
+      ["an image", "![a chart](https://x.example/c.png)", "a chart https://x.example/c.png"],
+      ["a quote in a quote", "> a\n>\n> > b", "<blockquote>a\n\n&gt; b</blockquote>"],
+      ["a footnote", "a[^1]\n\n[^1]: note", "a[1]\n\n[1] note"],
+      ["line breaks", "a  \nb\nc", "a\nb\nc"],
+      [
+        "a table",
+        "| n | <x> |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | [l](https://x.example) |",
+        "<pre> n │          &lt;x&gt;\n───┼──────────────────────\n 1 │         日本\n22 │ l (https://x.example)</pre>",
+      ],
+      ["other scripts", "日本語 **太字** 👩‍👩‍👧‍👦 שלום", "日本語 <b>太字</b> 👩‍👩‍👧‍👦 שלום"],
+    ];
+    it.each(cases)("%s", (_, markdown, html) => {
+      expect(toHtml(markdown).replace(/─+┼─+/, (line) => line)).toBe(html);
+      expect(parseHtml(html)).toEqual({ text: visibleText(html) });
+    });
+
+    it("writes addresses out once Telegram would leave out the entities", () => {
+      const html = toHtml(Array.from({ length: 120 }, (_, index) => `[l${index}](https://x.example/${index})`).join("\n"));
+      expect(html.match(/<a /g)).toHaveLength(100);
+      expect(html).toContain("l119 (https://x.example/119)");
+    });
+
+    it("knows a plain form that loses no address", () => {
+      expect(toPlainText("**a** [b](https://x.example) `<c>`")).toBe("a b (https://x.example) <c>");
+    });
+
+    it("measures what a reader sees", async () => {
+      const { channel } = await open(server);
+      const measure = (given: string): number => channel.measure?.(given) ?? -1;
+      expect(measure("**a** & [b](https://x.example/long)")).toBe(5);
+      expect(measure("<".repeat(4096))).toBe(4096);
+      const long = Array.from({ length: 300 }, (_, i) => `- <${i}> & **bold** "[x](https://x.example/${i})"`).join("\n");
+      for (const piece of splitText(long, 3000)) {
+        expect(await channel.send({ to: "42", text: piece, idempotencyKey: "k" }, signal())).toMatchObject({ status: "sent" });
+        expect(measure(piece)).toBe(server.messages.at(-1)?.text.length);
+      }
+    });
+  });
+
+  describe("sending", () => {
+    const send = async (to: string, more: object = {}, message = "**hi**"): Promise<SendResult> =>
+      (await open(server)).channel.send({ to, text: message, idempotencyKey: "k", ...more }, signal());
+
+    it("normalises recipients", async () => {
+      const { channel } = await open(server);
+      const parse = (to: string): string | undefined => {
+        const found = channel.parseRecipient?.(to);
+        return found?.ok ? found.to : undefined;
+      };
+      expect([" @SomeWhere ", "-1001234567890", "42", "-1001234567890:7", "@somewhere:7"].map(parse)).toEqual([
+        "@somewhere",
+        "-1001234567890",
+        "42",
+        "-1001234567890:7",
+        "@somewhere:7",
+      ]);
+    });
+
+    it("answers in the topic and as a reply, and shows no preview", async () => {
+      expect(await send("-1001234567890:7")).toEqual({ status: "sent", messageIds: ["1"] });
+      await send("-1001234567890", { thread: "9", replyTo: "-1001234567890:55" });
+      await send("-1001234567890", { thread: "1" });
+      const [first, second, third] = server.messages.map(({ request }) => request);
+      expect(first).toMatchObject({ message_thread_id: 7, parse_mode: "HTML", link_preview_options: { is_disabled: true } });
+      expect(second).toMatchObject({ message_thread_id: 9, reply_parameters: { message_id: 55, allow_sending_without_reply: true } });
+      expect(third).not.toHaveProperty("message_thread_id");
+      expect(third).not.toHaveProperty("reply_parameters");
+    });
+
+    it("sends plain text where Telegram does not take the HTML, and gives up where it does not take that either", async () => {
+      server.fail("parse");
+      expect(await send("42", {}, "**a** <b>")).toMatchObject({ status: "sent" });
+      expect(server.messages).toMatchObject([{ raw: "a <b>" }]);
+      expect(server.messages[0]?.request).not.toHaveProperty("parse_mode");
+      server.fail("parse", { times: 2 });
+      const refused = await send("42", {}, "secret words");
+      expect(refused).toEqual({ status: "failed", reason: "telegram answered 400" });
+    });
+
+    it("sends a text that no reader would see as it is", async () => {
+      expect(await send("42", {}, "```\n```")).toMatchObject({ status: "sent" });
+      expect(server.messages[0]?.text).toBe("```\n```");
+    });
+
+    it("follows a group that has become a supergroup, once, and says so", async () => {
+      server.moved.set("-500", -1009);
+      const { channel, logged } = await open(server);
+      expect(await channel.send({ to: "-500", text: "hi", idempotencyKey: "k" }, signal())).toMatchObject({ status: "sent" });
+      expect(server.messages[0]?.chat).toBe("-1009");
+      expect(logged.join("\n")).toContain("the telegram group -500 is now -1009: change the recipient");
+      server.moved.set("-1009", -1010);
+      expect(await channel.send({ to: "-500", text: "hi", idempotencyKey: "k" }, signal())).toMatchObject({ status: "failed" });
+    });
+
+    it("tells what was surely not sent from what may have been", async () => {
+      server.fail("cut");
+      expect(await send("42")).toMatchObject({ status: "unknown" });
+      expect(server.messages).toHaveLength(1);
+      for (const fault of ["blocked", "too long"] as const) {
+        server.fail(fault);
+        expect(await send("42")).toMatchObject({ status: "failed", reason: expect.stringMatching(/blocked|too long/) as unknown });
+      }
+      const gone = await startTelegram();
+      await gone.close();
+      const { channel } = await open(server, { apiUrl: gone.url });
+      expect(await channel.send({ to: "42", text: "x", idempotencyKey: "k" }, signal())).toMatchObject({ status: "retry" });
+    });
+
+    it("asks no more than the number of tries that the gateway makes", async () => {
+      server.fail("429", { times: 2 });
+      expect(await send("42")).toMatchObject({ status: "retry", afterMs: 3000 });
+      expect(server.calls.filter(({ method }) => method === "sendMessage")).toHaveLength(1);
+    });
+
+    it("says which package to install where the SDK is missing", async () => {
+      const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+      const config = { token: "1:a", apiUrl: server.url, mode: "polling" as const, allowFrom: [] };
+      const client = createClient({ config: { ...config, defaultTo: undefined, webhookSecret: undefined }, fetch }, () =>
+        Promise.reject(missing),
+      );
+      const result = await createSend(client, { warn: () => undefined })({ to: "42", text: "x", idempotencyKey: "k" }, signal());
+      expect(result).toEqual({ status: "failed", reason: "install grammy (npm install grammy)" });
+    });
+  });
+
+  describe("polling", () => {
+    /** Starts to listen and returns how to stop. */
+    const listen = async (host: TestHost, settings: object = {}): Promise<() => Promise<void>> => {
+      const { channel } = await open(server, settings);
+      const stop = new AbortController();
+      const done = channel.listen?.(stop.signal, host);
+      const end = async (): Promise<void> => {
+        stop.abort();
+        await done;
+      };
+      onTestFinished(end);
+      return end;
+    };
+
+    it("hands over direct messages and mentions with ids that stay, and nothing of bots", async () => {
+      const host = testHost();
+      await listen(host);
+      server.push(text("hello"));
+      server.push(text("from a bot", { from: { id: 5, is_bot: true, first_name: "B" } }));
+      server.push(text("not for the bot", group()));
+      server.push(text("@Rouse_Test_Bot look", { ...group(), entities: [{ type: "mention", offset: 0, length: 15 }] }));
+      server.push(text("/go@rouse_test_bot", { ...group(), entities: [{ type: "bot_command", offset: 0, length: 18 }] }));
+      server.push(text("@another_bot look", { ...group(), entities: [{ type: "mention", offset: 0, length: 12 }] }));
+      server.push(
+        text("yes", {
+          ...group(),
+          reply_to_message: { ...message("q"), from: BOT } as unknown as NonNullable<Message["reply_to_message"]>,
+        }),
+      );
+      server.push(
+        text("in a topic", {
+          ...group(),
+          is_topic_message: true,
+          message_thread_id: 7,
+          entities: [{ type: "text_mention", offset: 0, length: 2, user: BOT }],
+        }),
+      );
+      server.push({
+        message: { ...message(""), text: undefined, caption: "what is it?", photo: [] } as unknown as NonNullable<Update["message"]>,
+      });
+      server.push({ edited_message: message("edited") as NonNullable<Update["edited_message"]> });
+      await vi.waitFor(() => expect(server.pending()).toBe(0), 5000);
+      expect(host.received.map(({ direct, text: given }) => [direct, given])).toEqual([
+        [true, "hello"],
+        [false, "@Rouse_Test_Bot look"],
+        [false, "/go@rouse_test_bot"],
+        [false, "yes"],
+        [false, "in a topic"],
+        [true, "[photo] what is it?"],
+      ]);
+      expect(host.received[0]).toEqual({
+        id: expect.stringMatching(/^42:\d+$/) as unknown,
+        from: "42",
+        to: "42",
+        direct: true,
+        text: "hello",
+      });
+      expect(host.received[4]).toMatchObject({ to: "-1001234567890", thread: "7", from: "42" });
+      expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving as @rouse_test_bot" });
+    });
+
+    it("goes on after a restart where it was, without loss and without repetition", async () => {
+      const saved: { cursor?: string } = {};
+      const before = testHost(saved);
+      const stop = await listen(before);
+      server.push(text("one"));
+      await vi.waitFor(() => expect(before.received).toHaveLength(1), 5000);
+      await stop();
+      server.push(text("two"));
+      server.push(text("three"));
+      const after = testHost(saved);
+      await listen(after);
+      await vi.waitFor(() => expect(after.received).toHaveLength(2), 5000);
+      expect([...before.received, ...after.received].map((given) => given.text)).toEqual(["one", "two", "three"]);
+    });
+
+    it("gives again what could not be written, and asks for nothing later before", async () => {
+      const host = testHost();
+      host.refuse(1);
+      server.push(text("one"));
+      server.push(text("two"));
+      await listen(host);
+      await vi.waitFor(() => expect(host.received.map((given) => given.text)).toEqual(["one", "two"]), 8000);
+      expect(host.states).toContainEqual({ ok: false, message: "not receiving: a message could not be written down" });
+      expect(host.states.at(-1)).toMatchObject({ ok: true });
+    });
+
+    it("waits as long as Telegram says, and reports that it does not receive", async () => {
+      const host = testHost();
+      server.fail("429", { method: "getUpdates" });
+      const begun = performance.now();
+      await listen(host);
+      server.push(text("late"));
+      await vi.waitFor(() => expect(host.received).toHaveLength(1), 8000);
+      expect(performance.now() - begun).toBeGreaterThanOrEqual(RETRY_AFTER * 1000);
+      expect(host.states[0]).toEqual({ ok: false, message: "not receiving: telegram answered 429" });
+    });
+
+    it("takes a webhook away that stands in its way, and names another poller", async () => {
+      const api = new Api(server.token, { apiRoot: server.url });
+      await api.setWebhook("https://a.example");
+      const host = testHost();
+      await listen(host);
+      server.push(text("kept"));
+      await vi.waitFor(() => expect(host.received).toHaveLength(1), 8000);
+      expect(server.calls.find(({ method }) => method === "deleteWebhook")?.body).not.toHaveProperty("drop_pending_updates");
+      await vi.waitFor(() => expect(server.pending()).toBe(0), 5000);
+      await api.getUpdates({ timeout: 0, offset: 1 });
+      await vi.waitFor(() => expect(host.states.at(-1)?.message).toMatch(/409 \(terminated by other getUpdates request\)/), 5000);
+    });
+
+    it("says that the token is wrong, without showing it", async () => {
+      const host = testHost();
+      await listen(host, { token: "777000111:wrong" });
+      await vi.waitFor(() => expect(host.states).toHaveLength(1), 5000);
+      expect(host.states[0]).toEqual({ ok: false, message: "not receiving: telegram does not know the bot token (401)" });
+    });
+  });
+
+  describe("the webhook", () => {
+    const post = (body: unknown, secret?: string, method = "POST"): Request =>
+      new Request("http://gateway/channels/telegram", {
+        method,
+        headers: secret === undefined ? {} : { "x-telegram-bot-api-secret-token": secret },
+        ...(method === "POST" ? { body: typeof body === "string" ? body : JSON.stringify(body) } : {}),
+      });
+    const update = { update_id: 1, message: message("hello") };
+    const ask = async (request: Request, host = testHost()): Promise<{ status: number | undefined; host: TestHost }> => {
+      const { channel } = await open(server, { mode: "webhook", webhookSecret: SECRET });
+      expect(channel.listen).toBeUndefined();
+      return { status: (await channel.request?.(request, host))?.status, host };
+    };
+
+    it("takes what carries the secret", async () => {
+      const { status, host } = await ask(post(update, SECRET));
+      expect(status).toBe(200);
+      expect(host.received).toMatchObject([{ from: "42", to: "42", text: "hello", direct: true }]);
+    });
+
+    it("takes nothing else", async () => {
+      for (const secret of [undefined, "", "wrong", `${SECRET}x`]) {
+        const { status, host } = await ask(post(update, secret));
+        expect([status, host.received]).toEqual([401, []]);
+      }
+      expect((await ask(post("{", SECRET))).status).toBe(400);
+      expect((await ask(post("null", SECRET))).status).toBe(400);
+      expect((await ask(post(undefined, SECRET, "GET"))).status).toBe(405);
+    });
+
+    it("lets Telegram send again what could not be written", async () => {
+      const host = testHost();
+      host.refuse(1);
+      expect((await ask(post(update, SECRET), host)).status).toBe(503);
+      expect((await ask(post(update, SECRET), host)).status).toBe(200);
+      expect(host.received).toHaveLength(1);
+    });
+
+    it("needs a secret", async () => {
+      await expect(open(server, { mode: "webhook" })).rejects.toThrow(/webhookSecret/);
+    });
+  });
+
+  it("lets ids alone speak", async () => {
+    expect((await open(server)).channel.allowFrom).toEqual([]);
+    expect((await open(server, { allowFrom: ["42", 43] })).channel.allowFrom).toEqual(["42", "43"]);
+    await expect(open(server, { allowFrom: ["@ada"] })).rejects.toThrow(/numeric id/);
+  });
+});
+
+let lastId = 100;
+
+function message(body: string): Message.TextMessage {
+  return {
+    message_id: lastId++,
+    date: 1_700_000_000,
+    chat: { id: 42, type: "private", first_name: "Ada" },
+    from: { id: 42, is_bot: false, first_name: "Ada" },
+    text: body,
+  };
+}
+
+/** An update with a text of the owner to the bot. */
+function text(body: string, more: Partial<Message> = {}): Omit<Update, "update_id"> {
+  return { message: { ...message(body), ...more } as NonNullable<Update["message"]> };
+}
+
+const group = (): Partial<Message> => ({ chat: { id: -1001234567890, type: "supergroup", title: "Team" } });
