@@ -1,0 +1,179 @@
+import { WebSocketServer, type WebSocket } from "ws";
+import { serve, type Answer, type Call } from "./wire.ts";
+
+/** How the next posts of a message end. `cut` has arrived, `cut before` has not. */
+export type DiscordFault = "429" | "502" | "hang" | "cut" | "cut before" | "401" | "unknown channel" | "no access" | "no direct messages";
+
+/** A message as it arrived. */
+export interface DiscordMessage {
+  id: string;
+  channel: string;
+  content: string;
+  request: Record<string, unknown>;
+}
+
+interface Session {
+  id: string;
+  events: { t: string; s: number; d: unknown }[];
+  socket?: WebSocket;
+}
+
+export interface DiscordServer {
+  url: string;
+  gatewayUrl: string;
+  token: string;
+  messages: DiscordMessage[];
+  /** Posts of messages, those that failed included. */
+  posts: number;
+  fail(fault: DiscordFault, options?: { times?: number; path?: string }): void;
+  /** What the gateway was told: `identify`, `resume` with its sequence. */
+  gateway: { op: "identify" | "resume"; path: string; d: Record<string, unknown> }[];
+  /** Sends an event to all sessions; those without a connection get it when they resume. */
+  push(message: object): void;
+  /** Closes the connections; without a code they break. */
+  disconnect(code?: number): void;
+  /** Forgets the sessions: who resumes has to begin anew. */
+  expire(): void;
+  connections(): number;
+  close(): Promise<void>;
+}
+
+/** The bot of the test server, a channel, a user and the channel of their direct messages. */
+export const BOT_ID = "700000000000000001";
+export const CHANNEL = "800000000000000001";
+export const USER = "600000000000000001";
+export const DIRECT = "900000000000000001";
+export const RETRY_AFTER = 0.6;
+
+const error = (status: number, code: number, message: string, more: object = {}): Answer => ({ status, json: { message, code, ...more } });
+
+/** The HTTP API and the gateway of Discord, as far as a bot that reads and writes messages needs them. */
+export async function startDiscord(): Promise<DiscordServer> {
+  const token = "NzAwMDAw.test-token.of-the-bot_0123456789";
+  const messages: DiscordMessage[] = [];
+  const nonces = new Map<string, DiscordMessage>();
+  const faults: { fault: DiscordFault; path: string }[] = [];
+  const sessions = new Map<string, Session>();
+  const gateway: DiscordServer["gateway"] = [];
+  let posts = 0;
+  let sequence = 0;
+  let gatewayUrl = "";
+
+  const post = (channel: string, body: Call["body"]): Answer => {
+    if (channel !== CHANNEL && channel !== DIRECT) return error(404, 10003, "Unknown Channel");
+    const content = typeof body.content === "string" ? body.content.trim() : "";
+    if (content === "") return error(400, 50006, "Cannot send an empty message");
+    if ([...content].length > 2000) {
+      const problem = { code: "BASE_TYPE_MAX_LENGTH", message: "Must be 2000 or fewer in length." };
+      return error(400, 50035, "Invalid Form Body", { errors: { content: { _errors: [problem] } } });
+    }
+    if (typeof body.nonce === "string" && body.nonce.length > 25) return error(400, 50035, "Invalid Form Body");
+    const nonce = body.enforce_nonce === true && typeof body.nonce === "string" ? `${channel}/${body.nonce}` : undefined;
+    const known = nonce === undefined ? undefined : nonces.get(nonce);
+    const message = known ?? { id: `1${String(messages.length).padStart(17, "0")}`, channel, content, request: body };
+    if (!known) messages.push(message);
+    if (nonce !== undefined) nonces.set(nonce, message);
+    return {
+      status: 200,
+      json: { id: message.id, channel_id: channel, content, nonce: body.nonce, type: 0, author: { id: BOT_ID, bot: true } },
+    };
+  };
+
+  const injected = (fault: DiscordFault, path: string, body: Call["body"]): Answer => {
+    if (fault === "429") {
+      const headers = { "retry-after": "1", "x-ratelimit-scope": "shared", "x-ratelimit-bucket": "b", "x-ratelimit-limit": "5" };
+      return { status: 429, json: { message: "You are being rate limited.", retry_after: RETRY_AFTER, global: false }, headers };
+    }
+    if (fault === "502") return { status: 502, text: "<html>Bad Gateway</html>", headers: { "content-type": "text/html" } };
+    if (fault === "401") return error(401, 0, "401: Unauthorized");
+    if (fault === "unknown channel") return error(404, 10003, "Unknown Channel");
+    if (fault === "no access") return error(403, 50001, "Missing Access");
+    if (fault === "no direct messages") return error(403, 50007, "Cannot send messages to this user");
+    const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(path) ?? [];
+    if (fault === "cut" && channel !== undefined) post(channel, body);
+    return fault === "hang" ? "hang" : "cut";
+  };
+
+  const { server, url, close } = await serve(({ method, path, headers, body }) => {
+    const route = path.replace(/^\/api\/v10/, "");
+    const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(route) ?? [];
+    if (channel !== undefined) posts++;
+    if (headers.authorization !== `Bot ${token}`) return error(401, 0, "401: Unauthorized");
+    const index = faults.findIndex((entry) => route.includes(entry.path));
+    const [fault] = index < 0 ? [] : faults.splice(index, 1);
+    if (fault) return injected(fault.fault, route, body);
+    if (method === "POST" && channel !== undefined) return post(channel, body);
+    if (method === "POST" && route === "/users/@me/channels") {
+      return body.recipient_id === USER ? { status: 200, json: { id: DIRECT, type: 1 } } : error(400, 50033, "Invalid Recipient(s)");
+    }
+    if (route === "/users/@me") return { status: 200, json: { id: BOT_ID, username: "rouse", bot: true } };
+    if (route === "/gateway/bot") {
+      const session_start_limit = { total: 1000, remaining: 999, reset_after: 14_400_000, max_concurrency: 1 };
+      return { status: 200, json: { url: gatewayUrl, shards: 1, session_start_limit } };
+    }
+    return error(404, 0, "404: Not Found");
+  });
+  gatewayUrl = url.replace("http", "ws");
+
+  const wss = new WebSocketServer({ server });
+  const emit = (session: Session, t: string, d: unknown): void => {
+    const event = { t, s: (sequence += 1), d };
+    session.events.push(event);
+    session.socket?.send(JSON.stringify({ op: 0, ...event }));
+  };
+  wss.on("connection", (socket, request) => {
+    const say = (payload: object): void => socket.send(JSON.stringify(payload));
+    let session: Session | undefined;
+    say({ op: 10, d: { heartbeat_interval: 41_250 } });
+    socket.on("close", (code) => {
+      if (session?.socket === socket) delete session.socket;
+      // Who says good-bye has no session any more.
+      if (session && (code === 1000 || code === 1001)) sessions.delete(session.id);
+    });
+    socket.on("message", (data) => {
+      const { op, d } = JSON.parse((data as Buffer).toString()) as { op: number; d: Record<string, unknown> };
+      if (op === 1) return say({ op: 11 });
+      if (op !== 2 && op !== 6) return socket.close(4001);
+      gateway.push({ op: op === 2 ? "identify" : "resume", path: request.url ?? "", d });
+      if (d.token !== token) return socket.close(4004, "Authentication failed.");
+      if (op === 2) {
+        session = { id: `session-${gateway.length}`, events: [], socket };
+        sessions.set(session.id, session);
+        return emit(session, "READY", { v: 10, user: { id: BOT_ID }, session_id: session.id, resume_gateway_url: `${gatewayUrl}/resume` });
+      }
+      session = sessions.get(d.session_id as string);
+      if (!session) return say({ op: 9, d: false });
+      session.socket = socket;
+      for (const event of session.events.filter(({ s }) => s > Number(d.seq))) say({ op: 0, ...event });
+      return say({ op: 0, t: "RESUMED", s: sequence, d: {} });
+    });
+  });
+
+  return {
+    url: `${url}/api`,
+    gatewayUrl,
+    token,
+    messages,
+    get posts() {
+      return posts;
+    },
+    gateway,
+    fail: (fault, { times = 1, path = "" } = {}) => void faults.push(...Array.from({ length: times }, () => ({ fault, path }))),
+    push(message) {
+      for (const session of sessions.values()) emit(session, "MESSAGE_CREATE", message);
+    },
+    disconnect(code) {
+      for (const socket of wss.clients) {
+        if (code === undefined) socket.terminate();
+        else socket.close(code);
+      }
+    },
+    expire: () => sessions.clear(),
+    connections: () => wss.clients.size,
+    async close() {
+      for (const socket of wss.clients) socket.terminate();
+      wss.close();
+      await close();
+    },
+  };
+}

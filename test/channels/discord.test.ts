@@ -1,0 +1,419 @@
+import { DiscordAPIError, RateLimitError, REST } from "@discordjs/rest";
+import { WebSocketManager } from "@discordjs/ws";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { createClient } from "../../plugins/discord/client.ts";
+import { toDiscord } from "../../plugins/discord/format.ts";
+import type { GatewayMessage } from "../../plugins/discord/receive.ts";
+import { createSend } from "../../plugins/discord/send.ts";
+import type { Channel, SendResult } from "../../src/plugin/api.ts";
+import { channelContract, type Fault } from "../contract/channel.ts";
+import { load, userFolder } from "../plugin/support.ts";
+import { BOT_ID, CHANNEL, DIRECT, startDiscord, USER, type DiscordFault, type DiscordServer } from "./discord-server.ts";
+import { testHost, type TestHost } from "./wire.ts";
+
+const FAULTS: Record<Exclude<Fault, "cut-connection">, DiscordFault> = {
+  "rate-limited": "429",
+  unavailable: "502",
+  hang: "hang",
+  "bad-credential": "401",
+  "no-such-recipient": "unknown channel",
+};
+
+async function open(server: DiscordServer, settings: object = {}): Promise<Channel> {
+  const section = { token: server.token, apiUrl: `${server.url}/`, ...settings };
+  const { channels, issues } = await load(userFolder({}).dir, { channels: { discord: section } });
+  const found = channels.get("discord");
+  if (!found) throw new Error(`discord is not there: ${JSON.stringify(issues)}`);
+  return found.channel;
+}
+
+const signal = (ms = 5_000): AbortSignal => AbortSignal.timeout(ms);
+
+channelContract("discord", async () => {
+  const server = await startDiscord();
+  return {
+    channel: await open(server, { defaultTo: `user:${USER}` }),
+    to: CHANNEL,
+    malformed: ["", "general", "#general", "@ada", "user:ada", "123", `user:${USER}x`],
+    sent: () => server.messages.map(({ channel, content }) => ({ to: channel, text: content })),
+    // One cut alone is cleared up by asking again.
+    fail: (fault) => (fault === "cut-connection" ? server.fail("cut before", { times: 100 }) : server.fail(FAULTS[fault])),
+    retryAfterMs: 600,
+    secrets: [server.token],
+    close: () => server.close(),
+  };
+});
+
+describe("discord", () => {
+  let server: DiscordServer;
+  beforeEach(async () => {
+    server = await startDiscord();
+  });
+  afterEach(() => server.close());
+
+  describe("the test server, through the SDK alone", () => {
+    it("takes messages and refuses them as Discord does", async () => {
+      const rest = new REST({ api: server.url, retries: 0, rejectOnRateLimit: () => true }).setToken(server.token);
+      const post = (body: object, channel = CHANNEL): Promise<unknown> =>
+        rest.post(`/channels/${channel}/messages`, { body }).catch((error: unknown) => error);
+      expect(await post({ content: "hi" })).toMatchObject({ content: "hi", channel_id: CHANNEL });
+      expect(await post({ content: "😀".repeat(2000) })).toMatchObject({ channel_id: CHANNEL });
+      const long = await post({ content: "x".repeat(2001) });
+      expect(long).toBeInstanceOf(DiscordAPIError);
+      expect((long as DiscordAPIError).message).toContain("BASE_TYPE_MAX_LENGTH");
+      expect(await post({ content: "x" }, "800000000000000009")).toMatchObject({ status: 404, code: 10003 });
+      const one = await post({ content: "once", nonce: "n", enforce_nonce: true });
+      expect(await post({ content: "once", nonce: "n", enforce_nonce: true })).toEqual(one);
+      expect(server.messages.filter(({ content }) => content === "once")).toHaveLength(1);
+      server.fail("429");
+      const limited = await post({ content: "x" });
+      expect(limited).toBeInstanceOf(RateLimitError);
+      expect((limited as RateLimitError).retryAfter).toBeGreaterThanOrEqual(1000);
+      expect(await rest.post("/users/@me/channels", { body: { recipient_id: USER } })).toMatchObject({ id: DIRECT });
+    });
+
+    it("has a gateway that resumes", async () => {
+      const rest = new REST({ api: server.url }).setToken(server.token);
+      const manager = new WebSocketManager({ token: server.token, intents: 0, rest });
+      onTestFinished(() => manager.destroy());
+      const seen: unknown[] = [];
+      manager.on("dispatch", ({ t, d }) => void (t === "MESSAGE_CREATE" && seen.push(d.content)));
+      await manager.connect();
+      server.push({ content: "one" });
+      await vi.waitFor(() => expect(seen).toEqual(["one"]));
+      server.disconnect(4000);
+      server.push({ content: "two" });
+      await vi.waitFor(() => expect(seen).toEqual(["one", "two"]), 5000);
+      expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "resume"]);
+    });
+  });
+
+  describe("its dialect", () => {
+    const cases: [string, string, string][] = [
+      ["marks", "**bold** _italic_ __also bold__ ~~gone~~ `code`", "**bold** *italic* **also bold** ~~gone~~ `code`"],
+      [
+        "what is no mark in the text",
+        "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 ||x|| ~~~y \\o/",
+        "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 \\|\\|x\\|\\| \\~\\~\\~y \\\\o/",
+      ],
+      [
+        "mentions, emoji and times",
+        "<@600000000000000001> <#1> <:a:1> <t:1> &lt;@&1>",
+        "\\<@600000000000000001> \\<#1> \\<:a:1> \\<t:1> \\<@&1>",
+      ],
+      ["HTML in a text", "a <b>x</b> & 1 < 2", "a <b>x\\</b> & 1 < 2"],
+      ["entities", "&amp; &copy;", "& ©"],
+      ["headings", "# One\n\n### Three\n\n#### Four", "# One\n\n### Three\n\n**Four**"],
+      ["what only looks like a block", "\\# a\n\\- b\n1\\. c\n\\> d", "\\# a\n\\- b\n1\\. c\n\\> d"],
+      ["nested lists", "* a\n  * b\n    1. c\n    2. d\n* e", "- a\n  - b\n    1. c\n    2. d\n- e"],
+      ["tasks", "- [x] done\n- [ ] open", "- ☑ done\n- ☐ open"],
+      ["code in a list", "- run\n\n  ```sh\n  a\n    b\n  ```", "- run\n\n```sh\na\n  b\n```"],
+      ["code with backticks", "````md\n```js\nx\n```\n````", "```md\n`\u200b`\u200b`js\nx\n`\u200b`\u200b`\n```"],
+      ["indented code", "    a_b", "```\na_b\n```"],
+      ["inline code with a backtick", "`` a`b ``", "`` a`b ``"],
+      ["a link with parentheses", "[a](https://x.example/A_(b)?c=1)", "[a](https://x.example/A_%28b%29?c=1)"],
+      ["a link whose text is an address", "[https://a.example](https://b.example)", "https://a.example (https://b.example)"],
+      ["a link that Discord knows not", "[a](./f.md) [b](javascript:x)", "a (./f.md) b (javascript:x)"],
+      ["a link's title", '[a](https://x.example "the title")', "[a](https://x.example) (the title)"],
+      ["bare links", "see https://x.example/a_b_c and <https://x.example/d_e>", "see https://x.example/a_b_c and https://x.example/d_e"],
+      ["text that only looks like a link", "\\[a](https://x.example)", "\\[a](https://x.example)"],
+      ["a reference", "[a][r]\n\n[r]: https://x.example", "[a](https://x.example)"],
+      ["a definition on its own", "[r]: https://x.example", "[r]: https://x.example"],
+      ["an image", "![a chart](https://x.example/c_d_e.png)", "a chart https://x.example/c_d_e.png"],
+      ["a quote in a quote", "> a\n>\n> > b", "> a\n> \n> » b"],
+      ["a footnote", "a[^1]\n\n[^1]: note", "a[1]\n\n[1] note"],
+      [
+        "a table",
+        "| n | x |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | **[l](https://x.example)** |",
+        "```\n n │           x\n───┼──────────────────────\n 1 │         日本\n22 │ l (https://x.example)\n```",
+      ],
+      ["other scripts", "日本語 **太字** 👩‍👩‍👧‍👦 שלום", "日本語 **太字** 👩‍👩‍👧‍👦 שלום"],
+    ];
+    it.each(cases)("%s", (_, markdown, discord) => {
+      expect(toDiscord(markdown)).toBe(discord);
+    });
+
+    it("measures what Discord counts, and sends the agent's text where marks made it too long", async () => {
+      const channel = await open(server);
+      expect(channel.measure?.("a _b")).toBe(5);
+      const text = "a|".repeat(1000);
+      expect(channel.measure?.(text)).toBe(3000);
+      expect(await channel.send({ to: CHANNEL, text, idempotencyKey: "k" }, signal())).toMatchObject({ status: "sent" });
+      expect(server.messages[0]?.content).toBe(text);
+    });
+  });
+
+  describe("sending", () => {
+    const send = async (to: string, more: object = {}, text = "hi"): Promise<SendResult> =>
+      (await open(server)).send({ to, text, idempotencyKey: "k", ...more }, signal());
+
+    it("normalises recipients", async () => {
+      const channel = await open(server);
+      const parse = (to: string): string | undefined => {
+        const found = channel.parseRecipient?.(to);
+        return found?.ok ? found.to : undefined;
+      };
+      expect([` ${CHANNEL} `, `channel:${CHANNEL}`, `<#${CHANNEL}>`, `user:${USER}`, `<@${USER}>`, `<@!${USER}>`].map(parse)).toEqual([
+        CHANNEL,
+        CHANNEL,
+        CHANNEL,
+        `user:${USER}`,
+        `user:${USER}`,
+        `user:${USER}`,
+      ]);
+    });
+
+    it("opens direct messages, once", async () => {
+      const channel = await open(server);
+      for (const idempotencyKey of ["a", "b"])
+        expect(await channel.send({ to: `user:${USER}`, text: "hi", idempotencyKey }, signal())).toMatchObject({ status: "sent" });
+      expect(server.messages.map((message) => message.channel)).toEqual([DIRECT, DIRECT]);
+      expect(await send("user:600000000000000009")).toEqual({ status: "failed", reason: "discord answered 400" });
+      server.fail("cut before", { path: "/users/@me/channels" });
+      expect(await send(`user:${USER}`)).toMatchObject({ status: "retry" });
+    });
+
+    it("answers in a thread and as a reply; calls nobody and shows no preview", async () => {
+      expect(await send("800000000000000005", { thread: CHANNEL, replyTo: "990000000000000001" }, "@everyone look")).toEqual({
+        status: "sent",
+        messageIds: [server.messages[0]?.id],
+      });
+      expect(server.messages[0]).toMatchObject({
+        channel: CHANNEL,
+        request: {
+          message_reference: { message_id: "990000000000000001", fail_if_not_exists: false },
+          allowed_mentions: { parse: [] },
+          flags: 4,
+        },
+      });
+    });
+
+    it("clears up by its nonce what became of a send that was cut", async () => {
+      for (const fault of ["cut", "cut before"] as const) {
+        server.fail(fault);
+        const text = `after ${fault}`;
+        expect(await send(CHANNEL, { idempotencyKey: fault }, text)).toMatchObject({ status: "sent" });
+        expect(server.messages.filter(({ content }) => content === text)).toHaveLength(1);
+      }
+      server.fail("cut");
+      server.fail("502");
+      server.fail("429");
+      expect(await send(CHANNEL, { idempotencyKey: "mixed" }, "mixed")).toMatchObject({ status: "sent" });
+      expect(server.messages.filter(({ content }) => content === "mixed")).toHaveLength(1);
+    });
+
+    it("says that it does not know where that fails too", async () => {
+      server.fail("cut");
+      server.fail("no access");
+      expect(await send(CHANNEL)).toMatchObject({ status: "unknown" });
+      server.fail("cut before", { times: 100 });
+      const channel = await open(server);
+      const result = await channel.send({ to: CHANNEL, text: "x", idempotencyKey: "z" }, signal(700));
+      expect(result).toMatchObject({ status: "unknown", reason: expect.stringMatching(/^discord gave no answer/) as unknown });
+    });
+
+    it("tells what was not sent, and why", async () => {
+      for (const [fault, reason] of [
+        ["no access", "discord answered 403 (the bot has no access to the channel)"],
+        ["no direct messages", "discord answered 403 (the user takes no messages from the bot)"],
+      ] as const) {
+        server.fail(fault);
+        expect(await send(CHANNEL)).toEqual({ status: "failed", reason });
+      }
+      const gone = await startDiscord();
+      await gone.close();
+      const channel = await open(server, { apiUrl: gone.url });
+      expect(await channel.send({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal())).toMatchObject({ status: "retry" });
+    });
+
+    it("goes on after a 401 that passed, and asks no more than the number of tries that the gateway makes", async () => {
+      const channel = await open(server);
+      const once = (idempotencyKey: string): Promise<SendResult> => channel.send({ to: CHANNEL, text: "x", idempotencyKey }, signal());
+      server.fail("401");
+      expect(await once("a")).toMatchObject({ status: "failed" });
+      expect(await once("b")).toMatchObject({ status: "sent" });
+      server.fail("429", { times: 2 });
+      const before = server.posts;
+      expect(await once("c")).toMatchObject({ status: "retry", afterMs: expect.any(Number) as unknown });
+      expect(server.posts - before).toBe(1);
+    });
+
+    it("says which package to install where the SDK is missing", async () => {
+      const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+      const config = { token: "a", apiUrl: server.url, allowFrom: [], gatewayUrl: undefined, defaultTo: undefined };
+      const client = createClient({ config, fetch }, () => Promise.reject(missing));
+      const result = await createSend(client)({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal());
+      expect(result).toEqual({ status: "failed", reason: "install @discordjs/rest (npm install @discordjs/rest)" });
+    });
+  });
+
+  describe("the gateway", () => {
+    /** Starts to listen and returns how to stop. */
+    const listen = async (host: TestHost, settings: object = {}): Promise<() => Promise<void>> => {
+      const channel = await open(server, settings);
+      const stop = new AbortController();
+      const done = channel.listen?.(stop.signal, host);
+      const end = async (): Promise<void> => {
+        stop.abort();
+        await done;
+      };
+      onTestFinished(end);
+      return end;
+    };
+    const connected = (host: TestHost): Promise<void> =>
+      vi.waitFor(() => expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving" }), 8000);
+    const texts = (host: TestHost): string[] => host.received.map(({ text }) => text);
+
+    it("hands over direct messages and mentions with ids that stay, and nothing of bots", async () => {
+      const host = testHost();
+      await listen(host, { gatewayUrl: `${server.gatewayUrl}/here` });
+      await connected(host);
+      expect(server.gateway[0]).toMatchObject({ op: "identify", d: { intents: 4608 } });
+      expect(server.gateway[0]?.path).toMatch(/^\/here\?/);
+      const inGuild = { guild_id: "1", channel_id: CHANNEL };
+      server.push(message("hello"));
+      server.push(message("of a bot", { author: { id: "5", bot: true } }));
+      server.push(message("my own", { author: { id: BOT_ID } }));
+      server.push(message("of a webhook", { webhook_id: "6" }));
+      server.push(message("a pin", { type: 6 }));
+      server.push(message("not for the bot", inGuild));
+      server.push(message(`<@${BOT_ID}> look`, { ...inGuild, mentions: [{ id: BOT_ID }], type: 19 }));
+      server.push(message("", { attachments: [{ filename: "a.png", url: "https://cdn.example/a.png" }] }));
+      server.push(message(""));
+      server.push(message("last"));
+      await vi.waitFor(() => expect(texts(host)).toContain("last"), 5000);
+      expect(host.received).toEqual([
+        { id: expect.stringMatching(/^\d+$/) as unknown, from: USER, to: DIRECT, direct: true, text: "hello" },
+        { id: expect.any(String) as unknown, from: USER, to: CHANNEL, direct: false, text: "look" },
+        { id: expect.any(String) as unknown, from: USER, to: DIRECT, direct: true, text: "[file a.png: https://cdn.example/a.png]" },
+        { id: expect.any(String) as unknown, from: USER, to: DIRECT, direct: true, text: "last" },
+      ]);
+    });
+
+    it("takes its session up again after a cut, and gets what was sent meanwhile", async () => {
+      const host = testHost();
+      await listen(host);
+      await connected(host);
+      server.push(message("one"));
+      await vi.waitFor(() => expect(texts(host)).toEqual(["one"]), 5000);
+      server.disconnect();
+      server.push(message("two"));
+      await vi.waitFor(() => expect(texts(host)).toEqual(["one", "two"]), 8000);
+      expect(server.gateway.map(({ op, path }) => [op, path.split("?")[0]])).toEqual([
+        ["identify", "/"],
+        ["resume", "/resume"],
+      ]);
+      expect(host.states.map(({ ok }) => ok)).toEqual([true, false, true]);
+    });
+
+    it("goes on after a restart where it was, without loss and without repetition", async () => {
+      const saved: { cursor?: string } = {};
+      const before = testHost(saved);
+      const stop = await listen(before);
+      await connected(before);
+      server.push(message("one"));
+      await vi.waitFor(() => expect(texts(before)).toEqual(["one"]), 5000);
+      await stop();
+      await vi.waitFor(() => expect(server.connections()).toBe(0));
+      server.push(message("two"));
+      const after = testHost(saved);
+      await listen(after);
+      server.push(message("three"));
+      await vi.waitFor(() => expect(texts(after)).toEqual(["two", "three"]), 8000);
+      expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "resume"]);
+    });
+
+    it("gives again after a restart what could not be written, and all behind it", async () => {
+      const saved: { cursor?: string } = {};
+      const before = testHost(saved);
+      const stop = await listen(before);
+      await connected(before);
+      before.refuse(1000);
+      server.push(message("one"));
+      server.push(message("two"));
+      await vi.waitFor(
+        () => expect(before.states.at(-1)).toEqual({ ok: false, message: "not receiving: a message could not be written down" }),
+        5000,
+      );
+      await stop();
+      expect(before.received).toEqual([]);
+      const after = testHost(saved);
+      await listen(after);
+      await vi.waitFor(() => expect(texts(after)).toEqual(["one", "two"]), 8000);
+    });
+
+    it("writes down later what could not be written at once, in order", async () => {
+      const host = testHost();
+      await listen(host);
+      await connected(host);
+      host.refuse(1);
+      server.push(message("one"));
+      server.push(message("two"));
+      await vi.waitFor(() => expect(texts(host)).toEqual(["one", "two"]), 8000);
+      expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving" });
+    });
+
+    it("begins a new session where the old one is forgotten", async () => {
+      const host = testHost({
+        cursor: JSON.stringify({ sessionId: "old", sequence: 3, resumeURL: server.gatewayUrl, shardId: 0, shardCount: 1 }),
+      });
+      await listen(host);
+      await connected(host);
+      expect(server.gateway.map(({ op }) => op)).toEqual(["resume", "identify"]);
+      server.push(message("hello"));
+      await vi.waitFor(() => expect(texts(host)).toEqual(["hello"]), 5000);
+      const broken = testHost({ cursor: "{" });
+      await listen(broken);
+      await connected(broken);
+    });
+
+    it("keeps trying while the API is away, and reports it", async () => {
+      const host = testHost();
+      server.fail("502", { path: "/gateway/bot" });
+      await listen(host);
+      await connected(host);
+      expect(host.states[0]).toEqual({ ok: false, message: "not receiving: discord answered 502" });
+    });
+
+    it("says that the token is wrong, without showing it", async () => {
+      const host = testHost();
+      await listen(host, { token: "wrong.token" });
+      await vi.waitFor(() => expect(host.states).toHaveLength(1), 5000);
+      expect(host.states[0]).toEqual({ ok: false, message: "not receiving: discord does not know the bot token (401)" });
+    });
+
+    it("says why the gateway refuses it", async () => {
+      const host = testHost();
+      await listen(host);
+      await connected(host);
+      server.disconnect(4014);
+      await vi.waitFor(
+        () => expect(host.states).toContainEqual({ ok: false, message: "not receiving: discord does not give the bot these intents" }),
+        5000,
+      );
+      await connected(host);
+    });
+  });
+
+  it("lets ids alone speak", async () => {
+    expect((await open(server)).allowFrom).toEqual([]);
+    expect((await open(server, { allowFrom: [USER] })).allowFrom).toEqual([USER]);
+    await expect(open(server, { allowFrom: ["ada"] })).rejects.toThrow(/a user's id/);
+  });
+});
+
+let lastId = 990_000_000_000_000n;
+
+/** A message of the owner to the bot, as the gateway gives it. */
+function message(content: string, more: Partial<GatewayMessage> = {}): GatewayMessage {
+  return {
+    id: `${(lastId += 1n)}000`,
+    channel_id: DIRECT,
+    type: 0,
+    content,
+    author: { id: USER },
+    mentions: [],
+    attachments: [],
+    ...more,
+  };
+}
