@@ -3,6 +3,9 @@ import { parseMarkdown } from "#plugin";
 
 /** Addresses that Discord makes a link of; of others it would show the markup. */
 const LINKABLE = /^https?:\/\//i;
+/** What Discord reads as an address, where it would show escapes; else what it reads as a mark. */
+const SPECIAL =
+  /https?:\/\/[^\s<]+[^<.,:;"')\]\s]|[\\*`~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\[(?=[^\]]*\]\()|<(?=[@#:/]|a:|t:|id:|https?:)/g;
 const WIDE =
   /[\u1100-\u115f\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}|\ufe0f/u;
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
@@ -33,7 +36,7 @@ function collect(node: Nodes, page: Page): void {
  * such thing in a reply. `_` inside a word is no mark for Discord either.
  */
 function escape(text: string): string {
-  return text.replace(/[\\*`~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\[(?=[^\]]*\]\()|<(?=[@#:/]|a:|t:|id:|https?:)/g, "\\$&");
+  return text.replace(SPECIAL, (part) => (part.startsWith("http") ? part : `\\${part}`));
 }
 
 /** Marks that mean a block only at the start of a line. */
@@ -114,11 +117,11 @@ function inline(node: RootContent, page: Page): string {
     case "html":
       return escape(node.value);
     case "strong":
-      return `**${inlines(node.children, page)}**`;
+      return marked("**", inlines(node.children, page));
     case "emphasis":
-      return `*${inlines(node.children, page)}*`;
+      return marked("*", inlines(node.children, page));
     case "delete":
-      return `~~${inlines(node.children, page)}~~`;
+      return marked("~~", inlines(node.children, page));
     case "inlineCode":
       return code(node.value);
     case "break":
@@ -141,6 +144,11 @@ function inline(node: RootContent, page: Page): string {
     default:
       return "children" in node ? inlines(node.children, page) : "value" in node ? escape(node.value) : "";
   }
+}
+
+/** Marked text, in which nothing begins a block, and no escaped mark runs into the closing one. */
+function marked(mark: string, text: string): string {
+  return mark + escapeStarts(text) + (mark === "~~" && text.endsWith("~") ? "\u200b" : "") + mark;
 }
 
 function code(text: string): string {

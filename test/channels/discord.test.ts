@@ -1,5 +1,7 @@
 import { DiscordAPIError, RateLimitError, REST } from "@discordjs/rest";
 import { WebSocketManager } from "@discordjs/ws";
+import fc from "fast-check";
+import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createClient } from "../../plugins/discord/client.ts";
 import { toDiscord } from "../../plugins/discord/format.ts";
@@ -9,7 +11,7 @@ import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { BOT_ID, CHANNEL, DIRECT, startDiscord, USER, type DiscordFault, type DiscordServer } from "./discord-server.ts";
-import { testHost, type TestHost } from "./wire.ts";
+import { configsOf, markdown, testHost, type TestHost } from "./wire.ts";
 
 const FAULTS: Record<Exclude<Fault, "cut-connection">, DiscordFault> = {
   "rate-limited": "429",
@@ -105,6 +107,8 @@ describe("discord", () => {
       ["entities", "&amp; &copy;", "& ©"],
       ["headings", "# One\n\n### Three\n\n#### Four", "# One\n\n### Three\n\n**Four**"],
       ["what only looks like a block", "\\# a\n\\- b\n1\\. c\n\\> d", "\\# a\n\\- b\n1\\. c\n\\> d"],
+      ["what looks like a block inside marks", "*\\# a* ~~b\\~~~", "*\\# a* ~~b\\~\u200b~~"],
+      ["an address inside a word", "(x.yhttps://x.example/a_)", "(x.yhttps://x.example/a_)"],
       ["nested lists", "* a\n  * b\n    1. c\n    2. d\n* e", "- a\n  - b\n    1. c\n    2. d\n- e"],
       ["tasks", "- [x] done\n- [ ] open", "- ☑ done\n- ☐ open"],
       ["code in a list", "- run\n\n  ```sh\n  a\n    b\n  ```", "- run\n\n```sh\na\n  b\n```"],
@@ -129,8 +133,16 @@ describe("discord", () => {
       ],
       ["other scripts", "日本語 **太字** 👩‍👩‍👧‍👦 שלום", "日本語 **太字** 👩‍👩‍👧‍👦 שלום"],
     ];
-    it.each(cases)("%s", (_, markdown, discord) => {
-      expect(toDiscord(markdown)).toBe(discord);
+    it.each(cases)("%s", (_, source, discord) => {
+      expect(toDiscord(source)).toBe(discord);
+    });
+
+    it("loses no word", () => {
+      fc.assert(
+        fc.property(markdown, ({ text, words }) => {
+          expect([...toDiscord(text).matchAll(/w\d+w/g)].map(String)).toEqual(words);
+        }),
+      );
     });
 
     it("measures what Discord counts, and sends the agent's text where marks made it too long", async () => {
@@ -393,6 +405,11 @@ describe("discord", () => {
       );
       await connected(host);
     });
+  });
+
+  it.each(configsOf("discord"))("takes the config of its page: %s", async (text) => {
+    const { channels, issues, warnings } = await load(userFolder({}).dir, JSON5.parse(text));
+    expect([channels.get("discord") !== undefined, issues, warnings]).toEqual([true, [], []]);
   });
 
   it("lets ids alone speak", async () => {

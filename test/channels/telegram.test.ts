@@ -1,5 +1,7 @@
 import { Api, GrammyError, HttpError } from "grammy";
 import type { Message, Update } from "grammy/types";
+import fc from "fast-check";
+import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { toHtml, toPlainText, visibleText } from "../../plugins/telegram/format.ts";
 import { createClient, createSend } from "../../plugins/telegram/send.ts";
@@ -8,7 +10,7 @@ import { splitText } from "../../src/delivery/split.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { BOT, parseHtml, RETRY_AFTER, startTelegram, type TelegramFault, type TelegramServer } from "./telegram-server.ts";
-import { testHost, type TestHost } from "./wire.ts";
+import { configsOf, markdown, testHost, type TestHost } from "./wire.ts";
 
 const FAULTS: Record<Fault, TelegramFault> = {
   "rate-limited": "429",
@@ -117,8 +119,8 @@ describe("telegram", () => {
       ],
       ["other scripts", "日本語 **太字** 👩‍👩‍👧‍👦 שלום", "日本語 <b>太字</b> 👩‍👩‍👧‍👦 שלום"],
     ];
-    it.each(cases)("%s", (_, markdown, html) => {
-      expect(toHtml(markdown).replace(/─+┼─+/, (line) => line)).toBe(html);
+    it.each(cases)("%s", (_, source, html) => {
+      expect(toHtml(source)).toBe(html);
       expect(parseHtml(html)).toEqual({ text: visibleText(html) });
     });
 
@@ -130,6 +132,17 @@ describe("telegram", () => {
 
     it("knows a plain form that loses no address", () => {
       expect(toPlainText("**a** [b](https://x.example) `<c>`")).toBe("a b (https://x.example) <c>");
+    });
+
+    it("loses no word, and writes HTML that Telegram takes", () => {
+      fc.assert(
+        fc.property(markdown, ({ text: source, words }) => {
+          const html = toHtml(source);
+          const found = (given: string): string[] => [...given.matchAll(/w\d+w/g)].map(String);
+          expect(parseHtml(html)).toEqual({ text: visibleText(html) });
+          expect([found(html), found(toPlainText(source))]).toEqual([words, words]);
+        }),
+      );
     });
 
     it("measures what a reader sees", async () => {
@@ -391,6 +404,11 @@ describe("telegram", () => {
     it("needs a secret", async () => {
       await expect(open(server, { mode: "webhook" })).rejects.toThrow(/webhookSecret/);
     });
+  });
+
+  it.each(configsOf("telegram"))("takes the config of its page: %s", async (text) => {
+    const { channels, issues, warnings } = await load(userFolder({}).dir, JSON5.parse(text));
+    expect([channels.get("telegram") !== undefined, issues, warnings]).toEqual([true, [], []]);
   });
 
   it("lets ids alone speak", async () => {
