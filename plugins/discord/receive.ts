@@ -131,7 +131,7 @@ export async function listen(
       },
       updateSessionInfo(_, given) {
         // The SDK drops a session when the network fails while it connects; Discord does not.
-        if (given === null && (signal.aborted || (closedAs === CLOSED_BY_NETWORK && failures <= MAX_RESUMES))) return;
+        if (given === null && closedAs === CLOSED_BY_NETWORK && failures <= MAX_RESUMES) return;
         session = given;
       },
     });

@@ -23,8 +23,8 @@ export interface DiscordServer {
   gatewayUrl: string;
   token: string;
   messages: DiscordMessage[];
-  /** Posts of messages, those that failed included. */
-  posts: number;
+  /** What was asked of the HTTP API, refusals included. */
+  calls: string[];
   fail(fault: DiscordFault, options?: { times?: number; path?: string }): void;
   /** What the gateway was told: `identify`, `resume` with its sequence. */
   gateway: { op: "identify" | "resume"; path: string; d: Record<string, unknown> }[];
@@ -32,6 +32,10 @@ export interface DiscordServer {
   push(message: object): void;
   /** Closes the connections; without a code they break. */
   disconnect(code?: number): void;
+  /** When somebody asked for a connection. */
+  attempts: number[];
+  /** Lets the next connections fail. */
+  refuse(times: number): void;
   /** Forgets the sessions: who resumes has to begin anew. */
   expire(): void;
   connections(): number;
@@ -55,7 +59,9 @@ export async function startDiscord(): Promise<DiscordServer> {
   const faults: { fault: DiscordFault; path: string }[] = [];
   const sessions = new Map<string, Session>();
   const gateway: DiscordServer["gateway"] = [];
-  let posts = 0;
+  const calls: string[] = [];
+  const attempts: number[] = [];
+  let refusals = 0;
   let sequence = 0;
   let gatewayUrl = "";
 
@@ -97,7 +103,7 @@ export async function startDiscord(): Promise<DiscordServer> {
   const { server, url, close } = await serve(({ method, path, headers, body }) => {
     const route = path.replace(/^\/api\/v10/, "");
     const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(route) ?? [];
-    if (channel !== undefined) posts++;
+    calls.push(`${method} ${route}`);
     if (headers.authorization !== `Bot ${token}`) return error(401, 0, "401: Unauthorized");
     const index = faults.findIndex((entry) => route.includes(entry.path));
     const [fault] = index < 0 ? [] : faults.splice(index, 1);
@@ -115,7 +121,13 @@ export async function startDiscord(): Promise<DiscordServer> {
   });
   gatewayUrl = url.replace("http", "ws");
 
-  const wss = new WebSocketServer({ server });
+  const wss = new WebSocketServer({
+    server,
+    verifyClient: () => {
+      attempts.push(performance.now());
+      return refusals-- <= 0;
+    },
+  });
   const emit = (session: Session, t: string, d: unknown): void => {
     const event = { t, s: (sequence += 1), d };
     session.events.push(event);
@@ -154,9 +166,9 @@ export async function startDiscord(): Promise<DiscordServer> {
     gatewayUrl,
     token,
     messages,
-    get posts() {
-      return posts;
-    },
+    calls,
+    attempts,
+    refuse: (times) => void (refusals = times),
     gateway,
     fail: (fault, { times = 1, path = "" } = {}) => void faults.push(...Array.from({ length: times }, () => ({ fault, path }))),
     push(message) {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { DiscordAPIError, RateLimitError, REST } from "@discordjs/rest";
 import { WebSocketManager } from "@discordjs/ws";
 import fc from "fast-check";
@@ -179,7 +180,8 @@ describe("discord", () => {
       const channel = await open(server);
       for (const idempotencyKey of ["a", "b"])
         expect(await channel.send({ to: `user:${USER}`, text: "hi", idempotencyKey }, signal())).toMatchObject({ status: "sent" });
-      expect(server.messages.map((message) => message.channel)).toEqual([DIRECT, DIRECT]);
+      expect(server.messages.map(({ channel: where }) => where)).toEqual([DIRECT, DIRECT]);
+      expect(server.calls.filter((call) => call.endsWith("/users/@me/channels"))).toHaveLength(1);
       expect(await send("user:600000000000000009")).toEqual({ status: "failed", reason: "discord answered 400" });
       server.fail("cut before", { path: "/users/@me/channels" });
       expect(await send(`user:${USER}`)).toMatchObject({ status: "retry" });
@@ -245,9 +247,9 @@ describe("discord", () => {
       expect(await once("a")).toMatchObject({ status: "failed" });
       expect(await once("b")).toMatchObject({ status: "sent" });
       server.fail("429", { times: 2 });
-      const before = server.posts;
+      const before = server.calls.length;
       expect(await once("c")).toMatchObject({ status: "retry", afterMs: expect.any(Number) as unknown });
-      expect(server.posts - before).toBe(1);
+      expect(server.calls.length - before).toBe(1);
     });
 
     it("says which package to install where the SDK is missing", async () => {
@@ -318,6 +320,19 @@ describe("discord", () => {
       expect(host.states.map(({ ok }) => ok)).toEqual([true, false, true]);
     });
 
+    it("keeps its session while nothing can be reached, and tries less and less often", async () => {
+      const host = testHost();
+      await listen(host);
+      await connected(host);
+      server.refuse(1);
+      server.disconnect();
+      server.push(message("meanwhile"));
+      await vi.waitFor(() => expect(texts(host)).toEqual(["meanwhile"]), 8000);
+      expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "resume"]);
+      const [, failed = 0, next = 0] = server.attempts;
+      expect(next - failed).toBeGreaterThan(1400);
+    });
+
     it("goes on after a restart where it was, without loss and without repetition", async () => {
       const saved: { cursor?: string } = {};
       const before = testHost(saved);
@@ -325,7 +340,12 @@ describe("discord", () => {
       await connected(before);
       server.push(message("one"));
       await vi.waitFor(() => expect(texts(before)).toEqual(["one"]), 5000);
+      const place = (): unknown => (JSON.parse(saved.cursor ?? "{}") as { sequence?: unknown }).sequence;
+      await vi.waitFor(() => expect(place()).toBe(2));
+      server.push(message("for others", { guild_id: "1" }));
+      await sleep(100);
       await stop();
+      expect(place()).toBe(3);
       await vi.waitFor(() => expect(server.connections()).toBe(0));
       server.push(message("two"));
       const after = testHost(saved);

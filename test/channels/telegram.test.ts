@@ -128,6 +128,7 @@ describe("telegram", () => {
       const html = toHtml(Array.from({ length: 120 }, (_, index) => `[l${index}](https://x.example/${index})`).join("\n"));
       expect(html.match(/<a /g)).toHaveLength(100);
       expect(html).toContain("l119 (https://x.example/119)");
+      expect(toHtml("**b** ".repeat(120)).match(/<b>/g)).toHaveLength(100);
     });
 
     it("knows a plain form that loses no address", () => {
@@ -214,6 +215,8 @@ describe("telegram", () => {
     });
 
     it("tells what was surely not sent from what may have been", async () => {
+      server.fail("502");
+      expect(await send("42")).toEqual({ status: "retry", reason: "telegram answered 502" });
       server.fail("cut");
       expect(await send("42")).toMatchObject({ status: "unknown" });
       expect(server.messages).toHaveLength(1);
@@ -329,6 +332,22 @@ describe("telegram", () => {
       await vi.waitFor(() => expect(host.received.map((given) => given.text)).toEqual(["one", "two"]), 8000);
       expect(host.states).toContainEqual({ ok: false, message: "not receiving: a message could not be written down" });
       expect(host.states.at(-1)).toMatchObject({ ok: true });
+    });
+
+    it("repeats after a restart only what could not be written", async () => {
+      const saved: { cursor?: string } = {};
+      const before = testHost(saved);
+      server.push(text("one"));
+      server.push(text("two"));
+      // Both come in one answer, of which Telegram is not told that half of it has been received.
+      before.refuse(1, "two");
+      const stop = await listen(before);
+      await vi.waitFor(() => expect(before.states.at(-1)?.ok).toBe(false), 5000);
+      await stop();
+      const after = testHost(saved);
+      await listen(after);
+      await vi.waitFor(() => expect(after.received.map((given) => given.text)).toEqual(["two"]), 5000);
+      expect(before.received.map((given) => given.text)).toEqual(["one"]);
     });
 
     it("waits as long as Telegram says, and reports that it does not receive", async () => {

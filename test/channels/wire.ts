@@ -58,8 +58,8 @@ export interface TestHost extends ChannelHost {
   received: Incoming[];
   states: ServiceState[];
   saved: { cursor?: string };
-  /** Makes the next messages fail to be written. */
-  refuse(times: number): void;
+  /** Makes the next messages, or those with this text, fail to be written. */
+  refuse(times: number, text?: string): void;
 }
 
 /** A gateway whose disk is `saved`: another one with the same `saved` is the same gateway after a restart. */
@@ -67,13 +67,17 @@ export function testHost(saved: { cursor?: string } = {}): TestHost {
   const received: Incoming[] = [];
   const states: ServiceState[] = [];
   let refusals = 0;
+  let refused: string | undefined;
   return {
     received,
     states,
     saved,
-    refuse: (times) => void (refusals = times),
+    refuse(times, text) {
+      refusals = times;
+      refused = text;
+    },
     async receive(message) {
-      if (refusals-- > 0) throw new Error("the disk is full");
+      if ((refused === undefined || refused === message.text) && refusals-- > 0) throw new Error("the disk is full");
       received.push(message);
     },
     report: (state) => void states.push(state),
