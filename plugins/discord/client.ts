@@ -81,6 +81,7 @@ export interface Problem {
   /** A line for the operator: no text, no token, no address. */
   reason: string;
   status?: number;
+  code?: string;
   afterMs?: number;
   kind: "missing" | "limited" | "answered" | "not written" | "cut";
 }
@@ -100,7 +101,7 @@ export function problemOf(error: unknown): Problem {
   if (typeof status === "number") {
     const known = CODES[String(code)];
     const reason = status === 401 ? "discord does not know the bot token (401)" : `discord answered ${status}${known ? ` (${known})` : ""}`;
-    return { kind: "answered", reason, status };
+    return { kind: "answered", reason, status, code: String(code) };
   }
   const below = typeof cause?.code === "string" ? cause.code : typeof code === "string" ? code : undefined;
   if (below !== undefined && NOT_WRITTEN.test(below)) return { kind: "not written", reason: `discord could not be reached (${below})` };

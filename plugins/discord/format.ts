@@ -4,8 +4,7 @@ import { parseMarkdown } from "#plugin";
 /** Addresses that Discord makes a link of; of others it would show the markup. */
 const LINKABLE = /^https?:\/\//i;
 /** What Discord reads as an address, where it would show escapes; else what it reads as a mark. */
-const SPECIAL =
-  /https?:\/\/[^\s<]+[^<.,:;"')\]\s]|[\\*`~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|\[(?=[^\]]*\]\()|<(?=[@#:/]|a:|t:|id:|https?:)/g;
+const SPECIAL = /https?:\/\/[^\s<]+[^<.,:;"')\]\s]|[\\*`~|[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|<(?=[@#:/]|a:|t:|id:|https?:)/g;
 const WIDE =
   /[\u1100-\u115f\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|\p{Emoji_Presentation}|\ufe0f/u;
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
@@ -19,10 +18,16 @@ interface Page {
 
 /** A markdown text in Discord's own markdown: no tables, no images, three levels of headings, no quote in a quote. */
 export function toDiscord(markdown: string): string {
-  const root: Root = parseMarkdown(markdown);
-  const page: Page = { definitions: new Map(), used: new Set(), quoted: false };
-  collect(root, page);
-  return blocks(root.children, "", page);
+  try {
+    const root: Root = parseMarkdown(markdown);
+    const page: Page = { definitions: new Map(), used: new Set(), quoted: false };
+    collect(root, page);
+    return blocks(root.children, "", page);
+  } catch (error) {
+    // What nests so deep that the stack ends is no markdown that anybody meant.
+    if (error instanceof RangeError) return escapeStarts(escape(markdown));
+    throw error;
+  }
 }
 
 function collect(node: Nodes, page: Page): void {
@@ -36,12 +41,13 @@ function collect(node: Nodes, page: Page): void {
  * such thing in a reply. `_` inside a word is no mark for Discord either.
  */
 function escape(text: string): string {
-  return text.replace(SPECIAL, (part) => (part.startsWith("http") ? part : `\\${part}`));
+  const links = text.includes("](");
+  return text.replace(SPECIAL, (part) => (part.startsWith("http") || (part === "[" && !links) ? part : `\\${part}`));
 }
 
 /** Marks that mean a block only at the start of a line. */
 function escapeStarts(text: string): string {
-  return text.replace(/^(\s*)(?=(?:#{1,3}|-#|[-+>]|>>>)\s)/gm, "$1\\").replace(/^(\s*\d+)(?=\.\s)/gm, "$1\\");
+  return text.replace(/^([^\S\n]*)(?=(?:#{1,3}|-#|[-+>]|>>>)\s)/gm, "$1\\").replace(/^([^\S\n]*\d+)(?=\.\s)/gm, "$1\\");
 }
 
 /** Blocks, each with `indent` before its lines. */

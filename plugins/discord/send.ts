@@ -10,11 +10,13 @@ export const LIMIT = 2000;
 /** `SUPPRESS_EMBEDS`: a preview would make Discord fetch what a text names. */
 const NO_PREVIEWS = 4;
 const NONCE_LENGTH = 25;
+/** A reply needs the permission to read what came before. */
+const NO_HISTORY = "160002";
 /** Before a try that asks what became of the one before. */
 const PAUSE_MS = 500;
 
 /** What is posted: a nonce makes Discord answer a repeat with the message that is there already. */
-function bodyOf({ text, idempotencyKey, replyTo }: OutgoingMessage): object {
+function bodyOf({ text, idempotencyKey }: OutgoingMessage): object {
   const dialect = toDiscord(text);
   const fits = dialect.trim() !== "" && dialect.length <= LIMIT;
   return {
@@ -25,7 +27,6 @@ function bodyOf({ text, idempotencyKey, replyTo }: OutgoingMessage): object {
     allowed_mentions: { parse: [] },
     nonce: createHash("sha256").update(idempotencyKey).digest("base64url").slice(0, NONCE_LENGTH),
     enforce_nonce: true,
-    ...(replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
   };
 }
 
@@ -63,10 +64,11 @@ export function createSend(client: () => Promise<REST>): Channel["send"] {
       return toResult(problem.kind === "cut" ? { ...problem, kind: "not written" } : problem);
     }
     const body = bodyOf(message);
+    let reply = message.replyTo === undefined ? {} : { message_reference: { message_id: message.replyTo, fail_if_not_exists: false } };
     const post = async (): Promise<SendResult | Problem> => {
       try {
         const rest = await client();
-        const { id } = (await rest.post(`/channels/${channel}/messages`, { body, signal })) as { id: string };
+        const { id } = (await rest.post(`/channels/${channel}/messages`, { body: { ...body, ...reply }, signal })) as { id: string };
         return { status: "sent", messageIds: [id] };
       } catch (error) {
         return problemOf(error);
@@ -76,6 +78,11 @@ export function createSend(client: () => Promise<REST>): Channel["send"] {
     for (;;) {
       const outcome = await post();
       if (!("kind" in outcome)) return outcome;
+      if (outcome.code === NO_HISTORY && "message_reference" in reply) {
+        // An answer that points to nothing is better than none.
+        reply = {};
+        continue;
+      }
       if (outcome.kind === "cut") doubt ??= outcome;
       if (!doubt) return toResult(outcome);
       // Asked again with the same nonce, Discord tells by its answer what has become of the first try. It remembers a

@@ -19,10 +19,12 @@ interface Page {
 
 /** A markdown text in Telegram's HTML. */
 export function toHtml(markdown: string): string {
-  const root: Root = parseMarkdown(markdown);
-  const page: Page = { definitions: new Map(), used: new Set(), entities: 0, quoted: false };
-  collect(root, page);
-  return blocks(root.children, "", page);
+  return render(markdown, 0);
+}
+
+/** A markdown text without any markup, for when Telegram does not take its HTML. Addresses of links are written out. */
+export function toPlainText(markdown: string): string {
+  return visibleText(render(markdown, MAX_ENTITIES));
 }
 
 /** What a reader sees of Telegram's HTML: the text whose length counts. */
@@ -35,12 +37,17 @@ export function visibleText(html: string): string {
     .replaceAll("&amp;", "&");
 }
 
-/** A markdown text without any markup, for when Telegram does not take its HTML. Addresses of links are written out. */
-export function toPlainText(markdown: string): string {
-  const root: Root = parseMarkdown(markdown);
-  const page: Page = { definitions: new Map(), used: new Set(), entities: MAX_ENTITIES, quoted: false };
-  collect(root, page);
-  return visibleText(blocks(root.children, "", page));
+function render(markdown: string, entities: number): string {
+  try {
+    const root: Root = parseMarkdown(markdown);
+    const page: Page = { definitions: new Map(), used: new Set(), entities, quoted: false };
+    collect(root, page);
+    return blocks(root.children, "", page);
+  } catch (error) {
+    // What nests so deep that the stack ends is no markdown that anybody meant.
+    if (error instanceof RangeError) return escape(markdown);
+    throw error;
+  }
 }
 
 function collect(node: Nodes, page: Page): void {

@@ -2,7 +2,17 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { serve, type Answer, type Call } from "./wire.ts";
 
 /** How the next posts of a message end. `cut` has arrived, `cut before` has not. */
-export type DiscordFault = "429" | "502" | "hang" | "cut" | "cut before" | "401" | "unknown channel" | "no access" | "no direct messages";
+export type DiscordFault =
+  | "429"
+  | "502"
+  | "hang"
+  | "cut"
+  | "cut before"
+  | "401"
+  | "unknown channel"
+  | "no access"
+  | "no direct messages"
+  | "no history";
 
 /** A message as it arrived. */
 export interface DiscordMessage {
@@ -94,6 +104,7 @@ export async function startDiscord(): Promise<DiscordServer> {
     if (fault === "401") return error(401, 0, "401: Unauthorized");
     if (fault === "unknown channel") return error(404, 10003, "Unknown Channel");
     if (fault === "no access") return error(403, 50001, "Missing Access");
+    if (fault === "no history") return error(400, 160002, "Cannot reply without permission to read message history");
     if (fault === "no direct messages") return error(403, 50007, "Cannot send messages to this user");
     const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(path) ?? [];
     if (fault === "cut" && channel !== undefined) post(channel, body);

@@ -138,6 +138,10 @@ describe("discord", () => {
       expect(toDiscord(source)).toBe(discord);
     });
 
+    it("takes what nests too deep as text", () => {
+      expect(toDiscord(`${"> ".repeat(20_000)}<@1>`)).toBe(`\\${"> ".repeat(20_000)}\\<@1>`);
+    });
+
     it("loses no word", () => {
       fc.assert(
         fc.property(markdown, ({ text, words }) => {
@@ -200,6 +204,14 @@ describe("discord", () => {
           flags: 4,
         },
       });
+    });
+
+    it("answers without pointing where it may not read what came before", async () => {
+      server.fail("no history");
+      expect(await send(CHANNEL, { replyTo: "990000000000000001" })).toMatchObject({ status: "sent" });
+      expect(server.messages[0]?.request).not.toHaveProperty("message_reference");
+      server.fail("no history", { times: 2 });
+      expect(await send(CHANNEL, { replyTo: "990000000000000001" })).toMatchObject({ status: "failed" });
     });
 
     it("clears up by its nonce what became of a send that was cut", async () => {

@@ -135,6 +135,10 @@ describe("telegram", () => {
       expect(toPlainText("**a** [b](https://x.example) `<c>`")).toBe("a b (https://x.example) <c>");
     });
 
+    it("takes what nests too deep as text", () => {
+      expect(toHtml(`${"> ".repeat(20_000)}<b>`)).toBe(`${"&gt; ".repeat(20_000)}&lt;b&gt;`);
+    });
+
     it("loses no word, and writes HTML that Telegram takes", () => {
       fc.assert(
         fc.property(markdown, ({ text: source, words }) => {
