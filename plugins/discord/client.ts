@@ -22,7 +22,7 @@ const CODES: Record<string, string> = {
   "50278": "the user shares no server with the bot",
 };
 
-/** Thrown where the SDK is not installed. */
+/** Thrown where the SDK is not installed, or broken. */
 export class MissingPackage extends Error {
   override name = "MissingPackage";
 }
@@ -30,8 +30,8 @@ export class MissingPackage extends Error {
 /** Loads a package that may not be there. */
 export async function loadPackage<T>(name: string, load: () => Promise<T>): Promise<T> {
   return load().catch((error: unknown) => {
-    if ((error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND") throw new MissingPackage(`install ${name} (npm install ${name})`);
-    throw error;
+    const missing = (error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND";
+    throw new MissingPackage(missing ? `install ${name} (npm install ${name})` : `${name} could not be loaded`, { cause: error });
   });
 }
 

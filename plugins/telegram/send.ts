@@ -29,7 +29,7 @@ const KNOWN = [
   "webhook is active",
 ];
 
-/** Thrown where the SDK is not installed. */
+/** Thrown where the SDK is not installed, or broken. */
 export class MissingPackage extends Error {
   override name = "MissingPackage";
 }
@@ -51,8 +51,8 @@ export function createClient({ config, fetch }: Pick<PluginContext<Config>, "con
   let client: Promise<Api> | undefined;
   const make = async (): Promise<Api> => {
     const sdk = await load().catch((error: unknown) => {
-      if ((error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND") throw new MissingPackage("install grammy (npm install grammy)");
-      throw error;
+      const missing = (error as { code?: unknown }).code === "ERR_MODULE_NOT_FOUND";
+      throw new MissingPackage(missing ? "install grammy (npm install grammy)" : "grammy could not be loaded", { cause: error });
     });
     const options = { apiRoot: config.apiUrl.replace(/\/+$/, ""), fetch: inJson };
     // The types of the SDK are those of its build for Node, with another `fetch`.
@@ -90,7 +90,8 @@ export function describeError(error: unknown): string {
   const refusal = refusalOf(error);
   if (!refusal) {
     const code = codeOf(error);
-    return `telegram could not be reached${code === undefined ? "" : ` (${code})`}`;
+    const outcome = NOT_WRITTEN.test(code ?? "") ? "could not be reached" : "gave no answer";
+    return `telegram ${outcome}${code === undefined ? "" : ` (${code})`}`;
   }
   const { error_code: status, description } = refusal;
   if (status === 401 || status === 404) return `telegram does not know the bot token (${status})`;
@@ -117,9 +118,7 @@ function toResult(error: unknown): SendResult {
   const refusal = refusalOf(error);
   if (!refusal) {
     // Telegram knows no idempotency keys: what was cut off may have arrived.
-    return NOT_WRITTEN.test(codeOf(error) ?? "")
-      ? { status: "retry", reason }
-      : { status: "unknown", reason: `${reason} while it was sent` };
+    return { status: NOT_WRITTEN.test(codeOf(error) ?? "") ? "retry" : "unknown", reason };
   }
   const afterMs = waitOf(error);
   if (afterMs !== undefined) return { status: "retry", reason, afterMs };
