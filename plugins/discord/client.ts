@@ -1,13 +1,10 @@
 import type { REST } from "@discordjs/rest";
-import type { PluginContext } from "#plugin";
+import { neverConnected, type PluginContext } from "#plugin";
 import type { Config } from "./index.ts";
 
 /** Two tries with it fit into the time that the gateway gives a send. */
 const TIMEOUT_MS = 12_000;
 const DEFAULT_WAIT_MS = 5_000;
-/** Errors of `fetch` before anything of the request was written. */
-const NOT_WRITTEN =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_|ERR_TLS_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 /** What Discord's error codes mean. */
 const CODES: Record<string, string> = {
   "10003": "unknown channel",
@@ -104,7 +101,7 @@ export function problemOf(error: unknown): Problem {
     return { kind: "answered", reason, status, code: String(code) };
   }
   const below = typeof cause?.code === "string" ? cause.code : typeof code === "string" ? code : undefined;
-  if (below !== undefined && NOT_WRITTEN.test(below)) return { kind: "not written", reason: `discord could not be reached (${below})` };
+  if (below !== undefined && neverConnected(below)) return { kind: "not written", reason: `discord could not be reached (${below})` };
   const why = below ?? (name === "AbortError" ? "no answer in time" : "the connection was cut");
   return { kind: "cut", reason: `discord gave no answer (${why})` };
 }

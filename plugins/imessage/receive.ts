@@ -1,6 +1,5 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ChannelHost, IncomingMessage } from "#plugin";
+import { readBody, sameSecret, type ChannelHost, type IncomingMessage } from "#plugin";
 import { addressOf } from "./recipient.ts";
 import { call, complaint, NoAnswer, type Server } from "./server.ts";
 
@@ -25,6 +24,8 @@ interface Message {
 }
 
 /** Where a webhook brings messages at once, asking only makes up for those that it lost: the server sends each just once. */
+/** More than a notification can be. */
+const MAX_BODY = 1_048_576;
 const ASK_MS = { withWebhook: 60_000, without: 3_000 };
 const LONGEST_WAIT_MS = 60_000;
 /** A message bears the time of its sending, and may come later than one that was sent after it. */
@@ -44,12 +45,22 @@ export function toMessage(data: Message, mentions: readonly string[]): IncomingM
   return { id: guid, from: addressOf(handle.address) ?? handle.address, to: `chat:${chat}`, direct, text };
 }
 
+function parse(text: string): { type?: unknown; data?: Message } | null | undefined {
+  try {
+    return JSON.parse(text) as { type?: unknown; data?: Message } | null;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Takes the server's webhook, which is not signed: the secret in the path is what says who calls. */
 export async function request({ webhookSecret, mentions }: Receiver, request: Request, host: ChannelHost): Promise<Response> {
   const given = decode(new URL(request.url).pathname.split("/").at(-1) ?? "");
-  if (webhookSecret === undefined || !same(given, webhookSecret)) return new Response(null, { status: 404 });
+  if (webhookSecret === undefined || !sameSecret(given, webhookSecret)) return new Response(null, { status: 404 });
   if (request.method !== "POST") return new Response(null, { status: 405, headers: { allow: "POST" } });
-  const event = (await request.json().catch(() => undefined)) as { type?: unknown; data?: Message } | null | undefined;
+  const raw = await readBody(request, MAX_BODY);
+  if (!raw) return new Response(null, { status: 413 });
+  const event = parse(raw.toString("utf8"));
   if (typeof event !== "object" || event === null) return new Response(null, { status: 400 });
   const message = event.type === "new-message" && event.data ? toMessage(event.data, mentions) : undefined;
   if (message) await host.receive(message);
@@ -62,11 +73,6 @@ function decode(part: string): string {
   } catch {
     return "";
   }
-}
-
-function same(given: string, secret: string): boolean {
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(secret));
 }
 
 /** Asks the server for what has come, so that nothing is lost while nobody listened; reports how it does. */

@@ -1,3 +1,4 @@
+import { neverConnected } from "#plugin";
 /** A BlueBubbles server, as both directions reach it. */
 export interface Server {
   url: string;
@@ -25,7 +26,7 @@ export class NoAnswer extends Error {
     super(code);
     this.name = "NoAnswer";
     this.code = code;
-    this.written = !/^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code);
+    this.written = !neverConnected(code);
   }
 }
 

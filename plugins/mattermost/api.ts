@@ -1,12 +1,9 @@
-import type { SendResult } from "#plugin";
+import { neverConnected, type SendResult } from "#plugin";
 
 /** A wait where the server names none. */
 const DEFAULT_WAIT_MS = 1_000;
 /** The answer to a repeat while the first request is still being worked on. */
 const IN_FLIGHT = "api.post.deduplicate_create_post.pending";
-/** Where the connection never stood, nothing was written. */
-const NOT_WRITTEN =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
 /** What the parts of the plugin share. */
 export interface MattermostContext {
@@ -29,7 +26,7 @@ export async function call<T>({ config, fetch }: MattermostContext, signal: Abor
     return { ok: false, failed: sort(response, idOf(await response.text())) };
   } catch (error) {
     const code = networkCode(error);
-    if (code !== undefined && NOT_WRITTEN.test(code))
+    if (code !== undefined && neverConnected(code))
       return { ok: false, failed: { status: "retry", reason: `mattermost cannot be reached (${code})` } };
     const reason = `the connection ended before mattermost answered${code === undefined ? "" : ` (${code})`}`;
     return { ok: false, failed: { status: "unknown", reason } };

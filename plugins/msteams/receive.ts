@@ -1,5 +1,5 @@
 import { createRemoteJWKSet, customFetch, decodeProtectedHeader, errors, jwtVerify } from "jose";
-import type { ChannelHost, IncomingMessage, PluginContext } from "#plugin";
+import { readBody, type ChannelHost, type IncomingMessage, type PluginContext } from "#plugin";
 import type { TeamsConfig } from "./index.ts";
 import { trusted, type References } from "./references.ts";
 
@@ -60,9 +60,9 @@ export function createReceiver(context: PluginContext<TeamsConfig>, references: 
     if (request.method !== "POST") return plain(405, "only POST", { allow: "POST" });
     const token = /^Bearer ([\w.-]{1,8192})$/.exec(request.headers.get("authorization") ?? "")?.[1];
     if (token === undefined) return plain(401, "no token");
-    const raw = await readBody(request);
+    const raw = await readBody(request, MAX_BODY);
     if (raw === undefined) return plain(413, "the body is too large");
-    const activity = parse(raw);
+    const activity = parse(raw.toString("utf8"));
     if (activity === undefined) return plain(400, "the body is not an activity");
     let service: string | undefined;
     try {
@@ -113,18 +113,6 @@ function createKeys({ config, fetch, clock }: PluginContext<TeamsConfig>): () =>
     }
     return held;
   };
-}
-
-async function readBody(request: Request): Promise<string | undefined> {
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body ?? []) {
-    length += chunk.length;
-    if (length > MAX_BODY) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function parse(raw: string): Activity | undefined {

@@ -1,4 +1,4 @@
-import type { OutgoingMessage, PluginContext, SendResult } from "#plugin";
+import { neverConnected, type OutgoingMessage, type PluginContext, type SendResult } from "#plugin";
 import { toTeams } from "./format.ts";
 import type { TeamsConfig } from "./index.ts";
 import type { References } from "./references.ts";
@@ -18,9 +18,6 @@ const FINAL: Record<string, string> = {
   MessageSizeTooBig: "the message is too long for Teams",
   BadSyntax: "the recipient's id is malformed",
 };
-/** Errors of a connection that was never there, so that nothing was sent. */
-const UNCONNECTED =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_|ERR_TLS|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
 
 /** How a request ended: its answer, or what `send` says instead. */
 type Outcome = { ok: true; id: string | undefined } | { ok: false; result: SendResult };
@@ -120,7 +117,7 @@ function withoutToken(error: unknown): SendResult {
 
 function unanswered(error: unknown): SendResult {
   const code = codeOf(error);
-  if (UNCONNECTED.test(code)) return { status: "retry", reason: `Teams cannot be reached (${code})` };
+  if (neverConnected(code)) return { status: "retry", reason: `Teams cannot be reached (${code})` };
   return { status: "unknown", reason: `the connection to Teams ended before it answered (${code})` };
 }
 

@@ -1,4 +1,4 @@
-import type { OutgoingMessage, SendResult } from "#plugin";
+import { neverConnected, type OutgoingMessage, type SendResult } from "#plugin";
 import { render } from "./format.ts";
 import { accountOf } from "./recipient.ts";
 
@@ -12,8 +12,6 @@ export interface Daemon {
 
 /** Codes of the daemon's answers. -5 and -6 are not in its manual. */
 const CODE = { user: -1, io: -3, untrustedKey: -4, rateLimit: -5, captcha: -6, invalidParams: -32602, methodNotFound: -32601 };
-/** What a `fetch` says that never got as far as writing the request. */
-const NOT_WRITTEN = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
 interface SendOutcome {
   type?: string;
@@ -118,7 +116,7 @@ export function errorCode(error: unknown): string {
 
 function sortError(error: unknown): SendResult {
   const code = errorCode(error);
-  if (NOT_WRITTEN.test(code)) return { status: "retry", reason: `the daemon cannot be reached (${code})` };
+  if (neverConnected(code)) return { status: "retry", reason: `the daemon cannot be reached (${code})` };
   return { status: "unknown", reason: `the connection to the daemon ended before its answer (${code})` };
 }
 

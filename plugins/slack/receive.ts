@@ -1,7 +1,7 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type * as SocketMode from "@slack/socket-mode";
-import type { Channel, ChannelHost, IncomingMessage } from "#plugin";
+import { readBody, sameSecret, type Channel, type ChannelHost, type IncomingMessage } from "#plugin";
 import { clientOptions, messageId, missingPackage, silent, sortError, type SlackContext } from "./send.ts";
 
 /** How far a request's time may be from ours: an older one may be a replay. */
@@ -76,21 +76,8 @@ function readText(text: string, self: string | undefined): string {
 function signed(raw: Uint8Array, headers: Headers, secret: string, now: number): boolean {
   const timestamp = headers.get("x-slack-request-timestamp") ?? "";
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_S) return false;
-  const expected = Buffer.from(`v0=${createHmac("sha256", secret).update(`v0:${timestamp}:`).update(raw).digest("hex")}`);
-  const given = Buffer.from(headers.get("x-slack-signature") ?? "");
-  return given.length === expected.length && timingSafeEqual(given, expected);
-}
-
-/** The bytes as they came; undefined where there are more than the vendor sends. Nobody has checked yet who sends them. */
-async function readBody(request: Request): Promise<Uint8Array | undefined> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const part of request.body ?? []) {
-    length += part.length;
-    if (length > MAX_BODY) return undefined;
-    parts.push(part);
-  }
-  return Buffer.concat(parts);
+  const expected = createHmac("sha256", secret).update(`v0:${timestamp}:`).update(raw).digest("hex");
+  return sameSecret(headers.get("x-slack-signature") ?? "", `v0=${expected}`);
 }
 
 /** The vendor's Events API, at `/channels/slack/events`. */
@@ -99,7 +86,7 @@ export function createEvents(secret: string, clock: { now(): number }): Required
     async request(request, host) {
       if (!new URL(request.url).pathname.endsWith("/events")) return new Response("not found", { status: 404 });
       if (request.method !== "POST") return new Response("only POST", { status: 405, headers: { allow: "POST" } });
-      const raw = await readBody(request);
+      const raw = await readBody(request, MAX_BODY);
       if (!raw) return new Response("too long", { status: 413 });
       if (!signed(raw, request.headers, secret, clock.now())) return new Response("the signature does not match", { status: 401 });
       let payload: SlackPayload | null;

@@ -1,5 +1,5 @@
 import type * as WebApi from "@slack/web-api";
-import type { Channel, OutgoingMessage, PluginLog, SendResult } from "#plugin";
+import { neverConnected, type Channel, type OutgoingMessage, type PluginLog, type SendResult } from "#plugin";
 import { toMarkdown, toMrkdwn } from "./format.ts";
 
 /** The longest `markdown_text`. */
@@ -14,9 +14,6 @@ const PASSING = new Set(["ratelimited", "rate_limited", "service_unavailable", "
 const UNSURE = new Set(["fatal_error", "internal_error"]);
 /** Answers of a server that does not know `markdown_text`. */
 const NO_MARKDOWN = new Set(["no_text", "invalid_arguments", "markdown_text_conflict"]);
-/** Where the connection never stood, nothing was written. */
-const NOT_WRITTEN =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+)$/;
 
 /** What the parts of the plugin share. */
 export interface SlackContext {
@@ -83,7 +80,7 @@ export function sortError(error: unknown): Exclude<SendResult, { status: "sent" 
     return { status: "retry", reason: "slack answered 429", afterMs: afterMs(retryAfter) };
   if (kind === "slack_webapi_http_error") return { status: statusCode >= 500 ? "retry" : "failed", reason: `slack answered ${statusCode}` };
   const code = networkCode(original ?? error);
-  if (code !== undefined && NOT_WRITTEN.test(code)) return { status: "retry", reason: `slack cannot be reached (${code})` };
+  if (code !== undefined && neverConnected(code)) return { status: "retry", reason: `slack cannot be reached (${code})` };
   return { status: "unknown", reason: `the connection ended before slack answered${code === undefined ? "" : ` (${code})`}` };
 }
 

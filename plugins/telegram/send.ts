@@ -1,14 +1,11 @@
 import type { Api } from "grammy";
-import type { Channel, OutgoingMessage, PluginContext, SendResult } from "#plugin";
+import { neverConnected, type Channel, type OutgoingMessage, type PluginContext, type SendResult } from "#plugin";
 import type { Config } from "./index.ts";
 import { toHtml, toPlainText, visibleText } from "./format.ts";
 
 /** Longest text, in UTF-16 units after the entities are parsed. */
 export const LIMIT = 4096;
 const DEFAULT_WAIT_MS = 5_000;
-/** Errors of `fetch` before anything of the request was written. */
-const NOT_WRITTEN =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_|ERR_TLS_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 /** What Telegram says of a refusal, as far as it names neither text nor person. */
 const KNOWN = [
   "chat not found",
@@ -90,7 +87,7 @@ export function describeError(error: unknown): string {
   const refusal = refusalOf(error);
   if (!refusal) {
     const code = codeOf(error);
-    const outcome = NOT_WRITTEN.test(code ?? "") ? "could not be reached" : "gave no answer";
+    const outcome = neverConnected(code ?? "") ? "could not be reached" : "gave no answer";
     return `telegram ${outcome}${code === undefined ? "" : ` (${code})`}`;
   }
   const { error_code: status, description } = refusal;
@@ -118,7 +115,7 @@ function toResult(error: unknown): SendResult {
   const refusal = refusalOf(error);
   if (!refusal) {
     // Telegram knows no idempotency keys: what was cut off may have arrived.
-    return { status: NOT_WRITTEN.test(codeOf(error) ?? "") ? "retry" : "unknown", reason };
+    return { status: neverConnected(codeOf(error) ?? "") ? "retry" : "unknown", reason };
   }
   const afterMs = waitOf(error);
   if (afterMs !== undefined) return { status: "retry", reason, afterMs };

@@ -1,5 +1,5 @@
-import { createHmac, hash, timingSafeEqual } from "node:crypto";
-import type { ChannelHost, IncomingMessage, PluginContext } from "#plugin";
+import { createHmac } from "node:crypto";
+import { readBody, sameSecret, type ChannelHost, type IncomingMessage, type PluginContext } from "#plugin";
 import type { WhatsAppConfig } from "./index.ts";
 import { parseNumber } from "./recipient.ts";
 
@@ -35,7 +35,7 @@ export async function answer(context: PluginContext<WhatsAppConfig>, request: Re
     log.warn("a webhook came in, but channels.whatsapp.appSecret is not set, so nobody can be believed");
     return plain(403, "receiving is not set up");
   }
-  const raw = await readBody(request);
+  const raw = await readBody(request, MAX_BODY);
   if (raw === undefined) return plain(413, "the body is too large");
   if (!signed(raw, request.headers.get("x-hub-signature-256"), config.appSecret)) return plain(401, "the signature does not match");
   let notification: Notification;
@@ -69,32 +69,15 @@ function hint(codes: readonly number[]): string {
   return codes.includes(131047) ? " (more than 24 hours since the recipient last wrote)" : "";
 }
 
-/** Digests of both, since a comparison in constant time needs one length. */
-function same(given: string, expected: string): boolean {
-  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
-}
-
 function handshake({ verifyToken }: WhatsAppConfig, query: URLSearchParams): Response {
   const challenge = query.get("hub.challenge") ?? "";
-  const known = verifyToken !== undefined && same(query.get("hub.verify_token") ?? "", verifyToken);
+  const known = verifyToken !== undefined && sameSecret(query.get("hub.verify_token") ?? "", verifyToken);
   if (!known || query.get("hub.mode") !== "subscribe" || challenge.length > 500) return plain(403, "the verify token does not match");
   return plain(200, challenge);
 }
 
-async function readBody(request: Request): Promise<Buffer | undefined> {
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body ?? []) {
-    length += chunk.length;
-    if (length > MAX_BODY) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
 function signed(raw: Buffer, header: string | null, secret: string): boolean {
-  return same(header ?? "", `sha256=${createHmac("sha256", secret).update(raw).digest("hex")}`);
+  return sameSecret(header ?? "", `sha256=${createHmac("sha256", secret).update(raw).digest("hex")}`);
 }
 
 function listOf<T>(value: readonly T[] | undefined): readonly T[] {

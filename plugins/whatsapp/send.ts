@@ -1,4 +1,4 @@
-import type { OutgoingMessage, PluginContext, SendResult } from "#plugin";
+import { neverConnected, type OutgoingMessage, type PluginContext, type SendResult } from "#plugin";
 import { toWhatsApp } from "./format.ts";
 import type { WhatsAppConfig } from "./index.ts";
 
@@ -30,9 +30,6 @@ const FINAL: Record<number, string> = {
   131051: "this kind of message is not supported",
   133010: "the phone number is not registered: register it in the WhatsApp Manager",
 };
-/** Errors of a connection that was never there, so that nothing was sent. */
-const UNCONNECTED =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_|ERR_TLS|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
 
 type Answer = { messages?: { id?: unknown }[]; error?: { code?: unknown; is_transient?: unknown } } | undefined;
 
@@ -99,7 +96,7 @@ async function readAnswer(response: Response): Promise<Answer> {
 
 function unanswered(error: unknown): SendResult {
   const code = codeOf(error);
-  if (UNCONNECTED.test(code)) return { status: "retry", reason: `WhatsApp cannot be reached (${code})` };
+  if (neverConnected(code)) return { status: "retry", reason: `WhatsApp cannot be reached (${code})` };
   return { status: "unknown", reason: `the connection to WhatsApp ended before it answered (${code})` };
 }
 

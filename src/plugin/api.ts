@@ -5,6 +5,7 @@
 import type { z } from "zod";
 
 export { parseMarkdown } from "../delivery/markdown.ts";
+export { neverConnected, readBody, sameSecret } from "./kit.ts";
 
 /** One message, already in a piece that fits the channel. */
 export interface OutgoingMessage {

@@ -1,8 +1,10 @@
 import type { Fault } from "../contract/channel.ts";
 import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
+import { CHANNEL as DISCORD_CHANNEL, DIRECT as DISCORD_DIRECT, startDiscord, USER as DISCORD_USER } from "./discord-server.ts";
 import { DIRECT, ROSA, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
 import { ACCOUNT, signalServer } from "./signal-server.ts";
 import { BOT_TOKEN, eventCallback, signedRequest, SIGNING_SECRET, startSlack } from "./slack-server.ts";
+import { startTelegram } from "./telegram-server.ts";
 import { section as teamsSection } from "./teams-world.ts";
 import { activityRequest, CHANNEL, directMessage, PERSONAL, teamsServer } from "./teams-server.ts";
 import { notification, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
@@ -30,6 +32,8 @@ export interface Vendor {
   id: string;
   /** The section of the config, in which the owner may speak. */
   section(url: string): Record<string, unknown>;
+  /** The plugin's own client keeps the vendor's waits: a test cannot make them pass quicker. */
+  realTime?: true;
   start(): Promise<FarSide>;
 }
 
@@ -37,6 +41,19 @@ let spoken = 0;
 const OWNER = "+15551234567";
 const OWNER_ID = "11111111-2222-4333-8444-555555555555";
 const WEBHOOK_SECRET = "0123456789abcdef-secret";
+
+const TELEGRAM_TOKEN = "777000111:AAtest-token_of_the_bot-0123456789";
+const TELEGRAM_FAULTS: Partial<Record<Fault, "429" | "502" | "cut">> = {
+  "rate-limited": "429",
+  unavailable: "502",
+  "cut-connection": "cut",
+};
+const DISCORD_TOKEN = "NzAwMDAw.test-token.of-the-bot_0123456789";
+const DISCORD_FAULTS: Partial<Record<Fault, "429" | "502" | "cut before">> = {
+  "rate-limited": "429",
+  unavailable: "502",
+  "cut-connection": "cut before",
+};
 
 const same = (to: string): string => to;
 const NUMBERS = ["+15551234567", "+15551234568", "+15551234569"];
@@ -125,6 +142,46 @@ export const VENDORS: Vendor[] = [
       const speak = async (message: string): Promise<undefined> => void server.write({ message, channel_id: DIRECT, user_id: ROSA });
       const { fail, close } = server;
       return { url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail, speak, answersTo: DIRECT, close };
+    },
+  },
+  {
+    id: "telegram",
+    section: (url) => ({ token: TELEGRAM_TOKEN, apiUrl: `${url}/`, allowFrom: ["42"] }),
+    async start() {
+      const server = await startTelegram();
+      // As people read a link: its text, then where it leads.
+      const read = (html: string): string => html.replaceAll(/<a href="([^"]*)">(.*?)<\/a>/gs, "$2 ($1)");
+      const arrived = () => server.messages.map(({ chat, raw }) => ({ to: chat, text: read(raw) }));
+      const fail = (fault: Fault, times: number) => server.fail(TELEGRAM_FAULTS[fault] ?? "502", { times, method: "sendMessage" });
+      const speak = async (text: string): Promise<undefined> => {
+        const from = { id: 42, is_bot: false, first_name: "Ann" };
+        const chat = { id: 42, type: "private" as const, first_name: "Ann" };
+        server.push({ message: { message_id: ++spoken, date: 1_760_000_000, from, chat, text } });
+      };
+      return { url: server.url, to: ["42", "-1001234567890"], arrivesAs: same, arrived, fail, speak, answersTo: "42", close: server.close };
+    },
+  },
+  {
+    id: "discord",
+    realTime: true,
+    section: (url) => ({ token: DISCORD_TOKEN, apiUrl: `${url}/`, allowFrom: [DISCORD_USER] }),
+    async start() {
+      const server = await startDiscord();
+      const arrived = () => server.messages.map(({ channel, content }) => ({ to: channel, text: content }));
+      const fail = (fault: Fault, times: number) => server.fail(DISCORD_FAULTS[fault] ?? "502", { times });
+      const speak = async (content: string): Promise<undefined> => {
+        server.push({
+          id: `1100000000000${++spoken}`,
+          channel_id: DISCORD_DIRECT,
+          type: 0,
+          content,
+          author: { id: DISCORD_USER },
+          mentions: [],
+          attachments: [],
+        });
+      };
+      const to = [DISCORD_CHANNEL, DISCORD_DIRECT];
+      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, answersTo: DISCORD_DIRECT, close: server.close };
     },
   },
 ];

@@ -168,15 +168,20 @@ describe("what is wrong is said with its path", () => {
   it("of sections that belong to nobody", async () => {
     const issues = await problems(
       { "plugins/acme.ts": acme() },
-      { channels: { acne: {}, wa: {}, zzzzzzzz: {}, msteams: {} }, hooks: { maxBodyByte: 1 } },
+      { channels: { acne: {}, wa: {}, zzzzzzzz: {} }, hooks: { maxBodyByte: 1 } },
     );
     expect(issues).toEqual([
       { path: "channels.acne", message: 'no plugin has this id. Did you mean "acme"?' },
       { path: "channels.wa", message: 'no plugin has this id. Did you mean "whatsapp"?' },
       { path: "channels.zzzzzzzz", message: "no plugin has this id." },
-      { path: "channels.msteams", message: expect.stringContaining("not installed") as unknown },
       { path: "hooks.maxBodyByte", message: 'is not known. Did you mean "maxBodyBytes"?' },
     ]);
+  });
+
+  it("of a channel that is known and whose plugin is not there", async () => {
+    const own = userFolder({ "catalog.json": '[{ "id": "carrier", "aliases": ["pigeon"] }]' });
+    const { issues } = await load(userFolder({}).dir, { channels: { carrier: {} } }, { builtinDir: own.dir });
+    expect(issues).toEqual([{ path: "channels.carrier", message: expect.stringContaining("not installed") as unknown }]);
   });
 
   it("of plugins that are not there or are none", async () => {

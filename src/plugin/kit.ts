@@ -1,0 +1,30 @@
+import { hash, timingSafeEqual } from "node:crypto";
+
+/** The body of a request as its bytes; undefined where there are more than `most`. */
+export async function readBody(request: Request, most: number): Promise<Buffer | undefined> {
+  if (Number(request.headers.get("content-length") ?? 0) > most) return undefined;
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body ?? []) {
+    length += chunk.length;
+    if (length > most) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Whether a caller shows a secret, or a signature, in time that depends on neither. */
+export function sameSecret(given: string, expected: string): boolean {
+  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
+}
+
+const NEVER_CONNECTED =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
+
+/**
+ * Whether an error's code (`ECONNREFUSED`) says that the connection never stood: nothing was written then, and a message
+ * may be sent again. Of any other nobody knows whether the far side has it.
+ */
+export function neverConnected(code: string): boolean {
+  return NEVER_CONNECTED.test(code);
+}
