@@ -30,7 +30,7 @@ const inRepo = (file: string, specifier: string): string => relative(ROOT, resol
 
 /** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
 const ALLOWED: Record<string, string[]> = {
-  cli: ["gateway.ts", "snapshot.ts", "http", "store", "config", "core", "mapping", "plugin"],
+  cli: ["gateway.ts", "snapshot.ts", "http", "knowledge", "store", "config", "core", "mapping", "plugin"],
   "gateway.ts": ["ground.ts", "work.ts", "http", "actions", "plugin", "core"],
   "ground.ts": ["reload.ts", "snapshot.ts", "mapping", "store", "config", "core"],
   "work.ts": ["http", "actions", "delivery", "sessions", "store", "core"],
@@ -42,6 +42,7 @@ const ALLOWED: Record<string, string[]> = {
   actions: ["agent", "delivery", "sessions", "queue", "store", "config", "core"],
   delivery: ["plugin", "store", "config", "core"],
   agent: ["sessions", "knowledge", "store", "config", "core"],
+  knowledge: ["store", "config", "core"],
   sessions: ["store", "config", "core"],
   queue: ["store", "config", "core"],
   store: ["config", "core"],

@@ -69,6 +69,20 @@ function defaultKeyIssues(config: Config): Issue[] {
   return [];
 }
 
+/** Embeddings come from an endpoint that speaks OpenAI's API. */
+function embeddingIssues({ platform, models }: Config): Issue[] {
+  const { embeddings } = platform.knowledge;
+  if (embeddings === undefined) return [];
+  const path = "platform.knowledge.embeddings.provider";
+  const provider = Object.hasOwn(models.providers, embeddings.provider) ? models.providers[embeddings.provider] : undefined;
+  // `openai` needs no entry where its key is in the environment.
+  if (provider === undefined && embeddings.provider === "openai") return [];
+  if (provider === undefined)
+    return [{ path, message: `models.providers has no such provider.${didYouMean(embeddings.provider, Object.keys(models.providers))}` }];
+  if (provider.type === "openai" || provider.type === "openai-compatible") return [];
+  return [{ path, message: "must be a provider of type `openai` or `openai-compatible`" }];
+}
+
 /** Tools are `<server>.<tool>` or `<server>.*` of a server in `mcp.servers`: a name that is none would never be missed. */
 function toolIssues(config: Config): Issue[] {
   const servers = Object.keys(config.mcp.servers);
@@ -95,6 +109,7 @@ export function checkConfig(config: Config, hasFile: boolean): Issue[] {
     ...tokenIssues(config, hasFile),
     ...agentIssues(config),
     ...toolIssues(config),
+    ...embeddingIssues(config),
     ...defaultKeyIssues(config),
   ];
 }

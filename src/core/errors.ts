@@ -37,6 +37,7 @@ export const ERROR_CODES = [
   "store_locked",
   "usage",
   "too_many_actions",
+  "duplicate_document",
 ] as const;
 
 export type ErrorCode = (typeof ERROR_CODES)[number];

@@ -27,6 +27,7 @@ export const STATUS: Record<ErrorCode, number> = {
   session_key_not_allowed: 400,
   mapping_incomplete: 400,
   idempotency_conflict: 409,
+  duplicate_document: 409,
   transform_failed: 500,
   mapping_failed: 500,
   internal: 500,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { duration, durationOr, secret } from "./common.ts";
+import { knowledgeSchema } from "./knowledge.ts";
 import { LOG_LEVELS } from "../../core/log.ts";
 
 export const gatewaySchema = z
@@ -56,6 +57,7 @@ export const platformSchema = z
       )
       .default([])
       .describe("Keys of the platform API."),
+    knowledge: knowledgeSchema,
   })
   .prefault({});
 

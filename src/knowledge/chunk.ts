@@ -1,0 +1,158 @@
+import { countTokens } from "./tokenize.ts";
+
+/** A piece of a document as an extractor gives it. */
+export interface Block {
+  kind: "heading" | "text" | "row";
+  text: string;
+  /** From 1, of a heading. */
+  level?: number;
+  /** From 1; the page, slide or sheet. */
+  page?: number;
+  /** The names of a row's columns: put before the rows of a chunk that does not hold them. */
+  header?: string;
+}
+
+/** What search gives back, and what it looks through. */
+export interface Chunk {
+  text: string;
+  headings: string[];
+  page: number | null;
+  /** UTF-16 units in the document's text: the blocks with an empty line between them. */
+  start: number;
+  end: number;
+}
+
+/** Tokens as `countTokens` estimates them. */
+const MOST = 500;
+const AIM = 450;
+/** A heading ends the chunk before it, unless that has less: a page of one-line sections is no list of chunks. */
+const LEAST = 120;
+/** A sentence that is repeated at the head of the next chunk; a longer one would be half of it. */
+const MOST_OVERLAP = 100;
+/** A row stays whole up to here. */
+const MOST_ROW = 1500;
+/** How many UTF-16 units are looked at for sentences at once: the segmenter's time grows faster than the text. */
+const WINDOW = 20_000;
+export const BETWEEN = "\n\n";
+
+interface Unit {
+  kind: "heading" | "sentence" | "row";
+  text: string;
+  start: number;
+  end: number;
+  tokens: number;
+  /** Stands between it and the unit before, inside a chunk. */
+  glue: string;
+  page: number | undefined;
+  header: string | undefined;
+  headings: string[];
+}
+
+const sentences = new Intl.Segmenter(undefined, { granularity: "sentence" });
+
+/** Cuts what is longer than `most` tokens, at white space where there is some. */
+function* cutLong(text: string, most: number): Generator<string> {
+  let rest = text;
+  while (countTokens(rest) > most) {
+    // A character is at most one token, and four are at least one.
+    let end = Math.min(rest.length, most * 4);
+    while (countTokens(rest.slice(0, end)) > most) end = Math.floor(end * 0.75);
+    const space = rest.lastIndexOf(" ", end);
+    if (space > end / 2) end = space + 1;
+    const code = rest.charCodeAt(end - 1);
+    if (code >= 0xd800 && code <= 0xdbff) end -= 1;
+    yield rest.slice(0, end);
+    rest = rest.slice(end);
+  }
+  yield rest;
+}
+
+function* sentencesOf(text: string): Generator<string> {
+  for (let from = 0; from < text.length;) {
+    let to = Math.min(text.length, from + WINDOW);
+    if (to < text.length) {
+      const space = text.lastIndexOf(" ", to);
+      if (space > from) to = space + 1;
+    }
+    for (const { segment } of sentences.segment(text.slice(from, to))) yield* cutLong(segment, MOST);
+    from = to;
+  }
+}
+
+/** The path of headings after one more. */
+function under(path: { level: number; text: string }[], block: Block): { level: number; text: string }[] {
+  const level = block.level ?? 1;
+  return [...path.filter((heading) => heading.level < level), { level, text: block.text.replace(/\s+/g, " ").trim().slice(0, 200) }];
+}
+
+function* unitsOf(blocks: Iterable<Block>): Generator<Unit> {
+  let offset = 0;
+  let path: { level: number; text: string }[] = [];
+  for (const block of blocks) {
+    if (block.text.trim() === "") continue;
+    if (block.kind === "heading") path = under(path, block);
+    const headings = path.map(({ text }) => text);
+    const shared = { page: block.page, header: block.header, headings };
+    let glue = block.kind === "row" ? "\n" : BETWEEN;
+    const pieces = block.kind === "text" ? sentencesOf(block.text) : cutLong(block.text, block.kind === "row" ? MOST_ROW : MOST);
+    for (const text of pieces) {
+      const kind = block.kind === "text" ? "sentence" : block.kind;
+      yield { kind, text, start: offset, end: offset + text.length, tokens: countTokens(text), glue, ...shared };
+      offset += text.length;
+      glue = "";
+    }
+    offset += BETWEEN.length;
+  }
+}
+
+function chunkOf(units: readonly Unit[]): Chunk | undefined {
+  const first = units[0];
+  const last = units.at(-1);
+  if (!first || !last) return undefined;
+  const body = units.map((unit, index) => (index === 0 ? unit.text : unit.glue + unit.text)).join("");
+  const header = first.kind === "row" && first.header !== undefined ? `${first.header}\n` : "";
+  const text = (header + body).trim();
+  if (text === "") return undefined;
+  // A chunk that begins with a heading lies under it; one of several short sections is named by the first.
+  return { text, headings: first.headings, page: first.page ?? null, start: first.start, end: last.end };
+}
+
+/** Whether a unit can no longer be added. */
+function isFull(current: readonly Unit[], tokens: number, unit: Unit): boolean {
+  if (current.length === 0) return false;
+  if (unit.kind === "heading") return tokens >= LEAST;
+  if (tokens + unit.tokens > MOST) return true;
+  // Past the aim, a chunk ends where a block does.
+  return tokens >= AIM && unit.glue !== "";
+}
+
+/** The units that the next chunk repeats: the last sentence, where the text goes on under the same heading. */
+function overlapOf(current: readonly Unit[], next: Unit): Unit[] {
+  const last = current.at(-1);
+  const goesOn = last?.kind === "sentence" && next.kind === "sentence" && current.length > 1;
+  return goesOn && last.tokens <= MOST_OVERLAP && last.tokens + next.tokens <= MOST ? [last] : [];
+}
+
+/**
+ * Cuts a document into chunks of 350 to 500 tokens (the last of a section may be shorter): by heading, then by
+ * sentence, with one sentence of overlap; table rows stay whole.
+ */
+export function* chunksOf(blocks: Iterable<Block>): Generator<Chunk> {
+  let current: Unit[] = [];
+  let tokens = 0;
+  for (const unit of unitsOf(blocks)) {
+    if (isFull(current, tokens, unit)) {
+      // A heading at the very end belongs to what follows.
+      const headings: Unit[] = [];
+      while (current.length > 1 && current.at(-1)?.kind === "heading") headings.unshift(current.pop() as Unit);
+      const chunk = chunkOf(current);
+      if (chunk) yield chunk;
+      current = headings.length > 0 ? headings : overlapOf(current, unit);
+      tokens = current.reduce((sum, { tokens: own }) => sum + own, 0);
+    }
+    current.push(unit);
+    tokens += unit.tokens;
+  }
+  const chunk = chunkOf(current);
+  if (chunk) yield chunk;
+}

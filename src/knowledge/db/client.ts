@@ -1,0 +1,82 @@
+import { Worker } from "node:worker_threads";
+import { RouseError, type ErrorCode } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { STORE_UNAVAILABLE } from "../../store/types.ts";
+import { CLOSE, type Calls, type CallMessage, type ReplyMessage, type Role, type WorkerSettings } from "./protocol.ts";
+
+const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+const WORKER = new URL(`./worker${extension}`, import.meta.url);
+
+type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: infer A) => unknown ? A : never;
+type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: never[]) => infer V ? V : never;
+
+/** A thread that has the database open. */
+export interface Database<R extends Role> {
+  /** @throws RouseError that the call threw, `store_unavailable` where the database or the thread failed. */
+  call<K extends keyof Calls[R] & string>(name: K, ...args: Args<R, K>): Promise<Result<R, K>>;
+  /** Waits for what was asked. */
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+function errorOf({ code, message, extra }: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
+  return new RouseError({ code: code as ErrorCode, message, ...(extra === undefined ? {} : { extra }) });
+}
+
+/**
+ * Opens the database in a thread of its own.
+ * @throws RouseError `config_invalid` or `store_unavailable` where it cannot be opened.
+ */
+export async function openDatabase<R extends Role>(settings: WorkerSettings & { role: R }, log: Logger): Promise<Database<R>> {
+  const worker = new Worker(WORKER, { workerData: settings, execArgv: ["--no-warnings"], env: {}, stdin: false });
+  const waiting = new Map<number, Waiting>();
+  let nextId = 1;
+  let dead = false;
+
+  const die = (): void => {
+    dead = true;
+    for (const { reject } of waiting.values()) reject(new RouseError(STORE_UNAVAILABLE));
+    waiting.clear();
+  };
+  worker.on("message", (reply: ReplyMessage) => {
+    const call = waiting.get(reply.id);
+    waiting.delete(reply.id);
+    if (reply.ok) return call?.resolve(reply.value);
+    // What the database says of itself quotes nothing.
+    if (reply.error.code === "store_unavailable") log.error({ reason: reply.error.reason }, "the knowledge database failed");
+    call?.reject(errorOf(reply.error));
+  });
+  worker.on("error", (error) => {
+    log.error({ err: error }, "the thread of the knowledge database ended");
+    die();
+  });
+  worker.once("exit", die);
+
+  const call = (name: string, args: unknown[]): Promise<unknown> => {
+    if (dead) return Promise.reject(new RouseError(STORE_UNAVAILABLE));
+    const id = nextId++;
+    return new Promise((resolve, reject) => {
+      waiting.set(id, { resolve, reject });
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
+      worker.postMessage({ id, name, args } satisfies CallMessage);
+    });
+  };
+  await new Promise((resolve, reject) => waiting.set(0, { resolve, reject })).catch(async (error: unknown) => {
+    await worker.terminate();
+    throw error;
+  });
+  return {
+    call: async <K extends keyof Calls[R] & string>(name: K, ...args: Args<R, K>) => (await call(name, args)) as Result<R, K>,
+    async close() {
+      if (dead) return;
+      const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
+      worker.postMessage({ id: nextId++, name: CLOSE, args: [] } satisfies CallMessage);
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,161 @@
+import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { RouseError } from "../../core/errors.ts";
+import { newId } from "../../core/ids.ts";
+import type { Statements } from "../../store/sqlite/statements.ts";
+import type { DocumentRecord, NewDocument } from "../types.ts";
+import { agentIds, agentsText, recordOf, type DocumentRow } from "./rows.ts";
+
+const SHA256 = /^[0-9a-f]{64}$/;
+
+/** Documents and their files, for the thread that writes. Every method runs inside the caller's transaction. */
+export class Documents {
+  readonly #sql: Statements;
+  readonly #folder: string;
+  /** Files to delete once the transaction is on disk. */
+  readonly #unlink = new Set<string>();
+  #placed = false;
+
+  constructor(sql: Statements, folder: string) {
+    this.#sql = sql;
+    this.#folder = folder;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+
+  fileOf(sha256: string): string {
+    return join(this.#folder, sha256);
+  }
+
+  byId(id: string): DocumentRow | undefined {
+    return this.#sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
+  }
+
+  /** Moves an upload to its place, on disk for good. The same bytes lie there once. */
+  #place(upload: NewDocument): void {
+    if (!SHA256.test(upload.sha256)) throw new RouseError({ code: "internal", message: "sha256 must be 64 digits of lower-case hex" });
+    const file = this.fileOf(upload.sha256);
+    if (existsSync(file)) return rmSync(upload.file, { force: true });
+    this.#placed = true;
+    try {
+      renameSync(upload.file, file);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+      copyFileSync(upload.file, `${file}.part`);
+      sync(`${file}.part`);
+      renameSync(`${file}.part`, file);
+      rmSync(upload.file);
+    }
+  }
+
+  /** Before a commit: a document on disk has its file there too. */
+  syncPlaced(): void {
+    if (this.#placed) sync(this.#folder);
+    this.#placed = false;
+  }
+
+  /**
+   * The document that has these bytes already: in the same tenant, not one that another is about to take the place of,
+   * and not one that its owner calls by another name.
+   */
+  #duplicateOf({ tenant, sha256, externalId }: NewDocument): DocumentRow | undefined {
+    const external = externalId ?? null;
+    return this.#sql.get<DocumentRow>(
+      `SELECT * FROM documents d WHERE tenant = ?1 AND sha256 = ?2 AND (?3 IS NULL OR external_id IS NULL OR external_id = ?3)
+        AND NOT (external_id IS NULL AND ?3 IS NOT NULL AND EXISTS (SELECT 1 FROM documents o WHERE o.tenant = ?1 AND o.external_id = ?3))
+        AND NOT EXISTS (SELECT 1 FROM documents n WHERE n.tenant = ?1 AND n.external_id = d.external_id AND n.version > d.version)
+        AND NOT EXISTS (SELECT 1 FROM documents r WHERE r.replaces = d.id)
+      ORDER BY seq DESC LIMIT 1`,
+      tenant,
+      sha256,
+      external,
+    );
+  }
+
+  #lastVersion(tenant: string, externalId: string): number {
+    const sql = "SELECT max(version) AS version FROM documents WHERE tenant = ? AND external_id = ?";
+    return this.#sql.get<{ version: number | null }>(sql, tenant, externalId)?.version ?? 0;
+  }
+
+  add(upload: NewDocument, now: number): { document: DocumentRecord; duplicate: boolean } {
+    const how = upload.onDuplicate ?? "skip";
+    const twin = how === "keep" ? undefined : this.#duplicateOf(upload);
+    if (twin && how === "error") {
+      const message = `the document is there already as ${twin.id}; send on_duplicate "replace" or "keep" to index it all the same`;
+      throw new RouseError({ code: "duplicate_document", message, extra: { documentId: twin.id } });
+    }
+    this.#place(upload);
+    if (twin && how === "skip") return { document: this.#join(twin, upload), duplicate: true };
+    const externalId = upload.externalId ?? twin?.external_id ?? null;
+    const version = externalId === null ? (twin?.version ?? 0) + 1 : this.#lastVersion(upload.tenant, externalId) + 1;
+    const id = newId("doc", now);
+    this.#sql.run(
+      `INSERT INTO documents (id, tenant, sha256, bytes, filename, title, metadata, agents, status, external_id, version, replaces, created)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
+      id,
+      upload.tenant,
+      upload.sha256,
+      upload.bytes,
+      upload.filename,
+      upload.title ?? null,
+      JSON.stringify(upload.metadata ?? {}),
+      agentsText(upload.agentIds ?? []),
+      externalId,
+      version,
+      twin?.id ?? null,
+      now,
+    );
+    return { document: recordOf(this.byId(id) as DocumentRow), duplicate: false };
+  }
+
+  /** A skipped duplicate gains the agents that were asked for; one that had failed is tried again. */
+  #join(twin: DocumentRow, upload: NewDocument): DocumentRecord {
+    const asked = upload.agentIds ?? [];
+    const agents = asked.length === 0 || twin.agents === "" ? "" : agentsText([...agentIds(twin.agents), ...asked]);
+    const failed = twin.status === "failed";
+    this.#sql.run(
+      "UPDATE documents SET agents = ?, external_id = coalesce(external_id, ?), status = ?, error = ? WHERE seq = ?",
+      agents,
+      upload.externalId ?? null,
+      failed ? "queued" : twin.status,
+      failed ? null : twin.error,
+      twin.seq,
+    );
+    return recordOf(this.byId(twin.id) as DocumentRow);
+  }
+
+  /** Deletes a document with its chunks, words and vectors; its file too where no other document has it. */
+  drop(row: DocumentRow): void {
+    this.dropChunks(row.seq, "1");
+    this.#sql.run("DELETE FROM documents WHERE seq = ?", row.seq);
+    this.#unlink.add(row.sha256);
+  }
+
+  /** Deletes the chunks of a document for which the condition holds. */
+  dropChunks(doc: number, condition: string): void {
+    const which = `SELECT seq FROM chunks WHERE doc = ? AND ${condition}`;
+    for (const table of ["passages", "vectors"]) this.#sql.run(`DELETE FROM ${table} WHERE seq IN (${which})`, doc);
+    this.#sql.run(`DELETE FROM words WHERE rowid IN (${which})`, doc);
+    this.#sql.run(`DELETE FROM chunks WHERE doc = ? AND ${condition}`, doc);
+  }
+
+  /** After a commit: deletes the files of dropped documents. */
+  unlinkDropped(): void {
+    for (const sha256 of this.#unlink)
+      if (!this.#sql.get("SELECT 1 FROM documents WHERE sha256 = ? LIMIT 1", sha256)) rmSync(this.fileOf(sha256), { force: true });
+    this.#unlink.clear();
+  }
+
+  /** Deletes files that no document has: a process was killed between the two. */
+  sweepFiles(): void {
+    for (const name of readdirSync(this.#folder)) this.#unlink.add(name);
+  }
+}
+
+function sync(path: string): void {
+  const handle = openSync(path, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,0 +1,102 @@
+import type { Ranked } from "../fuse.ts";
+import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
+
+/** A document whose text is to be read now. */
+export interface Job {
+  id: string;
+  sha256: string;
+  filename: string;
+  title: string | null;
+  /** Which index is built; a reindexing in the meantime makes it a stale one. */
+  generation: number;
+}
+
+export interface IndexPart {
+  id: string;
+  generation: number;
+  /** The chunks, a line each; read from `offset` (bytes) on. */
+  file: string;
+  offset: number;
+  /** The number of the first chunk of this part. */
+  first: number;
+  done: { mimeType: string; title: string | null; pages: number | null; chunks: number };
+  now: number;
+}
+
+export type IndexedPart =
+  | { state: "more"; offset: number; next: number }
+  /** `removed`: the documents that it took the place of. */
+  | { state: "ready"; removed: string[] }
+  /** The document is gone, or is being read anew. */
+  | { state: "stale" };
+
+export interface Pending {
+  seq: number;
+  text: string;
+}
+
+export interface NewVector {
+  seq: number;
+  /** Of length one; null where the text was refused. */
+  vector: Float32Array | null;
+}
+
+/** What the thread that writes can be asked. */
+export interface WriterCalls {
+  add(upload: NewDocument, now: number): { document: DocumentRecord; duplicate: boolean };
+  take(limit: number): Job[];
+  indexPart(part: IndexPart): IndexedPart;
+  fail(job: { id: string; generation: number }, error: DocumentError): void;
+  putBack(job: { id: string; generation: number }): void;
+  remove(tenant: string, id: string): boolean;
+  reindex(tenant: string, id: string): DocumentRecord | undefined;
+  /** After a kill: queues what was under way and deletes files that no document has. Says how many documents. */
+  recover(): number;
+  putVectors(model: string, vectors: NewVector[]): void;
+}
+
+export interface Scope {
+  tenant: string;
+  agentId?: string;
+}
+
+export interface WordsQuery extends Scope {
+  text: string;
+  limit: number;
+}
+
+/** What the thread that reads can be asked. */
+export interface ReaderCalls {
+  get(id: string, model: string | undefined): DocumentRecord | undefined;
+  list(tenant: string, query: DocumentQuery, model: string | undefined): DocumentPage;
+  /** By words, and by a vector where there is one; all of it sees the same moment. */
+  search(query: WordsQuery, vector: { model: string; vector: Float32Array } | undefined): Passage[];
+  /** Ranks chunks by words alone, without their texts. */
+  rank(query: WordsQuery): Ranked[];
+  /** Chunks after `seq` that have no vector of the model. */
+  pending(model: string, after: number, limit: number): Pending[];
+}
+
+export type Calls = { writer: WriterCalls; reader: ReaderCalls };
+export type Role = keyof Calls;
+
+export interface WorkerSettings {
+  role: Role;
+  database: string;
+  /** Where documents' files lie, by their hash. */
+  files: string;
+  now: number;
+}
+
+export interface CallMessage {
+  id: number;
+  name: string;
+  args: unknown[];
+}
+
+export type ReplyMessage =
+  | { id: number; ok: true; value: unknown }
+  | { id: number; ok: false; error: { code: string; message: string; extra?: Record<string, unknown>; reason?: string } };
+
+/** Ends the thread, once what was asked before is done. */
+export const CLOSE = "close";

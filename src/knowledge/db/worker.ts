@@ -1,0 +1,95 @@
+/**
+ * The main file of the threads that have the database open: one writes, one reads, so that neither a search nor an
+ * indexing waits for the other or holds up the event loop. Calls that have arrived together share one transaction.
+ */
+import { DatabaseSync } from "node:sqlite";
+import { parentPort, receiveMessageOnPort, workerData, type MessagePort } from "node:worker_threads";
+import { RouseError, safeError } from "../../core/errors.ts";
+import { Statements } from "../../store/sqlite/statements.ts";
+import { STORE_UNAVAILABLE } from "../../store/types.ts";
+import { CLOSE, type CallMessage, type ReplyMessage, type WorkerSettings } from "./protocol.ts";
+import { createReader } from "./reader.ts";
+import { prepareKnowledge } from "./schema.ts";
+import { createWriter } from "./writer.ts";
+
+const { role, database, files, now } = workerData as WorkerSettings;
+const port = parentPort as MessagePort;
+/** What a transaction takes together: an answer waits for all of it. */
+const TOGETHER = 32;
+const READER_CACHE = "PRAGMA cache_size=-64000; PRAGMA mmap_size=268435456; PRAGMA query_only=1; PRAGMA busy_timeout=5000;";
+
+function errorOf(error: unknown): Extract<ReplyMessage, { ok: false }>["error"] {
+  const { code, message, extra } = error instanceof RouseError ? error : new RouseError(STORE_UNAVAILABLE);
+  const cause = error instanceof RouseError && error.cause !== undefined ? error.cause : error;
+  const { errstr } = cause as { errstr?: string };
+  const reason = errstr ?? safeError(cause).code ?? safeError(cause).name;
+  return { code, message, reason, ...(extra === undefined ? {} : { extra }) };
+}
+
+type AnyCalls = Record<string, (...args: unknown[]) => unknown>;
+
+function run(calls: AnyCalls, { id, name, args }: CallMessage): ReplyMessage {
+  try {
+    return { id, ok: true, value: calls[name]?.(...args) };
+  } catch (error) {
+    return { id, ok: false, error: errorOf(error) };
+  }
+}
+
+function end(db: DatabaseSync): void {
+  db.close();
+  port.close();
+}
+
+function read(db: DatabaseSync): void {
+  db.exec(READER_CACHE);
+  const calls = createReader(new Statements(db)) as unknown as AnyCalls;
+  port.on("message", (message: CallMessage) => (message.name === CLOSE ? end(db) : port.postMessage(run(calls, message))));
+}
+
+function write(db: DatabaseSync): void {
+  const { calls, beforeCommit, afterCommit } = createWriter(new Statements(db), files);
+  const all = calls as unknown as AnyCalls;
+
+  const runInside = (message: CallMessage): ReplyMessage => {
+    db.exec("SAVEPOINT one");
+    const reply = run(all, message);
+    if (!reply.ok) db.exec("ROLLBACK TO one");
+    db.exec("RELEASE one");
+    return reply;
+  };
+
+  const commit = (messages: CallMessage[]): void => {
+    let replies: ReplyMessage[];
+    try {
+      db.exec("BEGIN IMMEDIATE");
+      replies = messages.map(runInside);
+      beforeCommit();
+      db.exec("COMMIT");
+      afterCommit();
+    } catch (error) {
+      if (db.isTransaction) db.exec("ROLLBACK");
+      replies = messages.map(({ id }) => ({ id, ok: false, error: errorOf(error) }));
+    }
+    for (const reply of replies) port.postMessage(reply);
+  };
+
+  port.on("message", (first: CallMessage) => {
+    const messages = [first];
+    for (let next; first.name !== CLOSE && messages.length < TOGETHER && (next = receiveMessageOnPort(port));)
+      messages.push(next.message as CallMessage);
+    const work = messages.filter(({ name }) => name !== CLOSE);
+    if (work.length > 0) commit(work);
+    if (work.length < messages.length) end(db);
+  });
+}
+
+try {
+  const db = new DatabaseSync(database);
+  if (role === "writer") prepareKnowledge(db, now);
+  if (role === "writer") write(db);
+  else read(db);
+  port.postMessage({ id: 0, ok: true, value: null } satisfies ReplyMessage);
+} catch (error) {
+  port.postMessage({ id: 0, ok: false, error: errorOf(error) } satisfies ReplyMessage);
+}

@@ -1,0 +1,170 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import type { Statements } from "../../store/sqlite/statements.ts";
+import type { ChunkLine } from "../extract/extractor.ts";
+import { Documents } from "./documents.ts";
+import type { IndexedPart, IndexPart, Job, WriterCalls } from "./protocol.ts";
+import { recordOf, type DocumentRow } from "./rows.ts";
+
+/** A part of the work on a document, after which others have their turn. */
+const CHUNKS_A_PART = 200;
+const READ = 256 * 1024;
+const LINE_BREAK = 10;
+
+/** The next lines of a file, from a byte on; `rest` is false at its end. */
+function readLines(file: string, offset: number, most: number): { lines: string[]; offset: number; rest: boolean } {
+  const handle = openSync(file, "r");
+  const lines: string[] = [];
+  let waiting: Buffer[] = [];
+  let at = offset;
+  try {
+    const buffer = Buffer.allocUnsafe(READ);
+    for (let position = offset; ;) {
+      const read = readSync(handle, buffer, 0, READ, position);
+      if (read === 0) return { lines, offset: at, rest: false };
+      position += read;
+      let from = 0;
+      for (let end: number; (end = buffer.subarray(0, read).indexOf(LINE_BREAK, from)) >= 0; from = end + 1) {
+        const line = Buffer.concat([...waiting, buffer.subarray(from, end)]);
+        waiting = [];
+        at += line.length + 1;
+        lines.push(line.toString("utf8"));
+        if (lines.length === most) return { lines, offset: at, rest: true };
+      }
+      waiting.push(Buffer.from(buffer.subarray(from, read)));
+    }
+  } finally {
+    closeSync(handle);
+  }
+}
+
+class Indexer {
+  readonly #sql: Statements;
+  readonly #documents: Documents;
+  #next: number;
+
+  constructor(sql: Statements, documents: Documents) {
+    this.#sql = sql;
+    this.#documents = documents;
+    this.#next = (sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM chunks")?.seq ?? 0) + 1;
+  }
+
+  #insert(doc: number, generation: number, n: number, line: string): void {
+    const chunk = JSON.parse(line) as ChunkLine;
+    const seq = this.#next++;
+    this.#sql.run("INSERT INTO chunks (seq, doc, generation) VALUES (?, ?, ?)", seq, doc, generation);
+    this.#sql.run(
+      "INSERT INTO passages (seq, n, text, headings, page, start_at, end_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      seq,
+      n,
+      chunk.text,
+      JSON.stringify(chunk.headings),
+      chunk.page,
+      chunk.start,
+      chunk.end,
+    );
+    this.#sql.run("INSERT INTO words (rowid, body) VALUES (?, ?)", seq, chunk.words);
+  }
+
+  part({ id, generation, file, offset, first, done, now }: IndexPart): IndexedPart {
+    const row = this.#documents.byId(id);
+    if (!row || row.building !== generation || (row.status !== "extracting" && row.status !== "indexing")) return { state: "stale" };
+    const read = readLines(file, offset, CHUNKS_A_PART);
+    for (const [index, line] of read.lines.entries()) this.#insert(row.seq, generation, first + index, line);
+    if (read.rest && first + read.lines.length < done.chunks) {
+      if (row.status !== "indexing") this.#sql.run("UPDATE documents SET status = 'indexing' WHERE seq = ?", row.seq);
+      return { state: "more", offset: read.offset, next: first + read.lines.length };
+    }
+    return { state: "ready", removed: this.#makeVisible(row, generation, done, now) };
+  }
+
+  /** In one step the new chunks can be found, and the old ones and what the document replaces cannot. */
+  #makeVisible(row: DocumentRow, generation: number, done: IndexPart["done"], now: number): string[] {
+    this.#sql.run(
+      `UPDATE documents SET status = 'ready', error = NULL, replaces = NULL, generation = ?, mime_type = ?, found_title = ?, page_count = ?,
+        chunk_count = ?, indexed = ? WHERE seq = ?`,
+      generation,
+      done.mimeType,
+      done.title,
+      done.pages,
+      done.chunks,
+      now,
+      row.seq,
+    );
+    this.#documents.dropChunks(row.seq, `generation <> ${generation}`);
+    const replaced = this.#sql.all<DocumentRow>(
+      "SELECT * FROM documents WHERE tenant = ?1 AND (id = ?2 OR (external_id = ?3 AND version < ?4))",
+      row.tenant,
+      row.replaces,
+      row.external_id,
+      row.version,
+    );
+    for (const old of replaced) this.#documents.drop(old);
+    return replaced.map((old) => old.id);
+  }
+}
+
+/** The calls of the thread that writes. Each runs in a transaction of its own, or together with others. */
+export function createWriter(sql: Statements, folder: string): { calls: WriterCalls; beforeCommit(): void; afterCommit(): void } {
+  const documents = new Documents(sql, folder);
+  const indexer = new Indexer(sql, documents);
+  const inTenant = (tenant: string, id: string): DocumentRow | undefined => {
+    const row = documents.byId(id);
+    return row?.tenant === tenant ? row : undefined;
+  };
+  const underWork = ({ id, generation }: { id: string; generation: number }): DocumentRow | undefined => {
+    const row = documents.byId(id);
+    return row && row.building === generation && (row.status === "extracting" || row.status === "indexing") ? row : undefined;
+  };
+
+  const calls: WriterCalls = {
+    add: (upload, now) => documents.add(upload, now),
+    take(limit) {
+      const rows = sql.all<DocumentRow>("SELECT * FROM documents WHERE status = 'queued' ORDER BY seq LIMIT ?", limit);
+      return rows.map((row): Job => {
+        const generation = Math.max(row.generation, row.building) + 1;
+        sql.run("UPDATE documents SET status = 'extracting', building = ? WHERE seq = ?", generation, row.seq);
+        const { id, sha256, filename, title } = row;
+        return { id, sha256, filename, title, generation };
+      });
+    },
+    indexPart: (part) => indexer.part(part),
+    fail(job, error) {
+      const row = underWork(job);
+      if (!row) return;
+      documents.dropChunks(row.seq, `generation <> ${row.generation}`);
+      // What was found before stays found, with a word about why it is not newer.
+      const status = row.generation > 0 ? "ready" : "failed";
+      sql.run("UPDATE documents SET status = ?, error = ?, replaces = NULL WHERE seq = ?", status, JSON.stringify(error), row.seq);
+    },
+    putBack(job) {
+      const row = underWork(job);
+      if (row) sql.run("UPDATE documents SET status = 'queued' WHERE seq = ?", row.seq);
+    },
+    remove(tenant, id) {
+      const row = inTenant(tenant, id);
+      if (row) documents.drop(row);
+      return row !== undefined;
+    },
+    reindex(tenant, id) {
+      const row = inTenant(tenant, id);
+      if (!row) return undefined;
+      sql.run("UPDATE documents SET status = 'queued', error = NULL WHERE seq = ?", row.seq);
+      return recordOf(documents.byId(id) as DocumentRow);
+    },
+    recover() {
+      // Chunks of an interrupted indexing go when the next one ends.
+      documents.sweepFiles();
+      return sql.run("UPDATE documents SET status = 'queued' WHERE status IN ('extracting', 'indexing')");
+    },
+    putVectors(model, vectors) {
+      for (const { seq, vector } of vectors) {
+        // The chunk may be gone by now.
+        if (!sql.get("SELECT 1 FROM chunks WHERE seq = ?", seq)) continue;
+        const bytes = vector === null ? null : new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+        const text = "INSERT OR REPLACE INTO vectors (seq, model, dimension, vector) VALUES (?, ?, ?, ?)";
+        sql.run(text, seq, model, vector?.length ?? 0, bytes);
+      }
+    },
+  };
+  return { calls, beforeCommit: () => documents.syncPlaced(), afterCommit: () => documents.unlinkDropped() };
+}

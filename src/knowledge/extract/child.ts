@@ -1,0 +1,95 @@
+/**
+ * The main file of an extraction child: reads one document after the other and writes its chunks, with their words, into
+ * a file. A document that takes all memory or never ends costs this process only.
+ */
+import { createHash } from "node:crypto";
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import { Worker } from "node:worker_threads";
+import { chunksOf, type Block } from "../chunk.ts";
+import { FORMATS } from "../formats.ts";
+import { indexWords } from "../tokenize.ts";
+import type { ChunkLine, ExtractCall, ExtractReply } from "./extractor.ts";
+import { ExtractionError } from "./failure.ts";
+import { readDocument } from "./read.ts";
+
+const LOOK_MS = 20;
+const READY = { id: 0, kind: "started" } as const;
+const FLUSH = 256 * 1024;
+const PROGRESS_MS = 200;
+
+const maxMemory = Number(process.argv[2]) * 2 ** 20;
+process.on("unhandledRejection", () => undefined);
+process.on("disconnect", () => process.exit(0));
+// A thread of its own: it looks while a parser keeps this one busy.
+const watch = `setInterval(() => process.memoryUsage.rss() > ${maxMemory} && process.kill(process.pid, "SIGKILL"), ${LOOK_MS})`;
+new Worker(watch, { eval: true, execArgv: [], stdin: false }).unref();
+
+/** Whether so much is in memory that the next document would be blamed for this one. */
+const isTired = (): boolean => process.memoryUsage.rss() > maxMemory / 3;
+
+/** @throws ExtractionError `too_large` past the limit. */
+function* counted(blocks: Iterable<Block>, most: number): Generator<Block> {
+  let letters = 0;
+  for (const block of blocks) {
+    letters += block.text.length;
+    if (letters > most) throw new ExtractionError("too_large", `the document has more than ${most} characters of text`);
+    yield block;
+  }
+}
+
+/** Writes a line for each chunk; returns how many. */
+function writeChunks(file: string, blocks: Iterable<Block>, title: string): number {
+  const out = openSync(file, "w", 0o600);
+  let count = 0;
+  let waiting = "";
+  try {
+    for (const chunk of chunksOf(blocks)) {
+      const words = indexWords(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
+      if (words === "") continue;
+      const line: ChunkLine = { ...chunk, words };
+      waiting += `${JSON.stringify(line)}\n`;
+      count++;
+      if (waiting.length < FLUSH) continue;
+      writeSync(out, waiting);
+      waiting = "";
+    }
+    writeSync(out, waiting);
+  } finally {
+    closeSync(out);
+  }
+  return count;
+}
+
+async function answer(call: ExtractCall): Promise<ExtractReply> {
+  const { id, file, sha256, filename, out, limits } = call;
+  let told = 0;
+  const progress = (part: number): void => {
+    if (performance.now() - told < PROGRESS_MS) return;
+    told = performance.now();
+    process.send?.({ id, kind: "progress", part } satisfies ExtractReply);
+  };
+  try {
+    const bytes = readFileSync(file);
+    if (createHash("sha256").update(bytes).digest("hex") !== sha256)
+      throw new ExtractionError("broken_document", "the file on disk is not the one that was uploaded; upload it again");
+    const { format, title, pages, blocks } = await readDocument({ bytes, filename, limits, progress });
+    const chunks = writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "");
+    if (chunks === 0) throw new ExtractionError("no_text_found", "no text was found; a scanned document needs text recognition first");
+    return { id, kind: "done", tired: isTired(), mimeType: FORMATS[format].mimeType, title, pages, chunks };
+  } catch (error) {
+    if (error instanceof ExtractionError) {
+      const { code, message } = error;
+      const missing = error.package === undefined ? {} : { package: error.package };
+      return { id, kind: "failed", tired: isTired(), error: { code, message, ...missing } };
+    }
+    const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    const message = missing ? "the file is no longer on disk; upload it again" : "the document could not be read";
+    return { id, kind: "failed", tired: isTired(), error: { code: missing ? "broken_document" : "internal", message } };
+  }
+}
+
+let last: Promise<unknown> = Promise.resolve();
+process.on("message", (call: ExtractCall) => {
+  last = last.then(async () => process.send?.(await answer(call)));
+});
+process.send?.(READY);

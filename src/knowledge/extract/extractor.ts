@@ -1,0 +1,207 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { setPriority } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { Chunk } from "../chunk.ts";
+import type { DocumentError } from "../types.ts";
+import type { Limits } from "./types.ts";
+
+/** A line of the file that a child writes: a chunk and the words under which it is found. */
+export interface ChunkLine extends Chunk {
+  words: string;
+}
+
+export interface ExtractCall {
+  id: number;
+  file: string;
+  sha256: string;
+  filename: string;
+  /** As its owner gave it; goes before the one in the document. */
+  title: string | null;
+  out: string;
+  limits: Limits;
+}
+
+export interface ExtractDone {
+  mimeType: string;
+  title: string | null;
+  pages: number | null;
+  chunks: number;
+}
+
+export type ExtractReply =
+  | { id: number; kind: "started" }
+  | { id: number; kind: "progress"; part: number }
+  | ({ id: number; kind: "done"; tired: boolean } & ExtractDone)
+  | { id: number; kind: "failed"; tired: boolean; error: DocumentError };
+
+export type ExtractResult = ({ ok: true } & ExtractDone) | { ok: false; error: DocumentError } | { ok: false; stopped: true };
+
+export interface Extractor {
+  /** Reads a document and writes its chunks to `out`. Never throws. Aborting ends the child. */
+  run(call: Omit<ExtractCall, "id">, options: { signal: AbortSignal; onProgress(part: number): void }): Promise<ExtractResult>;
+  close(): Promise<void>;
+}
+
+const IDLE_MS = 30_000;
+const START_MS = 20_000;
+const NICENESS = 5;
+const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
+
+interface Running {
+  id: number;
+  settle(result: ExtractResult): void;
+  onProgress(part: number): void;
+  signal: AbortSignal;
+  onAbort(): void;
+}
+
+/** A process that reads documents, one at a time; started when first needed, ended after half a minute without work. */
+class Reader {
+  readonly #options: ExtractorOptions;
+  #process: ChildProcess | undefined;
+  #running: Running | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #timedOut = false;
+  #nextId = 1;
+
+  constructor(options: ExtractorOptions) {
+    this.#options = options;
+  }
+
+  get busy(): boolean {
+    return this.#running !== undefined;
+  }
+
+  run(call: Omit<ExtractCall, "id">, options: { signal: AbortSignal; onProgress(part: number): void }): Promise<ExtractResult> {
+    const id = this.#nextId++;
+    return new Promise((settle) => {
+      const onAbort = (): void => this.#kill();
+      this.#running = { id, settle, onAbort, ...options };
+      if (options.signal.aborted) return this.#finish({ ok: false, stopped: true });
+      options.signal.addEventListener("abort", onAbort, { once: true });
+      const started = this.#process !== undefined;
+      const child = (this.#process ??= this.#spawn());
+      this.#watch(started ? this.#options.timeoutMs : START_MS + this.#options.timeoutMs);
+      child.ref();
+      child.channel?.ref();
+      child.send({ ...call, id } satisfies ExtractCall, (error) => error && child.kill("SIGKILL"));
+    });
+  }
+
+  #spawn(): ChildProcess {
+    const { memoryMb, child: file = CHILD } = this.#options;
+    const child = fork(file, [String(memoryMb)], {
+      env: { PATH: process.env["PATH"] ?? "", NODE_ENV: process.env["NODE_ENV"] ?? "" },
+      execArgv: [`--max-old-space-size=${Math.floor(memoryMb * 0.75)}`, "--no-warnings"],
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+    });
+    try {
+      if (child.pid !== undefined) setPriority(child.pid, NICENESS);
+    } catch {
+      // Not allowed here, or it has ended already.
+    }
+    child.on("message", (reply: ExtractReply) => child === this.#process && this.#onReply(reply));
+    child.once("exit", (_code, signal) => child === this.#process && this.#onExit(signal));
+    child.on("error", () => child === this.#process && (child.pid === undefined ? this.#onExit(null) : child.kill("SIGKILL")));
+    return child;
+  }
+
+  #watch(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      if (!this.busy) return this.#letGo();
+      this.#timedOut = true;
+      this.#kill();
+    }, ms);
+  }
+
+  #onReply(reply: ExtractReply): void {
+    // The start is over: from now on the time is the document's own.
+    if (reply.kind === "started") return void (this.busy && this.#watch(this.#options.timeoutMs));
+    if (reply.id !== this.#running?.id) return;
+    if (reply.kind === "progress") return this.#running.onProgress(reply.part);
+    const { id: _id, kind: _kind, tired, ...rest } = reply;
+    // What a large document left in memory is not the next one's doing.
+    if (tired) this.#letGo();
+    this.#finish("error" in rest ? { ok: false, ...rest } : { ok: true, ...rest });
+  }
+
+  #onExit(signal: NodeJS.Signals | null): void {
+    this.#process = undefined;
+    clearTimeout(this.#timer);
+    if (this.#running?.signal.aborted) return this.#finish({ ok: false, stopped: true });
+    const timedOut = this.#timedOut;
+    this.#timedOut = false;
+    const { timeoutMs, memoryMb } = this.#options;
+    if (timedOut) return this.#fail({ code: "timeout", message: `the document took longer than ${timeoutMs / 1000} seconds to read` });
+    // A heap that is full aborts the process; memory outside the heap makes the process end itself.
+    if (signal === "SIGKILL" || signal === "SIGABRT" || signal === "SIGTRAP")
+      return this.#fail({ code: "too_large", message: `the document takes more than ${memoryMb} MB of memory to read` });
+    this.#fail({ code: "broken_document", message: "the process that read the document ended" });
+  }
+
+  #fail(error: DocumentError): void {
+    this.#finish({ ok: false, error });
+  }
+
+  #finish(result: ExtractResult): void {
+    const running = this.#running;
+    this.#running = undefined;
+    running?.signal.removeEventListener("abort", running.onAbort);
+    if (this.#process) {
+      this.#watch(IDLE_MS);
+      this.#timer?.unref();
+      this.#process.unref();
+      this.#process.channel?.unref();
+    }
+    running?.settle(result);
+    this.#options.onFree();
+  }
+
+  #kill(): void {
+    this.#process?.kill("SIGKILL");
+  }
+
+  /** Ends a process that has no work; the next document gets another one, also while this one is still ending. */
+  #letGo(): void {
+    const child = this.#process;
+    this.#process = undefined;
+    child?.kill("SIGKILL");
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    const child = this.#process;
+    if (!child) return;
+    child.ref();
+    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    child.kill("SIGKILL");
+    await ended;
+  }
+}
+
+interface ExtractorOptions {
+  memoryMb: number;
+  timeoutMs: number;
+  child?: string;
+  onFree(): void;
+}
+
+/** Processes that read documents. `child`: the file that such a process runs, for a test. */
+export function createExtractor(options: { workers: number; memoryMb: number; timeoutMs: number; child?: string }): Extractor {
+  const waiting: (() => void)[] = [];
+  const onFree = (): void => waiting.shift()?.();
+  const { workers, ...rest } = options;
+  const readers = Array.from({ length: workers }, () => new Reader({ ...rest, onFree }));
+  return {
+    async run(call, { signal, onProgress }) {
+      let reader: Reader | undefined;
+      while (!(reader = readers.find(({ busy }) => !busy))) await new Promise<void>((resolve) => waiting.push(resolve));
+      return reader.run(call, { signal, onProgress });
+    },
+    async close() {
+      await Promise.all(readers.map((reader) => reader.close()));
+    },
+  };
+}

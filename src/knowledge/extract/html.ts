@@ -1,0 +1,108 @@
+import type { Block } from "../chunk.ts";
+import { decode } from "./charset.ts";
+import { optional } from "./failure.ts";
+import type { Extractor } from "./types.ts";
+
+/** As much of the DOM as is used here; linkedom brings its own types, which need the browser's. */
+interface DomNode {
+  nodeType: number;
+  localName?: string;
+  textContent: string | null;
+  childNodes: Iterable<DomNode>;
+  parentNode?: DomNode | null;
+}
+interface DomElement extends DomNode {
+  querySelectorAll(selector: string): Iterable<DomElement>;
+}
+interface DomDocument extends DomElement {
+  title: string;
+  body: DomElement | null;
+  documentElement: DomElement | null;
+  cloneNode(deep: boolean): DomDocument;
+}
+
+const ELEMENT = 1;
+const TEXT = 3;
+const SKIPPED = new Set(["script", "style", "noscript", "template", "svg", "iframe", "object", "head", "nav", "button", "select"]);
+const INLINE = new Set(
+  "a abbr b bdi bdo cite code data del dfn em font i ins kbd label mark q ruby rb rt rp s samp small span strong sub sup time tt u var wbr".split(
+    " ",
+  ),
+);
+/** An article that is less of the page's text than this is not what the page is about. */
+const ARTICLE_SHARE = 0.5;
+
+const tidy = (text: string): string => text.replace(/[\s\u00a0]+/g, " ").trim();
+
+function textOf(node: DomNode): string {
+  if (node.nodeType === TEXT) return node.textContent ?? "";
+  if (node.nodeType !== ELEMENT || SKIPPED.has(node.localName ?? "")) return "";
+  if (node.localName === "br") return " ";
+  const inner = [...node.childNodes].map(textOf).join("");
+  return INLINE.has(node.localName ?? "") ? inner : ` ${inner} `;
+}
+
+function* tableBlocks(table: DomElement, page: number | undefined): Generator<Block> {
+  let header: string | undefined;
+  for (const row of table.querySelectorAll("tr")) {
+    const cells = [...row.childNodes].filter(({ localName }) => localName === "td" || localName === "th");
+    const text = cells.map((cell) => tidy(textOf(cell))).join(" | ");
+    if (tidy(text.replaceAll("|", "")) === "") continue;
+    yield { kind: "row", text, ...(page === undefined ? {} : { page }), ...(header === undefined ? {} : { header }) };
+    const isHead = row.parentNode?.localName === "thead" || cells.every(({ localName }) => localName === "th");
+    if (header === undefined && isHead) header = text;
+  }
+}
+
+/** The blocks below a node, in reading order. */
+export function* domBlocks(root: DomNode, page?: number): Generator<Block> {
+  const at = page === undefined ? {} : { page };
+  let line = "";
+  for (const node of root.childNodes) {
+    const name = node.localName ?? "";
+    if (node.nodeType === TEXT || INLINE.has(name) || name === "br") {
+      line += textOf(node);
+      continue;
+    }
+    if (node.nodeType !== ELEMENT || SKIPPED.has(name)) continue;
+    if (tidy(line) !== "") yield { kind: "text", text: tidy(line), ...at };
+    line = "";
+    const level = /^h([1-6])$/.exec(name)?.[1];
+    if (level !== undefined) {
+      if (tidy(textOf(node)) !== "") yield { kind: "heading", text: tidy(textOf(node)), level: Number(level), ...at };
+    } else if (name === "table") yield* tableBlocks(node as DomElement, page);
+    else if (name === "pre") yield { kind: "text", text: (node.textContent ?? "").trimEnd(), ...at };
+    else yield* domBlocks(node, page);
+  }
+  if (tidy(line) !== "") yield { kind: "text", text: tidy(line), ...at };
+}
+
+/** Parses HTML as browsers do, without running anything of it. */
+export async function parseDom(html: string): Promise<DomDocument> {
+  const { parseHTML } = await optional("linkedom", () => import("linkedom"));
+  const whole = /<(?:html|body)\b/i.test(html) ? html : `<!doctype html><html><head></head><body>${html}</body></html>`;
+  return parseHTML(whole).document;
+}
+
+/** The article of a web page without what stands around it, or the whole page where it has none to speak of. */
+async function mainPart(document: DomDocument): Promise<{ root: DomNode; title: string }> {
+  const body = document.body ?? document.documentElement ?? document;
+  const title = tidy(document.title);
+  const all = tidy(textOf(body)).length;
+  const { Readability } = await optional("@mozilla/readability", () => import("@mozilla/readability"));
+  const article = new Readability(document.cloneNode(true), {
+    keepClasses: false,
+    maxElemsToParse: 200_000,
+  }).parse();
+  if (!article?.content || (article.textContent ?? "").trim().length < all * ARTICLE_SHARE) return { root: body, title };
+  const { body: root } = await parseDom(article.content);
+  return { root: root ?? body, title: article.title ? tidy(article.title) : title };
+}
+
+/** A web page, or a page that an office program made. */
+export const extractHtml: Extractor = async ({ bytes }) => {
+  const declared = /<meta[^>]+charset=["']?([\w-]+)/i.exec(bytes.toString("latin1", 0, 2048))?.[1];
+  const document = await parseDom(await decode(bytes, declared));
+  const { root, title } = await mainPart(document);
+  return { title: title === "" ? null : title, pages: null, blocks: [...domBlocks(root)] };
+};

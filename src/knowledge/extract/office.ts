@@ -1,0 +1,179 @@
+import type { Block } from "../chunk.ts";
+import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
+import { domBlocks, parseDom } from "./html.ts";
+import type { Extractor } from "./types.ts";
+import { readXml } from "./xml.ts";
+import { unzip } from "./zip.ts";
+
+const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
+const NONE = (): boolean => false;
+
+/** The first element of a name in an XML file: its text. */
+async function textIn(bytes: Buffer | undefined, element: string): Promise<string | null> {
+  if (!bytes) return null;
+  let inside = false;
+  let text = "";
+  await readXml(bytes, {
+    open: (name) => void (inside ||= name === element && text === ""),
+    text: (piece) => void (inside && (text += piece)),
+    close: (name) => void (inside &&= name !== element),
+  });
+  return tidy(text) || null;
+}
+
+export const extractDocx: Extractor = async ({ bytes, limits }) => {
+  // Counted before mammoth unpacks it without looking.
+  const parts = await unzip(bytes, limits, (name) => name === "docProps/core.xml");
+  const mammoth = await optional("mammoth", () => import("mammoth"));
+  const { value } = await mammoth.default
+    .convertToHtml(
+      { buffer: bytes },
+      { convertImage: mammoth.default.images.imgElement(async () => ({ src: "" })), ignoreEmptyParagraphs: true },
+    )
+    .catch(() => {
+      throw broken("the document cannot be read; its XML is damaged");
+    });
+  const { body } = await parseDom(value);
+  const title = await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null);
+  return { title, pages: null, blocks: body ? [...domBlocks(body)] : [] };
+};
+
+type Cell = string | number | boolean | Date | null;
+
+function cellText(cell: Cell): string {
+  if (cell === null) return "";
+  if (cell instanceof Date) return Number.isNaN(cell.getTime()) ? "" : cell.toISOString().replace(/T00:00:00\.000Z$/, "");
+  return tidy(String(cell));
+}
+
+/** The rows of a table; the first one that is full names the columns. */
+export function* rowBlocks(rows: Iterable<readonly Cell[]>, page?: number): Generator<Block> {
+  const at = page === undefined ? {} : { page };
+  let header: string | undefined;
+  for (const row of rows) {
+    const cells = row.map(cellText);
+    while (cells.at(-1) === "") cells.pop();
+    if (cells.length === 0) continue;
+    const text = cells.join(" | ");
+    yield { kind: "row", text, ...at, ...(header === undefined ? {} : { header }) };
+    if (header === undefined && cells.length > 1) header = text;
+  }
+}
+
+export const extractXlsx: Extractor = async ({ bytes, limits }) => {
+  await unzip(bytes, limits, NONE);
+  const { default: readSheets } = await optional("read-excel-file", () => import("read-excel-file/node"));
+  const sheets = await readSheets(bytes).catch(() => {
+    throw broken("the workbook cannot be read; its XML is damaged");
+  });
+  if (sheets.length > limits.pages) throw new ExtractionError("too_large", `the workbook has more than ${limits.pages} sheets`);
+  const blocks = sheets.flatMap(({ sheet, data }, index): Block[] => [
+    { kind: "heading", text: sheet, level: 1, page: index + 1 },
+    ...rowBlocks(data as Cell[][], index + 1),
+  ]);
+  return { title: null, pages: sheets.length, blocks: blocks.some(({ kind }) => kind === "row") ? blocks : [] };
+};
+
+/** The slides of a presentation in the order in which they are shown. */
+async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
+  const targets = new Map<string, string>();
+  const order: string[] = [];
+  const relations = parts.get("ppt/_rels/presentation.xml.rels");
+  const presentation = parts.get("ppt/presentation.xml");
+  if (!relations || !presentation) throw broken("the presentation has no list of slides");
+  await readXml(relations, {
+    open: (_name, { Id, Target }) => void (Id !== undefined && Target !== undefined && targets.set(Id, Target)),
+  });
+  await readXml(presentation, {
+    open: (name, attributes) => void (name === "p:sldId" && order.push(targets.get(attributes["r:id"] ?? "") ?? "")),
+  });
+  return order.map((target) => (target.startsWith("/") ? target.slice(1) : `ppt/${target}`)).filter((name) => parts.has(name));
+}
+
+async function slideBlocks(bytes: Buffer, page: number): Promise<Block[]> {
+  const blocks: Block[] = [];
+  let isTitle = false;
+  let paragraph = "";
+  let inText = false;
+  let cells: string[] | undefined;
+  const endParagraph = (): void => {
+    const text = tidy(paragraph);
+    paragraph = "";
+    if (text === "") return;
+    if (cells) cells[cells.length - 1] = tidy(`${cells.at(-1) ?? ""} ${text}`);
+    else blocks.push(isTitle ? { kind: "heading", text, level: 1, page } : { kind: "text", text, page });
+  };
+  await readXml(bytes, {
+    open(name, attributes) {
+      if (name === "p:sp") isTitle = false;
+      else if (name === "p:ph") isTitle = attributes["type"] === "title" || attributes["type"] === "ctrTitle";
+      else if (name === "a:tr") cells = [];
+      else if (name === "a:tc") cells?.push("");
+      else if (name === "a:br") paragraph += " ";
+      inText = name === "a:t" || (inText && name !== "a:p");
+    },
+    text: (text) => void (inText && (paragraph += text)),
+    close(name) {
+      if (name === "a:t") inText = false;
+      else if (name === "a:p") endParagraph();
+      else if (name === "a:tr" && cells) {
+        if (cells.some((cell) => cell !== "")) blocks.push({ kind: "row", text: cells.join(" | "), page });
+        cells = undefined;
+      }
+    },
+  });
+  return blocks;
+}
+
+export const extractPptx: Extractor = async ({ bytes, limits, progress }) => {
+  const parts = await unzip(bytes, limits, (name) => /^ppt\/(?:slides\/slide|presentation|_rels\/presentation)|^docProps\/core/.test(name));
+  const names = await slideNames(parts);
+  if (names.length > limits.pages) throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
+  const blocks: Block[] = [];
+  for (const [index, name] of names.entries()) {
+    blocks.push(...(await slideBlocks(parts.get(name) as Buffer, index + 1)));
+    progress((index + 1) / names.length);
+  }
+  return { title: await textIn(parts.get("docProps/core.xml"), "dc:title").catch(() => null), pages: names.length, blocks };
+};
+
+const opfPath = async (container: Buffer | undefined): Promise<string> => {
+  let path = "";
+  if (container) await readXml(container, { open: (name, { "full-path": full }) => void (name === "rootfile" && (path ||= full ?? "")) });
+  if (path === "") throw broken("the book does not say where its contents are");
+  return path;
+};
+
+/** The chapters of a book in reading order. */
+async function chapters(opf: Buffer, path: string): Promise<{ names: string[]; title: string | null }> {
+  const items = new Map<string, string>();
+  const order: string[] = [];
+  await readXml(opf, {
+    open(name, attributes) {
+      const local = name.replace(/^.*:/, "");
+      if (local === "item" && /html/.test(attributes["media-type"] ?? "")) items.set(attributes["id"] ?? "", attributes["href"] ?? "");
+      else if (local === "itemref") order.push(attributes["idref"] ?? "");
+    },
+  });
+  const base = path.includes("/") ? path.slice(0, path.lastIndexOf("/") + 1) : "";
+  const names = order.flatMap((id) => (items.has(id) ? [base + decodeURIComponent(items.get(id) as string)] : []));
+  return { names, title: await textIn(opf, "dc:title") };
+}
+
+export const extractEpub: Extractor = async ({ bytes, limits, progress }) => {
+  const parts = await unzip(bytes, limits, (name) => /\.(?:x?html?|opf|xml)$/i.test(name));
+  const path = await opfPath(parts.get("META-INF/container.xml"));
+  const opf = parts.get(path);
+  if (!opf) throw broken("the book has no list of contents");
+  const { names, title } = await chapters(opf, path);
+  const locked = parts.get("META-INF/encryption.xml")?.toString("utf8") ?? "";
+  if (names.some((name) => locked.includes(`"${name}"`))) throw encrypted();
+  if (names.length > limits.pages) throw new ExtractionError("too_large", `the book has more than ${limits.pages} chapters`);
+  const blocks: Block[] = [];
+  for (const [index, name] of names.entries()) {
+    const { body } = await parseDom(parts.get(name)?.toString("utf8") ?? "");
+    if (body) blocks.push(...domBlocks(body));
+    progress((index + 1) / names.length);
+  }
+  return { title, pages: null, blocks };
+};

@@ -1,0 +1,136 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import type { Block } from "../chunk.ts";
+import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
+import type { Extractor } from "./types.ts";
+
+interface Line {
+  text: string;
+  /** Of the largest letters, in points. */
+  height: number;
+  /** Of the baseline, from below. */
+  y: number;
+}
+
+interface Item {
+  str: string;
+  height: number;
+  transform: number[];
+  hasEOL: boolean;
+}
+
+/** A line that is so much larger than the page's usual one, and short, is a heading. */
+const HEADING_RATIO = 1.15;
+const MOST_HEADING = 150;
+/** A paragraph ends where the next line is further away than so many line heights. */
+const PARAGRAPH_GAP = 1.7;
+
+function linesOf(items: readonly Item[]): Line[] {
+  const lines: Line[] = [];
+  let current: Line | undefined;
+  for (const item of items) {
+    const y = item.transform[5] ?? 0;
+    if (item.str !== "") {
+      current ??= { text: "", height: 0, y };
+      current.text += item.str;
+      if (item.str.trim() !== "") current.height = Math.max(current.height, item.height);
+    }
+    if (!item.hasEOL || !current) continue;
+    lines.push(current);
+    current = undefined;
+  }
+  if (current) lines.push(current);
+  return lines.filter((line) => line.text.trim() !== "");
+}
+
+/** The height that most letters of the document's page have. */
+function usualHeight(lines: readonly Line[]): number {
+  const letters = new Map<number, number>();
+  for (const { text, height } of lines) {
+    const rounded = Math.round(height * 2) / 2;
+    letters.set(rounded, (letters.get(rounded) ?? 0) + text.length);
+  }
+  return [...letters].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
+}
+
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}，。、；：？！）」』】]$/u;
+const STARTS_UNSPACED = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}，。、；：？！（「『【]/u;
+
+/** Joins two lines of one paragraph: a word divided at the line's end becomes one again, Chinese and Japanese take no space. */
+function join2(before: string, line: string): string {
+  if (/\p{L}-$/u.test(before) && /^\p{Ll}/u.test(line)) return before.slice(0, -1) + line;
+  return UNSPACED.test(before) && STARTS_UNSPACED.test(line) ? before + line : `${before} ${line}`;
+}
+
+function* blocksOf(items: readonly Item[], page: number): Generator<Block> {
+  const lines = linesOf(items);
+  const usual = usualHeight(lines);
+  let paragraph = "";
+  let last: Line | undefined;
+  for (const line of lines) {
+    const text = line.text.trim();
+    const isHeading = usual > 0 && line.height > usual * HEADING_RATIO && text.length <= MOST_HEADING;
+    const goesOn = last !== undefined && !isHeading && Math.abs(last.y - line.y) <= PARAGRAPH_GAP * Math.max(line.height, usual);
+    if (!goesOn && paragraph !== "") {
+      yield { kind: "text", text: paragraph, page };
+      paragraph = "";
+    }
+    if (isHeading) yield { kind: "heading", text, level: line.height > usual * 1.5 ? 1 : 2, page };
+    else paragraph = paragraph === "" ? text : join2(paragraph, text);
+    last = isHeading ? undefined : line;
+  }
+  if (paragraph !== "") yield { kind: "text", text: paragraph, page };
+}
+
+const folder = (): string => dirname(createRequire(import.meta.url).resolve("pdfjs-dist/package.json"));
+
+function failureOf(error: unknown): Error {
+  const { name } = error as { name?: string };
+  if (name === "PasswordException") return encrypted();
+  return broken("the PDF cannot be read; it may be damaged or cut off");
+}
+
+/** What programs write where nobody gave a title. */
+const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
+
+/** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */
+export const extractPdf: Extractor = async ({ bytes, limits, progress }) => {
+  const { getDocument, VerbosityLevel } = await optional("pdfjs-dist", () => import("pdfjs-dist/legacy/build/pdf.mjs"));
+  const root = folder();
+  const task = getDocument({
+    data: new Uint8Array(bytes),
+    cMapUrl: join(root, "cmaps/"),
+    cMapPacked: true,
+    standardFontDataUrl: join(root, "standard_fonts/"),
+    wasmUrl: join(root, "wasm/"),
+    disableFontFace: true,
+    useSystemFonts: false,
+    stopAtErrors: false,
+    verbosity: VerbosityLevel.ERRORS,
+  });
+  const document = await task.promise.catch((error: unknown) => {
+    throw failureOf(error);
+  });
+  if (document.numPages > limits.pages) throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
+  const { info } = await document.getMetadata().catch(() => ({ info: {} }));
+  const { Title: title } = info as { Title?: unknown };
+  const blocks: Block[] = [];
+  let letters = 0;
+  for (let number = 1; number <= document.numPages; number++) {
+    const page = await document.getPage(number);
+    const content = await page.getTextContent();
+    for (const block of blocksOf(
+      content.items.filter((item): item is typeof item & Item => "str" in item),
+      number,
+    )) {
+      letters += block.text.length;
+      blocks.push(block);
+    }
+    page.cleanup();
+    if (letters > limits.textChars) break;
+    progress(number / document.numPages);
+  }
+  const pages = document.numPages;
+  await task.destroy();
+  return { title: typeof title === "string" && !NO_TITLE.test(title.trim()) ? title.trim() : null, pages, blocks };
+};

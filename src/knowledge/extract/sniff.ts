@@ -1,0 +1,103 @@
+import { extname } from "node:path";
+import type { FormatId } from "../types.ts";
+import { ExtractionError, encrypted } from "./failure.ts";
+
+const HEAD = 8192;
+const BINARY: readonly [string, string][] = [
+  ["7b5c727466", "RTF"],
+  ["89504e47", "a picture"],
+  ["ffd8ff", "a picture"],
+  ["47494638", "a picture"],
+  ["52494646", "a picture or sound"],
+  ["1f8b", "a compressed archive"],
+  ["377abcaf271c", "a compressed archive"],
+  ["526172211a07", "a compressed archive"],
+];
+const CFB = "d0cf11e0a1b11ae1";
+
+/** By the name's ending, for text: its bytes do not say. */
+const TEXT_ENDINGS: Record<string, FormatId> = {
+  ".md": "markdown",
+  ".markdown": "markdown",
+  ".csv": "csv",
+  ".tsv": "csv",
+  ".json": "json",
+  ".jsonl": "json",
+  ".ndjson": "json",
+  ".html": "html",
+  ".htm": "html",
+  ".xhtml": "html",
+  ".eml": "eml",
+};
+
+const BY_MIMETYPE: Record<string, FormatId> = {
+  "application/vnd.oasis.opendocument.text": "odt",
+  "application/vnd.oasis.opendocument.spreadsheet": "ods",
+  "application/vnd.oasis.opendocument.presentation": "odp",
+  "application/epub+zip": "epub",
+};
+
+const unsupported = (what: string): ExtractionError => new ExtractionError("unsupported_type", `${what} cannot be read`);
+
+/** The format of a zip file, by the names of its entries and its `mimetype` entry. */
+function zipFormat(bytes: Buffer, filename: string): FormatId {
+  if (bytes.toString("latin1", 30, 38) === "mimetype") {
+    const type = bytes.toString("latin1", 38, 138);
+    for (const [name, format] of Object.entries(BY_MIMETYPE)) if (type.startsWith(name)) return format;
+  }
+  const has = (name: string): boolean => bytes.includes(name, 0, "latin1");
+  if (has("word/document.xml")) return "docx";
+  if (has("xl/workbook.xml")) return "xlsx";
+  if (has("ppt/presentation.xml")) return "pptx";
+  if (has("META-INF/container.xml")) return "epub";
+  // Packed anew by a program that compresses the `mimetype` too.
+  const ending = extname(filename).slice(1).toLowerCase();
+  if (has("content.xml") && has("META-INF/manifest.xml")) return ending === "ods" || ending === "odp" ? ending : "odt";
+  throw unsupported("this kind of zip archive");
+}
+
+const utf16 = (text: string): Buffer => Buffer.from(text, "utf16le");
+
+/** Text in UTF-16 has a zero in every other byte; no other text has one. */
+function isBinary(head: Buffer): boolean {
+  if (head[0] === 0xff && head[1] === 0xfe) return false;
+  if (head[0] === 0xfe && head[1] === 0xff) return false;
+  return head.includes(0);
+}
+
+function textFormat(head: string, filename: string): FormatId {
+  const start = head
+    .replace(/^\ufeff/, "")
+    .trimStart()
+    .slice(0, 2000);
+  if (/^(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b/i.test(start)) return "html";
+  const ending = TEXT_ENDINGS[extname(filename).toLowerCase()];
+  if (ending !== undefined && ending !== "eml") return ending;
+  if (/^<\?xml\b/i.test(start)) throw unsupported("XML of this kind");
+  const fields = start.split(/\r?\n\r?\n/)[0] ?? "";
+  if (
+    /^(?:(?:[A-Za-z-]+:.*|[ \t]+.*)(?:\r?\n|$))+$/.test(fields) &&
+    /^(?:From|Received|Return-Path|MIME-Version|Message-ID):/im.test(fields)
+  )
+    return "eml";
+  return "text";
+}
+
+/**
+ * What a document is, by its bytes; the name's ending decides only between kinds of text.
+ * @throws ExtractionError `unsupported_type`, `encrypted_document`, or `no_text_found` for an empty file.
+ */
+export function sniff(bytes: Buffer, filename: string): FormatId {
+  if (bytes.length === 0) throw new ExtractionError("no_text_found", "the file is empty");
+  const head = bytes.subarray(0, HEAD);
+  const hex = head.toString("hex", 0, 16);
+  if (head.subarray(0, 1024).includes("%PDF-")) return "pdf";
+  if (hex.startsWith("504b0304")) return zipFormat(bytes, filename);
+  if (hex.startsWith(CFB)) {
+    if (bytes.includes(utf16("EncryptedPackage"))) throw encrypted();
+    throw new ExtractionError("unsupported_type", "a file of Office before 2007 cannot be read; save it as docx, xlsx or pptx");
+  }
+  for (const [magic, name] of BINARY) if (hex.startsWith(magic)) throw unsupported(name);
+  if (isBinary(head)) throw unsupported("a binary file of this kind");
+  return textFormat(head.toString("latin1"), filename);
+}

@@ -1,0 +1,53 @@
+import { createRequire } from "node:module";
+import type { Format, FormatId } from "./types.ts";
+
+interface Spec {
+  mimeType: string;
+  extensions: readonly string[];
+  packages: readonly string[];
+}
+
+const ZIPPED = ["fflate", "saxes"];
+const OASIS = "application/vnd.oasis.opendocument";
+const OOXML = "application/vnd.openxmlformats-officedocument";
+
+/** What each format is called, and which optional packages read it. */
+export const FORMATS: Record<FormatId, Spec> = {
+  pdf: { mimeType: "application/pdf", extensions: ["pdf"], packages: ["pdfjs-dist"] },
+  docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], packages: ["mammoth", "linkedom", "fflate"] },
+  xlsx: { mimeType: `${OOXML}.spreadsheetml.sheet`, extensions: ["xlsx"], packages: ["read-excel-file", "fflate"] },
+  pptx: { mimeType: `${OOXML}.presentationml.presentation`, extensions: ["pptx"], packages: ZIPPED },
+  odt: { mimeType: `${OASIS}.text`, extensions: ["odt"], packages: ZIPPED },
+  ods: { mimeType: `${OASIS}.spreadsheet`, extensions: ["ods"], packages: ZIPPED },
+  odp: { mimeType: `${OASIS}.presentation`, extensions: ["odp"], packages: ZIPPED },
+  epub: { mimeType: "application/epub+zip", extensions: ["epub"], packages: [...ZIPPED, "linkedom"] },
+  html: { mimeType: "text/html", extensions: ["html", "htm", "xhtml"], packages: ["linkedom", "@mozilla/readability"] },
+  eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: ["postal-mime", "linkedom"] },
+  csv: { mimeType: "text/csv", extensions: ["csv", "tsv"], packages: ["csv-parse"] },
+  markdown: { mimeType: "text/markdown", extensions: ["md", "markdown"], packages: [] },
+  json: { mimeType: "application/json", extensions: ["json", "jsonl", "ndjson"], packages: [] },
+  text: { mimeType: "text/plain", extensions: ["txt", "text", "log"], packages: [] },
+};
+
+const require = createRequire(import.meta.url);
+
+/** Looks for a package without loading it. */
+function isInstalled(name: string): boolean {
+  return (require.resolve.paths(name) ?? []).some((folder) => {
+    try {
+      require.resolve(`${folder}/${name}/package.json`);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Every format, with the packages that are missing here. */
+export function installedFormats(): Format[] {
+  return (Object.entries(FORMATS) as [FormatId, Spec][]).map(([id, spec]) => ({
+    id,
+    ...spec,
+    missing: spec.packages.filter((name) => !isInstalled(name)),
+  }));
+}

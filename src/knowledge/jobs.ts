@@ -1,0 +1,122 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Database } from "./db/client.ts";
+import type { Job } from "./db/protocol.ts";
+import type { ExtractDone, Extractor } from "./extract/extractor.ts";
+
+/** The share of the reading in all of the work. */
+const READING = 0.7;
+/** Documents that are taken beyond those that are read: each taking is a write to disk, so several go together. */
+const AHEAD = 16;
+const AGAIN_MS = 5_000;
+
+export interface Jobs {
+  /** There is a document to read. */
+  poke(): void;
+  /** Stops the work on a document that is gone or is to be read anew. */
+  abort(id: string): void;
+  /** From 0 to 1, of a document that is worked on. */
+  progress(id: string): number | undefined;
+  close(): Promise<void>;
+}
+
+/** Takes queued documents, has them read by a child and their chunks indexed by the thread that writes. */
+export function createJobs(options: {
+  writer: Database<"writer">;
+  extractor: Extractor;
+  config: KnowledgeConfig;
+  files: string;
+  tmp: string;
+  clock: Clock;
+  log: Logger;
+  onSettled(id: string, removed: readonly string[]): void;
+}): Jobs {
+  const { writer, extractor, config, files, tmp, clock, log, onSettled } = options;
+  const limits = { pages: config.pages, textChars: config.textMb * 1e6, unzipRatio: config.unzipRatio };
+  const running = new Map<string, { stop: AbortController; progress: number; ended: Promise<void> }>();
+  const closed = new AbortController();
+  let taking = false;
+  let again = false;
+
+  const index = async (job: Job, file: string, done: ExtractDone): Promise<void> => {
+    for (let offset = 0, first = 0; ;) {
+      const { id, generation } = job;
+      if (closed.signal.aborted) return;
+      const part = await writer.call("indexPart", { id, generation, file, offset, first, done, now: clock.now() });
+      if (part.state !== "more") return part.state === "ready" ? onSettled(id, part.removed) : undefined;
+      ({ offset, next: first } = part);
+      const entry = running.get(id);
+      if (entry) entry.progress = READING + (1 - READING) * (first / done.chunks);
+    }
+  };
+
+  const work = async (job: Job, stop: AbortController): Promise<void> => {
+    const out = join(tmp, `chunks-${job.id}-${job.generation}`);
+    const onProgress = (part: number): void => {
+      const entry = running.get(job.id);
+      if (entry) entry.progress = part * READING;
+    };
+    try {
+      const { sha256, filename, title } = job;
+      const call = { file: join(files, sha256), sha256, filename, title, out, limits };
+      const result = await extractor.run(call, { signal: stop.signal, onProgress });
+      if (result.ok) return await index(job, out, result);
+      if ("stopped" in result) return await writer.call("putBack", job);
+      await writer.call("fail", job, result.error);
+      log.info({ document: job.id, code: result.error.code }, "a document could not be indexed");
+      onSettled(job.id, []);
+    } catch (error) {
+      log.error({ err: safeError(error), document: job.id }, "the work on a document failed; it is tried again");
+      await clock.sleep(AGAIN_MS, closed.signal);
+      await writer.call("putBack", job).catch(() => undefined);
+    } finally {
+      await rm(out, { force: true });
+    }
+  };
+
+  const begin = (job: Job): void => {
+    const stop = new AbortController();
+    const entry = { stop, progress: 0, ended: Promise.resolve() };
+    running.set(job.id, entry);
+    entry.ended = work(job, stop).finally(() => {
+      if (running.get(job.id) === entry) running.delete(job.id);
+      void take();
+    });
+  };
+
+  const take = async (): Promise<void> => {
+    if (taking) return void (again = true);
+    taking = true;
+    try {
+      do {
+        again = false;
+        const room = config.workers + AHEAD - running.size;
+        if (room < AHEAD / 2 || closed.signal.aborted) return;
+        const jobs = await writer.call("take", room);
+        for (const job of jobs) begin(job);
+      } while (again);
+    } catch (error) {
+      if (closed.signal.aborted) return;
+      log.error({ err: safeError(error) }, "no document can be taken from the queue; it is tried again");
+      void clock.sleep(AGAIN_MS, closed.signal).then(() => take());
+    } finally {
+      taking = false;
+    }
+  };
+
+  return {
+    poke: () => void take(),
+    abort: (id) => running.get(id)?.stop.abort(),
+    progress: (id) => running.get(id)?.progress,
+    async close() {
+      closed.abort();
+      for (const { stop } of running.values()) stop.abort();
+      while (running.size > 0 || taking)
+        await Promise.all([...[...running.values()].map(({ ended }) => ended), new Promise((done) => setTimeout(done, 1))]);
+    },
+  };
+}

@@ -1,0 +1,189 @@
+import { chmod, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { openDatabase, type Database } from "./db/client.ts";
+import { createEmbeddingLoop, normalized } from "./embed.ts";
+import { createExtractor } from "./extract/extractor.ts";
+import { installedFormats } from "./formats.ts";
+import { createJobs } from "./jobs.ts";
+import { stagingFolder, UPLOAD } from "./stage.ts";
+import type { DocumentRecord, Embedder, Knowledge, SearchQuery } from "./types.ts";
+
+const LIMIT = 8;
+const MOST = 1000;
+/** A question waits so long for its vector; then words alone answer it. */
+const QUERY_VECTOR_MS = 3_000;
+const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
+
+export interface KnowledgeOptions {
+  /** The state folder: `knowledge.db`, `knowledge/` and `tmp/` are made in it. One process at a time. */
+  dir: string;
+  clock: Clock;
+  log: Logger;
+  config: KnowledgeConfig;
+  /** None: search by words alone. */
+  embed?: Embedder;
+  /** The file that an extraction process runs, for a test. */
+  extractionChild?: string;
+}
+
+async function prepareFolders(dir: string): Promise<{ database: string; files: string; tmp: string }> {
+  const database = join(dir, "knowledge.db");
+  const tmp = stagingFolder(dir);
+  await mkdir(tmp, { recursive: true, mode: 0o700 });
+  // For its owner alone before it is opened: its companions take over its mode.
+  await writeFile(database, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  await chmod(database, 0o600);
+  return { database, files: join(dir, "knowledge"), tmp };
+}
+
+/** Deletes chunks that a killed process was about to index, and uploads that nobody can be in the middle of any more. */
+async function sweepTmp(tmp: string, now: number): Promise<void> {
+  for (const name of await readdir(tmp)) {
+    const file = join(tmp, name);
+    const isOld = async (): Promise<boolean> => now - (await stat(file)).mtimeMs > OLD_UPLOAD_MS;
+    if (name.startsWith("chunks-") || (name.startsWith(UPLOAD) && (await isOld()))) await rm(file, { force: true });
+  }
+}
+
+/** A searcher over the thread that reads: by words, and by vectors where there is an embedder. */
+function createSearch(reader: Database<"reader">, embed: Embedder | undefined, log: Logger) {
+  const vectorOf = async (text: string): Promise<Float32Array | undefined> => {
+    try {
+      const [vector] = (await embed?.embed([text], AbortSignal.timeout(QUERY_VECTOR_MS))) ?? [];
+      return vector && normalized(vector);
+    } catch (error) {
+      log.warn({ err: safeError(error) }, "no vector for a question: it is answered by words alone");
+      return undefined;
+    }
+  };
+  return async ({ tenant, agentId, text, limit = LIMIT }: SearchQuery) => {
+    const most = Math.max(1, Math.min(MOST, limit));
+    if (text.trim() === "") return [];
+    const vector = embed && (await vectorOf(text));
+    const query = { tenant, text, limit: most, ...(agentId === undefined ? {} : { agentId }) };
+    return reader.call("search", query, vector && { model: embed.model, vector });
+  };
+}
+
+/**
+ * Opens the documents of a state folder. Work on them begins with `start`.
+ * @throws RouseError `config_invalid` where the database was written by a newer version, `store_unavailable` where it
+ * cannot be opened.
+ */
+export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
+  const { dir, clock, log, config, embed, extractionChild } = options;
+  const { database, files, tmp } = await prepareFolders(dir);
+  const settings = { database, files, now: clock.now() };
+  const writer = await openDatabase({ role: "writer", ...settings }, log);
+  const reader = await openDatabase({ role: "reader", ...settings }, log).catch(async (error: unknown) => {
+    await writer.close();
+    throw error;
+  });
+  const extractor = createExtractor({
+    workers: config.workers,
+    memoryMb: config.memoryMb,
+    timeoutMs: config.timeout,
+    ...(extractionChild === undefined ? {} : { child: extractionChild }),
+  });
+  const embedding = embed && createEmbeddingLoop({ embedder: embed, reader, writer, clock, log });
+  const waiters = new Map<string, Set<() => void>>();
+  const settle = (id: string): void => waiters.get(id)?.forEach((wake) => wake());
+  const jobs = createJobs({
+    writer,
+    extractor,
+    config,
+    files,
+    tmp,
+    clock,
+    log,
+    onSettled(id, removed) {
+      for (const one of removed) jobs.abort(one);
+      for (const one of [id, ...removed]) settle(one);
+      embedding?.poke();
+    },
+  });
+  const search = createSearch(reader, embed, log);
+  let started = false;
+  const work = (): void => void (started && jobs.poke());
+
+  const live = (document: DocumentRecord): DocumentRecord => {
+    const progress = jobs.progress(document.id);
+    return progress === undefined || document.status === "ready" || document.status === "failed" ? document : { ...document, progress };
+  };
+  const get = async (id: string): Promise<DocumentRecord | undefined> => {
+    const document = await reader.call("get", id, embed?.model);
+    return document && live(document);
+  };
+  const isOver = ({ status }: DocumentRecord): boolean => status === "ready" || status === "failed";
+
+  return {
+    async add(upload) {
+      const added = await writer.call("add", upload, clock.now()).catch(async (error: unknown) => {
+        await rm(upload.file, { force: true });
+        throw error;
+      });
+      work();
+      return added;
+    },
+    async get(tenant, id) {
+      const document = await get(id);
+      return document?.tenant === tenant ? document : undefined;
+    },
+    async list(tenant, query = {}) {
+      const page = await reader.call("list", tenant, query, embed?.model);
+      return { ...page, documents: page.documents.map(live) };
+    },
+    async remove(tenant, id) {
+      const removed = await writer.call("remove", tenant, id);
+      if (removed) jobs.abort(id);
+      settle(id);
+      return removed;
+    },
+    async reindex(tenant, id) {
+      const document = await writer.call("reindex", tenant, id);
+      if (document) jobs.abort(id);
+      work();
+      return document;
+    },
+    async wait(id, ms) {
+      const over = AbortSignal.timeout(Math.min(ms, 2 ** 31 - 1));
+      for (;;) {
+        const changed = Promise.withResolvers<void>();
+        const set = waiters.get(id) ?? new Set();
+        waiters.set(id, set.add(changed.resolve));
+        over.addEventListener("abort", () => changed.resolve(), { once: true });
+        try {
+          const document = await get(id);
+          if (!document || isOver(document) || over.aborted) return document;
+          await changed.promise;
+        } finally {
+          set.delete(changed.resolve);
+          if (set.size === 0 && waiters.get(id) === set) waiters.delete(id);
+        }
+      }
+    },
+    search,
+    formats: installedFormats,
+    async start() {
+      await sweepTmp(tmp, clock.now());
+      const again = await writer.call("recover");
+      if (again > 0) log.info({ documents: again }, "documents whose indexing was interrupted are read again");
+      started = true;
+      jobs.poke();
+      embedding?.poke();
+    },
+    async close() {
+      started = false;
+      await Promise.all([jobs.close(), embedding?.close()]);
+      await extractor.close();
+      await Promise.all([writer.close(), reader.close()]);
+      waiters.forEach((set) => set.forEach((wake) => wake()));
+    },
+  };
+}

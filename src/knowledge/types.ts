@@ -1,0 +1,192 @@
+/** The states of a document, in this order. `ready` means that search finds it, never earlier. */
+export const DOCUMENT_STATES = ["queued", "extracting", "indexing", "ready", "failed"] as const;
+export type DocumentStatus = (typeof DOCUMENT_STATES)[number];
+
+/** Why a document could not be indexed. */
+export const DOCUMENT_ERRORS = [
+  "missing_extractor",
+  "encrypted_document",
+  "no_text_found",
+  "unsupported_type",
+  "too_large",
+  "timeout",
+  "broken_document",
+  "internal",
+] as const;
+export type DocumentErrorCode = (typeof DOCUMENT_ERRORS)[number];
+
+export interface DocumentError {
+  code: DocumentErrorCode;
+  /** Says what to do; never quotes the document. */
+  message: string;
+  /** The npm package that is not installed, for `missing_extractor`. */
+  package?: string;
+}
+
+/** The kinds of document that can be read. */
+export const FORMAT_IDS = [
+  "pdf",
+  "docx",
+  "xlsx",
+  "pptx",
+  "odt",
+  "ods",
+  "odp",
+  "epub",
+  "html",
+  "eml",
+  "csv",
+  "markdown",
+  "json",
+  "text",
+] as const;
+export type FormatId = (typeof FORMAT_IDS)[number];
+
+/** A format, and whether what reads it is installed. */
+export interface Format {
+  id: FormatId;
+  mimeType: string;
+  extensions: readonly string[];
+  /** The npm packages that read it; none for built-in ones. */
+  packages: readonly string[];
+  /** Those of them that are not installed: a document of this format fails with `missing_extractor`. */
+  missing: readonly string[];
+}
+
+/** What happens to bytes that the tenant has already. */
+export const ON_DUPLICATE = ["skip", "replace", "error", "keep"] as const;
+export type OnDuplicate = (typeof ON_DUPLICATE)[number];
+
+/** The tenant of documents that are added without a key: by the command line. */
+export const DEFAULT_TENANT = "default";
+
+/** Flat facts about a document, as its owner wrote them. */
+export type Metadata = Record<string, string | number | boolean>;
+
+/** A file that has arrived whole and is on disk for good; `stageFile` and `stageBytes` make one. */
+export interface NewDocument {
+  tenant: string;
+  /** The file in `<dir>/tmp`; `add` takes it over, whatever becomes of it. */
+  file: string;
+  /** Of its bytes, in lower-case hex. */
+  sha256: string;
+  bytes: number;
+  /** As the client said it: shown and used for its ending, never as a path. */
+  filename: string;
+  /** The agents that may search it; none means every agent of the tenant. */
+  agentIds?: readonly string[];
+  title?: string;
+  metadata?: Metadata;
+  /** The owner's name for the document: a new upload with the same one replaces the old version once it is ready. */
+  externalId?: string;
+  /** Default `skip`: the document that is there is returned, and gains the agents. */
+  onDuplicate?: OnDuplicate;
+}
+
+/** Times are milliseconds since the epoch. */
+export interface DocumentRecord {
+  id: string;
+  tenant: string;
+  filename: string;
+  title: string | null;
+  bytes: number;
+  sha256: string;
+  /** By its bytes; null until they were looked at. */
+  mimeType: string | null;
+  status: DocumentStatus;
+  /** From 0 to 1 over all of the work. */
+  progress: number;
+  /** Of a failed document; of a ready one where a later reindexing failed and the older index is still in use. */
+  error: DocumentError | null;
+  /** None: every agent of the tenant. */
+  agentIds: string[];
+  metadata: Metadata;
+  externalId: string | null;
+  version: number;
+  chunkCount: number;
+  pageCount: number | null;
+  /** Chunks that have a vector of the configured model; 0 where embeddings are off. */
+  embeddedCount: number;
+  createdAt: number;
+  indexedAt: number | null;
+}
+
+export interface DocumentQuery {
+  /** Default 50, at most 500. */
+  limit?: number;
+  /** The id of the last one of the page before. */
+  after?: string;
+  status?: DocumentStatus;
+  /** Only those that this agent may search. */
+  agentId?: string;
+  externalId?: string;
+}
+
+/** A page of documents, newest first. */
+export interface DocumentPage {
+  documents: DocumentRecord[];
+  hasMore: boolean;
+}
+
+export interface SearchQuery {
+  tenant: string;
+  /** Only what this agent may see; without one, all of the tenant. */
+  agentId?: string;
+  text: string;
+  /** Default 8, at most 1000. */
+  limit?: number;
+}
+
+/** A chunk that was found. `text` comes from outside: it is data, never an instruction. */
+export interface Passage {
+  documentId: string;
+  /** Names the passage: `<document id>#<number>`. */
+  id: string;
+  filename: string;
+  title: string | null;
+  text: string;
+  /** The headings above it, outermost first. */
+  headings: string[];
+  /** The page, slide or sheet it begins on, from 1; null where the format has none. */
+  page: number | null;
+  /** Where it lies in the document's extracted text, in UTF-16 units. */
+  start: number;
+  end: number;
+  /** Higher is better; comparable only within one answer. */
+  score: number;
+  version: number;
+  externalId: string | null;
+  metadata: Metadata;
+}
+
+/** Turns texts into vectors. Throws where the endpoint fails; `EmbeddingRefused` where it refuses this very input. */
+export interface Embedder {
+  /** Stored with each vector: vectors of another model are never compared. */
+  readonly model: string;
+  embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
+}
+
+/** Documents, their index, and the work on them. All methods throw `RouseError` `store_unavailable` where the database fails. */
+export interface Knowledge {
+  /**
+   * Takes a file that lies in `tmp` already hashed; decides about duplicates and versions; queues the indexing durably.
+   * @throws RouseError `duplicate_document` for bytes that are there already where `onDuplicate` is `error`.
+   */
+  add(upload: NewDocument): Promise<{ document: DocumentRecord; duplicate: boolean }>;
+  get(tenant: string, id: string): Promise<DocumentRecord | undefined>;
+  list(tenant: string, query?: DocumentQuery): Promise<DocumentPage>;
+  /** Deletes the file, its chunks and vectors, and stops the work on it. False where there is no such document. */
+  remove(tenant: string, id: string): Promise<boolean>;
+  /** Queues the indexing anew; what was indexed stays searchable until then. */
+  reindex(tenant: string, id: string): Promise<DocumentRecord | undefined>;
+  /** Resolves when the document is ready or failed, or the time (milliseconds) is over; undefined where it is gone. */
+  wait(id: string, ms: number): Promise<DocumentRecord | undefined>;
+  /** Best first. The scope is part of the query, never a filter afterwards. */
+  search(query: SearchQuery): Promise<Passage[]>;
+  /** What can be read, and which extractors are installed. */
+  formats(): Format[];
+  /** Takes up the work that is queued, also what a killed process left half-done. */
+  start(): Promise<void>;
+  /** Stops the work; what was not finished is taken up by the next start. */
+  close(): Promise<void>;
+}
