@@ -41,6 +41,11 @@ const GROUPS: readonly Group[] = [
     summary: "senders that need more than a webhook",
     load: async () => (await import("./webhooks.ts")).registerWebhooks,
   },
+  {
+    name: "knowledge",
+    summary: "documents that agents look things up in",
+    load: async () => (await import("./knowledge.ts")).registerKnowledge,
+  },
   { name: "console", summary: "where the operator's page is", load: async () => (await import("./console.ts")).registerConsole },
   { name: "token", summary: "rotate the hook token", load: async () => (await import("./token.ts")).registerToken },
   { name: "store", summary: "back up what is kept", load: async () => (await import("./store.ts")).registerStore },

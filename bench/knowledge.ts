@@ -1,0 +1,124 @@
+/**
+ * Documents indexed in a second, and the time of a search, on made-up text whose words are as frequent as in English
+ * (Zipf). `npm run bench:knowledge -- [--documents 1000] [--chunks 50000]`
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { parseArgs } from "node:util";
+import { knowledgeSchema } from "../src/config/schema/knowledge.ts";
+import { systemClock } from "../src/core/clock.ts";
+import { createLogger } from "../src/core/log.ts";
+import { createKnowledge } from "../src/knowledge/knowledge.ts";
+import { stageBytes } from "../src/knowledge/stage.ts";
+
+const { values } = parseArgs({
+  options: { documents: { type: "string", default: "1000" }, chunks: { type: "string", default: "50000" }, json: { type: "boolean" } },
+});
+const DOCUMENTS = Number(values.documents);
+const CHUNKS = Number(values.chunks);
+const BYTES = 20_000;
+const VOCABULARY = 50_000;
+const QUERIES = 200;
+const AT_LEAST_A_SECOND = 100;
+const AT_MOST_MS = 50;
+
+/** Mulberry32: the same text in every run. */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const next = random(1);
+const SYLLABLES = "ba ce di fo gu ha ki lo me nu pa ri sa to va we xi yo za stra ment tion ing er".split(" ");
+const syllable = (): string => SYLLABLES[Math.floor(next() * SYLLABLES.length)] as string;
+const COMMON =
+  "the of and to a in is that for it as was with be by on not he his but at are this have from or had an they which one you".split(" ");
+const words = [
+  ...COMMON,
+  ...Array.from({ length: VOCABULARY }, () => Array.from({ length: 2 + Math.floor(next() * 3) }, syllable).join("")),
+];
+/** Zipf's law: the word of rank r in proportion to 1/r. */
+const word = (): string => words[Math.floor(words.length ** next()) - 1] as string;
+const sentence = (): string => {
+  const text = Array.from({ length: 8 + Math.floor(next() * 20) }, word).join(" ");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}. `;
+};
+
+function makeDocument(): Buffer {
+  let text = "";
+  while (text.length < BYTES) {
+    text += `# ${word()} ${word()}\n\n`;
+    for (let paragraph = 0; paragraph < 5; paragraph++) text += `${Array.from({ length: 5 }, sentence).join("")}\n\n`;
+  }
+  return Buffer.from(text.slice(0, BYTES));
+}
+
+const dir = mkdtempSync(join(tmpdir(), "rouse-bench-knowledge-"));
+const knowledge = await createKnowledge({ dir, clock: systemClock, log: createLogger("error"), config: knowledgeSchema.parse(undefined) });
+const delay = monitorEventLoopDelay({ resolution: 5 });
+
+/** Adds documents, many at a time, and waits until all can be found. Returns seconds, and how many chunks they became. */
+async function addAll(documents: readonly Buffer[]): Promise<{ seconds: number; chunks: number }> {
+  const began = performance.now();
+  const waits: Promise<number>[] = [];
+  for (let from = 0; from < documents.length; from += 32) {
+    const added = await Promise.all(
+      documents.slice(from, from + 32).map(async (bytes) => {
+        const staged = await stageBytes(dir, bytes, BYTES);
+        return (await knowledge.add({ tenant: "bench", ...staged, filename: "text.md" })).document;
+      }),
+    );
+    for (const { id } of added) waits.push(knowledge.wait(id, 600_000).then((document) => document?.chunkCount ?? 0));
+  }
+  const chunks = (await Promise.all(waits)).reduce((sum, count) => sum + count, 0);
+  return { seconds: (performance.now() - began) / 1000, chunks };
+}
+
+const question = (): string => {
+  const some = Array.from({ length: 5 }, () => words[Math.floor(30 + (VOCABULARY / 10) ** next() * 3)] as string);
+  return `what is the ${some[0]} ${some[1]} of ${some[2]} in ${some[3]} ${some[4]}`;
+};
+
+const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
+
+try {
+  await knowledge.start();
+  // The first one starts the processes that read.
+  await addAll([makeDocument()]);
+  delay.enable();
+  let { seconds, chunks } = await addAll(Array.from({ length: DOCUMENTS }, makeDocument));
+  const perSecond = DOCUMENTS / seconds;
+  const indexingDelay = delay.percentile(99) / 1e6;
+  while (chunks < CHUNKS) chunks += (await addAll(Array.from({ length: 500 }, makeDocument))).chunks;
+  delay.reset();
+  const times: number[] = [];
+  for (let i = 0; i < QUERIES; i++) {
+    const began = performance.now();
+    await knowledge.search({ tenant: "bench", text: question() });
+    times.push(performance.now() - began);
+  }
+  const result = {
+    documentsASecond: Math.round(perSecond),
+    eventLoopDelayMs99: { indexing: indexingDelay, searching: delay.percentile(99) / 1e6 },
+    chunks,
+    searchMs: { p50: median(times), max: Math.max(...times) },
+  };
+  if (values.json) console.log(JSON.stringify(result, null, 2));
+  else {
+    console.log("| row | figure | wanted |\n|---|---|---|");
+    console.log(`| documents of ${BYTES / 1000} KB indexed a second | ${result.documentsASecond} | ≥ ${AT_LEAST_A_SECOND} |`);
+    console.log(`| search at ${chunks} chunks, p50 | ${result.searchMs.p50.toFixed(1)} ms | < ${AT_MOST_MS} ms |`);
+    const { indexing, searching } = result.eventLoopDelayMs99;
+    console.log(`| event loop held up meanwhile, p99 | ${indexing.toFixed(1)} ms indexing, ${searching.toFixed(1)} ms searching | – |`);
+  }
+} finally {
+  await knowledge.close();
+  rmSync(dir, { recursive: true, force: true });
+}
