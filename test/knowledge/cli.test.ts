@@ -1,0 +1,114 @@
+import { copyFile, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
+import { acquireLock } from "../../src/store/lock.ts";
+import { createCli, type CliWorld } from "../cli/world.ts";
+import { FIXTURES } from "./world.ts";
+
+let cli: CliWorld;
+beforeEach(async () => {
+  cli = await createCli();
+});
+afterEach(() => cli.close());
+
+const json = async <T>(...args: string[]): Promise<T> => JSON.parse((await cli.rouse(["knowledge", ...args, "--json"])).out) as T;
+const fixtures = async (...names: string[]): Promise<void> => {
+  await mkdir(join(cli.dir, "manuals/inner"), { recursive: true });
+  for (const name of names) await copyFile(join(FIXTURES, name), join(cli.dir, "manuals/inner", name));
+};
+
+describe("rouse knowledge", () => {
+  it("adds a folder, lists, shows, searches and removes", async () => {
+    await fixtures("pandoc.docx", "drinks.xlsx", "libreoffice.pdf");
+    await cli.write("manuals/program.exe", "not meant");
+    const added = await cli.rouse(["knowledge", "add", "manuals", "--agent", "support", "--metadata", "team=café"]);
+    expect([added.code, added.err]).toEqual([0, ""]);
+    expect(added.out.match(/^doc_\S+ {2}ready /gm)).toHaveLength(3);
+
+    const { documents } = await json<{ documents: DocumentRecord[] }>("list");
+    expect(documents.map(({ filename }) => filename).toSorted()).toEqual(["drinks.xlsx", "libreoffice.pdf", "pandoc.docx"]);
+    expect(documents[0]).toMatchObject({ agentIds: ["support"], metadata: { team: "café" }, tenant: "default" });
+    expect((await cli.rouse(["knowledge", "list"])).out).toMatch(/^DOCUMENT +STATUS +SIZE +CHUNKS +ADDED +FILE\n/);
+
+    const { passages } = await json<{ passages: Passage[] }>("search", "how", "long", "does", "descaling", "take", "--limit", "2");
+    expect(passages).toHaveLength(2);
+    expect(passages[0]?.text).toContain("twenty minutes");
+    expect(await json("search", "descaling", "--agent", "other")).toEqual({ passages: [] });
+    expect((await cli.rouse(["knowledge", "search", "matcha"])).out).toContain("Matcha latte | 4.2");
+
+    const pdf = documents.find(({ filename }) => filename.endsWith(".pdf"))?.id ?? "";
+    expect((await cli.rouse(["knowledge", "show", pdf])).out).toMatch(/^pages +1$/m);
+    expect((await cli.rouse(["knowledge", "remove", pdf])).out).toBe(`${pdf}  deleted\n`);
+    expect(await cli.rouse(["knowledge", "show", pdf])).toMatchObject({ code: 1, out: "" });
+    expect(await cli.rouse(["knowledge", "remove", pdf])).toMatchObject({ code: 1 });
+  });
+
+  it("says what could not be indexed, with exit code 1, and adds the others", async () => {
+    await cli.write("rouse.json5", { platform: { knowledge: { fileMb: 1 } } });
+    await fixtures("encrypted.pdf", "guide.md");
+    await cli.write("manuals/large.txt", "x".repeat(1_000_001));
+    const { code, out, err } = await cli.rouse(["knowledge", "add", "manuals"]);
+    expect(code).toBe(1);
+    expect(out).toMatch(/failed {2}encrypted\.pdf {2}encrypted_document: /);
+    expect(out).toMatch(/ready {2}guide\.md {2}2 chunks/);
+    expect(err).toContain("large.txt: the file has more than");
+    expect((await cli.rouse(["knowledge", "list", "--status", "failed"])).out).toContain("failed (encrypted_document)");
+  });
+
+  it("versions and duplicates", async () => {
+    await cli.write("a.txt", "The walrus.");
+    await cli.write("b.txt", "The seal.");
+    expect((await cli.rouse(["knowledge", "add", "a.txt", "--external-id", "m"])).code).toBe(0);
+    expect((await cli.rouse(["knowledge", "add", "a.txt", "--external-id", "m"])).out).toContain("(was there already)");
+    expect(await cli.rouse(["knowledge", "add", "a.txt", "--on-duplicate", "error"])).toMatchObject({ code: 1 });
+    const { documents } = await json<{ documents: DocumentRecord[] }>("add", "b.txt", "--external-id", "m");
+    expect(documents[0]).toMatchObject({ version: 2, status: "ready" });
+    expect(await json<{ documents: DocumentRecord[] }>("list")).toMatchObject({ documents: [{ version: 2 }], hasMore: false });
+  });
+
+  it("shows a bar on a terminal, and nothing in a pipe", async () => {
+    await fixtures("guide.md", "drinks.csv");
+    expect((await cli.rouse(["knowledge", "add", "manuals"], { terminal: true })).err).toMatch(/indexing \[#{24}\] 2\/2 /);
+  });
+
+  it("evaluates a folder in the BEIR layout and keeps nothing", async () => {
+    const figures = await json<{ ndcg10: number }>("eval", join(FIXTURES, "corpus-zh"));
+    expect(figures.ndcg10).toBeGreaterThan(0.98);
+    const { code, out } = await cli.rouse(["knowledge", "eval", join(FIXTURES, "corpus-en")]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^nDCG@10 +(?:1\.0000|0\.9\d+)$/m);
+    expect(await json("list")).toEqual({ documents: [], hasMore: false });
+  });
+
+  it.each([
+    [["add", "none.txt"], /none\.txt cannot be read/],
+    [["add", "a.txt", "--on-duplicate", "maybe"], /skip, replace, error, keep/],
+    [["list", "--status", "done"], /queued, extracting/],
+    [["search", "x", "--limit", "many"], /whole number/],
+    [["eval", "none"], /ENOENT|no such file/],
+  ])("%j is wrong usage", async (args, message) => {
+    await cli.write("a.txt", "text");
+    const { code, err } = await cli.rouse(["knowledge", ...args]);
+    expect(code).toBe(args[0] === "eval" ? 1 : 2);
+    expect(err).toMatch(message);
+  });
+
+  it("while a gateway runs, says so and changes nothing", async () => {
+    const lock = await acquireLock(join(cli.dir, ".rouse"), { pid: process.pid, url: "http://127.0.0.1:7420", startedAt: 0, version: "0" });
+    const { code, err } = await cli.rouse(["knowledge", "list"]);
+    lock.release();
+    expect(code).toBe(1);
+    expect(err).toMatch(/uses the state folder .*\/v1\/knowledge/);
+  });
+
+  it("a provider of embeddings that is none is a problem of the config", async () => {
+    await cli.write("rouse.json5", {
+      platform: { knowledge: { embeddings: { provider: "locl", model: "m" } } },
+      models: { providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } } },
+    });
+    const { code, err } = await cli.rouse(["knowledge", "list"]);
+    expect(code).toBe(3);
+    expect(err).toMatch(/platform\.knowledge\.embeddings\.provider.*local/);
+  });
+});

@@ -1,0 +1,19 @@
+/** Adds documents to a folder and has them indexed, until it is killed. Says the id of each that was accepted. */
+import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { createKnowledge } from "../../src/knowledge/knowledge.ts";
+import { stageBytes } from "../../src/knowledge/stage.ts";
+
+const [dir = "", from = "0"] = process.argv.slice(2);
+const knowledge = await createKnowledge({ dir, clock: systemClock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined) });
+await knowledge.start();
+for (let n = Number(from); ; n++) {
+  const text = `The marker${n} stands in a sentence that has some length. `.repeat(n % 3 === 0 ? 8000 : 40);
+  const { document } = await knowledge.add({
+    tenant: "t",
+    ...(await stageBytes(dir, Buffer.from(text), 50_000_000)),
+    filename: "text.txt",
+  });
+  process.stdout.write(`${n} ${document.id}\n`);
+}

@@ -1,0 +1,214 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { createEmbedder, EmbeddingRefused } from "../../src/knowledge/embed.ts";
+import { fuse } from "../../src/knowledge/fuse.ts";
+import type { Embedder } from "../../src/knowledge/types.ts";
+import { createWorld, type KnowledgeWorld } from "./world.ts";
+
+let world: KnowledgeWorld | undefined;
+afterEach(async () => {
+  await world?.close();
+  world = undefined;
+});
+
+/** Knows two meanings, whatever the words. */
+function meanings(model = "m"): Embedder & { calls: string[][]; down: boolean; refuse: RegExp | undefined } {
+  const embedder = {
+    model,
+    calls: [] as string[][],
+    down: false,
+    refuse: undefined as RegExp | undefined,
+    async embed(texts: readonly string[]) {
+      embedder.calls.push([...texts]);
+      if (embedder.down) throw new Error("the endpoint is down");
+      if (texts.some((text) => embedder.refuse?.test(text))) throw new EmbeddingRefused();
+      return texts.map((text) => Float32Array.from([/dog|puppy|hound/i.test(text) ? 3 : 0.1, /ship|vessel|boat/i.test(text) ? 3 : 0.1]));
+    },
+  };
+  return embedder;
+}
+
+/** A clock whose sleeps end when the test says so. */
+function handClock(): Clock & { sleeps: number[]; wake(): void } {
+  let wakers: (() => void)[] = [];
+  const sleeps: number[] = [];
+  return {
+    sleeps,
+    now: () => systemClock.now(),
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        sleeps.push(ms);
+        wakers.push(resolve);
+        signal?.addEventListener("abort", () => resolve(), { once: true });
+      }),
+    wake() {
+      for (const waker of wakers.splice(0)) waker();
+      wakers = [];
+    },
+  };
+}
+
+const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+const embedded = async (id: string): Promise<number> => (await world?.knowledge.get("t", id))?.embeddedCount ?? -1;
+
+describe("search by meaning", () => {
+  it("finds what no word of the question names, and fuses both rankings", async () => {
+    const embed = meanings();
+    world = await createWorld({ embed });
+    const hound = await world.index("The hound sleeps in its basket.");
+    const vessel = await world.index("The vessel lies in the harbour.");
+    await until(async () => (await embedded(hound.id)) === 1 && (await embedded(vessel.id)) === 1);
+    expect((await world.found("puppy"))[0]).toBe("The hound sleeps in its basket.");
+    expect((await world.found("boat"))[0]).toBe("The vessel lies in the harbour.");
+    // First by both rankings goes before first by one.
+    expect((await world.found("hound dog"))[0]).toBe("The hound sleeps in its basket.");
+    expect(await world.knowledge.search({ tenant: "other", text: "puppy" })).toEqual([]);
+  });
+
+  it("in batches of 16, and each chunk once", async () => {
+    const embed = meanings();
+    world = await createWorld({ embed });
+    const document = await world.index("The hound sleeps in a sentence that has some length. ".repeat(1000));
+    await until(async () => (await embedded(document.id)) === document.chunkCount);
+    expect(Math.max(...embed.calls.map((texts) => texts.length))).toBe(16);
+    expect(embed.calls.flat()).toHaveLength(document.chunkCount);
+    await world.restart();
+    await world.index("One more.");
+    expect(embed.calls.flat().filter((text) => text !== "One more.")).toHaveLength(document.chunkCount);
+  });
+
+  it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
+    const embed = meanings();
+    embed.down = true;
+    const clock = handClock();
+    world = await createWorld({ embed, clock });
+    const document = await world.index("The hound sleeps.");
+    expect(document).toMatchObject({ status: "ready", error: null, embeddedCount: 0 });
+    expect(await world.found("hound")).toEqual(["The hound sleeps."]);
+    expect(await world.found("puppy")).toEqual([]);
+    await until(() => clock.sleeps.length === 1);
+    clock.wake();
+    await until(() => clock.sleeps.length === 2);
+    expect(clock.sleeps).toEqual([5_000, 10_000]);
+    embed.down = false;
+    clock.wake();
+    await until(async () => (await embedded(document.id)) === 1);
+    expect(await world.found("puppy")).toEqual(["The hound sleeps."]);
+  });
+
+  it("a text that the endpoint refuses holds up no other", async () => {
+    const embed = meanings();
+    embed.refuse = /cursed/;
+    world = await createWorld({ embed });
+    const text = "The hound sleeps in a sentence that has some length. ".repeat(100);
+    const { id, chunkCount } = await world.index(`${text}A cursed word. ${text}`);
+    expect(chunkCount).toBeGreaterThan(4);
+    await until(async () => (await embedded(id)) === chunkCount);
+    expect(await world.found("puppy")).toHaveLength(chunkCount - 1);
+    expect((await world.found("cursed"))[0]).toContain("A cursed word.");
+  });
+
+  it("another model: its own vectors, never compared with the old ones", async () => {
+    world = await createWorld({ embed: meanings("one") });
+    const { id } = await world.index("The hound sleeps.");
+    await until(async () => (await embedded(id)) === 1);
+    const { dir } = world;
+    await world.knowledge.close();
+    const { createKnowledge } = await import("../../src/knowledge/knowledge.ts");
+    const { knowledgeSchema } = await import("../../src/config/schema/knowledge.ts");
+    const { createLogger } = await import("../../src/core/log.ts");
+    const two = meanings("two");
+    two.down = true;
+    const clock = handClock();
+    const other = await createKnowledge({ dir, clock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined), embed: two });
+    await other.start();
+    await until(() => clock.sleeps.length === 1);
+    two.down = false;
+    expect(await other.search({ tenant: "t", text: "puppy" })).toEqual([]);
+    clock.wake();
+    await until(async () => (await other.get("t", id))?.embeddedCount === 1);
+    expect(await other.search({ tenant: "t", text: "puppy" })).toHaveLength(1);
+    await other.close();
+  });
+});
+
+it("deleting takes the vectors too", async () => {
+  world = await createWorld({ embed: meanings() });
+  const { id } = await world.index("The hound sleeps.");
+  await until(async () => (await embedded(id)) === 1);
+  expect(world.rows()["vectors"]).toBe(1);
+  await world.knowledge.remove("t", id);
+  expect(world.rows()).toEqual({ documents: 0, chunks: 0, passages: 0, vectors: 0, words_docsize: 0 });
+});
+
+describe("an OpenAI-compatible endpoint", () => {
+  const serve = async (answer: (body: { model: string; input: string[] }) => { status: number; json: unknown }) => {
+    const seen: { url: string | undefined; authorization: string | undefined; body: unknown }[] = [];
+    const server = createServer((request, response) => {
+      const parts: Buffer[] = [];
+      request.on("data", (part: Buffer) => parts.push(part));
+      request.on("end", () => {
+        const body = JSON.parse(Buffer.concat(parts).toString()) as { model: string; input: string[] };
+        seen.push({ url: request.url, authorization: request.headers.authorization, body });
+        const { status, json } = answer(body);
+        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json));
+      });
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/`;
+    return { baseUrl, seen, close: () => server.close() };
+  };
+  const signal = new AbortController().signal;
+
+  it("is asked as the official clients ask it; vectors come by their index", async () => {
+    const server = await serve(() => ({
+      status: 200,
+      json: {
+        data: [
+          { index: 1, embedding: [0, 2] },
+          { index: 0, embedding: [1, 0] },
+        ],
+      },
+    }));
+    const embedder = createEmbedder({ baseUrl: server.baseUrl, model: "small", apiKey: "key" });
+    expect(await embedder.embed(["a", "b"], signal)).toEqual([Float32Array.from([1, 0]), Float32Array.from([0, 2])]);
+    expect(server.seen).toEqual([
+      { url: "/v1/embeddings", authorization: "Bearer key", body: { model: "small", input: ["a", "b"], encoding_format: "float" } },
+    ]);
+    server.close();
+  });
+
+  it.each([
+    [400, EmbeddingRefused],
+    [413, EmbeddingRefused],
+    [401, Error],
+    [429, Error],
+    [500, Error],
+  ])("status %i", async (status, kind) => {
+    const server = await serve(() => ({ status, json: { error: { message: "no" } } }));
+    const error = await createEmbedder({ baseUrl: server.baseUrl, model: "m" })
+      .embed(["a"], signal)
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(kind);
+    expect(error instanceof EmbeddingRefused).toBe(kind === EmbeddingRefused);
+    server.close();
+  });
+
+  it("too few vectors are a failure, not vectors of other texts", async () => {
+    const server = await serve(() => ({ status: 200, json: { data: [{ index: 0, embedding: [1] }] } }));
+    await expect(createEmbedder({ baseUrl: server.baseUrl, model: "m" }).embed(["a", "b"], signal)).rejects.toThrow("something else");
+    server.close();
+  });
+});
+
+it("fuses rankings by their ranks (k = 60)", () => {
+  const of = (...seqs: number[]) => seqs.map((seq) => ({ seq, score: 1 }));
+  const fused = fuse([of(1, 2, 3), of(3, 1)]);
+  expect(fused.map(({ seq }) => seq)).toEqual([1, 3, 2]);
+  expect(fused[0]?.score).toBeCloseTo(1 / 61 + 1 / 62, 12);
+  expect(fused[2]?.score).toBeCloseTo(1 / 62, 12);
+});
