@@ -1,4 +1,6 @@
 import { createAdmission } from "./actions/admission.ts";
+import { createChats } from "./actions/chat.ts";
+import type { Chats } from "./actions/chat-types.ts";
 import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
 import type { Admission } from "./actions/types.ts";
 import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
@@ -17,6 +19,8 @@ export interface Work {
   heartbeat: Heartbeat;
   deliveries: DeliveryWorker;
   turns: TurnWorker;
+  /** Turns of the API's users: they do not wait in the queue, since somebody waits for them. */
+  chats: Chats;
   runEnds: RunEnds;
   admission: Admission;
 }
@@ -58,12 +62,14 @@ export function createWork({ store, queue, log, metrics, snapshot, ended }: Grou
     combine: (mapping, events) => combineEvents(mapping, events, snapshot()),
     metrics,
   });
-  return { heartbeat, deliveries, turns, runEnds, admission };
+  const chats = createChats({ store, clock, log, context: snapshot, metrics });
+  return { heartbeat, deliveries, turns, chats, runEnds, admission };
 }
 
 /** Counts what waits and what has been spent, before anything is accepted: also without workers. */
-export async function restoreWork({ queue, swapped, log }: Ground, { admission }: Work): Promise<void> {
+export async function restoreWork({ queue, swapped, log }: Ground, { admission, chats }: Work): Promise<void> {
   await queue.recover();
+  await chats.recover();
   await admission.recount();
   // Limits may have changed with the config: those that wait get their moment afresh.
   swapped.push(() => {
