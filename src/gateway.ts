@@ -48,6 +48,8 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     retryDelivery: deliveries.retry,
     reload: reloader.reload,
     metrics: metrics.render,
+    keys,
+    chats,
   };
   const platform = createPlatform({ chats, keys, store, clock: systemClock, log, snapshot, startedAt: status().startedAt });
   const serviceRequest = services.request;

@@ -29,8 +29,8 @@ export type ChatSession =
   /** A conversation that begins with this turn; it goes by the run's id. */
   | { kind: "new" }
   | { kind: "named"; id: string }
-  /** What came after this run's turn: the same conversation, or a branch of it. */
-  | { kind: "after"; run: RunRecord };
+  /** What comes after this run's turn: the same conversation, or a branch of it. Without `keep` it is not gone on with. */
+  | { kind: "after"; run: RunRecord; keep: boolean };
 
 /** What an API's user wants of an agent: already checked. */
 export interface ChatRequest {

@@ -12,7 +12,7 @@ import {
   type TurnRecord,
 } from "../store/types.ts";
 import { gatherKnowledge, type TurnKnowledge } from "./chat-knowledge.ts";
-import { historyFor, inputOf, turnToAppend, type ChatHistory } from "./chat-history.ts";
+import { historyFor, inputOf, turnToAppend, withToolNames, type ChatHistory } from "./chat-history.ts";
 import { createLiveTurn, type LiveTurn } from "./chat-turn.ts";
 import type { ChatDeps, ChatEnd, ChatRequest, Chats } from "./chat-types.ts";
 import type { ActionContext } from "./types.ts";
@@ -62,7 +62,7 @@ function turnInput(
     agent,
     history,
     input: inputOf(request.said),
-    said: request.said,
+    said: withToolNames(request.said, history),
     unsafe: false,
     tools: allowedTools(agent, [], false),
     model,

@@ -49,7 +49,7 @@ const partsOf = (message: unknown): CallPart[] => {
 };
 
 /** Takes away calls that nobody answered, as a caller may leave them: providers refuse a conversation with one. */
-function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
+export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
   const answered = new Set(
     messages.flatMap((message) => partsOf(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : []))),
   );
@@ -63,11 +63,10 @@ function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
 
 /** The messages of a session's turns, outside text under the current run's id. */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
-  const messages = turns.flatMap((turn): ModelMessage[] => {
+  return turns.flatMap((turn): ModelMessage[] => {
     const said = boundary.renderInput(turn.input, { origin: `hook ${turn.hook}`, unsafe: turn.unsafe });
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
     return [...input, ...turn.messages.map((message) => boundResults(message, boundary))];
   });
-  return withoutOpenCalls(messages);
 }

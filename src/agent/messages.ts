@@ -1,7 +1,7 @@
 import type { ModelMessage } from "ai";
 import { cutText, plainText, type TextPart } from "../core/text.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary } from "./boundary.ts";
-import { estimateTokens, fitHistory, renderHistory } from "./history.ts";
+import { estimateTokens, fitHistory, renderHistory, withoutOpenCalls } from "./history.ts";
 import type { SaidMessage, TurnInput } from "./types.ts";
 
 /** Kept free for the answer. */
@@ -110,7 +110,7 @@ export function messagesOf(input: TurnInput, boundary: Boundary, window: number,
     const fitted = fitSaid(input.said, budget);
     if (fitted.left > 0) warnings.push(`${fitted.left} older messages were left out to fit the model's window`);
     const messages = withPassages(fitted.said, input.passages, boundary).map((message) => renderSaid(message, boundary));
-    return [...historyWithin(budget - fitted.tokens), ...messages];
+    return withoutOpenCalls([...historyWithin(budget - fitted.tokens), ...messages]);
   }
   const fitted = fitInput(input.input, budget);
   if (fitted.cut > 0) warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);

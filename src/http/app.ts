@@ -143,7 +143,7 @@ export function createApps(deps: AppDeps): Apps {
   });
   main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
   main.all("/channels/:id{[a-z0-9-]+}/*", (c) => deps.serviceRequest(c.req.param("id"), c.req.raw) ?? notFound(c));
-  main.all("*", (c, next) => (isPlatform(c.req.path) ? deps.platform.fetch(c.req.raw, c.env) : next()));
+  main.all("*", (c, next) => (isPlatform(c.req.path) ? deps.platform.fetch(c.req.raw, c.env as object) : next()));
   const receipts = createReceipts(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
   main.all("*", (c, next) => {

@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createAdminRoutes } from "../../src/http/admin.ts";
+import { createApiKeys } from "../../src/http/platform/keys.ts";
 import type { AdminDeps, ReplayResult, Snapshot } from "../../src/http/types.ts";
 import type { MappingSet } from "../../src/mapping/types.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -115,6 +116,13 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
+    keys: createApiKeys({ store: handle.store, clock: { now: () => Date.now() }, config: () => snapshot.config }),
+    chats: {
+      begin: () => ({ ok: false, failure: { code: "overloaded", message: "nobody is there" } }),
+      cancel: async () => undefined,
+      recover: async () => undefined,
+      stop: async () => undefined,
+    },
     signatures: () => [],
     limits: () => [],
     refusals: () => [

@@ -10,6 +10,7 @@ import { createJoins } from "./joins.ts";
 import type { Scope } from "./keys.ts";
 import { listAgents, listModels, showModel } from "./models.ts";
 import { problemOf, problemResponse, type Problem } from "./problems.ts";
+import { createResponse } from "./responses.ts";
 import type { PlatformDeps, PlatformEnv } from "./types.ts";
 
 /** The platform API, below `/v1`. Every answer has a request id, every failure the error object. */
@@ -87,6 +88,7 @@ export function createPlatform(deps: PlatformDeps): Platform {
     await next();
   });
   route("POST", "/chat/completions", "chat", (c) => chatCompletions(c, deps, joins));
+  route("POST", "/responses", "chat", (c) => createResponse(c, deps, joins));
   route("GET", "/models", "agents:read", (c) => listModels(c, deps));
   route("GET", "/models/:id", "agents:read", (c) => showModel(c, deps));
   route("GET", "/agents", "agents:read", (c) => listAgents(c, deps));

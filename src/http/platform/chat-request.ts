@@ -5,7 +5,7 @@ import type { ChatBody } from "./chat-schema.ts";
 import type { Conversation } from "./messages.ts";
 
 /** Leaves out what is null or not there, since both mean that a field was not sent. */
-function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
+export function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as {
     [K in keyof T]?: NonNullable<T[K]>;
   };

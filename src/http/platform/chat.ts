@@ -39,8 +39,8 @@ export async function chatCompletions(c: Context<PlatformEnv>, deps: PlatformDep
   const session = sessionNameOf(c, body, key);
   if (!session.ok) return problemResponse(session.problem, requestId);
   const { signal } = c.req.raw;
-  const limits = { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch: deps.fetch ?? fetch, signal };
-  const conversation = await readMessages(body.messages, limits);
+  const images = { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch: deps.fetch ?? fetch, signal };
+  const conversation = await readMessages(body.messages, { images, field: "messages", continues: false });
   if (!conversation.ok) return problemResponse(conversation.problem, requestId);
   const caller = { id: key.id, tenant: key.tenant };
   const request = chatRequest(body, conversation.value, { agent: agent.value, caller, session: sessionFor(session.value) });

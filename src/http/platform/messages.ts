@@ -44,17 +44,19 @@ function callsOf(message: Extract<ChatMessage, { role: "assistant" }>, param: st
 }
 
 /** Every call has its result right behind it, and every result a call: providers refuse anything else. */
-function pairingProblem(said: readonly SaidMessage[], at: readonly number[]): Result<undefined> {
+function pairingProblem(said: readonly SaidMessage[], placeOf: (index: number) => string, continues: boolean): Result<undefined> {
   let open: string[] = [];
   const missing = (index: number): Result<undefined> => ({
     ok: false,
-    problem: badRequest(`messages[${at[index] ?? 0}]`, "each call of a tool must be followed by its result, a message of the role `tool`"),
+    problem: badRequest(placeOf(index), "each call of a tool must be followed by its result, a message of the role `tool`"),
   });
   for (const [index, message] of said.entries()) {
+    // The calls that come first may be in a turn that the server has kept.
+    if (message.role === "tool" && continues && message.tool === "") continue;
     if (message.role === "tool") {
       if (!open.includes(message.callId)) {
         const text = "tool_call_id: no call right before it has this id";
-        return { ok: false, problem: badRequest(`messages[${at[index] ?? 0}].tool_call_id`, text) };
+        return { ok: false, problem: badRequest(`${placeOf(index)}.tool_call_id`, text) };
       }
       open = open.filter((id) => id !== message.callId);
       continue;
@@ -65,22 +67,31 @@ function pairingProblem(said: readonly SaidMessage[], at: readonly number[]): Re
   return open.length > 0 ? missing(said.length - 1) : { ok: true, value: undefined };
 }
 
+export interface ReadOptions {
+  images: ImageLimits;
+  /** The field of the request that the messages come from. */
+  field: string;
+  /** They go on with a turn that the server has kept: results of its calls may come first. */
+  continues: boolean;
+}
+
 /** Takes a list of messages apart. */
-export async function readMessages(messages: readonly ChatMessage[], limits: ImageLimits): Promise<Result<Conversation>> {
+export async function readMessages(messages: readonly ChatMessage[], options: ReadOptions): Promise<Result<Conversation>> {
+  const { field, continues } = options;
   const system: string[] = [];
   const said: SaidMessage[] = [];
   /** Where each message stood in the request. */
   const at: number[] = [];
   const tools = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
-    const param = `messages[${index}]`;
+    const param = `${field}[${index}]`;
     switch (message.role) {
       case "system":
       case "developer":
         system.push(textOf(message.content));
         continue;
       case "user": {
-        const parts = await userParts(message.content, `${param}.content`, limits);
+        const parts = await userParts(message.content, `${param}.content`, options.images);
         if (!parts.ok) return parts;
         said.push({ role: "user", parts: parts.value });
         break;
@@ -103,8 +114,9 @@ export async function readMessages(messages: readonly ChatMessage[], limits: Ima
     at.push(index);
   }
   const users = said.filter((message) => message.role === "user").length;
-  if (users === 0) return { ok: false, problem: badRequest("messages", "send at least one message of the role `user`") };
-  const paired = pairingProblem(said, at);
+  const answers = continues && said.some((message) => message.role === "tool");
+  if (users === 0 && !answers) return { ok: false, problem: badRequest(field, "send at least one message of the role `user`") };
+  const paired = pairingProblem(said, (index) => `${field}[${at[index] ?? 0}]`, continues);
   if (!paired.ok) return paired;
   const instructions = system.filter((text) => text.trim() !== "").join("\n\n");
   return {
