@@ -75,7 +75,7 @@ async function answerStreamed(response: ServerResponse, says: Says, model: strin
     if (response.destroyed) return;
     send(piece === 0 ? { role: "assistant", content: text } : { content: text });
   }
-  if (says.cut) return void response.destroy();
+  if (says.cut) return void setTimeout(() => response.destroy(), 30);
   for (const [index, { id, name, arguments: text }] of (says.calls ?? []).entries())
     send({ tool_calls: [{ index, id, type: "function", function: { name, arguments: text } }] });
   send({}, says.finish ?? (says.calls ? "tool_calls" : "stop"), says.usage === false ? {} : { usage: USAGE });

@@ -28,6 +28,7 @@ interface Options extends Omit<WorldOptions, "config"> {
   platform?: object;
   keys?: readonly object[];
   agents?: readonly object[];
+  timeoutSeconds?: number;
 }
 
 export const USER = [{ role: "user", content: "Say it." }];
@@ -35,13 +36,13 @@ export const USER = [{ role: "user", content: "Say it." }];
 /** A gateway with an agent `ops` on a model of its own, and a key for it. */
 export async function platformWorld(options: Options = {}): Promise<PlatformWorld> {
   const model = await startModel();
-  const { config = {}, platform = {}, keys = [], agents, ...rest } = options;
+  const { config = {}, platform = {}, keys = [], agents, timeoutSeconds = 20, ...rest } = options;
   const world = await createWorld({
     ...rest,
     config: {
       models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" } } },
       agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 }, timeoutSeconds: 20 },
+        defaults: { model: "local/big", heartbeat: { every: 0 }, timeoutSeconds },
         list: agents ?? [
           { id: "ops", name: "Operations", description: "Watches the shop.", instructions: "OWN-INSTRUCTIONS" },
           { id: "sales" },
@@ -54,7 +55,12 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
   const ask: PlatformWorld["ask"] = (path, { key = KEY, ...init } = {}) =>
     fetch(`${world.url}${path}`, {
       ...init,
-      headers: { ...(key === "" ? {} : { authorization: `Bearer ${key}` }), ...(init.headers as object) },
+      headers: {
+        ...(key === "" ? {} : { authorization: `Bearer ${key}` }),
+        // The client would say text/plain by itself.
+        ...(typeof init.body === "string" ? { "content-type": "application/json" } : {}),
+        ...(init.headers as object),
+      },
     });
   const call: PlatformWorld["call"] = async (path, body, headers = {}) => {
     const { key = KEY, ...more } = headers;
