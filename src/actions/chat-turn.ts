@@ -53,6 +53,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
       };
     },
     say(delta) {
+      if (delta === "") return;
       said += delta;
       for (const listener of listeners) listener.onText(delta);
     },

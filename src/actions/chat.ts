@@ -1,3 +1,4 @@
+import { cleanReply, createReplyCleaner } from "../agent/links.ts";
 import { allowedTools } from "../agent/tools.ts";
 import type { ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { safeError } from "../core/errors.ts";
@@ -51,6 +52,7 @@ function specOf(request: ChatRequest, session: SessionRef): RunSpec {
 
 function turnInput(
   { request, abort, say }: LiveTurn,
+  cleaner: ReturnType<typeof createReplyCleaner>,
   model: ResolvedModel,
   history: readonly TurnRecord[],
   known: TurnKnowledge,
@@ -74,7 +76,7 @@ function turnInput(
     ...(request.instructions === undefined ? {} : { callerInstructions: request.instructions }),
     ...(request.sampling === undefined ? {} : { sampling: request.sampling }),
     ...(thinking === undefined ? {} : { thinking }),
-    ...(request.stream ? { onText: say } : {}),
+    ...(request.stream ? { onText: (delta: string) => say(cleaner.push(delta)) } : {}),
   };
 }
 
@@ -82,6 +84,15 @@ function endOf(result: TurnResult, citations: TurnKnowledge["citations"], reason
   if (result.ok) return { ok: true, text: result.spoken, calls: result.calls, finish: result.finish, usage: result.usage, citations };
   const message = result.code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
   return { ok: false, code: result.code, message, ...(result.retryAfterMs === undefined ? {} : { retryAfterMs: result.retryAfterMs }) };
+}
+
+/** A result as it may leave: images as their addresses, no links to hosts that are not allowed. The history has it as it was. */
+function cleaned(result: TurnResult, hosts: readonly string[] | undefined): TurnResult {
+  if (!result.ok) return result;
+  const { text: spoken, removedLinks } = cleanReply(result.spoken, hosts);
+  if (removedLinks === 0) return { ...result, spoken };
+  const warning = `${removedLinks} links to hosts outside hooks.allowedLinkHosts were removed`;
+  return { ...result, spoken, warnings: [...result.warnings, warning] };
 }
 
 /** Carries out the turns of the API's users: at once, one after the other within a session. */
@@ -132,16 +143,19 @@ export function createChats(deps: ChatDeps): Chats {
     const spec = history.session === queued.spec.session ? queued.spec : { ...queued.spec, session: history.session };
     const run: RunRecord = { ...queued, spec, status: "running", startedAt, attempts: 1, ...(model.ok ? { model: model.model.ref } : {}) };
     // The model is asked first: the disk works while it thinks.
+    const hosts = context.config.hooks.allowedLinkHosts;
+    const cleaner = createReplyCleaner(hosts);
     const known = await gatherKnowledge(request, deps.knowledge);
     const running = model.ok
-      ? context.runtime.runTurn(turnInput(turn, model.model, history.turns, known, context))
+      ? context.runtime.runTurn(turnInput(turn, cleaner, model.model, history.turns, known, context))
       : Promise.resolve({ ok: false as const, code: model.code, message: model.message, retryable: false, warnings: [] });
     await store.commit((tx) => {
       if (queued.status === "queued") tx.updateRun(run.id, { ...run, spec });
       else tx.insertRun(run);
     });
     deps.metrics?.runStarted({ waitSeconds: (startedAt - turn.createdAt) / 1000 });
-    const result = await running;
+    const result = cleaned(await running, hosts);
+    if (request.stream) turn.say(cleaner.end());
     await writeEnd(run, result, turn.abort.signal.reason, history, context);
     turn.finish(endOf(result, known.citations, turn.abort.signal.reason));
   };

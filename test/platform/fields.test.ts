@@ -51,7 +51,11 @@ describe("the model", () => {
 describe("instructions", () => {
   it("of the caller stand below the agent's own, wherever they come in the conversation", async () => {
     await world.chat({
-      messages: [{ role: "system", content: "CALLER-ONE" }, ...USER, { role: "developer", content: [{ type: "text", text: "CALLER-TWO" }] }],
+      messages: [
+        { role: "system", content: "CALLER-ONE" },
+        ...USER,
+        { role: "developer", content: [{ type: "text", text: "CALLER-TWO" }] },
+      ],
     });
     const [system, ...rest] = sent().messages;
     expect(system.role).toBe("system");
@@ -108,11 +112,10 @@ describe("what is passed on", () => {
   });
 
   it("is nothing where all is null", async () => {
-    const names = [
-      ...["n", "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"],
-      ...["reasoning_effort", "response_format", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "user"],
-      ...["metadata", "session_id", "conversation_id"],
-    ];
+    const names =
+      "n temperature top_p max_tokens max_completion_tokens stop seed presence_penalty frequency_penalty reasoning_effort response_format tools tool_choice parallel_tool_calls stream stream_options user metadata session_id conversation_id".split(
+        " ",
+      );
     const { status } = await world.chat(Object.fromEntries(names.map((name) => [name, null])));
     expect(status).toBe(200);
     expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
@@ -148,7 +151,11 @@ describe("ranges and forms", () => {
     [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
     [{ tools: [{ type: "function", function: { name: "no spaces" } }] }, "tools[0].function.name"],
     [{ tool_choice: "some" }, "tool_choice"],
-    [{ messages: [{ role: "user", content: [{ type: "input_audio", input_audio: {} }] }] }, "messages[0].content[0].type", "unsupported_content"],
+    [
+      { messages: [{ role: "user", content: [{ type: "input_audio", input_audio: {} }] }] },
+      "messages[0].content[0].type",
+      "unsupported_content",
+    ],
     [{ messages: [{ role: "user", content: [{ type: "file", file: {} }] }] }, "messages[0].content[0].type", "unsupported_content"],
     [{ messages: [...USER, { role: "tool", tool_call_id: "c1", content: "x" }] }, "messages[1].tool_call_id"],
     [{ session_id: "a\nb" }, "session_id"],
@@ -158,7 +165,10 @@ describe("ranges and forms", () => {
   });
 
   it("calls need their results right behind them, and arguments that are JSON", async () => {
-    const call = (text: string) => ({ role: "assistant", tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: text } }] });
+    const call = (text: string) => ({
+      role: "assistant",
+      tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: text } }],
+    });
     expect(await refused({ messages: [...USER, call("{}"), ...USER] })).toEqual([400, "messages[1]", "invalid_value"]);
     expect(await refused({ messages: [...USER, call("{}")] })).toEqual([400, "messages[1]", "invalid_value"]);
     expect(await refused({ messages: [...USER, call("{")] })).toEqual([
@@ -169,7 +179,11 @@ describe("ranges and forms", () => {
   });
 
   it("errors quote nothing of what was sent", async () => {
-    const { text } = await world.chat({ model: "ops", temperature: "canary-4711", messages: [{ role: "canary-4711", content: "canary-4711" }] });
+    const { text } = await world.chat({
+      model: "ops",
+      temperature: "canary-4711",
+      messages: [{ role: "canary-4711", content: "canary-4711" }],
+    });
     expect(text).not.toContain("canary-4711");
   });
 });

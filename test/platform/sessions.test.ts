@@ -34,7 +34,12 @@ describe("the id", () => {
       const { headers: answered } = await say("hi", headers, more);
       expect(answered.get("x-session-id")).toBe(index === 7 ? "8" : `s${index + 1}`);
     }
-    expect(await sessionKeys()).toEqual([1, 2, 3, 4, 5, 6, 7].map((n) => `api:web:ops:s${n}`).concat("api:web:ops:8").toSorted());
+    expect(await sessionKeys()).toEqual(
+      [1, 2, 3, 4, 5, 6, 7]
+        .map((n) => `api:web:ops:s${n}`)
+        .concat("api:web:ops:8")
+        .toSorted(),
+    );
   });
 
   it("is `user` only where the key says so", async () => {
@@ -53,7 +58,16 @@ describe("the id", () => {
 describe("who owns the history", () => {
   it("one user message and an id: the server", async () => {
     await say("one", { "x-session-id": "s" });
-    await say("two", { "x-session-id": "s" }, { messages: [{ role: "system", content: "Be brief." }, { role: "user", content: "two" }] });
+    await say(
+      "two",
+      { "x-session-id": "s" },
+      {
+        messages: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: "two" },
+        ],
+      },
+    );
     expect(told(1)).toEqual([
       ["user", "one"],
       ["assistant", "answer 0 of 1"],

@@ -271,7 +271,11 @@ describe("6. repeats", () => {
     const key = "rk_slow-0123456789";
     expect((await world.chat({}, { key })).status).toBe(200);
     const limited = await world.chat({}, { key });
-    expect([limited.status, limited.body.error.code, Number(limited.headers.get("retry-after")) > 50]).toEqual([429, "rate_limit_exceeded", true]);
+    expect([limited.status, limited.body.error.code, Number(limited.headers.get("retry-after")) > 50]).toEqual([
+      429,
+      "rate_limit_exceeded",
+      true,
+    ]);
     const held = gate();
     world.model.says = () => ({ text: ["one"], wait: () => held.passed });
     const first = world.chat();

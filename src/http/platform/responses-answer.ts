@@ -133,7 +133,9 @@ export function responseEvents(named: Named): StreamFormat {
     },
     failed(end: Extract<ChatEnd, { ok: false }>) {
       const { error } = errorObject(turnProblem(end));
-      return event("error", { ...error, error });
+      const { message, param, code } = error;
+      // The published form, and the one that clients have been seen to read.
+      return event("error", { message, param, code, error });
     },
   };
 }

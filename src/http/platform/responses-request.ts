@@ -1,13 +1,43 @@
 import type { ChatRequest, ChatSession } from "../../actions/chat-types.ts";
-import type { Store } from "../../store/types.ts";
+import type { RunRecord, Store } from "../../store/types.ts";
 import { callerTool, given, jsonFormat, sessionFor, thinkingOf } from "./chat-request.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import type { ApiKey } from "./keys.ts";
 import type { Conversation } from "./messages.ts";
-import type { Problem, Result } from "./problems.ts";
+import { badRequest, type Problem, type Result } from "./problems.ts";
 import type { ResponseItem, ResponsesBody } from "./responses-schema.ts";
 
 type Message = Extract<ResponseItem, { role: string }>;
+type Known = Exclude<ResponseItem, { type: "item_reference" }>;
+
+interface Owner {
+  key: ApiKey;
+  agentId: string;
+  store: Store;
+}
+
+/** A run that this key had of this agent: another's are not there for it. */
+async function ownRun(id: string, { key, agentId, store }: Owner): Promise<RunRecord | undefined> {
+  const run = await store.getRun(id);
+  return run?.kind === "api" && run.spec.session.key.startsWith(`api:${key.id}:${agentId}:`) ? run : undefined;
+}
+
+/** The input with what it only refers to: a client sends an earlier answer as its id alone. */
+export async function withReferences(input: ResponsesBody["input"], owner: Owner): Promise<Result<string | readonly Known[]>> {
+  if (typeof input === "string") return { ok: true, value: input };
+  const items: Known[] = [];
+  for (const [index, item] of input.entries()) {
+    if (item.type !== "item_reference") {
+      items.push(item);
+      continue;
+    }
+    const run = item.id.startsWith("msg_") ? await ownRun(item.id.slice(4), owner) : undefined;
+    if (run?.reply === undefined)
+      return { ok: false, problem: badRequest(`input[${index}].id`, "there is no such answer; send it whole", "item_not_found") };
+    items.push({ role: "assistant", content: run.reply });
+  }
+  return { ok: true, value: items };
+}
 type Part = Exclude<Message["content"], string>[number];
 
 const wordsOf = (part: Part): string => (part.type === "refusal" ? part.refusal : "text" in part ? part.text : "");
@@ -23,7 +53,7 @@ function messageOf({ role, content }: Message): ChatMessage {
 }
 
 /** The items of an input as chat messages: one after the other, calls that belong together in one. */
-export function messagesOf(input: ResponsesBody["input"]): ChatMessage[] {
+export function messagesOf(input: string | readonly Known[]): ChatMessage[] {
   if (typeof input === "string") return [{ role: "user", content: input }];
   const messages: ChatMessage[] = [];
   for (const item of input) {
@@ -49,17 +79,11 @@ const notFound: Problem = {
 };
 
 /** Where a request belongs: after a response, in a session, or in a conversation that it begins. */
-export async function responseSession(
-  body: ResponsesBody,
-  named: string | undefined,
-  { key, agentId, store }: { key: ApiKey; agentId: string; store: Store },
-): Promise<Result<ChatSession>> {
+export async function responseSession(body: ResponsesBody, named: string | undefined, owner: Owner): Promise<Result<ChatSession>> {
   const { previous_response_id: previous, conversation } = body;
   if (typeof previous === "string") {
-    const run = await store.getRun(previous.replace(/^resp_/, ""));
-    // Another key's runs, or another agent's, are not there for this one.
-    const isOwn = run?.kind === "api" && run.spec.session.key.startsWith(`api:${key.id}:${agentId}:`);
-    const kept = isOwn && (await store.getTurns(run.spec.session)).some((turn) => turn.runId === run.id);
+    const run = await ownRun(previous.replace(/^resp_/, ""), owner);
+    const kept = run && (await owner.store.getTurns(run.spec.session)).some((turn) => turn.runId === run.id);
     return kept ? { ok: true, value: { kind: "after", run, keep: body.store !== false } } : { ok: false, problem: notFound };
   }
   const name = named ?? (typeof conversation === "string" ? conversation : conversation?.id);

@@ -20,7 +20,9 @@ const functionOutput = z.object({
   output: z.union([text, z.array(z.discriminatedUnion("type", [inputText]))]),
 });
 
-export const responseItem = z.union([message, functionCall, functionOutput]);
+const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
+
+export const responseItem = z.union([message, functionCall, functionOutput, reference]);
 
 /** The body of a request for a response. Fields that are not here are ignored; null is as good as none. */
 export const responsesBody = z.object({
