@@ -3,7 +3,6 @@ import type { ChatEnd, ChatListener, ChatRequest, ChatTurn } from "./chat-types.
 
 /** The inside of a turn: what its callers hear, and how it is stopped. */
 export interface LiveTurn extends ChatTurn {
-  readonly request: ChatRequest;
   readonly abort: AbortController;
   /** Called by the one who carries the turn out. */
   say(delta: string): void;
@@ -28,6 +27,8 @@ const nameOf = ({ session }: ChatRequest, runId: string): string | undefined => 
 /** A turn that has not begun yet. One shot is stopped when its last caller has gone; a session's turn goes on. */
 export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const runId = newId("run", now);
+  // The request itself is not held on to: it may have images, and a turn is remembered for its repeats.
+  const oneShot = request.session.kind === "none";
   const abort = new AbortController();
   const listeners = new Set<ChatListener>();
   const watching: (() => void)[] = [];
@@ -36,7 +37,6 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     runId,
     createdAt: now,
     sessionId: nameOf(request, runId),
-    request,
     abort,
     end: undefined,
     done: Promise.resolve(),
@@ -49,7 +49,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
       listeners.add(listener);
       return () => {
         listeners.delete(listener);
-        if (listeners.size === 0 && !turn.end && request.session.kind === "none") abort.abort("hangup");
+        if (listeners.size === 0 && !turn.end && oneShot) abort.abort("hangup");
       };
     },
     say(delta) {

@@ -51,7 +51,8 @@ function specOf(request: ChatRequest, session: SessionRef): RunSpec {
 }
 
 function turnInput(
-  { request, abort, say }: LiveTurn,
+  request: ChatRequest,
+  { abort, say }: LiveTurn,
   cleaner: ReturnType<typeof createReplyCleaner>,
   model: ResolvedModel,
   history: readonly TurnRecord[],
@@ -135,8 +136,7 @@ export function createChats(deps: ChatDeps): Chats {
   };
 
   /** The turn itself, once it is this one's time in its session. */
-  const carryOut = async (turn: LiveTurn, queued: RunRecord, context: ActionContext): Promise<void> => {
-    const { request } = turn;
+  const carryOut = async (request: ChatRequest, turn: LiveTurn, queued: RunRecord, context: ActionContext): Promise<void> => {
     const startedAt = clock.now();
     const history = await historyFor(request, queued.spec.session, turn.runId, store);
     const model = context.models.resolve(request.agent.model);
@@ -147,7 +147,7 @@ export function createChats(deps: ChatDeps): Chats {
     const cleaner = createReplyCleaner(hosts);
     const known = await gatherKnowledge(request, deps.knowledge);
     const running = model.ok
-      ? context.runtime.runTurn(turnInput(turn, cleaner, model.model, history.turns, known, context))
+      ? context.runtime.runTurn(turnInput(request, turn, cleaner, model.model, history.turns, known, context))
       : Promise.resolve({ ok: false as const, code: model.code, message: model.message, retryable: false, warnings: [] });
     await store.commit((tx) => {
       if (queued.status === "queued") tx.updateRun(run.id, { ...run, spec });
@@ -160,14 +160,14 @@ export function createChats(deps: ChatDeps): Chats {
     turn.finish(endOf(result, known.citations, turn.abort.signal.reason));
   };
 
-  const run = async (turn: LiveTurn, before: Promise<void> | undefined, context: ActionContext): Promise<void> => {
-    const session = sessionOf(turn.request, turn.runId);
+  const run = async (request: ChatRequest, turn: LiveTurn, before: Promise<void> | undefined, context: ActionContext): Promise<void> => {
+    const session = sessionOf(request, turn.runId);
     const record: RunRecord = {
       id: turn.runId,
       eventId: null,
       kind: "api",
       status: before ? "queued" : "running",
-      spec: specOf(turn.request, session),
+      spec: specOf(request, session),
       warnings: [],
       attempts: 0,
       restarts: 0,
@@ -178,7 +178,7 @@ export function createChats(deps: ChatDeps): Chats {
         await store.commit((tx) => tx.insertRun(record));
         await before;
       }
-      await carryOut(turn, record, context);
+      await carryOut(request, turn, record, context);
     } catch (error) {
       log.error({ err: safeError(error), runId: turn.runId }, "a turn of the API could not be carried out");
       turn.abort.abort("failed");
@@ -196,7 +196,7 @@ export function createChats(deps: ChatDeps): Chats {
         return { ok: false, failure: { code: "overloaded", message: "too many turns at the same time; try again", retryAfterSeconds: 2 } };
       const turn = createLiveTurn(request, clock.now());
       const queue = sessionId(sessionOf(request, turn.runId));
-      const done = run(turn, tails.get(queue), context).finally(() => {
+      const done = run(request, turn, tails.get(queue), context).finally(() => {
         live.delete(turn.runId);
         if (tails.get(queue) === done) tails.delete(queue);
       });
@@ -214,7 +214,10 @@ export function createChats(deps: ChatDeps): Chats {
     },
     async recover() {
       const now = clock.now();
+      const counts = await store.counts();
       for (const status of ["running", "queued"] as const) {
+        // Runs are not listed by their state: looking for none would look at all.
+        if ((counts[`runs.${status}`] ?? 0) === 0) continue;
         const cut = (await store.listRuns({ status, limit: MAX_RECOVERED })).filter((found) => found.kind === "api");
         if (cut.length > 0)
           await store.commit((tx) => cut.forEach(({ id }) => tx.updateRun(id, { status: "failed", error: CRASHED, endedAt: now })));

@@ -73,6 +73,13 @@ describe("what goes wrong", () => {
     expect((await world.chat()).body.error.message).toContain("content filter");
   });
 
+  it("is said by the agent itself where there is no model", async () => {
+    world = await platformWorld({ agents: [{ id: "bare", model: "builtin/echo" }] });
+    const { body } = await world.chat({ model: "bare" });
+    expect(body.choices[0].message.content).toMatch(/^\[no model\] Received 7 characters\.[^]*Say it\./);
+    expect((await world.chat({ model: "bare", stream: true })).text).toContain("[no model] Received 7 characters.");
+  });
+
   it("leaves no words, no image and no key in the log", async () => {
     world = await platformWorld({ logLevel: "trace" });
     const canary = "canary-4711";

@@ -97,7 +97,8 @@ describe("what comes after a response", () => {
     const { status, body } = await respond({ previous_response_id: gone.id });
     expect([status, body.error.code, body.error.param]).toEqual([404, "previous_response_not_found", "previous_response_id"]);
     const one = (await respond({ input: "one" })).body;
-    await respond({ input: "aside", previous_response_id: one.id, store: false });
+    const aside = (await respond({ input: "aside", previous_response_id: one.id, store: false })).body;
+    expect((await respond({ previous_response_id: aside.id })).status).toBe(404);
     await respond({ input: "two", previous_response_id: one.id });
     expect(told(2)).toEqual(["one", "answer 1", "aside"]);
     expect(told(3)).toEqual(["one", "answer 1", "two"]);

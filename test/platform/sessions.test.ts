@@ -93,9 +93,15 @@ describe("who owns the history", () => {
       ["user", "a"],
       ["user", "c"],
     ]);
+    // A greeting before the only user message is history too.
+    await world.chat({ messages: [messages[1], messages[2]] }, { "x-session-id": "s" });
+    expect(told(3)).toEqual([
+      ["assistant", "b"],
+      ["user", "c"],
+    ]);
     // Nothing of it is in the session that the server keeps.
     await say("two", { "x-session-id": "s" });
-    expect(told(3)).toEqual([
+    expect(told(4)).toEqual([
       ["user", "one"],
       ["assistant", "answer 0 of 1"],
       ["user", "two"],

@@ -128,6 +128,8 @@ describe("4. errors", () => {
       expect(found.headers.get("x-request-id")).toMatch(/^req_/);
       expect(found.headers.get("content-type")).toBe("application/json");
     }
+    // What is left of a body that was refused would stand before the next request.
+    expect(tried[9]?.[2].headers.get("connection")).toBe("close");
     const get = await world.ask("/v1/chat/completions");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     expect(await get.json()).toEqual({ error: { ...ERROR, code: "method_not_allowed" } });

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { ChatRequest, ChatTurn } from "../../actions/chat-types.ts";
-import type { Attempt, Joins } from "./joins.ts";
+import { printOf, type Attempt, type Joins } from "./joins.ts";
 import { badRequest, problemOf, type Result } from "./problems.ts";
 import type { PlatformDeps, PlatformEnv } from "./types.ts";
 
@@ -24,7 +24,7 @@ export function begin(
   if (idempotencyKey !== undefined && idempotencyKey.length > MAX_KEY)
     return { ok: false, problem: badRequest("Idempotency-Key", `use at most ${MAX_KEY} characters`) };
   const retryCount = Number(c.req.header("x-stainless-retry-count") ?? 0);
-  const attempt: Attempt = { keyId: c.get("caller").key.id, route, session, bytes, idempotencyKey, retryCount };
+  const attempt: Attempt = { keyId: c.get("caller").key.id, print: printOf(route, session, bytes), idempotencyKey, retryCount };
   const found = joins.find(attempt);
   if (found.kind === "conflict") return { ok: false, problem: found.problem };
   const begun = found.kind === "joined" ? { ok: true as const, turn: found.turn } : chats.begin(request);

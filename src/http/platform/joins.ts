@@ -6,13 +6,16 @@ import type { Problem } from "./problems.ts";
 /** By what a repeat is known. */
 export interface Attempt {
   keyId: string;
-  route: string;
-  /** The session's name, which may stand in a header. */
-  session: string | undefined;
-  bytes: Buffer;
+  /** The print of all that makes two requests the same: see `printOf`. */
+  print: string;
   idempotencyKey: string | undefined;
   /** How often the official client has sent the request before. */
   retryCount: number;
+}
+
+/** Route, session (whose name may stand in a header) and body. */
+export function printOf(route: string, session: string | undefined, bytes: Buffer): string {
+  return sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
 }
 
 export type Joined = { kind: "new" } | { kind: "joined"; turn: ChatTurn } | { kind: "conflict"; problem: Problem };
@@ -51,14 +54,13 @@ export function createJoins(clock: Pick<Clock, "now">): Joins {
   const byKey = new Map<string, Entry>();
   const byBody = new Map<string, Entry>();
   const gone = new WeakSet<ChatTurn>();
-  const printOf = ({ route, session, bytes }: Attempt): string => sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
 
   const lookUp = (entries: Map<string, Entry>, name: string, keptMs: number): Entry | undefined => {
     const entry = entries.get(name);
     if (!entry) return undefined;
     const over = entry.endedAt !== undefined && clock.now() - entry.endedAt > keptMs;
-    // A turn that failed, or that was stopped because its caller had gone, is tried anew.
-    if (!over && entry.turn.end?.ok !== false && (entry.turn.sessionId !== undefined || !gone.has(entry.turn))) return entry;
+    // One that is stopped because its caller has gone is tried anew; one that failed is not kept.
+    if (!over && (entry.turn.sessionId !== undefined || !gone.has(entry.turn))) return entry;
     entries.delete(name);
     return undefined;
   };
@@ -74,7 +76,7 @@ export function createJoins(clock: Pick<Clock, "now">): Joins {
 
   return {
     find(attempt) {
-      const print = printOf(attempt);
+      const { print } = attempt;
       if (attempt.idempotencyKey !== undefined) {
         const entry = lookUp(byKey, `${attempt.keyId}\n${attempt.idempotencyKey}`, KEPT_MS);
         if (entry) return entry.print === print ? { kind: "joined", turn: entry.turn } : { kind: "conflict", problem: conflict };
@@ -84,7 +86,7 @@ export function createJoins(clock: Pick<Clock, "now">): Joins {
       return entry ? { kind: "joined", turn: entry.turn } : { kind: "new" };
     },
     add(attempt, turn) {
-      const print = printOf(attempt);
+      const { print } = attempt;
       const entry = (): Entry => ({ turn, print, endedAt: undefined });
       if (attempt.idempotencyKey !== undefined)
         keep(byKey, `${attempt.keyId}\n${attempt.idempotencyKey}`, entry(), () => turn.end?.ok === true);

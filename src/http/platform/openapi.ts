@@ -38,7 +38,6 @@ function turn(operationId: string, summary: string, sent: z.ZodType, answered: z
   return {
     operationId,
     summary,
-    tags: ["platform"],
     security: [{ apiKey: [] }],
     parameters: TURN_HEADERS,
     requestBody: body(sent),
@@ -48,7 +47,7 @@ function turn(operationId: string, summary: string, sent: z.ZodType, answered: z
 
 function list(operationId: string, summary: string, answered: z.ZodType, more: object = {}, errors: object = {}): object {
   const responses = { "200": answer(summary, answered), ...ALWAYS, ...errors };
-  return { operationId, summary, tags: ["platform"], security: [{ apiKey: [] }], responses, ...more };
+  return { operationId, summary, security: [{ apiKey: [] }], responses, ...more };
 }
 
 const query = (name: string, type: string, description: string) => ({ name, in: "query", schema: { type }, description });

@@ -56,7 +56,9 @@ export async function readJson(c: Context, options: BodyOptions): Promise<Result
       read.failure.code === "body_too_large"
         ? `the body has more than ${options.maxBytes} bytes (platform.maxBodyBytes)`
         : "the body did not arrive whole and in time";
-    return { ok: false, problem: { ...problemOf({ ...read.failure, message }), shouldRetry: false } };
+    // What is left of the body would stand before the next request on this connection.
+    const headers = { connection: "close" };
+    return { ok: false, problem: { ...problemOf({ ...read.failure, message }), shouldRetry: false, headers } };
   }
   const parsed = await parsePayload(read.bytes, "application/json");
   if (!parsed.ok) return { ok: false, problem: problemOf(parsed.failure) };
