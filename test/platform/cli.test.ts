@@ -1,3 +1,5 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CliIo } from "../../src/cli/io.ts";
 import { run } from "../../src/cli/run.ts";
@@ -104,6 +106,15 @@ describe("rouse chat", () => {
     world.model.says = () => ({ text: ["half"], cut: true });
     const broken = await rouse(["chat", "--url", world.url, "-m", "x"], { env });
     expect([broken.code, broken.out]).toEqual([1, "half\n"]);
+  });
+
+  it("does not take an answer elsewhere for whole that ends without its end", async () => {
+    const cut = createServer((_request, response) => response.end('data: {"choices":[{"delta":{"content":"half"}}]}\n\n'));
+    await new Promise<void>((listening) => cut.listen(0, "127.0.0.1", listening));
+    const url = `http://127.0.0.1:${(cut.address() as AddressInfo).port}`;
+    const { code, out, err } = await rouse(["chat", "--url", url, "-m", "x"], { env: { ROUSE_API_KEY: KEY } });
+    cut.close();
+    expect([code, out, err]).toEqual([1, "half\n", "rouse: the answer broke off\n"]);
   });
 
   it("stops a turn elsewhere on Ctrl-C", async () => {

@@ -160,7 +160,12 @@ describe("openai", () => {
   it("streams responses, raw and with its helper", async () => {
     const stream = await open().responses.create({ model: "ops", input: "One.", stream: true });
     const types: string[] = [];
-    for await (const event of stream) types.push(event.type);
+    const numbers: number[] = [];
+    for await (const event of stream) {
+      types.push(event.type);
+      numbers.push(event.sequence_number);
+    }
+    expect(numbers).toEqual(types.map((_type, index) => index));
     expect(types).toEqual([
       "response.created",
       "response.in_progress",

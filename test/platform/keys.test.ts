@@ -163,6 +163,16 @@ describe("keys that a command makes", () => {
     expect(await statusOf(on, body.secret)).toBe(401);
   });
 
+  it("give way to a key of the config with their id", async () => {
+    const on = await open();
+    const { body } = await make(on, { id: "phone" });
+    const config = JSON.parse(readFileSync(join(on.dir, "rouse.json5"), "utf8")) as { platform: { apiKeys: object[] } };
+    config.platform.apiKeys.push({ id: "phone", key: "rk_phone-0123456789" });
+    on.write("rouse.json5", config);
+    expect(await on.gateway.reload()).toMatchObject({ ok: true });
+    expect([await statusOf(on, body.secret), await statusOf(on, "rk_phone-0123456789")]).toEqual([401, 200]);
+  });
+
   it("outlive a restart", async () => {
     const first = await open();
     const { body } = await make(first, { id: "phone" });
