@@ -25,9 +25,19 @@ export function streamTurn(turn: ChatTurn, format: StreamFormat, keepAliveMs = K
   const encoder = new TextEncoder();
   let leave = (): void => undefined;
   let timer: NodeJS.Timeout | undefined;
+  let over = false;
   return new ReadableStream({
     start(controller) {
-      const write = (text: string): void => controller.enqueue(encoder.encode(text));
+      let waiting = "";
+      const flush = (): void => {
+        if (waiting !== "" && !over) controller.enqueue(encoder.encode(waiting));
+        waiting = "";
+      };
+      /** What comes within one turn of the event loop goes out in one piece: each is a call of the system. */
+      const write = (text: string): void => {
+        if (waiting === "") setImmediate(flush);
+        waiting += text;
+      };
       timer = setInterval(() => write(KEEP_ALIVE), keepAliveMs);
       write(format.begin());
       leave = turn.listen({
@@ -35,11 +45,14 @@ export function streamTurn(turn: ChatTurn, format: StreamFormat, keepAliveMs = K
         onEnd(end) {
           clearInterval(timer);
           write(end.ok ? format.end(end) : format.failed(end));
+          flush();
+          over = true;
           controller.close();
         },
       });
     },
     cancel() {
+      over = true;
       clearInterval(timer);
       leave();
     },
