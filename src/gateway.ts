@@ -5,13 +5,22 @@ import { layGround, type GatewayOptions, type Ground } from "./ground.ts";
 import { createApps, type Apps } from "./http/app.ts";
 import { createHooks } from "./http/hooks.ts";
 import { listen } from "./http/listen.ts";
+import { createPlatform } from "./http/platform/app.ts";
+import { createApiKeys } from "./http/platform/keys.ts";
 import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
 import { createServices, type Services } from "./plugin/services.ts";
 import { createWork, restoreWork, startWork, type Work } from "./work.ts";
 
+/** Runs of the API's users are carried out here, the others by the queue. */
+async function cancelRun(id: string, { chats, turns }: Work): ReturnType<Work["turns"]["cancel"]> {
+  const run = await chats.cancel(id);
+  return run ? { ok: true, run } : turns.cancel(id);
+}
+
 function createSurface(ground: Ground, work: Work, services: Services, status: () => GatewayStatus): Apps {
   const { store, queue, log, metrics, snapshot, reloader, operatorToken } = ground;
-  const { turns, deliveries, runEnds, admission, health } = work;
+  const { turns, chats, deliveries, runEnds, admission, health } = work;
+  const keys = createApiKeys({ store, clock: systemClock, config: () => snapshot().config });
   const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
   const draining = (): boolean => status().draining;
   const hooks = createHooks({
@@ -33,16 +42,30 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     status,
     refusals: hooks.refusals,
     signatures: hooks.signatures,
-    runs: turns,
+    runs: { ...turns, cancel: (id: string) => cancelRun(id, work) },
     limits: admission.usage,
     channels: health,
     replay: hooks.replay,
     retryDelivery: deliveries.retry,
     reload: reloader.reload,
     metrics: metrics.render,
+    keys,
+    chats,
   };
+  const platform = createPlatform({ chats, keys, store, clock: systemClock, log, snapshot, startedAt: status().startedAt });
   const serviceRequest = services.request;
-  return createApps({ admin, hooks, store, clock: systemClock, log, snapshot, operatorToken, ready: () => !draining(), serviceRequest });
+  return createApps({
+    admin,
+    hooks,
+    platform,
+    store,
+    clock: systemClock,
+    log,
+    snapshot,
+    operatorToken,
+    ready: () => !draining(),
+    serviceRequest,
+  });
 }
 
 /** Posts to a hook of this gateway, as a caller with the hook token would. */
@@ -120,7 +143,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       draining = true;
       await services.close();
       await work.heartbeat.stop();
-      await work.turns.stop(snapshot().config.gateway.drainSeconds * 1000);
+      const drainMs = snapshot().config.gateway.drainSeconds * 1000;
+      await Promise.all([work.turns.stop(drainMs), work.chats.stop(drainMs)]);
       await work.deliveries.stop();
       ended.abort();
       await opened.disposeAsync();

@@ -1,5 +1,7 @@
 import { createAdmission } from "./actions/admission.ts";
 import { createReceiver } from "./actions/receive.ts";
+import { createChats } from "./actions/chat.ts";
+import type { Chats } from "./actions/chat-types.ts";
 import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
 import type { Admission } from "./actions/types.ts";
 import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
@@ -21,6 +23,8 @@ export interface Work {
   heartbeat: Heartbeat;
   deliveries: DeliveryWorker;
   turns: TurnWorker;
+  /** Turns of the API's users: they do not wait in the queue, since somebody waits for them. */
+  chats: Chats;
   runEnds: RunEnds;
   admission: Admission;
   health: ChannelHealth;
@@ -65,12 +69,14 @@ export function createWork({ store, queue, log, metrics, snapshot, ended }: Grou
   });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
-  return { heartbeat, deliveries, turns, runEnds, admission, health };
+  const chats = createChats({ store, clock, log, context: snapshot, metrics });
+  return { heartbeat, deliveries, turns, chats, runEnds, admission, health };
 }
 
 /** Counts what waits and what has been spent, before anything is accepted: also without workers. */
-export async function restoreWork({ queue, swapped, log }: Ground, { admission }: Work): Promise<void> {
+export async function restoreWork({ queue, swapped, log }: Ground, { admission, chats }: Work): Promise<void> {
   await queue.recover();
+  await chats.recover();
   await admission.recount();
   // Limits may have changed with the config: those that wait get their moment afresh.
   swapped.push(() => {

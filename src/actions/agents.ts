@@ -12,6 +12,7 @@ export function createAgents(config: Config, standardModel: string): Agents {
       name: ("name" in entry ? entry.name : undefined) ?? entry.id,
       model: ("model" in entry ? entry.model : undefined) ?? defaults.model ?? standardModel,
       tools: entry.tools,
+      knowledge: entry.knowledge,
     };
     const thinking = ("thinking" in entry ? entry.thinking : undefined) ?? defaults.thinking;
     if (thinking) agent.thinking = thinking;

@@ -9,7 +9,16 @@ export function echoTurn(input: Pick<TurnInput, "input" | "heartbeat" | "hook" |
   const text = input.heartbeat ? "HEARTBEAT_OK" : replyTo(input);
   input.onText?.(text);
   const messages = [{ role: "assistant", content: [{ type: "text", text }] }];
-  return { ok: true, text, messages, usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 }, finish: "stop", warnings: [] };
+  return {
+    ok: true,
+    text,
+    spoken: text,
+    calls: [],
+    messages,
+    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
+    finish: "stop",
+    warnings: [],
+  };
 }
 
 function replyTo(input: Pick<TurnInput, "input" | "hook">): string {

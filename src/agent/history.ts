@@ -39,10 +39,34 @@ function boundResults(message: unknown, boundary: Boundary): ModelMessage {
   return { ...(message as object), content: bound } as ModelMessage;
 }
 
+interface CallPart {
+  type?: unknown;
+  toolCallId?: unknown;
+}
+const partsOf = (message: unknown): CallPart[] => {
+  const { content } = message as { content?: unknown };
+  return Array.isArray(content) ? (content as CallPart[]) : [];
+};
+
+/** Takes away calls that nobody answered, as a caller may leave them: providers refuse a conversation with one. */
+export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
+  const answered = new Set(
+    messages.flatMap((message) => partsOf(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : []))),
+  );
+  const isOpen = (part: CallPart): boolean => part.type === "tool-call" && !answered.has(part.toolCallId);
+  return messages.flatMap((message): ModelMessage[] => {
+    if (message.role !== "assistant" || !partsOf(message).some(isOpen)) return [message];
+    const content = (message.content as CallPart[]).filter((part) => !isOpen(part));
+    return content.length === 0 ? [] : [{ ...message, content } as ModelMessage];
+  });
+}
+
 /** The messages of a session's turns, outside text under the current run's id. */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
-  return turns.flatMap((turn): ModelMessage[] => [
-    { role: "user", content: boundary.renderInput(turn.input, { origin: `hook ${turn.hook}`, unsafe: turn.unsafe }) },
-    ...turn.messages.map((message) => boundResults(message, boundary)),
-  ]);
+  return turns.flatMap((turn): ModelMessage[] => {
+    const said = boundary.renderInput(turn.input, { origin: `hook ${turn.hook}`, unsafe: turn.unsafe });
+    // A turn without input goes on with the one before: a caller has carried out what that one called.
+    const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
+    return [...input, ...turn.messages.map((message) => boundResults(message, boundary))];
+  });
 }

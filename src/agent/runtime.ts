@@ -1,17 +1,17 @@
-import type { LanguageModel, ModelMessage } from "ai";
+import type { LanguageModel, TextStreamPart, ToolSet } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Issue } from "../core/errors.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { cutText, plainText, type TextPart } from "../core/text.ts";
-import { BOUNDARY_RULE, createBoundary, trustedLine, type Boundary } from "./boundary.ts";
+import { createBoundary } from "./boundary.ts";
 import { ECHO, echoTurn } from "./echo.ts";
 import { classifyFailure } from "./failure.ts";
-import { estimateTokens, fitHistory, renderHistory } from "./history.ts";
+import { instructionsOf, messagesOf } from "./messages.ts";
 import { createModels, type ModelSet } from "./models.ts";
 import { reasoningOf, watchThinking } from "./thinking.ts";
-import { createToolBox } from "./tools.ts";
+import { outputOf, providerOptionsOf, samplingOf } from "./sampling.ts";
+import { createToolBox, directTools } from "./tools.ts";
 import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
@@ -23,8 +23,6 @@ export interface RuntimeOptions {
 }
 
 const CONTEXT_TOKENS = 128_000;
-/** Kept free for the answer. */
-const ANSWER_TOKENS = 8_000;
 const MAX_STEPS = 16;
 const TOOL_MS = 60_000;
 /** The most that a turn waits for a server of tools. */
@@ -44,7 +42,13 @@ async function createModel(id: string, model: string, settings: Settings, fetche
   switch (settings.type) {
     case "openai-compatible": {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      return createOpenAICompatible({ ...common, name: id, baseURL: settings.baseUrl ?? "", includeUsage: true })(model);
+      return createOpenAICompatible({
+        ...common,
+        name: id,
+        baseURL: settings.baseUrl ?? "",
+        includeUsage: true,
+        supportsStructuredOutputs: true,
+      })(model);
     }
     case "openai":
       return (await import("@ai-sdk/openai")).createOpenAI(common)(model);
@@ -55,40 +59,6 @@ async function createModel(id: string, model: string, settings: Settings, fetche
   }
 }
 
-function instructionsOf(input: TurnInput): string {
-  const { agent } = input;
-  const own = agent.instructions ?? `You are ${agent.name}.${agent.description ? ` ${agent.description}` : ""}`;
-  return [own, BOUNDARY_RULE, input.instructions].filter(Boolean).join("\n\n");
-}
-
-/** The new input, cut where it alone would not fit the model's window. */
-function fitInput(parts: readonly TextPart[], tokens: number): { parts: readonly TextPart[]; cut: number } {
-  if (estimateTokens(plainText(parts)) <= tokens) return { parts, cut: 0 };
-  let left = tokens;
-  let cut = 0;
-  const kept = parts.map((part) => {
-    const piece = cutText(part.text, Math.max(0, left));
-    left -= piece.text.length;
-    cut += piece.cut;
-    return { text: piece.cut > 0 ? `${piece.text}[cut: ${piece.cut} characters]` : piece.text, outside: part.outside };
-  });
-  return { parts: kept, cut };
-}
-
-function messagesOf(input: TurnInput, boundary: Boundary, window: number, warnings: string[]): ModelMessage[] {
-  const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(instructionsOf(input)));
-  const fitted = fitInput(input.input, budget);
-  if (fitted.cut > 0) warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);
-  const { turns, left } = fitHistory(input.history, budget - estimateTokens(plainText(fitted.parts)));
-  if (left > 0) warnings.push(`${left} older turns were left out to fit the model's window`);
-  const body = boundary.renderInput(fitted.parts, {
-    origin: input.hook === undefined ? "user" : `hook ${input.hook}`,
-    unsafe: input.unsafe,
-  });
-  const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
-  return [...renderHistory(turns, boundary), { role: "user", content: lead + body }];
-}
-
 /** Makes the runtime of a snapshot. `issues` are config errors about models and providers. */
 export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
   const { config, env, clock, log } = options;
@@ -96,7 +66,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const toolBox = createToolBox(config.mcp.servers, log);
 
   const callModel = async (input: TurnInput, settings: Settings, warnings: string[]): Promise<TurnResult> => {
-    const { generateText, isStepCount, streamText } = await import("ai");
+    const { generateText, isStepCount, jsonSchema, streamText } = await import("ai");
     // The SDK would print its warnings; ours go into the run.
     (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
     const boundary = createBoundary();
@@ -107,36 +77,35 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       model: await createModel(input.model.provider, input.model.model, settings, thinking.fetch),
       instructions: instructionsOf(input),
       messages: messagesOf(input, boundary, settings.contextTokens ?? CONTEXT_TOKENS, warnings),
-      tools: picked.tools,
+      // The agent's own tools win over a caller's of the same name.
+      tools: { ...directTools(input, boundary, jsonSchema), ...picked.tools },
+      ...samplingOf(input.sampling),
+      ...(input.sampling?.json ? { output: outputOf(input.sampling.json) } : {}),
       stopWhen: isStepCount(MAX_STEPS),
       maxRetries: 0,
       abortSignal: input.signal,
       timeout: { totalMs: input.timeoutMs, toolMs: TOOL_MS, ...(input.onText ? { chunkMs: CHUNK_MS } : {}) },
       ...(input.thinking === undefined ? {} : { reasoning: reasoningOf(input.thinking) }),
-      // The history is ours: the vendor keeps none, and gets whole messages, not references into a store of its own.
-      ...(settings.type === "openai" ? { providerOptions: { openai: { store: false } } } : {}),
+      providerOptions: providerOptionsOf(settings.type, input.model.provider, input.sampling),
     };
+    const ended = (end: Omit<Ended, "provider" | "warnings" | "callerTools">): TurnResult =>
+      turnOf({ ...end, provider: input.model.provider, warnings, callerTools: (input.callerTools ?? []).map(({ name }) => name) });
     if (!input.onText) {
       const result = await generateText(call);
       warnings.push(...thinking.warnings(result.warnings));
-      return turnOf(result.text, result.responseMessages, result.totalUsage, result.finishReason, warnings, input.model.provider);
+      const { text, steps, responseMessages: messages, totalUsage: usage, finishReason: finish } = result;
+      return ended({ text, steps, messages, usage, finish });
     }
     const stream = streamText({ ...call, onError: () => undefined });
-    for await (const part of stream.fullStream) {
-      if (part.type === "text-delta") input.onText(part.text);
-      // A stream does not throw by itself: its failures are parts of it.
-      else if (part.type === "error") throw part.error;
-      else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
-    }
+    await pass(stream.fullStream, input.onText);
     warnings.push(...thinking.warnings(await stream.warnings));
-    return turnOf(
-      await stream.text,
-      await stream.responseMessages,
-      await stream.totalUsage,
-      await stream.finishReason,
-      warnings,
-      input.model.provider,
-    );
+    return ended({
+      text: await stream.text,
+      steps: await stream.steps,
+      messages: await stream.responseMessages,
+      usage: await stream.totalUsage,
+      finish: await stream.finishReason,
+    });
   };
 
   const runTurn = async (input: TurnInput): Promise<TurnResult> => {
@@ -177,14 +146,41 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && (error.name === "TimeoutError" || (error.name === "AbortError" && /timeout/i.test(error.message)));
 }
 
-function turnOf(
-  text: string,
-  messages: unknown[],
-  usage: { inputTokens?: number | undefined; outputTokens?: number | undefined; totalTokens?: number | undefined },
-  finish: string,
-  warnings: string[],
-  provider: string,
-): TurnResult {
+interface Step {
+  text: string;
+  toolCalls: readonly { toolCallId: string; toolName: string; input: unknown; invalid?: boolean | undefined }[];
+}
+
+/** Between what was said before a call of a tool and what was said after it. */
+const STEP_GAP = "\n\n";
+
+/** Hands a stream's text on. A stream does not throw by itself: its failures are parts of it. */
+async function pass(parts: AsyncIterable<TextStreamPart<ToolSet>>, onText: (delta: string) => void): Promise<void> {
+  let spoke = false;
+  let gap = "";
+  for await (const part of parts) {
+    if (part.type === "text-delta" && part.text !== "") {
+      onText(gap + part.text);
+      gap = "";
+      spoke = true;
+    } else if (part.type === "start-step" && spoke) gap = STEP_GAP;
+    else if (part.type === "error") throw part.error;
+    else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
+  }
+}
+
+interface Ended {
+  text: string;
+  steps: readonly Step[];
+  messages: unknown[];
+  usage: { inputTokens?: number | undefined; outputTokens?: number | undefined; totalTokens?: number | undefined };
+  finish: string;
+  warnings: string[];
+  provider: string;
+  callerTools: readonly string[];
+}
+
+function turnOf({ text, steps, messages, usage, finish, warnings, provider, callerTools }: Ended): TurnResult {
   if (finish === "content-filter" && text === "")
     return {
       ok: false,
@@ -207,5 +203,18 @@ function turnOf(
       ([, value]) => value !== undefined,
     ),
   );
-  return { ok: true, text, messages: JSON.parse(JSON.stringify(messages)) as unknown[], usage: counted, finish, warnings };
+  const said = steps.map((step) => step.text).filter((words) => words !== "");
+  const calls = (steps.at(-1)?.toolCalls ?? [])
+    .filter((call) => !call.invalid && callerTools.includes(call.toolName))
+    .map(({ toolCallId: id, toolName: tool, input }) => ({ id, tool, input }));
+  return {
+    ok: true,
+    text,
+    spoken: said.join(STEP_GAP),
+    calls,
+    messages: JSON.parse(JSON.stringify(messages)) as unknown[],
+    usage: counted,
+    finish,
+    warnings,
+  };
 }

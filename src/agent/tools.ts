@@ -1,9 +1,9 @@
 import type { Config } from "../config/schema/index.ts";
 import { RouseError, safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { ToolSet } from "ai";
+import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { Boundary } from "./boundary.ts";
-import type { Agent } from "./types.ts";
+import type { Agent, TurnInput } from "./types.ts";
 
 /** Tools that a turn may use: hook runs and heartbeats get only what `hooks.tools` names, others the agent's own. */
 export function allowedTools(agent: Agent, hookTools: readonly string[], outside: boolean): readonly string[] {
@@ -105,4 +105,28 @@ function bounded(definition: ToolSet[string], name: string, boundary: Boundary):
       value: boundary.wrap(typeof output === "string" ? output : JSON.stringify(output), `tool ${name}`),
     }),
   };
+}
+
+const ANY_OBJECT = { type: "object", properties: {} };
+
+/** The tools that a turn brings itself: those of its caller, which nobody here carries out, and Rouse's own. */
+export function directTools(
+  { callerTools = [], ownTools = [] }: TurnInput,
+  boundary: Boundary,
+  jsonSchema: (schema: JSONSchema7) => Schema,
+): ToolSet {
+  const tools: ToolSet = {};
+  for (const { name, description, schema, strict } of callerTools)
+    tools[name] = {
+      inputSchema: jsonSchema(schema ?? ANY_OBJECT),
+      ...(description === undefined ? {} : { description }),
+      ...(strict === undefined ? {} : { strict }),
+    };
+  for (const { name, description, schema, run } of ownTools) {
+    const execute = (input: unknown, { abortSignal }: { abortSignal?: AbortSignal | undefined }): Promise<string> =>
+      run(input, abortSignal ?? new AbortController().signal);
+    const own = { inputSchema: jsonSchema(schema), execute, ...(description === undefined ? {} : { description }) };
+    tools[name] = bounded(own, name, boundary);
+  }
+  return tools;
 }

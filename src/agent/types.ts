@@ -12,6 +12,8 @@ export interface Agent {
   thinking?: Thinking;
   /** Tools it may use when the turn's input is not outside text. */
   tools: string[];
+  /** How it uses uploaded documents. */
+  knowledge: "off" | "tool" | "auto";
 }
 
 /** A model that exists: `ref` is `provider/model`. */
@@ -37,12 +39,66 @@ export interface Models {
   readonly providers: readonly { id: string; type: string; models?: string[] }[];
 }
 
+/** A call of a tool that the caller carries out. */
+export interface ToolCall {
+  id: string;
+  tool: string;
+  /** Plain JSON. */
+  input: unknown;
+}
+
+export type SaidPart = { type: "text"; text: string } | { type: "image"; mediaType: string; data: Uint8Array };
+
+/** What a caller and the model have said to each other. A tool's result is outside text, whoever carried the call out. */
+export type SaidMessage =
+  | { role: "user"; parts: readonly SaidPart[] }
+  | { role: "assistant"; text: string; calls: readonly ToolCall[] }
+  | { role: "tool"; callId: string; tool: string; text: string };
+
+/** A tool of the caller: a turn that calls it ends with the call. `schema` is the JSON schema of its input. */
+export interface CallerTool {
+  name: string;
+  description?: string;
+  schema?: Record<string, unknown>;
+  strict?: boolean;
+}
+
+/** A tool of Rouse itself. Its results go inside the boundary. */
+export interface OwnTool extends CallerTool {
+  schema: Record<string, unknown>;
+  run(input: unknown, signal: AbortSignal): Promise<string>;
+}
+
+/** What a caller may say about how the model answers. What the provider lacks is left out, with a warning. */
+export interface Sampling {
+  temperature?: number;
+  topP?: number;
+  maxOutputTokens?: number;
+  stopSequences?: readonly string[];
+  seed?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  toolChoice?: "auto" | "none" | "required" | { tool: string };
+  parallelToolCalls?: boolean;
+  /** The answer is JSON; `schema` is a JSON schema that it fits. */
+  json?: { schema?: Record<string, unknown>; name?: string; description?: string; strict?: boolean };
+}
+
 export interface TurnInput {
   agent: Agent;
   /** Oldest first. */
   history: readonly TurnRecord[];
   /** The new input. Outside parts go inside the boundary. */
   input: readonly TextPart[];
+  /** The new input where it is more than text: takes the place of `input`. */
+  said?: readonly SaidMessage[];
+  /** Outside text that goes before the last thing the user said, for example what a search has found. */
+  passages?: readonly { text: string; origin: string }[];
+  /** The caller's own instructions: they stand below the agent's. */
+  callerInstructions?: string;
+  callerTools?: readonly CallerTool[];
+  ownTools?: readonly OwnTool[];
+  sampling?: Sampling;
   /** The hook id that the trusted line names; undefined where the input is the owner's or an API user's. */
   hook?: string;
   unsafe: boolean;
@@ -61,7 +117,19 @@ export interface TurnInput {
 }
 
 export type TurnResult =
-  | { ok: true; text: string; messages: unknown[]; usage: Usage; finish: string; warnings: string[] }
+  | {
+      ok: true;
+      /** The last thing the model said. */
+      text: string;
+      /** All it said, before its tools' calls too: what `onText` was given, joined. */
+      spoken: string;
+      /** Calls that are the caller's to carry out. */
+      calls: ToolCall[];
+      messages: unknown[];
+      usage: Usage;
+      finish: string;
+      warnings: string[];
+    }
   | {
       ok: false;
       /** `timeout`, `cancelled`, `rate_limited`, `provider_unavailable`, `provider_refused`, `provider_error`, `empty_reply`. */

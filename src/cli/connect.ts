@@ -1,7 +1,7 @@
 import { stateSecret } from "../config/state.ts";
 import { RouseError, type ErrorCode, type Issue } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
-import type { AdminAnswers, ReplayLine } from "../http/admin-types.ts";
+import type { AdminAnswers, ChatLine, ReplayLine } from "../http/admin-types.ts";
 import type { Gateway } from "../http/types.ts";
 import { readGateway } from "../store/lock.ts";
 import type { CliIo } from "./io.ts";
@@ -25,8 +25,8 @@ export interface Connection {
   ): Promise<AdminAnswers[K]>;
   /** The same where the answer has nothing in it but that it worked. */
   send(method: "POST" | "DELETE", path: string, body?: unknown): Promise<void>;
-  /** The lines of a bulk replay as they come. */
-  lines(path: string, body: unknown): AsyncGenerator<ReplayLine>;
+  /** The lines of an answer that has one JSON document a line, as they come. */
+  lines<Line extends ReplayLine | ChatLine>(path: string, body: unknown): AsyncGenerator<Line>;
   close(): Promise<void>;
 }
 
@@ -45,13 +45,13 @@ async function failureOf(response: Response): Promise<RouseError> {
   return new RouseError(issues ? { code, message, issues } : { code, message });
 }
 
-async function* linesOf(response: Response): AsyncGenerator<ReplayLine> {
+async function* linesOf<Line>(response: Response): AsyncGenerator<Line> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of response.body ?? []) {
     const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) if (line !== "") yield JSON.parse(line) as ReplayLine;
+    for (const line of lines) if (line !== "") yield JSON.parse(line) as Line;
   }
 }
 
@@ -73,8 +73,8 @@ function connection(ends: { live: boolean; stateDir: string; send: Send; close()
     async send(method, path, body) {
       await (await ask(method, path, body)).body?.cancel();
     },
-    async *lines(path, body) {
-      yield* linesOf(await ask("POST", path, body));
+    async *lines<Line extends ReplayLine | ChatLine>(path: string, body: unknown): AsyncGenerator<Line> {
+      yield* linesOf<Line>(await ask("POST", path, body));
     },
     close: () => ends.close(),
   };

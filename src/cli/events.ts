@@ -112,7 +112,7 @@ async function replayAll(
   let progress: Progress | undefined;
   let done = 0;
   const body = { select, dryRun, ...(options.since === undefined ? {} : { since: options.since }) };
-  for await (const line of to.lines("events/replay", body)) {
+  for await (const line of to.lines<ReplayLine>("events/replay", body)) {
     if (options.json) all.push(line);
     if (line.type === "total") progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
     if (line.type === "result") {

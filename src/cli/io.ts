@@ -15,6 +15,10 @@ export interface CliIo {
     /** Width of standard output; undefined where it is no terminal. */
     readonly columns: number | undefined;
   };
+  /** Asks for a line; undefined once there is no more. Only where standard input is a terminal. */
+  ask?(prompt: string): Promise<string | undefined>;
+  /** Calls on Ctrl-C in place of ending the process. Returns its undo. */
+  onInterrupt?(listener: () => void): () => void;
   /** Milliseconds since the epoch. */
   now(): number;
   /** The command's exit code where nothing was thrown; starts at 0. A command that failed without an error to print sets 1. */
@@ -23,6 +27,19 @@ export interface CliIo {
 
 /** The exit codes of every command. */
 export const EXIT = { ok: 0, failure: 1, usage: 2, config: 3 } as const;
+
+/** An interface of its own for each line: in between, Ctrl-C is the turn's. */
+async function askLine(prompt: string): Promise<string | undefined> {
+  const { createInterface } = await import("node:readline");
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  return new Promise((resolve) => {
+    lines.on("close", () => resolve(undefined));
+    lines.question(prompt, (line) => {
+      resolve(line);
+      lines.close();
+    });
+  });
+}
 
 /** The world of a real process. */
 export function processIo(): CliIo {
@@ -36,6 +53,11 @@ export function processIo(): CliIo {
       out: isatty(1),
       err: isatty(2),
       columns: process.stdout.isTTY ? process.stdout.columns : undefined,
+    },
+    ask: askLine,
+    onInterrupt(listener) {
+      process.on("SIGINT", listener);
+      return () => void process.off("SIGINT", listener);
     },
     now: () => Date.now(),
     exitCode: 0,

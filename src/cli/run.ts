@@ -29,6 +29,8 @@ const GROUPS: readonly Group[] = [
     summary: "where replies go, and who may write to the agent",
     load: async () => (await import("./channels.ts")).registerChannels,
   },
+  { name: "chat", summary: "talk to an agent", load: async () => (await import("./chat.ts")).registerChat },
+  { name: "keys", summary: "keys of the platform API", load: async () => (await import("./keys.ts")).registerKeys },
   { name: "agents", summary: "the agents of the config", load: async () => (await import("./lists.ts")).registerAgents },
   { name: "plugins", summary: "the plugins that are loaded", load: async () => (await import("./lists.ts")).registerPlugins },
   {

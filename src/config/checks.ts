@@ -102,6 +102,28 @@ function toolIssues(config: Config): Issue[] {
   );
 }
 
+/** The caller that the operator's own commands are. */
+export const OPERATOR_KEY = "operator";
+
+/** Sessions belong to a key by its id, so that no two may share one. */
+function apiKeyIssues(config: Config): Issue[] {
+  const issues: Issue[] = [];
+  const seen = new Set<string>();
+  const agents = config.agents.list.length > 0 ? config.agents.list.map(({ id }) => id) : ["main"];
+  for (const [index, entry] of config.platform.apiKeys.entries()) {
+    const wrong = (field: string, message: string) => issues.push({ path: `platform.apiKeys[${index}]${field}`, message });
+    if (seen.has(entry.id)) wrong(".id", `another key has the id "${entry.id}"`);
+    seen.add(entry.id);
+    if (entry.id === OPERATOR_KEY) wrong(".id", "is the operator's own; choose another");
+    if ((entry.key === undefined) === (entry.hash === undefined)) wrong("", "needs either `key` or `hash`");
+    if (entry.key !== undefined && entry.key.length < MIN_TOKEN) wrong(".key", `must have at least ${MIN_TOKEN} characters`);
+    if (entry.key !== undefined && entry.key === config.gateway.token) wrong(".key", "must differ from gateway.token");
+    for (const [place, id] of (entry.agents ?? []).entries())
+      if (!agents.includes(id)) wrong(`.agents[${place}]`, `names no agent of agents.list.${didYouMean(id, agents)}`);
+  }
+  return issues;
+}
+
 /** What a schema of single fields cannot say. Also brings `hooks.path` into its normal form. */
 export function checkConfig(config: Config, hasFile: boolean): Issue[] {
   return [
@@ -110,6 +132,7 @@ export function checkConfig(config: Config, hasFile: boolean): Issue[] {
     ...agentIssues(config),
     ...toolIssues(config),
     ...embeddingIssues(config),
+    ...apiKeyIssues(config),
     ...defaultKeyIssues(config),
   ];
 }

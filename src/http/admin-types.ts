@@ -223,6 +223,26 @@ export type ReplayLine =
   | { type: "result"; ok: false; eventId: string; failure: Failure }
   | { type: "end"; replayed: number; failed: number };
 
+/** A key of the platform API, without the key. */
+export interface KeyView {
+  id: string;
+  tenant: string;
+  /** Null: all. */
+  agents: string[] | null;
+  scopes: string[];
+  rateLimit: { requests: number; perSeconds: number } | null;
+  userAsSession: boolean;
+  source: "config" | "store";
+  createdAt: string | null;
+}
+
+/** The lines of a turn, in this order: one `start`, `text` as it comes, one `end`. */
+export type ChatLine =
+  | { type: "start"; runId: string; agent: string; session: string | null }
+  | { type: "text"; text: string }
+  | { type: "end"; ok: true; reply: string; usage: Usage }
+  | { type: "end"; ok: false; code: string; message: string };
+
 /** The answers of the operator's interface, by route. */
 export interface AdminAnswers {
   events: { events: EventView[]; next: string | null };
@@ -247,4 +267,6 @@ export interface AdminAnswers {
   backup: { file: string; bytes: number; seconds: number };
   test: TestedHook;
   doctor: { checks: CheckView[] };
+  keys: { keys: KeyView[] };
+  keyMade: { key: KeyView; secret: string };
 }

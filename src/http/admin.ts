@@ -1,7 +1,9 @@
 import { Hono } from "hono";
 import { fail } from "./admin-answer.ts";
 import { channelRoutes } from "./admin-channels.ts";
+import { chatRoutes } from "./admin-chat.ts";
 import { eventRoutes } from "./admin-events.ts";
+import { keyRoutes } from "./admin-keys.ts";
 import { systemRoutes } from "./admin-system.ts";
 import { deliveryRoutes, runRoutes, sessionRoutes } from "./admin-work.ts";
 import type { AdminDeps } from "./types.ts";
@@ -17,6 +19,8 @@ export function createAdminRoutes(deps: AdminDeps): Hono {
   app.route("/sessions", sessionRoutes(deps));
   app.route("/deliveries", deliveryRoutes(deps));
   app.route("/channels", channelRoutes(deps));
+  app.route("/keys", keyRoutes(deps));
+  app.route("/chat", chatRoutes(deps));
   app.route("/", systemRoutes(deps));
   app.all("*", (c) => fail(c, { code: "not_found", message: "there is no such admin route" }));
   return app;

@@ -16,11 +16,13 @@ import { createErrorHandler, failureResponse } from "./errors.ts";
 import type { Hooks } from "./hooks.ts";
 import { openApiDocument } from "./openapi.ts";
 import { eventReceipt, runReceipt } from "../actions/receipts.ts";
+import type { Platform } from "./platform/app.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
 export interface AppDeps {
   admin: AdminDeps;
   hooks: Hooks;
+  platform: Platform;
   store: Store;
   clock: Clock;
   log: Logger;
@@ -44,6 +46,8 @@ const NO_TOKEN: Failure = { code: "unauthorized", message: "send the gateway tok
 const PRIVATE = { "cache-control": "no-store" };
 
 const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
+
+const isPlatform = (path: string): boolean => path === "/v1" || path.startsWith("/v1/");
 
 /** On a loopback bind a page in a browser must not reach the gateway under a name of its own (DNS rebinding). */
 function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
@@ -114,7 +118,8 @@ export function createApps(deps: AppDeps): Apps {
   main.notFound(notFound);
   main.use("*", (c, next) => {
     const problem = hostProblem(c, deps.snapshot());
-    return problem ? Promise.resolve(failureResponse(c, problem, newId("req"))) : (next() as Promise<undefined>);
+    if (!problem) return next() as Promise<undefined>;
+    return Promise.resolve(isPlatform(c.req.path) ? deps.platform.failure(problem) : failureResponse(c, problem, newId("req")));
   });
   main.get("/livez", (c) => c.text("ok"));
   main.get("/readyz", async (c, next) => {
@@ -139,6 +144,7 @@ export function createApps(deps: AppDeps): Apps {
   });
   main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
   main.all("/channels/:id{[a-z0-9:-]+}/*", (c) => deps.serviceRequest(c.req.param("id"), c.req.raw) ?? notFound(c));
+  main.all("*", (c, next) => (isPlatform(c.req.path) ? deps.platform.fetch(c.req.raw, c.env as object) : next()));
   const receipts = createReceipts(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
   main.all("*", (c, next) => {

@@ -16,7 +16,7 @@ interface Schema {
 type Media = { content?: Record<string, { schema: Schema }> };
 interface Operation {
   summary: string;
-  security?: unknown[];
+  security?: object[];
   parameters?: { name: string; in: string; required?: boolean; schema: Schema }[];
   requestBody?: Media;
   responses: Record<string, Media & { description: string }>;
@@ -55,9 +55,10 @@ const schemaOf = (media: Media | undefined): Schema => media?.content?.["applica
 const shapes = (schema: Schema): Schema[] => (schema.anyOf ?? schema.oneOf ?? [schema]).filter((one) => one.properties !== undefined);
 
 function curl(method: string, path: string, operation: Operation, origin: string): string {
-  const header = operation.security?.length === 0 ? "" : ' -H "authorization: Bearer $ROUSE_TOKEN"';
-  const required = schemaOf(operation.requestBody).required ?? [];
-  const body = Object.fromEntries(required.map((name) => [name, "…"]));
+  const secret = operation.security?.some((one) => "apiKey" in one) ? "ROUSE_API_KEY" : "ROUSE_TOKEN";
+  const header = operation.security?.length === 0 ? "" : ` -H "authorization: Bearer $${secret}"`;
+  const { required = [], properties = {} } = schemaOf(operation.requestBody);
+  const body = Object.fromEntries(required.map((name) => [name, properties[name]?.type === "array" ? [] : "…"]));
   const data = operation.requestBody ? ` -H 'content-type: application/json' -d '${JSON.stringify(body)}'` : "";
   return `curl -sS${method === "get" ? "" : ` -X ${method.toUpperCase()}`} ${origin}${path}${header}${data}`;
 }
@@ -86,6 +87,6 @@ export function docsPage({ base, origin, style }: { base: string; origin: string
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escape(info.title)}: the HTTP interface</title><link rel="stylesheet" href="${escape(style)}"></head>
 <body><header><h1>${escape(info.title)}</h1></header><main><p>${escape(info.description)} The same as a document for machines: <a href="/openapi.json">/openapi.json</a>.</p>
-<p>Errors are ${code('{ "ok": false, "error": { "code", "message", "issues" }, "requestId" }')}; the message says what to change.</p>
+<p>Errors are ${code('{ "ok": false, "error": { "code", "message", "issues" }, "requestId" }')}; the message says what to change. Below <code>/v1</code> they are ${code('{ "error": { "message", "type", "param", "code" } }')}.</p>
 ${sections.join("\n")}</main></body></html>`;
 }

@@ -11,14 +11,8 @@ import {
   shadowAnswer,
   wakeAnswer,
 } from "./openapi-schemas.ts";
-
-const schemaOf = (schema: z.ZodType, io: "input" | "output"): unknown => {
-  const { $schema: _draft, ...json } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
-  return json;
-};
-const json = (description: string, schema: unknown) => ({ description, content: { "application/json": { schema } } });
-const answer = (description: string, schema: z.ZodType) => json(description, schemaOf(schema, "output"));
-const problem = (description: string) => json(description, { $ref: "#/components/schemas/Error" });
+import { answer, body, problem, schemaOf } from "./openapi-parts.ts";
+import { platformComponents, platformPaths } from "./platform/openapi.ts";
 
 const COMMON_ERRORS = {
   "400": problem("Something in the request is wrong; `issues` names each field."),
@@ -37,15 +31,14 @@ const COMMON_ERRORS = {
 
 const idParameter = [{ name: "id", in: "path", required: true, schema: { type: "string" } }];
 
-/** The OpenAPI 3.1 document of the hooks interface, from the same schemas that check the bodies. */
+/** The OpenAPI 3.1 document of the hooks interface and the platform API, from the same schemas that check the bodies. */
 export function openApiDocument(base: string): object {
-  const body = (schema: z.ZodType) => ({ required: true, content: { "application/json": { schema: schemaOf(schema, "input") } } });
   return {
     openapi: "3.1.0",
     info: {
       title: "Rouse",
       version: "1",
-      description: "Turns webhooks into work for AI agents.",
+      description: "Turns webhooks into work for AI agents, and lets programs talk to them.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/" }],
@@ -104,6 +97,7 @@ export function openApiDocument(base: string): object {
           responses: { "200": answer("The receipt.", runReceiptAnswer), "404": problem("Not there, or not this caller's.") },
         },
       },
+      ...platformPaths(),
       "/livez": { get: { operationId: "livez", security: [], summary: "Alive", responses: { "200": { description: "ok" } } } },
       "/readyz": {
         get: {
@@ -120,8 +114,8 @@ export function openApiDocument(base: string): object {
       },
     },
     components: {
-      securitySchemes: { token: { type: "http", scheme: "bearer" } },
-      schemas: { Error: schemaOf(errorAnswer, "output") },
+      securitySchemes: { token: { type: "http", scheme: "bearer" }, ...platformComponents.securitySchemes },
+      schemas: { Error: schemaOf(errorAnswer, "output"), ...platformComponents.schemas },
     },
   };
 }

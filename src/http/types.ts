@@ -1,9 +1,11 @@
 import type { ActionContext, Admission, RunOperations } from "../actions/types.ts";
+import type { Chats } from "../actions/chat-types.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { MappingSet } from "../mapping/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
 import type { Verifier } from "../signatures/types.ts";
+import type { ApiKeys } from "./platform/keys.ts";
 import type { DeliveryRecord, EventOutcome, Queue, Store } from "../store/types.ts";
 
 /** One frozen whole of everything that a request reads. Made at start and at each reload. */
@@ -81,6 +83,8 @@ export interface AdminDeps {
   /** Builds a new snapshot from disk and swaps it in, or keeps the old one. */
   reload(): Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
   metrics(): Promise<string>;
+  keys: ApiKeys;
+  chats: Chats;
 }
 
 /** The running program. */

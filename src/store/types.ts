@@ -113,7 +113,7 @@ export interface Store {
    * Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs, and
    * then takes outside text from actions, inputs and system events as well. Returns how many rows went or were changed.
    */
-  sweep(now: Ms, retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; deliveries: Ms }): Promise<number>;
+  sweep(now: Ms, retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms }): Promise<number>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
   close(): Promise<void>;

@@ -1,7 +1,8 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseAck, stripAck } from "../../src/agent/ack.ts";
 import { fitHistory } from "../../src/agent/history.ts";
-import { cleanReply } from "../../src/agent/links.ts";
+import { cleanReply, createReplyCleaner } from "../../src/agent/links.ts";
 import { createModels } from "../../src/agent/models.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { batchSize, isHopeless, selectBatch } from "../../src/sessions/events.ts";
@@ -125,5 +126,73 @@ describe("heartbeat batches", () => {
     expect(isHopeless([event(9)])).toBe(true);
     expect(isHopeless([event(2)])).toBe(false);
     expect(isHopeless([event(9), event(9)])).toBe(false);
+  });
+});
+
+describe("a reply that comes in pieces", () => {
+  const piece = fc.constantFrom(
+    "![a](https://x.example/p.png)",
+    "[b](https://evil.example/q)",
+    "https://evil.example/r",
+    "<https://ok.example>",
+    "[1]: https://evil.example",
+    "!important",
+    "word ",
+    "![ x",
+    "![",
+    "](",
+    "!",
+    "[",
+    "]",
+    "(",
+    ")",
+    "\n",
+  );
+  const cuts = fc.array(fc.nat(60), { maxLength: 12 });
+  const inPieces = (text: string, at: readonly number[], hosts?: readonly string[]): string[] => {
+    const cleaner = createReplyCleaner(hosts);
+    const places = [...new Set(at.map((place) => Math.min(place, text.length)))].toSorted((a, b) => a - b);
+    const pieces = [...places, text.length].map((end, index) => text.slice(places[index - 1] ?? 0, end));
+    return [...pieces.map((one) => cleaner.push(one)), cleaner.end()];
+  };
+
+  it("leaves as it would leave whole", () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), cuts, (parts, at) => {
+        const text = parts.join("");
+        expect(inPieces(text, at).join("")).toBe(cleanReply(text).text);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("lets no picture and no link of another host through, wherever it is cut", () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), cuts, (parts, at) => {
+        const said = inPieces(parts.join(""), at, ["ok.example"]).join("");
+        expect(said).not.toMatch(/\bhttps:\/\/evil\.example/);
+        expect(said).not.toMatch(/!\[[^\]]*\]\(https:/);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("goes out at once but for what may become a picture", () => {
+    const cleaner = createReplyCleaner();
+    expect(["Hel", "lo ", "![al", "t](", "https://x.example/p.png", ") you"].map((delta) => cleaner.push(delta))).toEqual([
+      "Hel",
+      "lo ",
+      "",
+      "",
+      "",
+      "alt (https://x.example/p.png) you",
+    ]);
+  });
+
+  it("is not held up without end, and is no picture for that", () => {
+    const cleaner = createReplyCleaner();
+    const said = [`![${"x".repeat(5000)}`, "](https://x.example/p.png)"].map((delta) => cleaner.push(delta)).join("") + cleaner.end();
+    expect(said).toHaveLength(1 + 5000 + 26);
+    expect(said).not.toContain("!");
   });
 });

@@ -48,6 +48,8 @@ const COMMANDS = [
   ...["list", "show", "cancel", "retry"].map((name) => `runs ${name}`),
   ...["list", "show", "reset", "delete"].map((name) => `sessions ${name}`),
   ...["list", "retry"].map((name) => `deliveries ${name}`),
+  "chat",
+  ...["create", "list", "revoke"].map((name) => `keys ${name}`),
   "token rotate",
   "store backup",
   "agents list",

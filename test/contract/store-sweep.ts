@@ -3,7 +3,7 @@ import type { EventRecord, Job, RunAction } from "../../src/store/types.ts";
 import { DAY, dedupe, delivery, event, hookSession, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
 import type { Parts } from "./store-lists.ts";
 
-const KEEP = { bodies: 3 * DAY, events: 30 * DAY, runs: 30 * DAY, hookSessions: 30 * DAY, deliveries: 30 * DAY };
+const KEEP = { bodies: 3 * DAY, events: 30 * DAY, runs: 30 * DAY, hookSessions: 30 * DAY, apiSessions: 90 * DAY, deliveries: 30 * DAY };
 
 /** Retention: what goes, and what stays. */
 export function sweepContract({ home, store, queue }: Parts): void {
@@ -132,7 +132,7 @@ export function sweepContract({ home, store, queue }: Parts): void {
       await next.store.close();
     });
 
-    it("deletes hook sessions that are not used any more, and no others", async () => {
+    it("deletes sessions of hooks, and later of the API, that are not used any more, and no others", async () => {
       const refs = [
         hookSession("old"),
         hookSession("used"),
@@ -147,6 +147,8 @@ export function sweepContract({ home, store, queue }: Parts): void {
       expect((await store().listSessions({})).map((one) => one.ref.key).toSorted()).toEqual(["a", "main", "used"]);
       expect(await store().getTurns(hookSession("old"))).toEqual([]);
       expect(await store().getTurns(hookSession("used"))).toHaveLength(2);
+      await store().sweep(START + 90 * DAY + 1, KEEP);
+      expect((await store().listSessions({})).map((one) => one.ref.key)).toEqual(["main"]);
     });
 
     it("deletes what has ended of deliveries and system events, and keys that are free", async () => {

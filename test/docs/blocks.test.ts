@@ -81,6 +81,7 @@ describe("TypeScript", () => {
       "rouse/plugin": [join(ROOT, "src/plugin/api.ts")],
       "rouse/transform": [join(ROOT, "src/mapping/api.ts")],
       zod: [join(ROOT, "node_modules/zod/index.d.cts")],
+      openai: [join(ROOT, "node_modules/openai/index.d.mts")],
     };
     const compilerOptions = { paths, typeRoots: [join(ROOT, "node_modules/@types")] };
     writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, include: ["src"] }));

@@ -8,6 +8,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes } from "../../src/http/admin.ts";
+import { createApiKeys } from "../../src/http/platform/keys.ts";
 import type { AdminDeps, ReplayResult, Snapshot } from "../../src/http/types.ts";
 import type { MappingSet } from "../../src/mapping/types.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -118,6 +119,13 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
+    keys: createApiKeys({ store: handle.store, clock: { now: () => Date.now() }, config: () => snapshot.config }),
+    chats: {
+      begin: () => ({ ok: false, failure: { code: "overloaded", message: "nobody is there" } }),
+      cancel: async () => undefined,
+      recover: async () => undefined,
+      stop: async () => undefined,
+    },
     signatures: () => [],
     channels: createChannelHealth({ channels: () => snapshot.channels, clock: systemClock, log: pino({ level: "silent" }) }),
     limits: () => [],

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, durationOr, secret } from "./common.ts";
+import { duration, durationOr, idText, secret } from "./common.ts";
 import { knowledgeSchema } from "./knowledge.ts";
 import { LOG_LEVELS } from "../../core/log.ts";
 
@@ -24,6 +24,7 @@ export const storeSchema = z
         events: durationOr("30d").describe("How long events are kept."),
         runs: durationOr("30d").describe("How long ended runs are kept."),
         hookSessions: durationOr("30d").describe("How long a hook session is kept after its last use."),
+        apiSessions: durationOr("90d").describe("How long a session of the platform API is kept after its last use."),
         deliveries: durationOr("30d").describe("How long ended deliveries are kept."),
       })
       .prefault({}),
@@ -40,24 +41,40 @@ export const logSchema = z
   .strictObject({ level: z.enum(LOG_LEVELS).default("info").describe("The least level that is logged.") })
   .prefault({});
 
+export const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
+
 export const platformSchema = z
   .strictObject({
     apiKeys: z
       .array(
         z.strictObject({
-          id: z.string().min(1),
-          key: secret.optional(),
-          hash: z.string().optional(),
-          tenant: z.string().optional(),
-          agents: z.array(z.string()).optional(),
-          scopes: z.array(z.enum(["chat", "agents:read", "knowledge:read", "knowledge:write"])).optional(),
-          rateLimit: z.strictObject({ requests: z.int().positive(), per: duration }).optional(),
-          userAsSession: z.boolean().default(false),
+          id: idText.describe("Names the key; sessions belong to it."),
+          key: secret.optional().describe("The key itself, at least 16 characters."),
+          hash: z
+            .string()
+            .regex(/^(?:sha256:)?[0-9a-f]{64}$/, "write the SHA-256 of the key in hex")
+            .optional()
+            .describe("Its SHA-256 in hex, in place of the key."),
+          tenant: idText.default("default").describe("Whose documents its turns see."),
+          agents: z.array(z.string()).optional().describe("The agents it may use; default all."),
+          scopes: z.array(z.enum(SCOPES)).default(["chat", "agents:read"]).describe("What it may do."),
+          rateLimit: z
+            .strictObject({ requests: z.int().positive(), per: duration })
+            .optional()
+            .describe("Requests within a time; more are answered 429."),
+          userAsSession: z.boolean().default(false).describe("Take the field `user` for the session's id."),
         }),
       )
       .default([])
-      .describe("Keys of the platform API."),
+      .describe("Keys of the platform API; `rouse keys` makes more."),
     knowledge: knowledgeSchema,
+    maxBodyBytes: z.int().positive().default(20_000_000).describe("The largest body."),
+    maxImageBytes: z.int().positive().default(8_000_000).describe("The largest image in a message."),
+    imageHosts: z
+      .array(z.string().regex(/^(?:https?:\/\/)?(?:\*\.)?[\w.-]+(?::\d+)?$/, "write a host, `*.<host>`, or an origin"))
+      .default([])
+      .describe("Hosts that images may be fetched from, over HTTPS unless the entry says `http://`; default none."),
+    maxConcurrent: z.int().positive().default(64).describe("Turns of the API at the same time; more are answered 503."),
   })
   .prefault({});
 

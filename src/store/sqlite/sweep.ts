@@ -8,6 +8,7 @@ export interface Retention {
   events: Ms;
   runs: Ms;
   hookSessions: Ms;
+  apiSessions: Ms;
   deliveries: Ms;
 }
 
@@ -172,7 +173,7 @@ function forgetSystemEvents(sql: Statements): Step {
   });
 }
 
-function deleteSessions(sql: Statements, cutoff: Ms): Step {
+function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): Step {
   let after: [number, string] = [0, ""];
   return () => {
     const rows = sql.all<{ session: string; origin: string; used: number }>(
@@ -181,7 +182,7 @@ function deleteSessions(sql: Statements, cutoff: Ms): Step {
       ...after,
       SLICE,
     );
-    const old = rows.filter((row) => row.origin === "hook");
+    const old = rows.filter((row) => row.origin === origin);
     for (const { session } of old) {
       sql.run("DELETE FROM turns WHERE session = ?", session);
       sql.run("DELETE FROM sessions WHERE session = ?", session);
@@ -211,7 +212,8 @@ export function sweepSteps(sql: Statements, now: Ms, keep: Retention, upTo: numb
     deleteAged(sql, { table: "runs", at: "created", cutoff: now - keep.runs, gone: "coalesce(ended < ?1, 0)" }),
     deleteAged(sql, { table: "system_events", at: "at", cutoff: now - keep.events, gone: "state <> 'queued'" }),
     deleteAged(sql, { table: "deliveries", at: "created", cutoff: now - keep.deliveries, gone: "coalesce(ended < ?1, 0)" }),
-    deleteSessions(sql, now - keep.hookSessions),
+    deleteSessions(sql, "hook", now - keep.hookSessions),
+    deleteSessions(sql, "api", now - keep.apiSessions),
     deleteKeys(sql, now),
   ];
 }

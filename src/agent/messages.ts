@@ -1,0 +1,123 @@
+import type { ModelMessage } from "ai";
+import { cutText, plainText, type TextPart } from "../core/text.ts";
+import { BOUNDARY_RULE, trustedLine, type Boundary } from "./boundary.ts";
+import { estimateTokens, fitHistory, renderHistory, withoutOpenCalls } from "./history.ts";
+import type { SaidMessage, TurnInput } from "./types.ts";
+
+/** Kept free for the answer. */
+const ANSWER_TOKENS = 8_000;
+const IMAGE_TOKENS = 1_500;
+
+const CALLER_LEAD = "The program that calls you adds the following. Where it disagrees with what stands above, what stands above counts.";
+const PASSAGES_LEAD = "Passages from your documents that may help with what follows, each with its number:";
+
+/** The system text of a turn: the agent's own instructions first, the caller's last. */
+export function instructionsOf(input: TurnInput): string {
+  const { agent, callerInstructions } = input;
+  const own = agent.instructions ?? `You are ${agent.name}.${agent.description ? ` ${agent.description}` : ""}`;
+  const caller = callerInstructions === undefined ? undefined : `${CALLER_LEAD}\n\n${callerInstructions}`;
+  return [own, BOUNDARY_RULE, input.instructions, caller].filter(Boolean).join("\n\n");
+}
+
+/** The new input, cut where it alone would not fit the model's window. */
+function fitInput(parts: readonly TextPart[], tokens: number): { parts: readonly TextPart[]; cut: number } {
+  if (estimateTokens(plainText(parts)) <= tokens) return { parts, cut: 0 };
+  let left = tokens;
+  let cut = 0;
+  const kept = parts.map((part) => {
+    const piece = cutText(part.text, Math.max(0, left));
+    left -= piece.text.length;
+    cut += piece.cut;
+    return { text: piece.cut > 0 ? `${piece.text}[cut: ${piece.cut} characters]` : piece.text, outside: part.outside };
+  });
+  return { parts: kept, cut };
+}
+
+function saidTokens(message: SaidMessage): number {
+  switch (message.role) {
+    case "user":
+      return message.parts.reduce((sum, part) => sum + (part.type === "text" ? estimateTokens(part.text) : IMAGE_TOKENS), 8);
+    case "assistant":
+      return estimateTokens(message.text) + (message.calls.length === 0 ? 0 : estimateTokens(JSON.stringify(message.calls))) + 8;
+    case "tool":
+      return estimateTokens(message.text) + 60;
+  }
+}
+
+/**
+ * The newest messages that fit into `budget` tokens. They begin with something the user said, so that no result stands
+ * without its call; from the last such message on all stay, whatever their length.
+ */
+function fitSaid(said: readonly SaidMessage[], budget: number): { said: readonly SaidMessage[]; left: number; tokens: number } {
+  const last = said.findLastIndex((message) => message.role === "user");
+  let tokens = 0;
+  let first = said.length;
+  for (let index = said.length - 1, sum = 0; index >= 0; index--) {
+    const message = said[index] as SaidMessage;
+    sum += saidTokens(message);
+    if (sum > budget && index < last) break;
+    if (message.role === "user" || index === 0) {
+      first = index;
+      tokens = sum;
+    }
+  }
+  return { said: said.slice(first), left: first, tokens };
+}
+
+function renderSaid(message: SaidMessage, boundary: Boundary): ModelMessage {
+  switch (message.role) {
+    case "user": {
+      const content = message.parts.map((part) =>
+        part.type === "text" ? part : { type: "file" as const, data: part.data, mediaType: part.mediaType },
+      );
+      const [only] = message.parts;
+      return { role: "user", content: content.length === 1 && only?.type === "text" ? only.text : content };
+    }
+    case "assistant": {
+      const calls = message.calls.map(({ id, tool, input }) => ({ type: "tool-call" as const, toolCallId: id, toolName: tool, input }));
+      if (calls.length === 0) return { role: "assistant", content: message.text };
+      return { role: "assistant", content: message.text === "" ? calls : [{ type: "text", text: message.text }, ...calls] };
+    }
+    case "tool": {
+      const value = boundary.wrap(message.text, `tool ${message.tool}`);
+      const output = { type: "text" as const, value };
+      return { role: "tool", content: [{ type: "tool-result", toolCallId: message.callId, toolName: message.tool, output }] };
+    }
+  }
+}
+
+/** The passages stand in the message of the user that they were looked up for. */
+function withPassages(said: readonly SaidMessage[], passages: TurnInput["passages"], boundary: Boundary): readonly SaidMessage[] {
+  if (!passages || passages.length === 0) return said;
+  const last = said.findLastIndex((message) => message.role === "user");
+  const shown = passages.map(({ text, origin }, index) => `[${index + 1}]\n${boundary.wrap(text, origin)}`).join("\n\n");
+  return said.map((message, index) =>
+    index === last && message.role === "user"
+      ? { role: "user", parts: [{ type: "text", text: `${PASSAGES_LEAD}\n\n${shown}` }, ...message.parts] }
+      : message,
+  );
+}
+
+/** The messages of a turn, within a window of so many tokens: what was left out or cut is told in `warnings`. */
+export function messagesOf(input: TurnInput, boundary: Boundary, window: number, warnings: string[]): ModelMessage[] {
+  const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(instructionsOf(input)));
+  const historyWithin = (tokens: number): ModelMessage[] => {
+    const { turns, left } = fitHistory(input.history, tokens);
+    if (left > 0) warnings.push(`${left} older turns were left out to fit the model's window`);
+    return renderHistory(turns, boundary);
+  };
+  if (input.said) {
+    const fitted = fitSaid(input.said, budget);
+    if (fitted.left > 0) warnings.push(`${fitted.left} older messages were left out to fit the model's window`);
+    const messages = withPassages(fitted.said, input.passages, boundary).map((message) => renderSaid(message, boundary));
+    return withoutOpenCalls([...historyWithin(budget - fitted.tokens), ...messages]);
+  }
+  const fitted = fitInput(input.input, budget);
+  if (fitted.cut > 0) warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);
+  const body = boundary.renderInput(fitted.parts, {
+    origin: input.hook === undefined ? "user" : `hook ${input.hook}`,
+    unsafe: input.unsafe,
+  });
+  const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
+  return [...historyWithin(budget - estimateTokens(plainText(fitted.parts))), { role: "user", content: lead + body }];
+}

@@ -1,0 +1,116 @@
+import type { Command } from "commander";
+import { RouseError } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import type { ChatLine } from "../http/admin-types.ts";
+import { remoteChat } from "./chat-remote.ts";
+import { connected, type Connection } from "./connect.ts";
+import { reportError, usage } from "./failure.ts";
+import { EXIT, type CliIo } from "./io.ts";
+import { readInput, reading, type CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
+import { printable } from "./text.ts";
+
+interface ChatOptions extends CommonOptions {
+  message?: string;
+  session?: string;
+  url?: string;
+}
+
+/** One turn: what it says, line by line. An aborted signal stops it. */
+type Talk = (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine>;
+
+/** Talks through the operator's interface. The turn is stopped by its run's id: it would go on without us. */
+function localChat(to: Connection, agent: string | undefined, session: string): Talk {
+  return async function* (message, signal) {
+    const body = { message, session, ...(agent === undefined ? {} : { agent }) };
+    for await (const line of to.lines<ChatLine>("chat", body)) {
+      if (line.type === "start") {
+        const stop = (): void => void to.send("POST", `runs/${line.runId}/cancel`).catch(() => undefined);
+        if (signal.aborted) stop();
+        else signal.addEventListener("abort", stop, { once: true });
+      }
+      yield line;
+    }
+  };
+}
+
+interface Taken {
+  ok: boolean;
+  runId: string | null;
+  reply: string;
+}
+
+/** Takes one turn and prints it as it comes. Ctrl-C stops the turn, not the program. */
+async function take(talk: Talk, message: string, options: ChatOptions, io: CliIo): Promise<Taken> {
+  const abort = new AbortController();
+  const undo = io.onInterrupt?.(() => abort.abort());
+  const taken: Taken = { ok: false, runId: null, reply: "" };
+  try {
+    for await (const line of talk(message, abort.signal)) {
+      if (line.type === "start") taken.runId = line.runId;
+      if (line.type === "text") {
+        taken.reply += line.text;
+        if (!options.json) io.out(printable(line.text));
+      }
+      if (line.type !== "end") continue;
+      taken.ok = line.ok;
+      if (!line.ok && !abort.signal.aborted) throw new RouseError({ code: "internal", message: line.message });
+    }
+  } catch (error) {
+    if (!abort.signal.aborted) throw error;
+  } finally {
+    undo?.();
+    if (!options.json && taken.reply !== "") io.out("\n");
+  }
+  if (abort.signal.aborted) io.err("stopped\n");
+  return taken;
+}
+
+/** Asks for one message after the other until there is no more. A turn that fails does not end the conversation. */
+async function converse(talk: Talk, ask: NonNullable<CliIo["ask"]>, options: ChatOptions, io: CliIo): Promise<void> {
+  for (;;) {
+    const message = await ask("> ");
+    if (message === undefined) return;
+    if (message.trim() === "") continue;
+    try {
+      await take(talk, message, options, io);
+    } catch (error) {
+      reportError(error, io, options.verbose ?? false);
+    }
+  }
+}
+
+async function chat(agent: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
+  const session = options.session ?? newId("trn").slice(4, 20);
+  const run = async (talk: Talk): Promise<void> => {
+    const interactive = options.message === undefined && io.terminal.in && io.ask !== undefined && !options.json;
+    if (interactive) {
+      await converse(talk, io.ask as NonNullable<CliIo["ask"]>, options, io);
+      if (options.url === undefined) io.err(`\ngo on with: rouse chat${agent === undefined ? "" : ` ${agent}`} --session ${session}\n`);
+      return;
+    }
+    const message = options.message ?? (await readInput("-", io)).toString("utf8");
+    if (message.trim() === "") throw usage("there is nothing to say: use --message, or pipe the text in");
+    const { ok, runId, reply } = await take(talk, message, options, io);
+    if (!ok) io.exitCode = EXIT.failure;
+    if (options.json) printJson(io, { ok, session: options.url === undefined ? session : null, runId, reply });
+  };
+  if (options.url === undefined) return connected(options, io, (to) => run(localChat(to, agent, session)));
+  const key = io.env["ROUSE_API_KEY"];
+  if (key === undefined || key === "") throw usage("--url: put the API key into ROUSE_API_KEY");
+  if (options.session !== undefined) throw usage("--session: with --url the conversation is kept here, and ends with the command");
+  return run(remoteChat(options.url, key, agent ?? "default"));
+}
+
+export function registerChat(program: Command, io: CliIo): void {
+  reading(
+    program
+      .command("chat [agent]")
+      .description("talk to an agent: each line is a turn of one session, Ctrl-C stops a turn, Ctrl-D ends")
+      .option("-m, --message <text>", "say this and end; without it and without a terminal, what is piped in")
+      .option("--session <id>", "go on with a session, or begin one of this name")
+      .option("--url <address>", "a gateway elsewhere, with the API key in ROUSE_API_KEY"),
+    "rouse chat",
+    'rouse chat ops --message "What failed tonight?"',
+  ).action((agent: string | undefined, options: ChatOptions) => chat(agent, options, io));
+}

@@ -1,0 +1,92 @@
+import type { Command } from "commander";
+import type { KeyView } from "../http/admin-types.ts";
+import { connected } from "./connect.ts";
+import { usage } from "./failure.ts";
+import type { CliIo } from "./io.ts";
+import { reading, type CommonOptions } from "./options.ts";
+import { printFields, printJson, printTable } from "./print.ts";
+import { cell, shortTime } from "./text.ts";
+
+interface CreateOptions extends CommonOptions {
+  tenant?: string;
+  agents?: string;
+  scopes?: string;
+  rate?: string;
+  userAsSession?: boolean;
+}
+
+const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
+
+/** `60/1m`: so many requests within a time. */
+function rateOf(text: string): { requests: number; per: string } {
+  const found = /^(\d+)\/(\S+)$/.exec(text);
+  if (!found) throw usage(`--rate ${text}: write <requests>/<time>, for example 60/1m`);
+  return { requests: Number(found[1]), per: found[2] as string };
+}
+
+const limitOf = ({ rateLimit }: KeyView): string => (rateLimit ? `${rateLimit.requests}/${rateLimit.perSeconds}s` : "–");
+
+async function create(id: string, options: CreateOptions, io: CliIo): Promise<void> {
+  const body = {
+    id,
+    ...(options.tenant === undefined ? {} : { tenant: options.tenant }),
+    ...(options.agents === undefined ? {} : { agents: words(options.agents) }),
+    ...(options.scopes === undefined ? {} : { scopes: words(options.scopes) }),
+    ...(options.rate === undefined ? {} : { rateLimit: rateOf(options.rate) }),
+    ...(options.userAsSession ? { userAsSession: true } : {}),
+  };
+  const answer = await connected(options, io, (to) => to.request("keyMade", "POST", "keys", body));
+  if (options.json) return printJson(io, answer);
+  const { key } = answer;
+  printFields(io, {
+    id: key.id,
+    tenant: key.tenant,
+    agents: key.agents?.join(" ") ?? "all",
+    scopes: key.scopes.join(" "),
+    "rate limit": key.rateLimit ? limitOf(key) : null,
+  });
+  io.out(`\n${answer.secret}\n\nThis is the only time it is shown: only its hash is kept.\n`);
+}
+
+async function list(options: CommonOptions, io: CliIo): Promise<void> {
+  const answer = await connected(options, io, (to) => to.request("keys", "GET", "keys"));
+  if (options.json) return printJson(io, answer);
+  const rows = answer.keys.map((key) => [
+    key.id,
+    key.tenant,
+    key.agents?.join(" ") ?? "all",
+    limitOf(key),
+    shortTime(key.createdAt, io.now()),
+    key.source,
+    key.scopes.join(" "),
+  ]);
+  printTable(io, ["KEY", "TENANT", "AGENTS", "RATE", "MADE", "FROM", "SCOPES"], rows);
+}
+
+async function revoke(id: string, options: CommonOptions, io: CliIo): Promise<void> {
+  await connected(options, io, (to) => to.send("DELETE", `keys/${encodeURIComponent(id)}`));
+  if (options.json) printJson(io, { revoked: id });
+  else io.out(`${cell(id)}  revoked; it is refused from now on\n`);
+}
+
+export function registerKeys(program: Command, io: CliIo): void {
+  const keys = program.command("keys").description("keys of the platform API");
+  reading(
+    keys
+      .command("create <id>")
+      .description("make a key, and show it this once")
+      .option("--tenant <id>", "whose documents its turns see (default: default)")
+      .option("--agents <ids>", "the agents it may use, with commas between (default: all)")
+      .option("--scopes <scopes>", "what it may do: chat, agents:read, knowledge:read, knowledge:write (default: chat,agents:read)")
+      .option("--rate <n/time>", "so many requests within a time, for example 60/1m")
+      .option("--user-as-session", "take the field `user` for the session's id"),
+    "rouse keys create web",
+    "rouse keys create shop --agents sales,support --rate 60/1m",
+  ).action((id: string, options: CreateOptions) => create(id, options, io));
+  reading(keys.command("list").description("keys and what they may do; never the keys themselves"), "rouse keys list").action(
+    (options: CommonOptions) => list(options, io),
+  );
+  reading(keys.command("revoke <id>").description("refuse a key from now on"), "rouse keys revoke web").action(
+    (id: string, options: CommonOptions) => revoke(id, options, io),
+  );
+}

@@ -1,0 +1,130 @@
+import { z } from "zod";
+
+/** The answers of the platform API, for the published document; the tests hold every real answer to them. */
+const text = z.string();
+const count = z.int().min(0);
+
+export const errorAnswer = z.strictObject({
+  error: z.strictObject({
+    message: text.describe("Says what to change."),
+    type: text,
+    param: text.nullable().describe("The field that is wrong."),
+    code: text,
+  }),
+});
+
+const citation = z.strictObject({
+  index: z.int().min(1).describe("The number by which the answer names it."),
+  document_id: text,
+  chunk_id: text,
+  filename: text,
+  title: text.nullable(),
+  page: z.int().nullable(),
+  score: z.number(),
+  quote: text,
+});
+const citations = z.array(citation).optional().describe("The passages that the turn was given.");
+
+const toolCall = z.strictObject({
+  id: text,
+  type: z.literal("function"),
+  function: z.strictObject({ name: text, arguments: text }),
+});
+const annotation = z.strictObject({
+  type: z.literal("url_citation"),
+  url_citation: z.strictObject({ start_index: count, end_index: count, url: text, title: text }),
+});
+
+export const chatAnswer = z.strictObject({
+  id: text,
+  object: z.literal("chat.completion"),
+  created: z.int(),
+  model: text.describe("The agent's id."),
+  choices: z
+    .array(
+      z.strictObject({
+        index: z.literal(0),
+        message: z.strictObject({
+          role: z.literal("assistant"),
+          content: text.nullable(),
+          refusal: z.null(),
+          tool_calls: z.array(toolCall).optional().describe("Calls of the caller's own tools."),
+          annotations: z.array(annotation).optional(),
+        }),
+        logprobs: z.null(),
+        finish_reason: z.enum(["stop", "length", "content_filter", "tool_calls"]),
+      }),
+    )
+    .length(1),
+  usage: z
+    .strictObject({ prompt_tokens: count, completion_tokens: count, total_tokens: count })
+    .nullable()
+    .describe("As the provider counted it; null where it did not."),
+  citations,
+});
+
+const status = z.enum(["in_progress", "completed", "incomplete"]);
+
+export const responseAnswer = z.strictObject({
+  id: text,
+  object: z.literal("response"),
+  created_at: z.int(),
+  status,
+  error: z.null(),
+  incomplete_details: z.strictObject({ reason: text }).nullable(),
+  instructions: text.nullable(),
+  max_output_tokens: z.int().nullable(),
+  model: text,
+  output: z.array(
+    z.union([
+      z.strictObject({
+        type: z.literal("message"),
+        id: text,
+        status,
+        role: z.literal("assistant"),
+        content: z.array(
+          z.strictObject({
+            type: z.literal("output_text"),
+            text,
+            annotations: z.array(
+              z.strictObject({ type: z.literal("url_citation"), start_index: count, end_index: count, url: text, title: text }),
+            ),
+            logprobs: z.array(z.unknown()),
+          }),
+        ),
+      }),
+      z.strictObject({ type: z.literal("function_call"), id: text, call_id: text, name: text, arguments: text, status }),
+    ]),
+  ),
+  parallel_tool_calls: z.boolean(),
+  previous_response_id: text.nullable(),
+  store: z.boolean(),
+  temperature: z.number().nullable(),
+  text: z.strictObject({ format: z.looseObject({ type: text }) }),
+  tool_choice: z.union([text, z.looseObject({ type: text })]),
+  tools: z.array(z.looseObject({ type: text })),
+  top_p: z.number().nullable(),
+  usage: z.strictObject({ input_tokens: count, output_tokens: count, total_tokens: count }).nullable(),
+  metadata: z.record(text, z.unknown()),
+  citations,
+});
+
+export const modelAnswer = z.strictObject({ id: text, object: z.literal("model"), created: z.int(), owned_by: text });
+export const modelsAnswer = z.strictObject({ object: z.literal("list"), data: z.array(modelAnswer) });
+
+export const agentsAnswer = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(
+    z.strictObject({
+      id: text,
+      object: z.literal("agent"),
+      name: text,
+      description: text.nullable(),
+      model: text,
+      capabilities: z.array(text),
+      knowledge: z.enum(["off", "tool", "auto"]).describe("How it uses uploaded documents."),
+      created: z.int(),
+    }),
+  ),
+  has_more: z.boolean(),
+});

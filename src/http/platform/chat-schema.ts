@@ -1,0 +1,97 @@
+import { z } from "zod";
+
+const text = z.string();
+const textPart = z.object({ type: z.literal("text"), text });
+const imagePart = z.object({
+  type: z.literal("image_url"),
+  image_url: z.object({
+    url: text.describe("`data:image/png;base64,…`; other addresses only where the operator allows their host."),
+    detail: text.nullish(),
+  }),
+});
+const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
+const userContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart, imagePart])).min(1)]);
+const textContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart])).min(1)]);
+const assistantContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart, refusalPart]))]);
+
+const toolCall = z.object({
+  id: text.min(1),
+  type: z.literal("function"),
+  function: z.object({ name: text.min(1), arguments: text }),
+});
+
+export const chatMessage = z.discriminatedUnion("role", [
+  z.object({ role: z.literal("system"), content: textContent }),
+  z.object({ role: z.literal("developer"), content: textContent }),
+  z.object({ role: z.literal("user"), content: userContent, name: text.nullish() }),
+  z.object({ role: z.literal("assistant"), content: assistantContent.nullish(), tool_calls: z.array(toolCall).nullish() }),
+  z.object({ role: z.literal("tool"), content: textContent, tool_call_id: text.min(1) }),
+]);
+
+export const toolName = text.regex(/^[A-Za-z0-9_-]{1,64}$/, "use letters, digits, `_` and `-`, at most 64");
+export const jsonObject = z.record(text, z.unknown());
+export const sessionName = z.union([text, z.int()]);
+
+const tool = z.object({
+  type: z.literal("function"),
+  function: z.object({
+    name: toolName,
+    description: text.nullish(),
+    parameters: jsonObject.nullish(),
+    strict: z.boolean().nullish(),
+  }),
+});
+
+export const toolMode = z.enum(["auto", "none", "required"]);
+export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh"]);
+
+/** Fields that both routes have alike. */
+export const commonFields = {
+  model: text.min(1).describe("The agent: its id, `agent:<id>`, or `default`."),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  user: text.nullish().describe("Names the session where the key has `userAsSession`."),
+  metadata: jsonObject.nullish().describe("`session_id` or `conversation_id` in it names the session."),
+  session_id: sessionName.nullish().describe("Names the session: with one user message alone, the server keeps the history."),
+  conversation_id: sessionName.nullish(),
+};
+
+/** The body of a chat request. Fields that are not here are ignored; null is as good as none. */
+export const chatBody = z.object({
+  ...commonFields,
+  messages: z.array(chatMessage).min(1, "send at least one message"),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+  n: z.literal(1, "only one answer at a time: leave `n` out, or send 1").nullish(),
+  max_tokens: z.int().min(1).nullish(),
+  max_completion_tokens: z.int().min(1).nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
+  stop: z.union([text, z.array(text).max(4)]).nullish(),
+  seed: z.int().nullish(),
+  reasoning_effort: effort.nullish(),
+  response_format: z
+    .discriminatedUnion("type", [
+      z.object({ type: z.literal("text") }),
+      z.object({ type: z.literal("json_object") }),
+      z.object({
+        type: z.literal("json_schema"),
+        json_schema: z.object({
+          name: text.min(1),
+          description: text.nullish(),
+          schema: jsonObject.nullish(),
+          strict: z.boolean().nullish(),
+        }),
+      }),
+    ])
+    .nullish(),
+  tools: z
+    .array(z.discriminatedUnion("type", [tool]))
+    .max(128)
+    .nullish(),
+  tool_choice: z.union([toolMode, z.object({ type: z.literal("function"), function: z.object({ name: toolName }) })]).nullish(),
+});
+
+export type ChatBody = z.output<typeof chatBody>;
+export type ChatMessage = z.output<typeof chatMessage>;

@@ -1,0 +1,122 @@
+import { hash as digestOf, timingSafeEqual } from "node:crypto";
+import { OPERATOR_KEY } from "../../config/checks.ts";
+import type { Config } from "../../config/schema/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Failure } from "../../core/errors.ts";
+import { newToken } from "../../core/secret.ts";
+import type { Store } from "../../store/types.ts";
+
+type Configured = Config["platform"]["apiKeys"][number];
+export type Scope = Configured["scopes"][number];
+
+/** A key of the platform API, without the key. */
+export interface ApiKey {
+  id: string;
+  tenant: string;
+  /** Undefined: all. */
+  agents?: readonly string[];
+  scopes: readonly Scope[];
+  rateLimit?: { requests: number; per: number };
+  userAsSession: boolean;
+}
+
+/** A key that was made by a command; only its SHA-256 is kept. */
+interface StoredKey extends ApiKey {
+  hash: string;
+  createdAt: number;
+}
+
+export type KeyInfo = ApiKey & { source: "config" | "store"; createdAt: number | null };
+
+export interface ApiKeys {
+  /** The key that a caller presents. */
+  find(presented: string): Promise<ApiKey | undefined>;
+  list(): Promise<KeyInfo[]>;
+  /** Makes a key; it is never shown again. */
+  create(key: ApiKey): Promise<Created>;
+  revoke(id: string): Promise<Revoked>;
+}
+
+type Created = { ok: true; key: string } | { ok: false; failure: Failure };
+type Revoked = { ok: true } | { ok: false; failure: Failure };
+
+const VALUE = "platform.keys";
+
+const hex = (text: string): string => digestOf("sha256", text, "hex");
+const bytes = (hash: string): Buffer => Buffer.from(hash, "latin1");
+
+function withoutHash({ hash: _hash, createdAt: _createdAt, ...key }: StoredKey): ApiKey {
+  return key;
+}
+
+function configuredKey({ id, tenant, agents, scopes, rateLimit, userAsSession }: Configured): ApiKey {
+  return { id, tenant, scopes, userAsSession, ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
+}
+
+const hashOf = ({ key, hash }: Configured): string => (key === undefined ? (hash ?? "").replace(/^sha256:/, "") : hex(key));
+
+/** The keys of the config and those in the store. Where both have an id, the config's counts. */
+export function createApiKeys(deps: { store: Store; clock: Pick<Clock, "now">; config(): Config }): ApiKeys {
+  const { store, clock } = deps;
+  const compiled = new WeakMap<Config, { key: ApiKey; hash: Buffer }[]>();
+  /** Nobody else writes to the store while this process has it. */
+  let stored: StoredKey[] | undefined;
+  let writing: Promise<unknown> = Promise.resolve();
+
+  const configured = (): { key: ApiKey; hash: Buffer }[] => {
+    const config = deps.config();
+    const known = compiled.get(config);
+    if (known) return known;
+    const made = config.platform.apiKeys.map((entry) => ({ key: configuredKey(entry), hash: bytes(hashOf(entry)) }));
+    compiled.set(config, made);
+    return made;
+  };
+  const read = async (): Promise<StoredKey[]> => (stored ??= ((await store.getValue(VALUE)) as StoredKey[] | undefined) ?? []);
+  const isConfigured = (id: string): boolean => configured().some(({ key }) => key.id === id);
+
+  /** One change at a time, each on disk before it counts. */
+  const change = <T>(make: (keys: readonly StoredKey[]) => { keys?: StoredKey[]; result: T }): Promise<T> => {
+    const next = writing.then(async () => {
+      const { keys, result } = make(await read());
+      if (!keys) return result;
+      await store.commit((tx) => tx.setValue(VALUE, keys));
+      stored = keys;
+      return result;
+    });
+    writing = next.catch(() => undefined);
+    return next;
+  };
+
+  return {
+    async find(presented) {
+      const given = bytes(hex(presented));
+      let found: ApiKey | undefined;
+      for (const { key, hash } of configured()) if (hash.length === given.length && timingSafeEqual(hash, given)) found ??= key;
+      for (const key of await read()) if (timingSafeEqual(bytes(key.hash), given) && !isConfigured(key.id)) found ??= withoutHash(key);
+      return found;
+    },
+    async list() {
+      const own = configured().map(({ key }): KeyInfo => ({ ...key, source: "config", createdAt: null }));
+      const made = (await read()).filter(({ id }) => !isConfigured(id));
+      return [...own, ...made.map((key): KeyInfo => ({ ...withoutHash(key), source: "store", createdAt: key.createdAt }))];
+    },
+    create: (key) =>
+      change<Created>((keys) => {
+        const taken = keys.some(({ id }) => id === key.id) || isConfigured(key.id);
+        const message = taken
+          ? `there is a key "${key.id}" already; revoke it first, or choose another id`
+          : `"${OPERATOR_KEY}" is the operator's own; choose another id`;
+        if (taken || key.id === OPERATOR_KEY) return { result: { ok: false, failure: { code: "usage", message } } };
+        const secret = `rk_${newToken()}`;
+        return { keys: [...keys, { ...key, hash: hex(secret), createdAt: clock.now() }], result: { ok: true, key: secret } };
+      }),
+    revoke: (id) =>
+      change<Revoked>((keys) => {
+        if (keys.some((key) => key.id === id)) return { keys: keys.filter((key) => key.id !== id), result: { ok: true } };
+        const message = isConfigured(id)
+          ? "this key is in platform.apiKeys of the config: take it out there"
+          : "there is no key with this id";
+        return { result: { ok: false, failure: { code: isConfigured(id) ? "usage" : "not_found", message } } };
+      }),
+  };
+}

@@ -1,0 +1,80 @@
+import type { ErrorCode, Failure } from "../../core/errors.ts";
+import { STATUS } from "../errors.ts";
+
+/** A failure as this interface tells it: all four members of its error object, and a status. */
+export interface Problem {
+  status: number;
+  type: string;
+  code: string;
+  param: string | null;
+  message: string;
+  retryAfterSeconds?: number;
+  /** False where the official client must not send the request again by itself. */
+  shouldRetry?: false;
+  /** Further headers, such as `allow`. */
+  headers?: Record<string, string>;
+}
+
+export type Result<T> = { ok: true; value: T } | { ok: false; problem: Problem };
+
+/** The error object of every answer that is not 2xx, and of a stream that breaks off. */
+export function errorObject({ message, type, param, code }: Problem): {
+  error: { message: string; type: string; param: string | null; code: string };
+} {
+  return { error: { message, type, param, code } };
+}
+
+/** Something in the request that its sender has to change. */
+export function badRequest(param: string | null, message: string, code = "invalid_value"): Problem {
+  return { status: 400, type: "invalid_request_error", code, param, message };
+}
+
+const TYPES: Record<number, string> = {
+  401: "authentication_error",
+  403: "permission_error",
+  429: "rate_limit_error",
+  500: "server_error",
+  503: "server_error",
+};
+
+const CODES: Partial<Record<ErrorCode, string>> = { unauthorized: "invalid_api_key", rate_limited: "rate_limit_exceeded" };
+
+/** A failure of the rest of the program in this interface's words. */
+export function problemOf(failure: Failure): Problem {
+  const status = STATUS[failure.code];
+  const problem: Problem = {
+    status,
+    type: TYPES[status] ?? "invalid_request_error",
+    code: CODES[failure.code] ?? failure.code,
+    param: failure.issues?.[0]?.path ?? null,
+    message: failure.message,
+  };
+  if (failure.retryAfterSeconds !== undefined) problem.retryAfterSeconds = failure.retryAfterSeconds;
+  return problem;
+}
+
+/**
+ * How a turn that failed is told. It has begun: what the agent's tools did is done, and the client's own repeats would do
+ * it again.
+ */
+export function turnProblem(end: { code: string; message: string; retryAfterMs?: number }): Problem {
+  const upstream = { status: 502, type: "upstream_error", code: "upstream_error" };
+  const known: Record<string, Pick<Problem, "status" | "type" | "code">> = {
+    timeout: { status: 504, type: "timeout", code: "timeout" },
+    cancelled: { status: 503, type: "server_error", code: "cancelled" },
+    store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },
+    internal: { status: 500, type: "server_error", code: "internal" },
+  };
+  const problem: Problem = { ...(known[end.code] ?? upstream), param: null, message: end.message, shouldRetry: false };
+  if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;
+  else if (problem.status === 503) problem.retryAfterSeconds = 5;
+  return problem;
+}
+
+/** An answer with an error object. */
+export function problemResponse(problem: Problem, requestId: string): Response {
+  const headers: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...problem.headers };
+  if (problem.retryAfterSeconds !== undefined) headers["retry-after"] = String(Math.max(1, Math.ceil(problem.retryAfterSeconds)));
+  if (problem.shouldRetry === false) headers["x-should-retry"] = "false";
+  return new Response(JSON.stringify(errorObject(problem)), { status: problem.status, headers });
+}

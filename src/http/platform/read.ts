@@ -1,0 +1,68 @@
+import type { IncomingMessage } from "node:http";
+import type { Context } from "hono";
+import type { z } from "zod";
+import { parsePayload, readBody } from "../body.ts";
+import { badRequest, problemOf, type Result } from "./problems.ts";
+
+type ZodIssue = z.core.$ZodIssue;
+
+/** `messages[0].content[1].type`, as the official errors write it. */
+export function paramOf(path: readonly PropertyKey[]): string | null {
+  const param = path.reduce<string>(
+    (sum, key) => (typeof key === "number" ? `${sum}[${key}]` : sum === "" ? String(key) : `${sum}.${String(key)}`),
+    "",
+  );
+  return param === "" ? null : param;
+}
+
+/** The innermost problem: of the forms that a field may have, the one that came farthest. */
+function deepest(issue: ZodIssue, path: readonly PropertyKey[] = []): { issue: ZodIssue; path: readonly PropertyKey[] } {
+  const full = [...path, ...issue.path];
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return { issue, path: full };
+  const inner = issue.errors.flatMap((issues) => issues.slice(0, 1).map((found) => deepest(found, full)));
+  return inner.reduce((best, next) => (next.path.length > best.path.length ? next : best), inner[0] ?? { issue, path: full });
+}
+
+/** What is wrong with a body, by the field that a sender has to change. */
+export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
+  const { issue, path } = deepest(error.issues[0] as ZodIssue);
+  const param = paramOf(path);
+  if (issue.code === "invalid_union" && issue.discriminator !== undefined) {
+    const message = `${param}: this is not supported here; see the documentation for what is`;
+    return badRequest(param, message, /content\[\d+\]/.test(param ?? "") ? "unsupported_content" : "invalid_value");
+  }
+  return badRequest(param, param === null ? issue.message : `${param}: ${issue.message}`);
+}
+
+export interface BodyOptions {
+  maxBytes: number;
+  timeoutMs: number;
+}
+
+const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/;
+
+/** Reads a JSON body. Without a content type it is JSON; with another one it is refused. */
+export async function readJson(c: Context, options: BodyOptions): Promise<Result<{ bytes: Buffer; value: unknown }>> {
+  const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  const encoding = c.req.header("content-encoding") ?? "identity";
+  if ((type !== "" && !JSON_TYPE.test(type)) || encoding !== "identity") {
+    const message = "send JSON, with the content type application/json or none, and not compressed";
+    return { ok: false, problem: problemOf({ code: "unsupported_media_type", message }) };
+  }
+  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
+  const read = await readBody(incoming ?? c.req.raw.body, c.req.header("content-length"), options);
+  if (!read.ok) {
+    const message =
+      read.failure.code === "body_too_large"
+        ? `the body has more than ${options.maxBytes} bytes (platform.maxBodyBytes)`
+        : "the body did not arrive whole and in time";
+    // What is left of the body would stand before the next request on this connection.
+    const headers = { connection: "close" };
+    return { ok: false, problem: { ...problemOf({ ...read.failure, message }), shouldRetry: false, headers } };
+  }
+  const parsed = await parsePayload(read.bytes, "application/json");
+  if (!parsed.ok) return { ok: false, problem: problemOf(parsed.failure) };
+  if (read.bytes.length === 0 || typeof parsed.payload !== "object" || parsed.payload === null || Array.isArray(parsed.payload))
+    return { ok: false, problem: badRequest(null, "the body must be a JSON object", "invalid_json") };
+  return { ok: true, value: { bytes: read.bytes, value: parsed.payload } };
+}

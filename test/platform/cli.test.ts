@@ -1,0 +1,171 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { CliIo } from "../../src/cli/io.ts";
+import { run } from "../../src/cli/run.ts";
+import { gate } from "./model.ts";
+import { KEY, platformWorld, type PlatformWorld } from "./world.ts";
+
+let world: PlatformWorld;
+beforeEach(async () => {
+  world = await platformWorld();
+});
+afterEach(() => world.close());
+
+interface Ran {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs a command as in a terminal where `lines` are typed, or in a pipe without. */
+async function rouse(args: string[], { lines, env = {} }: { lines?: string[]; env?: Record<string, string> } = {}): Promise<Ran> {
+  const ran: Ran = { code: 0, out: "", err: "" };
+  const isTerminal = lines !== undefined;
+  const io: CliIo = {
+    out: (text) => void (ran.out += text),
+    err: (text) => void (ran.err += text),
+    env,
+    cwd: world.dir,
+    terminal: { in: isTerminal, out: isTerminal, err: isTerminal, columns: isTerminal ? 80 : undefined },
+    ask: async () => lines?.shift(),
+    onInterrupt(listener) {
+      interrupt = listener;
+      return () => void (interrupt = undefined);
+    },
+    now: () => Date.now(),
+    exitCode: 0,
+  };
+  ran.code = await run(args, io);
+  return ran;
+}
+
+let interrupt: (() => void) | undefined;
+const sessionKeys = async () => (await world.admin("/admin/v1/sessions?origin=api")).body.sessions.map(({ key }: { key: string }) => key);
+
+describe("rouse chat", () => {
+  it("says one thing and prints the answer", async () => {
+    expect(await rouse(["chat", "ops", "--message", "Say it."])).toEqual({ code: 0, out: "fine\n", err: "" });
+    expect(world.model.asked[0]?.body).toMatchObject({ stream: true });
+  });
+
+  it("is one session, line after line, and says how to go on with it", async () => {
+    world.model.says = (asked) => ({ text: [`${asked.body.messages.length - 1}\u001b[31m`] });
+    const first = await rouse(["chat"], { lines: ["one", "", "two"] });
+    expect(first.out).toBe("1[31m\n3[31m\n");
+    const session = /--session (\S+)/.exec(first.err)?.[1] ?? "";
+    expect(await sessionKeys()).toEqual([`api:operator:ops:${session}`]);
+    const again = await rouse(["chat", "--session", session, "-m", "three", "--json"]);
+    expect(JSON.parse(again.out)).toMatchObject({
+      ok: true,
+      session,
+      runId: expect.stringMatching(/^run_/),
+      reply: expect.stringMatching(/^5/),
+    });
+  });
+
+  it("stops a turn on Ctrl-C, and goes on", async () => {
+    const never = gate();
+    world.model.says = (_asked, call) => ({
+      text: ["one", "two"],
+      wait: (piece) => (call === 0 && piece === 1 ? never.passed : Promise.resolve()),
+    });
+    const lines = ["first", "second"];
+    const chatting = rouse(["chat"], { lines });
+    await world.until(async () => (await world.admin("/admin/v1/runs?status=running")).body.runs.length === 1 && interrupt !== undefined);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    interrupt?.();
+    const { out, err } = await chatting;
+    expect(out).toBe("one\nonetwo\n");
+    expect(err).toContain("stopped\n");
+    expect(world.model.asked[0]?.gone.aborted).toBe(true);
+    const { body } = await world.admin("/admin/v1/runs");
+    expect(body.runs.map(({ status }: { status: string }) => status)).toEqual(["succeeded", "cancelled"]);
+    never.open();
+  });
+
+  it("tells what failed, and ends with 1, or goes on in a terminal", async () => {
+    world.model.says = (_asked, call) => (call < 2 ? { status: 500 } : { text: ["well"] });
+    const failed = await rouse(["chat", "-m", "x"]);
+    expect([failed.code, failed.err]).toEqual([1, expect.stringContaining('the provider "local" answered 500')]);
+    const { out, err } = await rouse(["chat"], { lines: ["x", "y"] });
+    expect([out, err]).toEqual(["well\n", expect.stringContaining("answered 500")]);
+    expect((await rouse(["chat", "nobody", "-m", "x"])).err).toContain("rouse agents list");
+    expect((await rouse(["chat", "-m", " "])).code).toBe(2);
+  });
+
+  it("talks to a gateway elsewhere with a key, and keeps the conversation itself", async () => {
+    const env = { ROUSE_API_KEY: KEY };
+    world.model.says = (asked) => ({ text: [String(asked.body.messages.length - 1)] });
+    expect((await rouse(["chat", "sales", "--url", `${world.url}/`], { lines: ["one", "two"], env })).out).toBe("1\n3\n");
+    expect(await sessionKeys()).toEqual([]);
+    expect((await rouse(["chat", "--url", world.url, "-m", "x"])).err).toContain("ROUSE_API_KEY");
+    const wrong = await rouse(["chat", "--url", world.url, "-m", "x"], { env: { ROUSE_API_KEY: "rk_wrong" } });
+    expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("the API key is wrong")]);
+    expect(wrong.err).not.toContain("rk_wrong");
+    world.model.says = () => ({ text: ["half"], cut: true });
+    const broken = await rouse(["chat", "--url", world.url, "-m", "x"], { env });
+    expect([broken.code, broken.out]).toEqual([1, "half\n"]);
+  });
+
+  it("does not take an answer elsewhere for whole that ends without its end", async () => {
+    const cut = createServer((_request, response) => response.end('data: {"choices":[{"delta":{"content":"half"}}]}\n\n'));
+    await new Promise<void>((listening) => cut.listen(0, "127.0.0.1", listening));
+    const url = `http://127.0.0.1:${(cut.address() as AddressInfo).port}`;
+    const { code, out, err } = await rouse(["chat", "--url", url, "-m", "x"], { env: { ROUSE_API_KEY: KEY } });
+    cut.close();
+    expect([code, out, err]).toEqual([1, "half\n", "rouse: the answer broke off\n"]);
+  });
+
+  it("stops a turn elsewhere on Ctrl-C", async () => {
+    const never = gate();
+    world.model.says = () => ({ text: ["one", "two"], wait: (piece) => (piece === 1 ? never.passed : Promise.resolve()) });
+    const chatting = rouse(["chat", "--url", world.url, "-m", "x"], { env: { ROUSE_API_KEY: KEY } });
+    await world.until(async () => world.model.asked.length === 1);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    interrupt?.();
+    expect(await chatting).toEqual({ code: 1, out: "one\n", err: "stopped\n" });
+    await world.until(async () => world.model.asked[0]?.gone.aborted);
+    never.open();
+  });
+
+  it("works where no gateway runs", async () => {
+    await world.gateway.stop();
+    expect(await rouse(["chat", "-m", "Say it."])).toEqual({ code: 0, out: "fine\n", err: "" });
+  });
+});
+
+describe("rouse keys", () => {
+  it("makes a key that works at once, shows it once, and takes it back", async () => {
+    const made = await rouse(["keys", "create", "phone", "--agents", "ops,sales", "--scopes", "chat", "--rate", "60/1m"]);
+    const key = /^rk_\S+$/m.exec(made.out)?.[0] ?? "";
+    expect(made.out).toContain("ops sales");
+    expect(made.out).toContain("60/60s");
+    expect((await world.chat({}, { key })).status).toBe(200);
+    const list = await rouse(["keys", "list"]);
+    expect(list.out).toMatch(/phone +default +ops sales +60\/60s/);
+    expect(list.out).not.toContain("rk_");
+    expect(await rouse(["keys", "revoke", "phone"])).toMatchObject({ code: 0, out: expect.stringContaining("revoked") });
+    expect((await world.chat({}, { key })).status).toBe(401);
+  });
+
+  it("print JSON", async () => {
+    const made = JSON.parse((await rouse(["keys", "create", "phone", "--user-as-session", "--tenant", "acme", "--json"])).out);
+    expect(made).toMatchObject({ secret: expect.stringMatching(/^rk_/), key: { id: "phone", tenant: "acme", userAsSession: true } });
+    expect(JSON.parse((await rouse(["keys", "list", "--json"])).out).keys).toHaveLength(3);
+    expect(JSON.parse((await rouse(["keys", "revoke", "phone", "--json"])).out)).toEqual({ revoked: "phone" });
+  });
+
+  it("say what is wrong", async () => {
+    expect((await rouse(["keys", "create", "phone", "--rate", "many"])).err).toContain("60/1m");
+    expect((await rouse(["keys", "create", "web"])).code).toBe(2);
+    expect((await rouse(["keys", "revoke", "nobody"])).code).toBe(1);
+  });
+
+  it("work where no gateway runs; the next one knows the key", async () => {
+    await world.gateway.stop();
+    const made = await rouse(["keys", "create", "phone", "--json"]);
+    expect(made.code).toBe(0);
+    expect((await rouse(["keys", "list"])).out).toContain("phone");
+  });
+});

@@ -1,0 +1,109 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { newId } from "../../src/core/ids.ts";
+import { openStore } from "../../src/store/open.ts";
+import { createWorld } from "../e2e/world.ts";
+import { gate } from "./model.ts";
+import { dataUri, imageMessage, png } from "./images.ts";
+import { KEY, platformWorld, type PlatformWorld } from "./world.ts";
+
+let world: PlatformWorld;
+afterEach(() => world.close());
+
+describe("a gateway that stops", () => {
+  it("lets turns come to their end, takes no more, and stops those that take too long", async () => {
+    world = await platformWorld({ config: { gateway: { drainSeconds: 0.5 } } });
+    const never = gate();
+    world.model.says = (asked) => ({
+      text: ["one"],
+      wait: () => (asked.text.includes("slow") ? never.passed : new Promise((done) => setTimeout(done, 200))),
+    });
+    const quick = world.chat();
+    const slow = world.chat({ messages: [{ role: "user", content: "slow" }] });
+    await world.until(async () => world.model.asked.length === 2);
+    const stopped = world.gateway.stop();
+    const late = await world.chat();
+    expect([late.status, late.body.error.code, late.headers.get("retry-after")]).toEqual([503, "draining", "5"]);
+    expect((await quick).status).toBe(200);
+    const { status, body } = await slow;
+    expect([status, body.error.message]).toEqual([503, "the gateway is stopping; try again"]);
+    await stopped;
+    never.open();
+  });
+});
+
+describe("a gateway that was killed", () => {
+  it("ends the runs that were under way, since nobody waits for them", async () => {
+    world = await platformWorld();
+    await world.chat();
+    await world.gateway.stop();
+    const { store } = await openStore({
+      url: `sqlite:${world.dir}/.rouse/rouse.db`,
+      clock: { now: () => Date.now() },
+      log: createLogger("silent"),
+    });
+    const [done] = await store.listRuns({});
+    if (!done) throw new Error("there is no run");
+    const { endedAt: _endedAt, reply: _reply, ...open } = done;
+    const ids = [newId("run"), newId("run")];
+    await store.commit((tx) => {
+      tx.insertRun({ ...open, id: ids[0] as string, status: "running" });
+      tx.insertRun({ ...open, id: ids[1] as string, status: "queued" });
+    });
+    await store.close();
+    const again = await createWorld({ dir: world.dir });
+    for (const id of ids) {
+      const { body } = await again.admin(`/admin/v1/runs/${id}`);
+      expect(body.run).toMatchObject({ status: "failed", error: { code: "crashed" }, endedAt: expect.any(String) });
+    }
+    expect((await again.admin(`/admin/v1/runs/${done.id}`)).body.run.status).toBe("succeeded");
+    await again.stop();
+  });
+});
+
+describe("what goes wrong", () => {
+  it("has the error object where the agent's model is no longer known", async () => {
+    world = await platformWorld();
+    const { status, body } = await world.chat({ messages: [{ role: "user", content: "x" }] });
+    expect([status, body.object]).toEqual([200, "chat.completion"]);
+    world.model.says = () => ({ status: 429 });
+    const limited = await world.chat();
+    expect([limited.status, limited.body.error.code, limited.headers.get("x-should-retry")]).toEqual([502, "upstream_error", "false"]);
+    world.model.says = () => ({ text: [], finish: "content_filter" });
+    expect((await world.chat()).body.error.message).toContain("content filter");
+  });
+
+  it("is said by the agent itself where there is no model", async () => {
+    world = await platformWorld({ agents: [{ id: "bare", model: "builtin/echo" }] });
+    const { body } = await world.chat({ model: "bare" });
+    expect(body.choices[0].message.content).toMatch(/^\[no model\] Received 7 characters\.[^]*Say it\./);
+    expect((await world.chat({ model: "bare", stream: true })).text).toContain("[no model] Received 7 characters.");
+  });
+
+  it("leaves no words, no image and no key in the log", async () => {
+    world = await platformWorld({ logLevel: "trace" });
+    const canary = "canary-4711";
+    const image = dataUri(Buffer.concat([png(4, 4), Buffer.from(canary)]));
+    await world.chat({ messages: [{ role: "system", content: canary }, ...imageMessage(image)], user: canary, session_id: canary });
+    await world.chat({ messages: [{ role: "user", content: canary }], temperature: canary });
+    await world.chat({ messages: [{ role: "user", content: canary }] }, { key: canary });
+    await world.call(`/v1/${canary}`, {});
+    world.model.says = () => ({ status: 500 });
+    await world.chat({ messages: [{ role: "user", content: canary }] });
+    world.model.says = () => ({ text: [canary], cut: true });
+    await world.chat({ messages: [{ role: "user", content: canary }], stream: true });
+    expect(world.logged.join("")).toContain("a run ended");
+    expect(world.logged.join("")).not.toContain(canary);
+    expect(world.logged.join("")).not.toContain(KEY);
+  });
+
+  it("an image in a reply is an address, streamed or not: no client fetches it by itself", async () => {
+    world = await platformWorld();
+    world.model.says = () => ({ text: ["see !", "[chart](https://x.exa", "mple/a.png) there"] });
+    const said = "see chart (https://x.example/a.png) there";
+    expect((await world.chat()).body.choices[0].message.content).toBe(said);
+    const { text } = await world.chat({ stream: true });
+    const deltas = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, delta]) => delta);
+    expect(deltas.join("")).toBe(said);
+  });
+});

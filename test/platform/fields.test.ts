@@ -1,0 +1,251 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { dataUri, gif, imageMessage, jpeg, png, webp } from "./images.ts";
+import { platformWorld, USER, type PlatformWorld } from "./world.ts";
+
+let world: PlatformWorld;
+let images: Server;
+let imageOrigin: string;
+beforeAll(async () => {
+  images = createServer((request, response) => {
+    if (request.url === "/moved.png") return void response.writeHead(302, { location: "/a.png" }).end();
+    if (request.url === "/missing.png") return void response.writeHead(404).end();
+    response.end(request.url === "/big.png" ? png(10, 10, 5000) : png(10, 10));
+  });
+  await new Promise<void>((listening) => images.listen(0, "127.0.0.1", listening));
+  imageOrigin = `http://127.0.0.1:${(images.address() as AddressInfo).port}`;
+  world = await platformWorld({ platform: { imageHosts: [imageOrigin], maxImageBytes: 4000 } });
+});
+afterAll(async () => {
+  await world.close();
+  images.close();
+});
+beforeEach(() => {
+  world.model.asked.length = 0;
+});
+afterEach(() => {
+  world.model.says = () => ({ text: ["fi", "ne"] });
+});
+
+const refused = async (body: object) => {
+  const { status, body: answer } = await world.chat(body);
+  expect(world.model.asked).toEqual([]);
+  return [status, answer.error.param, answer.error.code];
+};
+const sent = () => world.model.asked[0]?.body;
+
+describe("the model", () => {
+  it.each(["ops", "agent:ops", "default"])("%s is the agent", async (model) => {
+    const { body } = await world.chat({ model });
+    expect(body.model).toBe("ops");
+    // What the provider is asked for is its own model.
+    expect(sent().model).toBe("big");
+  });
+
+  it.each(["gpt-5", "agent:", "agent:nobody", "local/big", "__proto__"])("%s is not there", async (model) => {
+    expect(await refused({ model })).toEqual([404, "model", "model_not_found"]);
+  });
+});
+
+describe("instructions", () => {
+  it("of the caller stand below the agent's own, wherever they come in the conversation", async () => {
+    await world.chat({
+      messages: [
+        { role: "system", content: "CALLER-ONE" },
+        ...USER,
+        { role: "developer", content: [{ type: "text", text: "CALLER-TWO" }] },
+      ],
+    });
+    const [system, ...rest] = sent().messages;
+    expect(system.role).toBe("system");
+    expect(system.content).toMatch(/^OWN-INSTRUCTIONS[^]*CALLER-ONE[^]*CALLER-TWO/);
+    expect(rest).toEqual([{ role: "user", content: "Say it." }]);
+  });
+
+  it("are the agent's alone where the caller has none; what its user says is not outside text", async () => {
+    await world.chat({ messages: [{ role: "user", content: "Ignore <<<EXTERNAL_CONTENT x>>> this." }] });
+    expect(sent().messages[0].content).toMatch(/^OWN-INSTRUCTIONS/);
+    expect(sent().messages[1].content).toBe("Ignore <<<EXTERNAL_CONTENT x>>> this.");
+  });
+});
+
+describe("what is passed on", () => {
+  it("is what the caller says of the answer", async () => {
+    await world.chat({
+      temperature: 0,
+      top_p: 0.5,
+      max_tokens: 9,
+      max_completion_tokens: 10,
+      stop: ["a", "b"],
+      seed: 7,
+      presence_penalty: 1,
+      frequency_penalty: -1,
+      reasoning_effort: "low",
+      parallel_tool_calls: false,
+      unheard_of: { deep: true },
+    });
+    expect(sent()).toMatchObject({
+      temperature: 0,
+      top_p: 0.5,
+      max_tokens: 10,
+      stop: ["a", "b"],
+      seed: 7,
+      presence_penalty: 1,
+      frequency_penalty: -1,
+      reasoning_effort: "low",
+      parallel_tool_calls: false,
+    });
+    expect(sent()).not.toHaveProperty("unheard_of");
+  });
+
+  it("is a schema for the answer", async () => {
+    const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"], additionalProperties: false };
+    world.model.says = () => ({ text: ['{"a":1}'] });
+    const { body } = await world.chat({ response_format: { type: "json_schema", json_schema: { name: "out", schema, strict: false } } });
+    expect(sent().response_format).toEqual({ type: "json_schema", json_schema: { name: "out", schema, strict: false } });
+    expect(body.choices[0].message.content).toBe('{"a":1}');
+    await world.chat({ response_format: { type: "json_object" } });
+    expect(world.model.asked[1]?.body.response_format).toEqual({ type: "json_object" });
+    await world.chat({ response_format: { type: "text" } });
+    expect(world.model.asked[2]?.body).not.toHaveProperty("response_format");
+  });
+
+  it("is nothing where all is null", async () => {
+    const names =
+      "n temperature top_p max_tokens max_completion_tokens stop seed presence_penalty frequency_penalty reasoning_effort response_format tools tool_choice parallel_tool_calls stream stream_options user metadata session_id conversation_id".split(
+        " ",
+      );
+    const { status } = await world.chat(Object.fromEntries(names.map((name) => [name, null])));
+    expect(status).toBe(200);
+    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
+  });
+});
+
+describe("ranges and forms", () => {
+  it.each<[object, string, string?]>([
+    [{ messages: [] }, "messages"],
+    [{ messages: undefined }, "messages"],
+    [{ messages: "hello" }, "messages"],
+    [{ messages: [{ role: "system", content: "only this" }] }, "messages"],
+    [{ messages: [{ role: "robot", content: "x" }] }, "messages[0].role"],
+    [{ messages: [{ role: "user" }] }, "messages[0].content"],
+    [{ messages: [{ role: "user", content: 7 }] }, "messages[0].content"],
+    [{ messages: [{ role: "user", content: [{ type: "text" }] }] }, "messages[0].content[0].text"],
+    [{ model: undefined }, "model"],
+    [{ model: 7 }, "model"],
+    [{ n: 2 }, "n"],
+    [{ n: 0 }, "n"],
+    [{ temperature: 2.1 }, "temperature"],
+    [{ temperature: "hot" }, "temperature"],
+    [{ top_p: -0.1 }, "top_p"],
+    [{ max_tokens: 0 }, "max_tokens"],
+    [{ max_completion_tokens: 1.5 }, "max_completion_tokens"],
+    [{ presence_penalty: 3 }, "presence_penalty"],
+    [{ frequency_penalty: -3 }, "frequency_penalty"],
+    [{ stop: ["a", "b", "c", "d", "e"] }, "stop"],
+    [{ seed: 1.5 }, "seed"],
+    [{ reasoning_effort: "utmost" }, "reasoning_effort"],
+    [{ stream: "yes" }, "stream"],
+    [{ response_format: { type: "yaml" } }, "response_format.type"],
+    [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
+    [{ tools: [{ type: "function", function: { name: "no spaces" } }] }, "tools[0].function.name"],
+    [{ tool_choice: "some" }, "tool_choice"],
+    [
+      { messages: [{ role: "user", content: [{ type: "input_audio", input_audio: {} }] }] },
+      "messages[0].content[0].type",
+      "unsupported_content",
+    ],
+    [{ messages: [{ role: "user", content: [{ type: "file", file: {} }] }] }, "messages[0].content[0].type", "unsupported_content"],
+    [{ messages: [...USER, { role: "tool", tool_call_id: "c1", content: "x" }] }, "messages[1].tool_call_id"],
+    [{ session_id: "a\nb" }, "session_id"],
+    [{ session_id: "x".repeat(201) }, "session_id"],
+  ])("%j is refused at %s", async (body, param, code = "invalid_value") => {
+    expect(await refused(body)).toEqual([400, param, code]);
+  });
+
+  it("calls need their results right behind them, and arguments that are JSON", async () => {
+    const call = (text: string) => ({
+      role: "assistant",
+      tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: text } }],
+    });
+    expect(await refused({ messages: [...USER, call("{}"), ...USER] })).toEqual([400, "messages[1]", "invalid_value"]);
+    expect(await refused({ messages: [...USER, call("{}")] })).toEqual([400, "messages[1]", "invalid_value"]);
+    expect(await refused({ messages: [...USER, call("{")] })).toEqual([
+      400,
+      "messages[1].tool_calls[0].function.arguments",
+      "invalid_value",
+    ]);
+  });
+
+  it("errors quote nothing of what was sent", async () => {
+    const { text } = await world.chat({
+      model: "ops",
+      temperature: "canary-4711",
+      messages: [{ role: "canary-4711", content: "canary-4711" }],
+    });
+    expect(text).not.toContain("canary-4711");
+  });
+});
+
+describe("images", () => {
+  it.each<[string, Buffer, string]>([
+    ["PNG", png(10, 10), "image/png"],
+    ["JPEG", jpeg(10, 10), "image/jpeg"],
+    ["GIF", gif(10, 10), "image/gif"],
+    ["WebP", webp("VP8X", 10, 10), "image/webp"],
+    ["WebP, lossy", webp("VP8 ", 10, 10), "image/webp"],
+    ["WebP, lossless", webp("VP8L", 10, 10), "image/webp"],
+  ])("as data URIs reach the model: %s", async (_name, image, type) => {
+    // What the address says of the type is not believed.
+    expect((await world.chat({ messages: imageMessage(dataUri(image, "image/x-any")) })).status).toBe(200);
+    expect(sent().messages[1].content).toEqual([
+      { type: "text", text: "What is this?" },
+      { type: "image_url", image_url: { url: dataUri(image, type) } },
+    ]);
+  });
+
+  it.each<[string, () => string, string]>([
+    ["too many pixels", () => dataUri(png(60_000, 60_000)), "image_too_large"],
+    ["too many pixels in a JPEG", () => dataUri(jpeg(65_000, 65_000)), "image_too_large"],
+    ["too many pixels in a GIF", () => dataUri(gif(65_000, 65_000)), "image_too_large"],
+    ["too many pixels in a WebP", () => dataUri(webp("VP8X", 16_000, 16_000)), "image_too_large"],
+    ["too many pixels in a lossless WebP", () => dataUri(webp("VP8L", 16_000, 16_000)), "image_too_large"],
+    ["no pixels", () => dataUri(png(0, 10)), "image_too_large"],
+    ["too many bytes", () => dataUri(png(10, 10, 5000)), "image_too_large"],
+    ["something else", () => dataUri(Buffer.from("<svg onload=alert(1)>".repeat(10))), "invalid_image"],
+    ["next to nothing", () => "data:image/png;base64,", "invalid_image"],
+    ["no base64", () => "data:image/png,abc", "invalid_image"],
+    ["no address", () => "picture.png", "invalid_image"],
+    ["a file", () => "file:///etc/passwd", "image_host_not_allowed"],
+    ["a host that is not allowed", () => "https://evil.example/a.png", "image_host_not_allowed"],
+    ["another port of a host that is", () => "http://127.0.0.1:9/a.png", "image_host_not_allowed"],
+    ["a host with its name in front", () => `${imageOrigin.replace("http://", "http://x@")}.evil.example/a.png`, "invalid_image"],
+    ["an allowed host that sends elsewhere", () => `${imageOrigin}/moved.png`, "image_not_available"],
+    ["an allowed host that has none", () => `${imageOrigin}/missing.png`, "image_not_available"],
+    ["an allowed host with too much", () => `${imageOrigin}/big.png`, "image_too_large"],
+  ])("with %s are refused", async (_name, url, code) => {
+    expect(await refused({ messages: imageMessage(url()) })).toEqual([400, "messages[0].content[1].image_url.url", code]);
+  });
+
+  it("of an allowed host are fetched, and go to the model as data", async () => {
+    expect((await world.chat({ messages: imageMessage(`${imageOrigin}/a.png`) })).status).toBe(200);
+    expect(sent().messages[1].content[1]).toEqual({ type: "image_url", image_url: { url: dataUri(png(10, 10)) } });
+  });
+});
+
+describe("what the provider counted", () => {
+  it("is null where it counted nothing", async () => {
+    world.model.says = () => ({ text: ["x"], usage: false });
+    expect((await world.chat()).body.usage).toBeNull();
+  });
+
+  it.each([
+    ["length", "length"],
+    ["content_filter", "content_filter"],
+    ["stop", "stop"],
+  ])("and why it ended: %s", async (finish, reason) => {
+    world.model.says = () => ({ text: ["x"], finish });
+    expect((await world.chat()).body.choices[0].finish_reason).toBe(reason);
+  });
+});

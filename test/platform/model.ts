@@ -1,0 +1,122 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** What the model was asked. */
+export interface Asked {
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into requests of every shape
+  body: any;
+  /** Aborts when Rouse hangs up. */
+  gone: AbortSignal;
+  /** All that was said, joined. */
+  text: string;
+}
+
+export interface Says {
+  /** Pieces of text; in a stream each is an event of its own. */
+  text?: readonly string[];
+  calls?: readonly { id: string; name: string; arguments: string }[];
+  finish?: string;
+  /** False: counts nothing. */
+  usage?: false;
+  /** Answers with this status in place of an answer. */
+  status?: number;
+  /** Breaks the connection off after the text. */
+  cut?: boolean;
+  /** Awaited before each piece of a stream, and before an answer. */
+  wait?: (piece: number) => Promise<void>;
+}
+
+/** A model server of the chat-completions wire format on loopback that streams as well. */
+export interface Model {
+  url: string;
+  asked: Asked[];
+  says: (asked: Asked, call: number) => Says;
+  close(): Promise<void>;
+}
+
+const USAGE = { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 };
+
+async function answerWhole(response: ServerResponse, says: Says, model: string): Promise<void> {
+  await says.wait?.(0);
+  const calls = says.calls?.map(({ id, name, arguments: text }) => ({ id, type: "function", function: { name, arguments: text } }));
+  const message = { role: "assistant", content: says.text?.join("") ?? null, ...(calls ? { tool_calls: calls } : {}) };
+  const finish = says.finish ?? (calls ? "tool_calls" : "stop");
+  if (says.cut) return void response.destroy();
+  response.setHeader("content-type", "application/json");
+  const usage = says.usage === false ? {} : { usage: USAGE };
+  response.end(
+    JSON.stringify({
+      id: "c1",
+      object: "chat.completion",
+      created: 1,
+      model,
+      choices: [{ index: 0, finish_reason: finish, message }],
+      ...usage,
+    }),
+  );
+}
+
+async function answerStreamed(response: ServerResponse, says: Says, model: string): Promise<void> {
+  response.setHeader("content-type", "text/event-stream");
+  response.flushHeaders();
+  const send = (delta: object, finish: string | null = null, more: object = {}): void => {
+    const chunk = {
+      id: "c1",
+      object: "chat.completion.chunk",
+      created: 1,
+      model,
+      choices: [{ index: 0, delta, finish_reason: finish }],
+      ...more,
+    };
+    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  };
+  for (const [piece, text] of (says.text ?? []).entries()) {
+    await says.wait?.(piece);
+    if (response.destroyed) return;
+    send(piece === 0 ? { role: "assistant", content: text } : { content: text });
+  }
+  if (says.cut) return void setTimeout(() => response.destroy(), 30);
+  for (const [index, { id, name, arguments: text }] of (says.calls ?? []).entries())
+    send({ tool_calls: [{ index, id, type: "function", function: { name, arguments: text } }] });
+  send({}, says.finish ?? (says.calls ? "tool_calls" : "stop"), says.usage === false ? {} : { usage: USAGE });
+  response.end("data: [DONE]\n\n");
+}
+
+export async function startModel(): Promise<Model> {
+  const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as { model: string; stream?: boolean; messages: { content: unknown }[] };
+    const gone = new AbortController();
+    response.on("close", () => (response.writableFinished ? undefined : gone.abort()));
+    const text = body.messages.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content))).join("\n");
+    const asked: Asked = { body, gone: gone.signal, text };
+    model.asked.push(asked);
+    const says = model.says(asked, model.asked.length - 1);
+    if (says.status !== undefined)
+      return void response.writeHead(says.status, { "content-type": "application/json" }).end('{"error":{"message":"no"}}');
+    await (body.stream ? answerStreamed : answerWhole)(response, says, body.model);
+  };
+  const server = createServer((incoming, response) => void handle(incoming, response).catch(() => response.destroy()));
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const model: Model = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    asked: [],
+    says: () => ({ text: ["fi", "ne"] }),
+    close: () =>
+      new Promise((closed) => {
+        server.close(() => closed());
+        server.closeAllConnections();
+      }),
+  };
+  return model;
+}
+
+/** A promise that a test lets go when it wants to. */
+export function gate(): { open(): void; passed: Promise<void> } {
+  let open = (): void => undefined;
+  const passed = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open: () => open(), passed };
+}

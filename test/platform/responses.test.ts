@@ -1,0 +1,168 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { dataUri, png } from "./images.ts";
+import { OTHER_KEY, platformWorld, type PlatformWorld } from "./world.ts";
+
+let world: PlatformWorld;
+beforeEach(async () => {
+  world = await platformWorld();
+  world.model.says = (_asked, call) => ({ text: [`answer ${call}`] });
+});
+afterEach(() => world.close());
+
+const respond = (body: object, headers: Record<string, string> = {}) =>
+  world.call("/v1/responses", { model: "ops", input: "Hi.", ...body }, headers);
+const told = (call: number) => world.model.asked[call]?.body.messages.slice(1).map(({ content }: { content: unknown }) => content);
+
+it("an answer has the whole shape", async () => {
+  const { status, body } = await respond({
+    instructions: "CALLER",
+    temperature: 0.5,
+    max_output_tokens: 7,
+    text: { format: { type: "json_object" } },
+  });
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    id: expect.stringMatching(/^resp_run_/),
+    object: "response",
+    status: "completed",
+    model: "ops",
+    output: [
+      { type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text: "answer 0", annotations: [] }] },
+    ],
+    usage: { input_tokens: 11, output_tokens: 3, total_tokens: 14 },
+    error: null,
+    incomplete_details: null,
+    previous_response_id: null,
+  });
+  const sent = world.model.asked[0]?.body;
+  expect(sent).toMatchObject({ temperature: 0.5, max_tokens: 7, response_format: { type: "json_object" } });
+  expect(sent.messages[0].content).toMatch(/^OWN-INSTRUCTIONS[^]*CALLER/);
+});
+
+it("items of every kind become one conversation", async () => {
+  const input = [
+    { role: "developer", content: "CALLER" },
+    {
+      type: "message",
+      role: "user",
+      content: [
+        { type: "input_text", text: "Look." },
+        { type: "input_image", image_url: dataUri(png(3, 3)) },
+      ],
+    },
+    { type: "message", role: "assistant", content: [{ type: "output_text", text: "Well." }] },
+    { type: "function_call", call_id: "c1", name: "clock", arguments: "{}" },
+    { type: "function_call", call_id: "c2", name: "clock", arguments: "{}" },
+    { type: "function_call_output", call_id: "c1", output: "1" },
+    { type: "function_call_output", call_id: "c2", output: [{ type: "input_text", text: "2" }] },
+  ];
+  expect((await respond({ input })).status).toBe(200);
+  const { messages } = world.model.asked[0]?.body ?? {};
+  expect(messages.map(({ role }: { role: string }) => role)).toEqual(["system", "user", "assistant", "tool", "tool"]);
+  expect(messages[2].tool_calls).toHaveLength(2);
+});
+
+it("an answer that was cut off says so", async () => {
+  world.model.says = () => ({ text: ["x"], finish: "length" });
+  const { body } = await respond({});
+  expect([body.status, body.incomplete_details]).toEqual(["incomplete", { reason: "max_output_tokens" }]);
+  expect((await respond({ stream: true })).text).toContain("event: response.incomplete\n");
+});
+
+describe("what comes after a response", () => {
+  it("goes on with it, and branches off where it is not the last", async () => {
+    const one = (await respond({ input: "one" })).body;
+    const two = (await respond({ input: "two", previous_response_id: one.id })).body;
+    const other = (await respond({ input: "other", previous_response_id: one.id })).body;
+    await respond({ input: "three", previous_response_id: two.id });
+    await respond({ input: "more", previous_response_id: other.id });
+    expect(told(2)).toEqual(["one", "answer 0", "other"]);
+    expect(told(3)).toEqual(["one", "answer 0", "two", "answer 1", "three"]);
+    expect(told(4)).toEqual(["one", "answer 0", "other", "answer 2", "more"]);
+  });
+
+  it("has the whole conversation that the first one was given", async () => {
+    const input = [
+      { role: "user", content: "a" },
+      { role: "assistant", content: "b" },
+      { role: "user", content: "c" },
+    ];
+    const { body } = await respond({ input });
+    await respond({ input: "d", previous_response_id: body.id });
+    expect(told(1)).toEqual(["a", "b", "c", "answer 0", "d"]);
+  });
+
+  it("is not there with `store: false`, and keeps nothing with it", async () => {
+    const gone = (await respond({ store: false })).body;
+    const { status, body } = await respond({ previous_response_id: gone.id });
+    expect([status, body.error.code, body.error.param]).toEqual([404, "previous_response_not_found", "previous_response_id"]);
+    const one = (await respond({ input: "one" })).body;
+    const aside = (await respond({ input: "aside", previous_response_id: one.id, store: false })).body;
+    expect((await respond({ previous_response_id: aside.id })).status).toBe(404);
+    await respond({ input: "two", previous_response_id: one.id });
+    expect(told(2)).toEqual(["one", "answer 1", "aside"]);
+    expect(told(3)).toEqual(["one", "answer 1", "two"]);
+  });
+
+  it("is not another key's, nor another agent's", async () => {
+    const { body } = await respond({});
+    const headers = { key: OTHER_KEY };
+    expect((await respond({ previous_response_id: body.id }, headers)).status).toBe(404);
+    expect((await respond({ previous_response_id: body.id, model: "sales" })).status).toBe(404);
+    const reference = [
+      { type: "item_reference", id: body.output[0].id },
+      { role: "user", content: "x" },
+    ];
+    expect((await respond({ input: reference })).status).toBe(200);
+    expect((await respond({ input: reference }, headers)).body.error).toMatchObject({ param: "input[0].id", code: "item_not_found" });
+  });
+
+  it("may be a session's, by the usual names", async () => {
+    const { headers } = await respond({ input: "one", conversation: "s" });
+    expect(headers.get("x-session-id")).toBe("s");
+    await respond({ input: "two", conversation: { id: "s" } });
+    await world.chat({ session_id: "s" });
+    expect(told(2)).toEqual(["one", "answer 0", "two", "answer 1", "Say it."]);
+  });
+});
+
+it.each<[object, string]>([
+  [{ input: "" }, "input"],
+  [{ input: [] }, "input"],
+  [{ input: undefined }, "input"],
+  [{ input: [{ role: "user", content: [{ type: "input_file", file_id: "f" }] }] }, "input[0].content[0].type"],
+  [{ input: [{ type: "function_call_output", call_id: "c", output: "x" }] }, "input"],
+  [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
+  [{ reasoning: { effort: "utmost" } }, "reasoning.effort"],
+  [{ temperature: 3 }, "temperature"],
+])("%j is refused at %s", async (body, param) => {
+  const { status, body: answer } = await respond(body);
+  expect([status, answer.error.param]).toEqual([400, param]);
+  expect(world.model.asked).toEqual([]);
+});
+
+it("a repeat joins the turn of its own route only", async () => {
+  const headers = { "idempotency-key": "k" };
+  const one = await respond({}, headers);
+  expect((await respond({}, headers)).body).toEqual(one.body);
+  expect((await world.chat({}, headers)).status).toBe(409);
+});
+
+it("a failure before the first word has a status, and after it an event", async () => {
+  world.model.says = () => ({ status: 500 });
+  expect((await respond({ stream: true })).status).toBe(502);
+  world.model.says = () => ({ text: ["half"], cut: true });
+  const { status, text } = await respond({ stream: true });
+  expect(status).toBe(200);
+  const last = text.trim().split("\n\n").at(-1) ?? "";
+  expect(last).toMatch(/^event: error\n/);
+  expect(JSON.parse(last.replace(/^.*\ndata: /, ""))).toEqual({
+    type: "error",
+    sequence_number: expect.any(Number),
+    code: "upstream_error",
+    message: expect.any(String),
+    param: null,
+    error: { type: "upstream_error", code: "upstream_error", message: expect.any(String), param: null },
+  });
+  expect(text).not.toContain("response.completed");
+});

@@ -1,0 +1,355 @@
+import { request as httpRequest } from "node:http";
+import { afterEach, describe, expect, it } from "vitest";
+import { KEEP_ALIVE_MS, streamTurn } from "../../src/http/platform/stream.ts";
+import { gate } from "./model.ts";
+import { eventsOf, KEY, OTHER_KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
+
+let world: PlatformWorld;
+afterEach(() => world?.close());
+
+const ERROR = { message: expect.any(String), type: expect.any(String), param: null, code: expect.any(String) };
+
+/** The runs that were made, newest first. */
+const runs = async () => (await world.admin("/admin/v1/runs")).body.runs;
+
+describe("1. the chunks of a stream", () => {
+  it("have a role at once, an index and a reason everywhere, and the usage and [DONE] at the end", async () => {
+    world = await platformWorld();
+    const { headers, text } = await world.chat({ stream: true, stream_options: { include_usage: true } });
+    expect(headers.get("content-type")).toContain("text/event-stream");
+    const events = eventsOf(text);
+    expect(events[0].choices).toEqual([{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }]);
+    expect(events.slice(1, 3).map((event) => event.choices[0].delta)).toEqual([{ content: "fi" }, { content: "ne" }]);
+    expect(events[3].choices).toEqual([{ index: 0, delta: {}, logprobs: null, finish_reason: "stop" }]);
+    expect(events[4]).toMatchObject({ choices: [], usage: { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 } });
+    expect(events[5]).toBe("data: [DONE]");
+    expect(events).toHaveLength(6);
+    for (const event of events.slice(0, 5)) {
+      expect(event).toMatchObject({ id: events[0].id, object: "chat.completion.chunk", model: "ops", created: events[0].created });
+      for (const choice of event.choices) expect(choice).toMatchObject({ index: 0, finish_reason: choice.finish_reason });
+    }
+  });
+
+  it("have no usage where it was not asked for", async () => {
+    world = await platformWorld();
+    const events = eventsOf((await world.chat({ stream: true })).text);
+    expect(events).toHaveLength(5);
+    for (const event of events.slice(0, 4)) expect(event).not.toHaveProperty("usage");
+  });
+
+  it("begin before the model has said a word", async () => {
+    world = await platformWorld();
+    const first = gate();
+    world.model.says = () => ({ text: ["late"], wait: () => first.passed });
+    const response = await world.ask("/v1/chat/completions", {
+      method: "POST",
+      body: JSON.stringify({ model: "ops", messages: USER, stream: true }),
+    });
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const { value } = await reader.read();
+    expect(new TextDecoder().decode(value)).toContain('"role":"assistant"');
+    first.open();
+    await reader.cancel();
+  });
+});
+
+describe("2. what else is on a stream", () => {
+  it("is data without names alone; keep-alive is a comment", async () => {
+    world = await platformWorld();
+    const { text } = await world.chat({ stream: true });
+    expect(text.split("\n").filter((line) => line !== "" && !line.startsWith("data: "))).toEqual([]);
+  });
+
+  it("is a comment every 15 seconds while nothing is said", async () => {
+    expect(KEEP_ALIVE_MS).toBe(15_000);
+    let left = 0;
+    const turn = {
+      runId: "run_1",
+      createdAt: 0,
+      sessionId: undefined,
+      end: undefined,
+      listen: () => () => void left++,
+      whenOver: () => undefined,
+    };
+    const stream = streamTurn(turn, { begin: () => "begun\n\n", text: (text) => text, end: () => "", failed: () => "" }, 5);
+    const reader = stream.getReader();
+    const read = async () => new TextDecoder().decode((await reader.read()).value);
+    expect([await read(), await read(), await read()]).toEqual(["begun\n\n", ": keep-alive\n\n", ": keep-alive\n\n"]);
+    await reader.cancel();
+    expect(left).toBe(1);
+  });
+});
+
+describe("3. a failure", () => {
+  it("after the first word is an error object, without a reason and without [DONE]", async () => {
+    world = await platformWorld();
+    world.model.says = () => ({ text: ["half"], cut: true });
+    const { status, text } = await world.chat({ stream: true });
+    expect(status).toBe(200);
+    const events = eventsOf(text);
+    expect(events.at(-1)).toEqual({ error: { ...ERROR, code: "upstream_error" } });
+    expect(text).not.toContain("[DONE]");
+    expect(text).not.toContain('"finish_reason":"');
+    expect(text).toContain("half");
+  });
+
+  it("before the first word has a status, streamed or not", async () => {
+    world = await platformWorld();
+    world.model.says = () => ({ status: 500 });
+    for (const stream of [true, false]) {
+      const { status, body } = await world.chat({ stream });
+      expect([status, body]).toEqual([502, { error: { ...ERROR, type: "upstream_error", code: "upstream_error" } }]);
+    }
+  });
+});
+
+describe("4. errors", () => {
+  const post = (body: string, headers: Record<string, string> = {}) => world.call("/v1/chat/completions", body, headers);
+
+  it("have all four members, as JSON, whatever is wrong", async () => {
+    world = await platformWorld({ platform: { maxBodyBytes: 5000 } });
+    const tried: [number, string, { status: number; body: unknown; headers: Headers }][] = [
+      [400, "invalid_json", await post("{")],
+      [400, "invalid_json", await post("[]")],
+      [400, "invalid_json", await post("")],
+      [401, "invalid_api_key", await post("{}", { key: "" })],
+      [401, "invalid_api_key", await post("{}", { key: "rk_wrong" })],
+      [404, "not_found", await world.call("/v1/nothing", {})],
+      [404, "not_found", await world.call("/v1", {})],
+      [404, "not_found", await world.call("/v1/chat/completions/", {})],
+      [405, "method_not_allowed", await world.call("/v1/models", {})],
+      [413, "body_too_large", await post(JSON.stringify({ model: "x".repeat(6000) }))],
+      [415, "unsupported_media_type", await post("{}", { "content-type": "text/plain" })],
+      [415, "unsupported_media_type", await post("a=b", { "content-type": "application/x-www-form-urlencoded" })],
+      [415, "unsupported_media_type", await post("{}", { "content-encoding": "gzip" })],
+    ];
+    for (const [status, code, found] of tried) {
+      expect([found.status, found.body]).toEqual([status, { error: { ...ERROR, code } }]);
+      expect(found.headers.get("x-request-id")).toMatch(/^req_/);
+      expect(found.headers.get("content-type")).toBe("application/json");
+    }
+    // What is left of a body that was refused would stand before the next request.
+    expect(tried[9]?.[2].headers.get("connection")).toBe("close");
+    const get = await world.ask("/v1/chat/completions");
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+    expect(await get.json()).toEqual({ error: { ...ERROR, code: "method_not_allowed" } });
+    expect((await world.ask("/v1/agents", { method: "DELETE" })).headers.get("allow")).toBe("GET, HEAD");
+  });
+
+  it("are in this shape too where the Host header is not the gateway's", async () => {
+    world = await platformWorld();
+    const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+      const headers = { host: "evil.example", authorization: `Bearer ${KEY}` };
+      const sent = httpRequest(`${world.url}/v1/models`, { headers }, (response) => {
+        let text = "";
+        response.on("data", (chunk: Buffer) => (text += chunk.toString()));
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+      });
+      sent.on("error", reject).end();
+    });
+    expect([status, JSON.parse(text)]).toEqual([403, { error: { ...ERROR, code: "address_not_allowed" } }]);
+  });
+
+  it("do not come from a body without a content type, which is JSON", async () => {
+    world = await platformWorld();
+    const body = new TextEncoder().encode(JSON.stringify({ model: "ops", messages: USER }));
+    const response = await world.ask("/v1/chat/completions", { method: "POST", body });
+    expect(response.status).toBe(200);
+  });
+
+  it("say that a provider took too long", async () => {
+    world = await platformWorld({ timeoutSeconds: 0.3 });
+    const never = gate();
+    world.model.says = () => ({ text: ["x"], wait: () => never.passed });
+    const { status, body } = await world.chat();
+    expect([status, body]).toEqual([504, { error: { ...ERROR, type: "timeout", code: "timeout" } }]);
+    expect((await runs())[0].status).toBe("timed_out");
+    never.open();
+  });
+});
+
+describe("5. streaming", () => {
+  it.each([
+    ["application/json", true],
+    ["text/event-stream", false],
+  ])("is not decided by Accept (%s)", async (accept, stream) => {
+    world = await platformWorld();
+    const { headers } = await world.chat({ stream }, { accept });
+    expect(headers.get("content-type")).toContain(stream ? "text/event-stream" : "application/json");
+  });
+});
+
+describe("6. repeats", () => {
+  const counted = { "x-stainless-retry-count": "1" };
+
+  it("by the client itself join the turn under way", async () => {
+    world = await platformWorld();
+    const held = gate();
+    world.model.says = () => ({ text: ["one"], wait: () => held.passed });
+    const first = world.chat();
+    await world.until(async () => world.model.asked.length === 1);
+    const second = world.chat({}, counted);
+    // Without a count it is a request of its own, another body too.
+    const third = world.chat();
+    const fourth = world.chat({ seed: 4 }, counted);
+    await world.until(async () => world.model.asked.length === 3);
+    held.open();
+    const [one, two, three, four] = await Promise.all([first, second, third, fourth]);
+    expect(two.body).toEqual(one.body);
+    expect(two.headers.get("idempotent-replayed")).toBe("true");
+    expect(new Set([one.body.id, three.body.id, four.body.id]).size).toBe(3);
+    expect(world.model.asked).toHaveLength(3);
+  });
+
+  it("join no turn of another key", async () => {
+    world = await platformWorld();
+    const held = gate();
+    world.model.says = () => ({ text: ["one"], wait: () => held.passed });
+    const first = world.chat();
+    await world.until(async () => world.model.asked.length === 1);
+    const second = world.chat({}, { ...counted, key: OTHER_KEY });
+    await world.until(async () => world.model.asked.length === 2);
+    held.open();
+    expect((await first).body.id).not.toBe((await second).body.id);
+  });
+
+  it("find a session's turn that ended after its caller had gone", async () => {
+    world = await platformWorld();
+    const held = gate();
+    world.model.says = () => ({ text: ["one"], wait: () => held.passed });
+    const abort = new AbortController();
+    const init = { method: "POST", signal: abort.signal, headers: { "x-session-id": "s" } };
+    const gone = world.ask("/v1/chat/completions", { ...init, body: JSON.stringify({ model: "ops", messages: USER }) }).catch(() => "gone");
+    await world.until(async () => world.model.asked.length === 1);
+    abort.abort();
+    expect(await gone).toBe("gone");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    held.open();
+    await world.until(async () => (await runs())[0].status === "succeeded");
+    const again = await world.chat({}, { ...counted, "x-session-id": "s" });
+    expect(again.body.choices[0].message.content).toBe("one");
+    expect(world.model.asked).toHaveLength(1);
+    // One whose answer was heard is not found by its body.
+    await world.chat({}, { "x-session-id": "t" });
+    await world.chat({}, { ...counted, "x-session-id": "t" });
+    expect(world.model.asked).toHaveLength(3);
+  });
+
+  it("with an Idempotency-Key get the first answer, under way or over, and a conflict with another body", async () => {
+    world = await platformWorld();
+    const headers = { "idempotency-key": "k1" };
+    const [one, two] = await Promise.all([world.chat({}, headers), world.chat({}, headers)]);
+    const three = await world.chat({}, headers);
+    expect([two.body, three.body]).toEqual([one.body, one.body]);
+    expect(world.model.asked).toHaveLength(1);
+    const streamed = await world.chat({ stream: true }, { "idempotency-key": "k2" });
+    const again = await world.chat({ stream: true }, { "idempotency-key": "k2" });
+    expect(again.text).toContain("[DONE]");
+    expect(eventsOf(again.text)[0].id).toBe(eventsOf(streamed.text)[0].id);
+    const other = await world.chat({ seed: 1 }, headers);
+    expect([other.status, other.body.error.code, other.headers.get("x-should-retry")]).toEqual([409, "idempotency_conflict", "false"]);
+  });
+
+  it("with an Idempotency-Key try again after a failure", async () => {
+    world = await platformWorld();
+    world.model.says = (_asked, call) => (call === 0 ? { status: 500 } : { text: ["well"] });
+    const headers = { "idempotency-key": "k1" };
+    expect((await world.chat({}, headers)).status).toBe(502);
+    expect((await world.chat({}, headers)).body.choices[0].message.content).toBe("well");
+  });
+
+  it("are not wanted once a turn has begun", async () => {
+    world = await platformWorld();
+    world.model.says = () => ({ status: 503 });
+    expect((await world.chat()).headers.get("x-should-retry")).toBe("false");
+    expect((await world.chat({ n: 2 })).headers.get("x-should-retry")).toBeNull();
+  });
+
+  it("are told when, where the key is too fast or the gateway full", async () => {
+    world = await platformWorld({
+      keys: [{ id: "slow", key: "rk_slow-0123456789", rateLimit: { requests: 1, per: "1m" } }],
+      platform: { maxConcurrent: 1 },
+    });
+    const key = "rk_slow-0123456789";
+    expect((await world.chat({}, { key })).status).toBe(200);
+    const limited = await world.chat({}, { key });
+    expect([limited.status, limited.body.error.code, Number(limited.headers.get("retry-after")) > 50]).toEqual([
+      429,
+      "rate_limit_exceeded",
+      true,
+    ]);
+    const held = gate();
+    world.model.says = () => ({ text: ["one"], wait: () => held.passed });
+    const first = world.chat();
+    await world.until(async () => world.model.asked.length === 2);
+    const full = await world.chat();
+    expect([full.status, full.body.error.code, full.headers.get("retry-after")]).toEqual([503, "overloaded", "2"]);
+    held.open();
+    expect((await first).status).toBe(200);
+  });
+});
+
+describe("7. when a caller hangs up", () => {
+  const hangUp = async (body: object, headers: Record<string, string>, when: () => Promise<unknown>): Promise<void> => {
+    const abort = new AbortController();
+    const init = { method: "POST", signal: abort.signal, headers, body: JSON.stringify({ model: "ops", messages: USER, ...body }) };
+    const asked = world
+      .ask("/v1/chat/completions", init)
+      .then((response) => response.text())
+      .catch(() => undefined);
+    await when();
+    abort.abort();
+    await asked;
+  };
+
+  it.each([true, false])("one shot is stopped (stream: %s)", async (stream) => {
+    world = await platformWorld();
+    const held = gate();
+    world.model.says = () => ({ text: ["one", "two"], wait: (piece) => (stream && piece === 0 ? Promise.resolve() : held.passed) });
+    await hangUp({ stream }, {}, () => world.until(async () => world.model.asked.length === 1));
+    await world.until(async () => world.model.asked[0]?.gone.aborted);
+    const run = await world.until(async () => (await runs()).find((found: { endedAt: unknown }) => found.endedAt !== null));
+    expect(run).toMatchObject({ kind: "api", status: "cancelled", error: { message: "the caller hung up" } });
+    held.open();
+  });
+
+  it.each([true, false])("a session's turn goes on (stream: %s)", async (stream) => {
+    world = await platformWorld();
+    const held = gate();
+    world.model.says = () => ({ text: ["one", "two"], wait: () => held.passed });
+    await hangUp({ stream }, { "x-session-id": "s" }, () => world.until(async () => world.model.asked.length === 1));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(world.model.asked[0]?.gone.aborted).toBe(false);
+    held.open();
+    await world.until(async () => (await runs())[0].status === "succeeded");
+    const { body } = await world.admin("/admin/v1/sessions/show?origin=api&agent=ops&key=api:web:ops:s");
+    expect(body.turns).toHaveLength(1);
+  });
+
+  it("goes on for another caller that has joined", async () => {
+    world = await platformWorld();
+    const held = gate();
+    world.model.says = () => ({ text: ["one"], wait: () => held.passed });
+    const second = world.until(async () => world.model.asked.length === 1).then(() => world.chat({}, { "x-stainless-retry-count": "1" }));
+    await hangUp({}, {}, async () => {
+      await world.until(async () => world.model.asked.length === 1);
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    });
+    held.open();
+    expect((await second).body.choices[0].message.content).toBe("one");
+    expect(world.model.asked).toHaveLength(1);
+  });
+});
+
+it("every answer has an id of its own", async () => {
+  world = await platformWorld();
+  const ids = [
+    (await world.chat()).headers,
+    (await world.chat({ stream: true })).headers,
+    (await world.ask("/v1/models")).headers,
+    (await world.ask("/v1/agents")).headers,
+    (await world.ask("/v1/models/ops", { method: "HEAD" })).headers,
+  ].map((headers) => headers.get("x-request-id"));
+  expect(new Set(ids).size).toBe(5);
+  for (const id of ids) expect(id).toMatch(/^req_/);
+});

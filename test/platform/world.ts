@@ -1,0 +1,98 @@
+import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
+import { expectDocumented } from "../http/conformance.ts";
+import { startModel, type Model } from "./model.ts";
+
+export const KEY = "rk_test-key-0123456789-0123456789";
+export const OTHER_KEY = "rk_other-key-0123456789-0123456789";
+
+export interface PlatformWorld extends World {
+  model: Model;
+  /** Asks over a real socket. */
+  ask(path: string, init?: RequestInit & { key?: string }): Promise<Response>;
+  /** Posts JSON to a route and reads the whole answer, which the published document must have. */
+  call(path: string, body: unknown, headers?: Record<string, string>): Promise<Called>;
+  chat(body?: object, headers?: Record<string, string>): Promise<Called>;
+  close(): Promise<void>;
+}
+
+export interface Called {
+  status: number;
+  headers: Headers;
+  text: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  body: any;
+}
+
+interface Options extends Omit<WorldOptions, "config"> {
+  config?: Record<string, unknown>;
+  platform?: object;
+  keys?: readonly object[];
+  agents?: readonly object[];
+  timeoutSeconds?: number;
+}
+
+export const USER = [{ role: "user", content: "Say it." }];
+
+/** A gateway with an agent `ops` on a model of its own, and a key for it. */
+export async function platformWorld(options: Options = {}): Promise<PlatformWorld> {
+  const model = await startModel();
+  const { config = {}, platform = {}, keys = [], agents, timeoutSeconds = 20, ...rest } = options;
+  const world = await createWorld({
+    ...rest,
+    config: {
+      models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" } } },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 }, timeoutSeconds },
+        list: agents ?? [
+          { id: "ops", name: "Operations", description: "Watches the shop.", instructions: "OWN-INSTRUCTIONS" },
+          { id: "sales" },
+        ],
+      },
+      platform: { apiKeys: [{ id: "web", key: KEY }, { id: "other", key: OTHER_KEY }, ...keys], ...platform },
+      ...config,
+    },
+  });
+  const ask: PlatformWorld["ask"] = (path, { key = KEY, ...init } = {}) =>
+    fetch(`${world.url}${path}`, {
+      ...init,
+      headers: {
+        ...(key === "" ? {} : { authorization: `Bearer ${key}` }),
+        // The client would say text/plain by itself.
+        ...(typeof init.body === "string" ? { "content-type": "application/json" } : {}),
+        ...(init.headers as object),
+      },
+    });
+  const call: PlatformWorld["call"] = async (path, body, headers = {}) => {
+    const { key = KEY, ...more } = headers;
+    const init = { method: "POST", key, headers: { "content-type": "application/json", ...more } };
+    const response = await ask(path, { ...init, body: typeof body === "string" ? body : JSON.stringify(body) });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+    const parsed: unknown = isJson ? JSON.parse(text) : undefined;
+    if (isJson) expectDocumented("POST", path, response.status, parsed);
+    return { status: response.status, headers: response.headers, text, body: parsed };
+  };
+  return {
+    ...world,
+    model,
+    ask,
+    call,
+    chat: (body = {}, headers = {}) => call("/v1/chat/completions", { model: "ops", messages: USER, ...body }, headers),
+    async close() {
+      await world.stop();
+      await model.close();
+    },
+  };
+}
+
+/** The events of a stream: what stands behind each `data:`, parsed, and the rest as it is. */
+// oxlint-disable-next-line typescript/no-explicit-any -- tests look into chunks of every shape
+export function eventsOf(text: string): any[] {
+  return text
+    .split("\n\n")
+    .filter((block) => block !== "")
+    .map((block) => {
+      const data = /^data: (.*)$/m.exec(block)?.[1];
+      return data === undefined || data === "[DONE]" ? block : (JSON.parse(data) as unknown);
+    });
+}
