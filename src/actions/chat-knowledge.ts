@@ -13,6 +13,7 @@ export interface TurnKnowledge {
   tools: OwnTool[];
   /** All passages the model was given, in the order of their numbers. */
   citations: Passage[];
+  warnings: string[];
 }
 
 const originOf = ({ filename, page }: Passage): string => `document ${filename}${page === null ? "" : `, page ${page}`}`;
@@ -29,7 +30,7 @@ function questionOf({ said }: ChatRequest): string {
 
 /** Looks up passages for a turn, and makes the tool with which the model looks up more. */
 export async function gatherKnowledge(request: ChatRequest, knowledge: KnowledgeSearch | undefined): Promise<TurnKnowledge> {
-  const gathered: TurnKnowledge = { passages: [], tools: [], citations: [] };
+  const gathered: TurnKnowledge = { passages: [], tools: [], citations: [], warnings: [] };
   const mode = request.agent.knowledge;
   if (!knowledge || mode === "off") return gathered;
   const find = async (text: string): Promise<readonly Passage[]> => {
@@ -39,8 +40,14 @@ export async function gatherKnowledge(request: ChatRequest, knowledge: Knowledge
     gathered.citations.push(...found.filter(({ chunkId }) => !known.has(chunkId)));
     return found;
   };
-  if (mode === "auto")
-    gathered.passages = (await find(questionOf(request))).map((passage) => ({ text: passage.text, origin: originOf(passage) }));
+  if (mode === "auto") {
+    // A question without its passages is still a question.
+    const found = await find(questionOf(request)).catch(() => {
+      gathered.warnings.push("the documents could not be searched; the turn went on without passages");
+      return [];
+    });
+    gathered.passages = found.map((passage) => ({ text: passage.text, origin: originOf(passage) }));
+  }
   const numberOf = ({ chunkId }: Passage): number => gathered.citations.findIndex((citation) => citation.chunkId === chunkId) + 1;
   gathered.tools.push({
     name: "knowledge_search",

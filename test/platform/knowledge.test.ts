@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createChats } from "../../src/actions/chat.ts";
 import type { ChatEnd, ChatRequest, Chats, Passage } from "../../src/actions/chat-types.ts";
+import { RouseError } from "../../src/core/errors.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
@@ -52,6 +53,7 @@ beforeEach(async () => {
   const knowledge = {
     search: async (query: { text: string }) => {
       asked.push(query);
+      if (query.text.includes("broken")) throw new Error("canary");
       return query.text.includes("nothing") ? [] : query.text.includes("desk") ? PASSAGES : PASSAGES.slice(0, 1);
     },
   };
@@ -115,10 +117,29 @@ describe("passages", () => {
     expect(end.citations.map(({ chunkId }) => chunkId)).toEqual(["c1", "c2"]);
   });
 
+  it("are missed with a warning where they cannot be searched, and the turn goes on", async () => {
+    const { turn } = await ask("ops", "broken");
+    expect((await handle.store.getRun(turn.runId))?.warnings).toEqual([expect.stringContaining("without passages")]);
+  });
+
   it("are not there for an agent that uses none", async () => {
     await ask("legal", "May I return it?");
     expect([asked, toolNames()]).toEqual([[], []]);
   });
+});
+
+describe("a store that fails", () => {
+  it.each([0, 1])(
+    "at commit %i ends the turn with a failure that says to try again, and keeps the record where it can",
+    async (failing) => {
+      let commits = 0;
+      const { commit } = handle.store;
+      handle.store.commit = (...args) =>
+        commits++ === failing ? Promise.reject(new RouseError({ code: "store_unavailable", message: "full" })) : commit(...args);
+      await expect(ask("legal", "x")).rejects.toThrow("the store cannot take work just now");
+      expect(await handle.store.listRuns({})).toMatchObject([{ kind: "api", status: "failed", error: { code: "store_unavailable" } }]);
+    },
+  );
 });
 
 describe("citations", () => {
