@@ -46,6 +46,32 @@ describe("rouse init", () => {
     }
   });
 
+  it("sets channels up: secrets by variables, allow-lists to fill in, and a config that is valid once they are there", async () => {
+    const catalog = JSON.parse(readFileSync(join(import.meta.dirname, "../../plugins/catalog.json"), "utf8")) as {
+      id: string;
+      setup?: { where: string; fields: { name: string; env?: string }[] };
+    }[];
+    const channels = catalog.filter(({ setup }) => setup !== undefined);
+    expect(channels).toHaveLength(8);
+    for (const { id, setup } of channels) {
+      const env = Object.fromEntries(
+        (setup?.fields ?? []).flatMap((field) => (field.env === undefined ? [] : [[field.env, "a-secret-of-sixteen-characters"]])),
+      );
+      const { code, err } = await cli.rouse(["init", "--yes", "--force", "--channel", id], { env });
+      const text = readFileSync(join(cli.dir, "rouse.json5"), "utf8");
+      for (const { name } of setup?.fields ?? []) expect(text).toContain(`${name}:`);
+      expect(text).toContain("allowFrom: []");
+      expect(text).not.toContain("a-secret-of");
+      expect(existsSync(join(import.meta.dirname, `../../docs/channels/${id}.md`))).toBe(true);
+      // What only its owner knows is left empty, and named; nothing else is wrong.
+      const empty = (setup?.fields ?? []).filter((field) => field.env === undefined && text.includes(`${field.name}: "",`));
+      if (empty.length === 0) expect([id, code, err]).toEqual([id, 0, ""]);
+      else for (const { name } of empty) expect(err).toContain(`channels.${id}.${name}`);
+    }
+    const unknown = await cli.rouse(["init", "--yes", "--force", "--channel", "pigeon"]);
+    expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('there is no "pigeon"')]);
+  });
+
   it("never writes over a config unless it is told to", async () => {
     await cli.write("rouse.json5", "// mine");
     const refused = await cli.rouse(["init", "--yes"]);
