@@ -1,7 +1,13 @@
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { zipSync } from "fflate";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { createWorld, withEntry, type KnowledgeWorld } from "./world.ts";
 
 let world: KnowledgeWorld;
@@ -92,6 +98,17 @@ describe("limits", () => {
     await full.close();
   });
 
+  it("a reader that a large document has filled is not given the next one", async () => {
+    const says = `process.send({ id: call.id, kind: "failed", tired: call.filename === "large", error: { code: "no_text_found", message: String(process.pid) } });`;
+    const file = join(world.dir, "tired.mjs");
+    await writeFile(file, `process.on("message", (call) => { ${says} });`);
+    const tired = await createWorld({ config: { workers: 1 }, extractionChild: file });
+    const pids: (string | undefined)[] = [];
+    for (const filename of ["one", "large", "two", "three"]) pids.push((await tired.index(filename, { filename })).error?.message);
+    await tired.close();
+    expect([pids[0] === pids[1], pids[1] === pids[2], pids[2] === pids[3]]).toEqual([true, false, true]);
+  });
+
   it("a reader that ends by itself fails only its document", async () => {
     const gone = await createWorld({ extractionChild: await child("exits", "process.exit(1);") });
     expect(await gone.index("one")).toMatchObject({ status: "failed", error: { code: "broken_document" } });
@@ -112,4 +129,21 @@ describe("names", () => {
       expect(documents[0]?.filename).toBe(filename);
     },
   );
+});
+
+describe("a database that is none", () => {
+  const open = (dir: string): Promise<unknown> =>
+    createKnowledge({ dir, clock: systemClock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined) });
+
+  it("is refused, with what to do", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "rouse-knowledge-"));
+    await writeFile(join(dir, "knowledge.db"), "this is no database, however long it may be ".repeat(500));
+    await expect(open(dir)).rejects.toMatchObject({ code: "store_unavailable" });
+    await rm(join(dir, "knowledge.db"));
+    const db = new DatabaseSync(join(dir, "knowledge.db"));
+    db.exec("CREATE TABLE migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL); INSERT INTO migrations VALUES (99, 0)");
+    db.close();
+    await expect(open(dir)).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("knowledge.db") as string });
+    await rm(dir, { recursive: true });
+  });
 });

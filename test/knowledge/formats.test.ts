@@ -34,6 +34,7 @@ const drinks = { title: null, question: "matcha powder", says: "Matcha latte | 4
 
 const FILES: Expected[] = [
   { ...handbook, file: "libreoffice.pdf", mimeType: "application/pdf", pages: 1, page: 1 },
+  { ...handbook, file: "owner-password.pdf", mimeType: "application/pdf", pages: 1, page: 1 },
   {
     file: "libreoffice-zh.pdf",
     mimeType: "application/pdf",
