@@ -5,6 +5,7 @@ import { queryTerms, type Term } from "../tokenize.ts";
 import type { Metadata, Passage } from "../types.ts";
 import type { ReaderCalls, Scope, WordsQuery } from "./protocol.ts";
 import { agentMark, recordOf, type DocumentRow } from "./rows.ts";
+import { Vectors } from "./vectors.ts";
 
 const LIST = 50;
 const MOST_LISTED = 500;
@@ -55,24 +56,9 @@ function passageOf(row: PassageRow, score: number): Passage {
   };
 }
 
-function dot(bytes: Uint8Array, vector: Float32Array): number {
-  const other = new Float32Array(bytes.buffer, bytes.byteOffset, vector.length);
-  let sum = 0;
-  for (let i = 0; i < vector.length; i++) sum += (vector[i] as number) * (other[i] as number);
-  return sum;
-}
-
-/** Keeps the best so many, without sorting all. */
-function keepBest(best: Ranked[], limit: number, candidate: Ranked): void {
-  if (best.length === limit && candidate.score <= (best.at(-1)?.score ?? -Infinity)) return;
-  let at = best.length;
-  while (at > 0 && (best[at - 1]?.score ?? 0) < candidate.score) at--;
-  best.splice(at, 0, candidate);
-  if (best.length > limit) best.pop();
-}
-
 /** The calls of the thread that reads. */
 export function createReader(sql: Statements): ReaderCalls {
+  const vectors = new Vectors(sql);
   const embedded = (seq: number, model: string | undefined): number => {
     if (model === undefined) return 0;
     const text = `SELECT count(*) AS n FROM chunks c JOIN documents d ON d.seq = c.doc AND d.generation = c.generation
@@ -94,13 +80,10 @@ export function createReader(sql: Statements): ReaderCalls {
   };
 
   const nearest = (scope: Scope, model: string, vector: Float32Array): Ranked[] => {
-    const best: Ranked[] = [];
-    const text = `SELECT v.seq AS seq, v.vector AS vector FROM vectors v JOIN chunks c ON c.seq = v.seq
-      ${VISIBLE} AND v.model = ?3 AND v.dimension = ?4`;
-    const rows = sql.db.prepare(text).iterate(scope.tenant, markOf(scope), model, vector.length);
-    for (const row of rows as Iterable<{ seq: number; vector: Uint8Array }>)
-      keepBest(best, FUSED, { seq: row.seq, score: dot(row.vector, vector) });
-    return best;
+    const text = `SELECT seq, generation FROM documents
+      WHERE tenant = ?1 AND generation > 0 AND (?2 = '' OR agents = '' OR instr(agents, ?2) > 0)`;
+    const rows = sql.all<{ seq: number; generation: number }>(text, scope.tenant, markOf(scope));
+    return vectors.nearest(new Map(rows.map(({ seq, generation }) => [seq, generation])), model, vector, FUSED);
   };
 
   const passages = (ranking: readonly Ranked[]): Passage[] => {

@@ -10,7 +10,7 @@ import { prepareDatabase } from "../../store/sqlite/schema.ts";
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE documents (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, tenant TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL,
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, tenant TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL,
     filename TEXT NOT NULL, title TEXT, found_title TEXT, metadata TEXT NOT NULL, agents TEXT NOT NULL, mime_type TEXT,
     status TEXT NOT NULL, error TEXT, external_id TEXT, version INTEGER NOT NULL, replaces TEXT,
     generation INTEGER NOT NULL DEFAULT 0, building INTEGER NOT NULL DEFAULT 0,
@@ -29,7 +29,8 @@ export const MIGRATIONS: readonly string[] = [
     start_at INTEGER NOT NULL, end_at INTEGER NOT NULL);
   CREATE VIRTUAL TABLE words USING fts5(body, content='', contentless_delete=1, tokenize="porter unicode61 categories 'L* N* Co M*'");
   -- A vector of null: the endpoint refuses this very text.
-  CREATE TABLE vectors (seq INTEGER PRIMARY KEY, model TEXT NOT NULL, dimension INTEGER NOT NULL, vector BLOB);
+  CREATE TABLE vectors (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL UNIQUE, model TEXT NOT NULL, dimension INTEGER NOT NULL, vector BLOB);
   `,
 ];
 
