@@ -8,7 +8,7 @@ import { reportError, usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readInput, reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import { printable } from "./text.ts";
+import { printable, shellWord } from "./text.ts";
 
 interface ChatOptions extends CommonOptions {
   message?: string;
@@ -20,9 +20,9 @@ interface ChatOptions extends CommonOptions {
 type Talk = (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine>;
 
 /** Talks through the operator's interface. The turn is stopped by its run's id: it would go on without us. */
-function localChat(to: Connection, agent: string | undefined, session: string): Talk {
+function localChat(to: Connection, agent: string | undefined, session: string | undefined): Talk {
   return async function* (message, signal) {
-    const body = { message, session, ...(agent === undefined ? {} : { agent }) };
+    const body = { message, ...(session === undefined ? {} : { session }), ...(agent === undefined ? {} : { agent }) };
     for await (const line of to.lines<ChatLine>("chat", body)) {
       if (line.type === "start") {
         const stop = (): void => void to.send("POST", `runs/${line.runId}/cancel`).catch(() => undefined);
@@ -80,20 +80,23 @@ async function converse(talk: Talk, ask: NonNullable<CliIo["ask"]>, options: Cha
   }
 }
 
+async function sayOnce(talk: Talk, session: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
+  const message = options.message ?? (await readInput("-", io)).toString("utf8").replace(/\r?\n$/, "");
+  if (message.trim() === "") throw usage("there is nothing to say: use --message, or pipe the text in");
+  const { ok, runId, reply } = await take(talk, message, options, io);
+  if (!ok) io.exitCode = EXIT.failure;
+  if (options.json) printJson(io, { ok, session: session ?? null, runId, reply });
+}
+
 async function chat(agent: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
-  const session = options.session ?? newId("trn").slice(4, 20);
+  const ask = options.message === undefined && io.terminal.in && !options.json ? io.ask : undefined;
+  // One message alone is one shot: nobody comes back to it.
+  const session = options.session ?? (ask && options.url === undefined ? newId("trn").slice(4, 20) : undefined);
   const run = async (talk: Talk): Promise<void> => {
-    const interactive = options.message === undefined && io.terminal.in && io.ask !== undefined && !options.json;
-    if (interactive) {
-      await converse(talk, io.ask as NonNullable<CliIo["ask"]>, options, io);
-      if (options.url === undefined) io.err(`\ngo on with: rouse chat${agent === undefined ? "" : ` ${agent}`} --session ${session}\n`);
-      return;
-    }
-    const message = options.message ?? (await readInput("-", io)).toString("utf8");
-    if (message.trim() === "") throw usage("there is nothing to say: use --message, or pipe the text in");
-    const { ok, runId, reply } = await take(talk, message, options, io);
-    if (!ok) io.exitCode = EXIT.failure;
-    if (options.json) printJson(io, { ok, session: options.url === undefined ? session : null, runId, reply });
+    if (!ask) return sayOnce(talk, session, options, io);
+    await converse(talk, ask, options, io);
+    const name = agent === undefined ? "" : ` ${agent}`;
+    if (session !== undefined) io.err(`\ngo on with: rouse chat${name} --session ${shellWord(session)}\n`);
   };
   if (options.url === undefined) return connected(options, io, (to) => run(localChat(to, agent, session)));
   const key = io.env["ROUSE_API_KEY"];

@@ -100,8 +100,8 @@ export function registerSessions(program: Command, io: CliIo): void {
   const sessions = program.command("sessions").description("conversations and their history");
   const withRef = (command: Command): Command =>
     command
-      .option("--agent <id>", "the session's agent (default: the first one)")
-      .option("--origin <origin>", "main, hook, api or channel (default: hook, and main for the key main)");
+      .option("--agent <id>", "the session's agent (default: the one that the key of an API session names, else the first)")
+      .option("--origin <origin>", "main, hook, api or channel (default: what the key says, else hook)");
   listing(
     sessions
       .command("list")

@@ -57,11 +57,13 @@ export function runRoutes(deps: AdminDeps): Hono {
 export function sessionRoutes(deps: AdminDeps): Hono {
   const { store } = deps;
   const app = new Hono();
-  const refOf = (value: z.output<typeof sessionRef>): SessionRef => ({
-    agentId: value.agent ?? deps.snapshot().agents.standard.id,
-    origin: value.origin ?? (value.key === "main" ? "main" : "hook"),
-    key: value.key,
-  });
+  const refOf = ({ agent, origin, key }: z.output<typeof sessionRef>): SessionRef => {
+    // A key of the API names its agent, and no hook may have such a key.
+    const [, , ofApi] = /^api:([^:]+):([^:]+):/.exec(key) ?? [];
+    const standard = deps.snapshot().agents.standard.id;
+    if (ofApi !== undefined && (origin ?? "api") === "api") return { agentId: agent ?? ofApi, origin: "api", key };
+    return { agentId: agent ?? standard, origin: origin ?? (key === "main" ? "main" : "hook"), key };
+  };
   const find = async (parsed: Parsed<z.output<typeof sessionRef>>): Promise<Parsed<SessionRef>> => {
     if (!parsed.ok) return parsed;
     const ref = refOf(parsed.value);

@@ -47,6 +47,7 @@ describe("rouse chat", () => {
   it("says one thing and prints the answer", async () => {
     expect(await rouse(["chat", "ops", "--message", "Say it."])).toEqual({ code: 0, out: "fine\n", err: "" });
     expect(world.model.asked[0]?.body).toMatchObject({ stream: true });
+    expect(await sessionKeys()).toEqual([]);
   });
 
   it("is one session, line after line, and says how to go on with it", async () => {

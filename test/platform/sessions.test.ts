@@ -175,7 +175,9 @@ describe("a session", () => {
 
   it("can be looked at and forgotten by the operator", async () => {
     await say("one", { "x-session-id": "s" });
-    const path = "/admin/v1/sessions/show?origin=api&agent=ops&key=api:web:ops:s";
+    const path = "/admin/v1/sessions/show?key=api:web:ops:s";
+    expect((await world.admin(`${path}&origin=api&agent=ops`)).body.session).toMatchObject({ agentId: "ops", origin: "api", turns: 1 });
+    // The key says all of it.
     expect((await world.admin(path)).body.turns[0]).toMatchObject({ input: [{ text: "one", outside: false }] });
     const ref = { origin: "api", agent: "ops", key: "api:web:ops:s" };
     await world.admin("/admin/v1/sessions/reset", { method: "POST", body: JSON.stringify(ref) });
