@@ -7,7 +7,7 @@ import { generateText, isStepCount, streamText, tool } from "ai";
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { KEY, platformWorld, type PlatformWorld } from "./world.ts";
+import { documentedFetch, KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
 let world: PlatformWorld;
 beforeEach(async () => {
@@ -31,7 +31,8 @@ const fails = (): void => {
 };
 
 describe("openai", () => {
-  const open = (options: object = {}): OpenAI => new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, ...options });
+  const open = (options: object = {}): OpenAI =>
+    new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch, ...options });
   const clock = {
     type: "function" as const,
     function: { name: "clock", parameters: { type: "object", properties: { zone: { type: "string" } } } },
@@ -204,10 +205,11 @@ describe("openai", () => {
 describe.each([
   [
     "@ai-sdk/openai-compatible",
-    () => createOpenAICompatible({ name: "rouse", baseURL: `${world.url}/v1`, apiKey: KEY, includeUsage: true })("ops"),
+    () =>
+      createOpenAICompatible({ name: "rouse", baseURL: `${world.url}/v1`, apiKey: KEY, includeUsage: true, fetch: documentedFetch })("ops"),
   ],
-  ["@ai-sdk/openai (chat)", () => createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY }).chat("ops")],
-  ["@ai-sdk/openai (responses)", () => createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY }).responses("ops")],
+  ["@ai-sdk/openai (chat)", () => createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch }).chat("ops")],
+  ["@ai-sdk/openai (responses)", () => createOpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch }).responses("ops")],
 ])("%s", (_name, model) => {
   const clock = tool({ description: "The time.", inputSchema: z.object({ zone: z.string() }), execute: async () => "12:00" });
 
@@ -259,7 +261,13 @@ describe.each([
 
 describe.each([false, true])("@langchain/openai (responses: %s)", (useResponsesApi) => {
   const open = (options: object = {}): ChatOpenAI =>
-    new ChatOpenAI({ model: "ops", apiKey: KEY, useResponsesApi, configuration: { baseURL: `${world.url}/v1` }, ...options });
+    new ChatOpenAI({
+      model: "ops",
+      apiKey: KEY,
+      useResponsesApi,
+      configuration: { baseURL: `${world.url}/v1`, fetch: documentedFetch },
+      ...options,
+    });
 
   it("chats, with usage", async () => {
     const { text, usage_metadata } = await open().invoke([

@@ -33,6 +33,16 @@ interface Options extends Omit<WorldOptions, "config"> {
 
 export const USER = [{ role: "user", content: "Say it." }];
 
+/** The usual `fetch`, which holds every answer in JSON to the published document. For clients as well. */
+export const documentedFetch: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init);
+  const { pathname } = new URL(input instanceof Request ? input.url : input);
+  const method = init?.method ?? (input instanceof Request ? input.method : "GET");
+  const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+  if (isJson && method !== "HEAD") expectDocumented(method, pathname, response.status, await response.clone().json());
+  return response;
+};
+
 /** A gateway with an agent `ops` on a model of its own, and a key for it. */
 export async function platformWorld(options: Options = {}): Promise<PlatformWorld> {
   const model = await startModel();
@@ -53,7 +63,7 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
     },
   });
   const ask: PlatformWorld["ask"] = (path, { key = KEY, ...init } = {}) =>
-    fetch(`${world.url}${path}`, {
+    documentedFetch(`${world.url}${path}`, {
       ...init,
       headers: {
         ...(key === "" ? {} : { authorization: `Bearer ${key}` }),
@@ -69,7 +79,6 @@ export async function platformWorld(options: Options = {}): Promise<PlatformWorl
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") ?? false;
     const parsed: unknown = isJson ? JSON.parse(text) : undefined;
-    if (isJson) expectDocumented("POST", path, response.status, parsed);
     return { status: response.status, headers: response.headers, text, body: parsed };
   };
   return {
