@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Format } from "../../src/knowledge/types.ts";
-import { createWorld, type KnowledgeWorld } from "./world.ts";
+import { createWorld, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const LEFT_OUT = ["pdfjs-dist", "mammoth", "postal-mime"];
@@ -55,4 +55,21 @@ it("the list of formats says what is missing", () => {
   const missing = Object.fromEntries((JSON.parse(output) as Format[]).map((format) => [format.id, format.missing]));
   expect(missing).toMatchObject({ pdf: ["pdfjs-dist"], docx: ["mammoth"], eml: ["postal-mime"], odt: [], text: [], html: [] });
   expect(world.knowledge.formats().flatMap((format) => format.missing)).toEqual([]);
+});
+
+it("PDF needs no canvas, which is not there for every platform", () => {
+  const script = `
+    import { readFileSync } from "node:fs";
+    import { registerHooks } from "node:module";
+    registerHooks({ resolve: (name, context, next) => { if (name.startsWith("@napi-rs/")) throw new Error("not here"); return next(name, context); } });
+    const { readDocument } = await import(${JSON.stringify(join(ROOT, "src/knowledge/extract/read.ts"))});
+    const bytes = readFileSync(${JSON.stringify(join(FIXTURES, "libreoffice-zh.pdf"))});
+    const limits = { pages: 10, textChars: 1e6, unzipRatio: 100 };
+    const { blocks } = await readDocument({ bytes, filename: "a.pdf", limits, progress() {} });
+    console.log("TEXT " + [...blocks].map(({ text }) => text).join(" "));`;
+  const output = execFileSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  expect(output).toMatch(/^TEXT .*除垢需要二十分钟/m);
 });

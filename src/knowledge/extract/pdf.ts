@@ -90,11 +90,21 @@ function failureOf(error: unknown): Error {
   return broken("the PDF cannot be read; it may be damaged or cut off");
 }
 
+/**
+ * The browser's classes that pdf.js makes instances of as soon as it is loaded, and uses for drawing alone. It takes them
+ * from a native package that not every platform has.
+ */
+function standInForDrawing(): void {
+  const scope = globalThis as Record<string, unknown>;
+  for (const name of ["DOMMatrix", "ImageData", "Path2D"]) scope[name] ??= function standIn() {};
+}
+
 /** What programs write where nobody gave a title. */
 const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
 
 /** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */
 export const extractPdf: Extractor = async ({ bytes, limits, progress }) => {
+  standInForDrawing();
   const { getDocument, VerbosityLevel } = await optional("pdfjs-dist", () => import("pdfjs-dist/legacy/build/pdf.mjs"));
   const root = folder();
   const task = getDocument({
