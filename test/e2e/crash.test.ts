@@ -78,7 +78,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
     const program = await start();
     let over = false;
     const senders = Array.from({ length: SENDERS }, () => send(program, () => over));
-    await new Promise((done) => setTimeout(done, 300 + Math.random() * 500));
+    await new Promise((done) => setTimeout(done, 100 + Math.random() * 500));
     await program.kill();
     over = true;
     await Promise.all(senders);
@@ -115,11 +115,16 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
   }
   const runs = await Promise.all(acknowledged.map(async ({ runId }) => store.getRun(runId)));
   const states = Object.groupBy(runs, (run) => run?.status ?? "lost");
-  // A run that kills have cut off three times is given up, and told: on a busy machine that may happen to one or two.
-  const givenUp = new Set((states["failed"] ?? []).filter((run) => run?.error?.code === "crashed").map((run) => run?.id));
-  expect(givenUp.size).toBeLessThanOrEqual(3);
-  const told = [...summaries].filter(([text]) => text.includes("started 3 times without coming to an end")).length;
-  expect(told > 0).toBe(givenUp.size > 0);
+  // The one other end that the contract has: a run that kills cut off three times is given up, and told. Lives shorter
+  // than a turn bring that about on a busy machine. Anything else shows here with its state and its reason.
+  const isGivenUp = (run: (typeof runs)[number]): boolean =>
+    run?.status === "failed" && run.error?.code === "crashed" && run.attempts === 3;
+  const odd = runs.filter((run) => run?.status !== "succeeded" && !isGivenUp(run));
+  expect(odd.map((run) => [run?.id, run?.status, run?.attempts, run?.error])).toEqual([]);
+  const givenUp = new Set(runs.filter(isGivenUp).map((run) => run?.id));
+  const told = [...summaries].filter(([text]) => text.includes("started 3 times without coming to an end"));
+  expect(told.reduce((sum, [, count]) => sum + count, 0)).toBeGreaterThanOrEqual(givenUp.size);
+  expect(givenUp.size).toBeLessThanOrEqual(acknowledged.length / 50);
   let turns = 0;
   for (let key = 0; key < KEYS; key++) {
     const history = await store.getTurns({ agentId: "main", origin: "hook", key: `hook:${key}` });
@@ -128,7 +133,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
     // Once each, and in the order in which they were accepted: ids sort by time.
     expect(new Set(ids).size).toBe(ids.length);
     const mine = acknowledged.filter((entry) => entry.key === `hook:${key}`).map((entry) => entry.runId);
-    expect(mine.filter((id) => !ids.includes(id) && !givenUp.has(id))).toEqual([]);
+    expect(mine.filter((id) => ids.includes(id) === givenUp.has(id))).toEqual([]);
     const order = await Promise.all(ids.map(async (id) => (await store.getRun(id))?.createdAt ?? 0));
     expect(order).toEqual(order.toSorted((a, b) => a - b));
   }
