@@ -1,13 +1,15 @@
 import { z } from "zod";
-import { definePlugin } from "#plugin";
+import type { Plugin } from "#plugin";
 
-/** Replies appear in the terminal of the gateway. */
-export default definePlugin({
+const config = z.strictObject({
+  defaultTo: z.string().trim().min(1).default("terminal").describe("The recipient where none is named."),
+});
+
+/** Replies appear in the terminal of the gateway. Of `#plugin` it takes the types alone, since it is there in every start. */
+const plugin: Plugin<typeof config> = {
   id: "console",
   always: true,
-  config: z.strictObject({
-    defaultTo: z.string().trim().min(1).default("terminal").describe("The recipient where none is named."),
-  }),
+  config,
   channel: ({ config, print }) => ({
     defaultTo: config.defaultTo,
     fallback: true,
@@ -19,7 +21,8 @@ export default definePlugin({
       return { status: "sent" };
     },
   }),
-});
+};
+export default plugin;
 
 /** A reply may carry text from outside, and a terminal obeys escape sequences: control characters are shown, not sent. */
 function showControls(text: string): string {

@@ -1,9 +1,63 @@
 import { createHash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { REST } from "@discordjs/rest";
-import type { Channel, OutgoingMessage, SendResult } from "#plugin";
-import { problemOf, type Problem } from "./client.ts";
+import { conversations, failureOf, loadPackage, postInDoubt, remember, sent, sortAnswer, vendorChannel } from "#plugin";
+import type { Channel, OutgoingMessage, PluginContext, SendResult, Vendor } from "#plugin";
 import { toDiscord } from "./format.ts";
+
+/** Two tries with it fit into the time that the gateway gives a send. */
+const TIMEOUT_MS = 12_000;
+
+export const VENDOR: Vendor = {
+  name: "discord",
+  defaultWaitMs: 5_000,
+  errors: { 401: { status: "failed", reason: "discord does not know the bot token (401)" } },
+  sort(error) {
+    const { status, code, name, retryAfter } = (typeof error === "object" && error !== null ? error : {}) as Record<string, unknown>;
+    if (typeof retryAfter === "number") return sortAnswer(VENDOR, { status: 429, afterMs: Math.ceil(retryAfter) || undefined });
+    if (typeof status === "number") return sortAnswer(VENDOR, { status, code: CODES[String(code)] });
+    // What the SDK says of the sessions of a day.
+    if (error instanceof Error && error.message.startsWith("Not enough sessions ")) return { status: "retry", reason: error.message };
+    const failure = failureOf({ name: "discord" }, error);
+    if (failure.status !== "unknown") return failure;
+    const why = /\((\w+)\)$/.exec(failure.reason)?.[1] ?? (name === "AbortError" ? "no answer in time" : "the connection was cut");
+    return { status: "unknown", reason: `discord gave no answer (${why})` };
+  },
+};
+
+/** What Discord's error codes mean. */
+const CODES: Record<string, string> = {
+  10003: "unknown channel",
+  10008: "unknown message",
+  10013: "unknown user",
+  50001: "the bot has no access to the channel",
+  50006: "empty message",
+  50007: "the user takes no messages from the bot",
+  50013: "the bot may not write there",
+  50035: "not a valid message",
+  50083: "the thread is archived",
+  50278: "the user shares no server with the bot",
+};
+
+/** The client of the HTTP API, made when first needed. It repeats nothing by itself: the outbox does, and forgets nothing. */
+export function createClient(
+  { config, fetch }: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">,
+  load: () => Promise<{ REST: typeof REST }> = () => import("@discordjs/rest"),
+): () => Promise<REST> {
+  const client = remember(async () => {
+    const sdk = await loadPackage("@discordjs/rest", load);
+    return new sdk.REST({
+      api: config.apiUrl,
+      version: "10",
+      retries: 0,
+      rejectOnRateLimit: () => true,
+      timeout: TIMEOUT_MS,
+      // The SDK's own `fetch` is another copy of the platform's, with the same shape.
+      makeRequest: fetch as unknown as REST["options"]["makeRequest"],
+    });
+  });
+  // The SDK forgets the token at the first 401, also where that was a passing fault.
+  return async () => (await client()).setToken(config.token);
+}
 
 /** Longest text of a message. Discord counts characters, of which there are never more than UTF-16 units. */
 export const LIMIT = 2000;
@@ -11,17 +65,16 @@ export const LIMIT = 2000;
 const NO_PREVIEWS = 4;
 const NONCE_LENGTH = 25;
 /** A reply needs the permission to read what came before. */
-const NO_HISTORY = "160002";
+const NO_HISTORY = 160002;
 /** Before a try that asks what became of the one before. */
 const PAUSE_MS = 500;
 
 /** What is posted: a nonce makes Discord answer a repeat with the message that is there already. */
 function bodyOf({ text, idempotencyKey }: OutgoingMessage): object {
   const dialect = toDiscord(text);
-  const fits = dialect.trim() !== "" && dialect.length <= LIMIT;
   return {
     // The agent's markdown is nearly Discord's: it stands in where marks that were escaped made the text too long.
-    content: fits ? dialect : text,
+    content: dialect.length <= LIMIT ? dialect : text,
     flags: NO_PREVIEWS,
     // A reply calls nobody: what it says may come from outside.
     allowed_mentions: { parse: [] },
@@ -30,66 +83,32 @@ function bodyOf({ text, idempotencyKey }: OutgoingMessage): object {
   };
 }
 
-function toResult({ kind, reason, status = 0, afterMs }: Problem): SendResult {
-  if (kind === "limited") return { status: "retry", reason, ...(afterMs === undefined ? {} : { afterMs }) };
-  if (kind === "not written" || status >= 500) return { status: "retry", reason };
-  return { status: kind === "cut" ? "unknown" : "failed", reason };
-}
-
-/** `send` of the channel. */
-export function createSend(client: () => Promise<REST>): Channel["send"] {
-  /** The channels of direct messages, by user: they stay. */
-  const direct = new Map<string, string>();
-
-  const channelOf = async ({ to, thread }: OutgoingMessage, signal: AbortSignal): Promise<string> => {
+/** Sends by the HTTP API. */
+export function createChannel(client: () => Promise<REST>): Channel {
+  const idOf = async (path: `/${string}`, body: object, signal: AbortSignal): Promise<string> =>
+    ((await (await client()).post(path, { body, signal })) as { id: string }).id;
+  const conversation = conversations((user, signal) => idOf("/users/@me/channels", { recipient_id: user }, signal));
+  return vendorChannel({
+    vendor: VENDOR,
+    check: async (signal) => (await client()).get("/users/@me", { signal }),
     // A thread is a channel.
-    if (thread !== undefined) return thread;
-    const [, user] = /^user:(\d+)$/.exec(to) ?? [];
-    if (user === undefined) return to;
-    const known = direct.get(user);
-    if (known !== undefined) return known;
-    const rest = await client();
-    const { id } = (await rest.post("/users/@me/channels", { body: { recipient_id: user }, signal })) as { id: string };
-    direct.set(user, id);
-    return id;
-  };
-
-  return async (message, signal) => {
-    let channel: string;
-    try {
-      channel = await channelOf(message, signal);
-    } catch (error) {
-      // Opening a conversation sends nothing, and may be done twice.
-      const problem = problemOf(error);
-      return toResult(problem.kind === "cut" ? { ...problem, kind: "not written" } : problem);
-    }
-    const body = bodyOf(message);
-    let reply = message.replyTo === undefined ? {} : { message_reference: { message_id: message.replyTo, fail_if_not_exists: false } };
-    const post = async (): Promise<SendResult | Problem> => {
-      try {
-        const rest = await client();
-        const { id } = (await rest.post(`/channels/${channel}/messages`, { body: { ...body, ...reply }, signal })) as { id: string };
-        return { status: "sent", messageIds: [id] };
-      } catch (error) {
-        return problemOf(error);
-      }
-    };
-    let doubt: Problem | undefined;
-    for (;;) {
-      const outcome = await post();
-      if (!("kind" in outcome)) return outcome;
-      if (outcome.code === NO_HISTORY && "message_reference" in reply) {
-        // An answer that points to nothing is better than none.
-        reply = {};
-        continue;
-      }
-      if (outcome.kind === "cut") doubt ??= outcome;
-      if (!doubt) return toResult(outcome);
-      // Asked again with the same nonce, Discord tells by its answer what has become of the first try. It remembers a
-      // nonce for a few minutes only, so it is asked at once: the outbox would come too late.
-      const again = outcome.kind === "cut" || toResult(outcome).status === "retry";
-      if (again) await sleep(outcome.afterMs ?? PAUSE_MS, undefined, { signal }).catch(() => undefined);
-      if (!again || signal.aborted) return { status: "unknown", reason: doubt.reason };
-    }
-  };
+    find: ({ to, thread }, signal) => conversation(thread ?? to, signal),
+    async post(message, channel, signal) {
+      const { replyTo } = message;
+      const body = bodyOf(message);
+      let reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+      const post = async (): Promise<SendResult> => {
+        try {
+          return sent(await idOf(`/channels/${channel}/messages`, { ...body, ...reply }, signal));
+        } catch (error) {
+          if ((error as { code?: unknown }).code !== NO_HISTORY || !("message_reference" in reply)) throw error;
+          // An answer that points to nothing is better than none.
+          reply = {};
+          return post();
+        }
+      };
+      // Discord tells by its answer to the same nonce what has become of the first try.
+      return postInDoubt(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, post);
+    },
+  });
 }

@@ -23,7 +23,8 @@ export default definePlugin({
     const watcher = createWatcher({ config: { ...config, account }, stateDir, fetch, log, now: () => clock.now() });
     const start: Service["start"] = (signal, host) => watcher.run(signal, host);
     if (pushEndpoint === undefined) return { start };
-    return { start, request: createPushAnswerer({ ...config, pushEndpoint }, fetch, () => watcher.notify()) };
+    const nudge = (): void => watcher.notify();
+    return { start, nudge, request: createPushAnswerer({ ...config, pushEndpoint }, fetch, nudge) };
   },
   commands: { setup: setupCommand, run: runCommand, status: statusCommand },
 });

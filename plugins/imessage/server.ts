@@ -1,77 +1,78 @@
-import { neverConnected } from "#plugin";
-/** A BlueBubbles server, as both directions reach it. */
-export interface Server {
-  url: string;
-  password: string;
-  fetch: typeof fetch;
-  now(): number;
+import { alike, createRest, phoneNumber, recipients, Trouble, type PluginContext, type Rest, type Vendor } from "#plugin";
+
+/** A message, or a new chat with its first. */
+export interface Message {
+  guid?: string;
+  text?: string | null;
+  isFromMe?: boolean;
+  handle?: { address?: string } | null;
+  chats?: { guid?: string }[];
+  dateCreated?: number | null;
+  /** 0 is a message; others are changes of a group. */
+  itemType?: number | null;
+  /** Set on reactions. */
+  associatedMessageGuid?: string | null;
+  /** A code of Messages; 0 is well. */
+  error?: number;
+  messages?: { guid?: string }[];
 }
 
-/** The envelope of every answer. The error's text stands in `error` by the manual, in `message` by the server's source. */
-export interface Answer {
-  status: number;
-  /** What a proxy in between asks for. */
-  retryAfterMs: number | undefined;
-  /** Undefined where the answer was not the server's JSON. */
-  body: { data?: unknown; error?: { type?: string; error?: string; message?: string } } | undefined;
+const PASSWORD = "the server does not take the password: check channels.imessage.password";
+const URL_WRONG = "check channels.imessage.url";
+
+export const VENDOR: Vendor = {
+  name: "the server",
+  errors: {
+    ...alike([401, 403], { status: "failed", reason: PASSWORD }),
+    ...alike([301, 302, 303, 307, 308, 405], URL_WRONG),
+    404: `there is no such chat, or ${URL_WRONG}`,
+    queued: { status: "unknown", reason: "the server is still at an earlier try of this message" },
+    unsure: { status: "unknown", reason: "the server does not know whether Messages sent it" },
+    504: { status: "unknown", reason: "the server does not know whether Messages sent it (504)" },
+    "private-api": { status: "failed", reason: "the server's Private API is off: set channels.imessage.privateApi to false" },
+    "no-chat": { status: "failed", reason: "the server knows no such chat" },
+    "Messages error 22": "the recipient has no iMessage",
+  },
+};
+
+/** What became of a request, in codes of this plugin's own. */
+function read(body: unknown): ReturnType<NonNullable<Rest["read"]>> {
+  const { error, data } = body as { error?: { type?: string; error?: string; message?: string }; data?: Message | null };
+  // The text stands in `error` by the manual, in `message` by the server's source.
+  const said = `${error?.error ?? ""} ${error?.message ?? ""}`;
+  if (/already queued/i.test(said)) return { code: "queued" };
+  if (/private api/i.test(said)) return { code: "private-api" };
+  if (/chat.{0,40}(?:does not|doesn.t) exist|can.t get chat/i.test(said)) return { code: "no-chat" };
+  if (data?.error) return { code: `Messages error ${data.error}`, passing: false };
+  // The server's own word for errors of Messages, after it was given the text.
+  return error?.type === "iMessage Error" ? { code: "unsure" } : {};
 }
 
-/** A request that got no answer. Carries the code alone: messages quote the address, and the password is in it. */
-export class NoAnswer extends Error {
-  readonly code: string;
-  /** Whether the request may have got there. */
-  readonly written: boolean;
-
-  constructor(code: string) {
-    super(code);
-    this.name = "NoAnswer";
-    this.code = code;
-    this.written = !neverConnected(code);
-  }
+/** A BlueBubbles server, as both directions reach it. Calls carry the password in the query, so no address is ever told. */
+export function createServer({ fetch, clock }: Pick<PluginContext<unknown>, "fetch" | "clock">, url: string, password: string) {
+  const call = createRest({ ...VENDOR, fetch, base: `${url}/api/v1`, query: `?password=${encodeURIComponent(password)}`, read });
+  /** Messages of all chats. */
+  const query = async (question: object, signal: AbortSignal): Promise<Message[]> => {
+    const answer = await call<{ data?: Message[] }>("message/query", signal, { ...question, with: ["chat"] });
+    if (!Array.isArray(answer?.data)) throw new Trouble("the answer was not that of a BlueBubbles server");
+    return answer.data;
+  };
+  return { call, query, now: () => clock.now() };
 }
 
-/** Calls the server; `body` makes it a POST. Throws nothing but `NoAnswer`. */
-export async function call({ url, password, fetch }: Server, path: string, signal: AbortSignal, body?: object): Promise<Answer> {
-  try {
-    const response = await fetch(`${url}/api/v1/${path}?password=${encodeURIComponent(password)}`, {
-      ...(body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
-      // Nobody else gets the text or the password.
-      redirect: "manual",
-      signal,
-    });
-    const text = await response.text();
-    const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-    return { status: response.status, retryAfterMs: seconds >= 0 ? seconds * 1000 : undefined, body: parse(text) };
-  } catch (error) {
-    const { cause, code, name } = (error ?? {}) as { cause?: { code?: unknown }; code?: unknown; name?: unknown };
-    const found = [cause?.code, code, name].find((part) => typeof part === "string");
-    throw new NoAnswer(typeof found === "string" ? found : "error");
-  }
-}
+/** What `createServer` gives. */
+export type Server = ReturnType<typeof createServer>;
 
-function parse(text: string): Answer["body"] {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** What to change, for the answers that say so. */
-export function complaint(status: number): string {
-  if (status === 401 || status === 403) return "the server does not take the password: check channels.imessage.password";
-  if (status >= 300 && status < 500) return `the server's address answered ${status}: check channels.imessage.url`;
-  return `the server answered ${status}`;
-}
-
-/** Whether the server is there and takes the password. */
-export async function probe(server: Server, signal: AbortSignal): Promise<{ ok: true } | { ok: false; message: string }> {
-  try {
-    const { status, body } = await call(server, "ping", signal);
-    if (status === 200 && body) return { ok: true };
-    return { ok: false, message: status === 200 ? "the address is not that of a BlueBubbles server" : complaint(status) };
-  } catch (error) {
-    return { ok: false, message: `the server cannot be reached (${error instanceof NoAnswer ? error.code : "error"})` };
-  }
-}
+/** How a chat's guid looks: its service, `-` for one person or `+` for a group, and who or which. */
+export const CHAT = /^[cC][hH][aA][tT]:((?:iMessage|SMS|RCS|any);[-+];\S{1,200})$/;
+/** A person, in the form in which they are compared: a number without its decoration, or an address in small letters. */
+export const PERSON = [
+  { like: "a number with its country's code (+15551234567)", pattern: /^(\+.*)$/, to: phoneNumber },
+  { like: "an e-mail address", pattern: /^([^\s@;,:]+@[^\s@;,:]+\.[^\s@;,:.]+)$/, to: (address = "") => address.toLowerCase() },
+] as const;
+export const parsePerson = recipients(...PERSON);
+export const parseRecipient = recipients(...PERSON, {
+  like: "a chat by its guid (chat:iMessage;+;chat123456)",
+  pattern: CHAT,
+  to: (guid) => `chat:${guid}`,
+});

@@ -1,11 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Channel, ChannelHost, IncomingMessage } from "#plugin";
-import { call, type Answer, type MattermostContext } from "./api.ts";
+import { followSocket, heard, keepPlace, stayConnected, Trouble, type Channel, type ChannelHost, type Link } from "#plugin";
+import { createCall, VENDOR, type MattermostContext } from "./send.ts";
 
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
-/** A connection that lasted so long was a good one. */
-const STABLE_MS = 10_000;
 /** The server greets at once; a connection without its greeting carries nothing. */
 const HELLO_MS = 20_000;
 /** A connection on which nothing comes is asked, and given up if it stays silent. */
@@ -15,6 +10,7 @@ const CURSOR_LAG_MS = 60_000;
 const CALL_MS = 20_000;
 /** What stands for a message of which nothing can be read, as a bare mention. */
 const NO_TEXT = "[no text]";
+const BROKEN = "mattermost sent what is not its format";
 
 interface Post {
   id: string;
@@ -36,27 +32,17 @@ interface Frame {
   seq_reply?: number;
 }
 
-interface Self {
-  id: string;
-  username: string;
-}
-
-/** What may be told as it is: messages of other errors may quote a post. */
-class Trouble extends Error {}
-
 /** A direct message or a mention, or nothing where it is neither or a bot wrote it. */
-export function readPost(post: Post, direct: boolean, self: Self): IncomingMessage | undefined {
+function readPost(post: Post, direct: boolean, self: { id: string; username: string }) {
   const { id, user_id, channel_id, root_id, message, type = "", props = {}, delete_at = 0 } = post;
   if (user_id === self.id || type !== "" || delete_at > 0) return undefined;
   if (String(props["from_bot"]) === "true" || String(props["from_webhook"]) === "true") return undefined;
   const name = `@${self.username.replaceAll(".", "\\.")}(?![\\w-]|\\.\\w)`;
-  if (!direct && !new RegExp(`(?<![\\w@])${name}`, "i").test(message)) return undefined;
-  const files = (post.metadata?.files ?? []).map((file) => `[file: ${file.name ?? "without a name"}]`);
-  const text =
-    [message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "").trim(), ...files].filter((part) => part !== "").join("\n") || NO_TEXT;
+  const called = new RegExp(`(?<![\\w@])${name}`, "i").test(message);
+  const text = message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "");
   // A mention is answered in a thread, so that the answer stays with it.
   const thread = root_id || (direct ? undefined : id);
-  return { id, from: user_id, to: channel_id, direct, text, ...(thread === undefined ? {} : { thread }) };
+  return heard({ id, from: user_id, to: channel_id, thread, direct, called, text, files: post.metadata?.files, noText: NO_TEXT });
 }
 
 /** The place in the stream: when the last post was made, by the server's clock, and which one it was. */
@@ -68,41 +54,37 @@ function parseCursor(cursor: string | undefined): { at: number; id: string } | u
 /** Posts come through a websocket; those of the time without one are asked for when it stands again. A test may wait less. */
 export function createListener(
   context: MattermostContext,
-  { helloMs = HELLO_MS, pingMs = PING_MS, stableMs = STABLE_MS } = {},
+  { helloMs = HELLO_MS, pingMs = PING_MS, stableMs }: { helloMs?: number; pingMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
+  const call = createCall(context);
   const get = async <T>(path: string, signal: AbortSignal): Promise<T> => {
-    const answer: Answer<T> = await call<T>(context, AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]), path);
-    if (!answer.ok) throw new Trouble(answer.failed.reason);
-    return answer.body;
+    const answer = await call<T>(path, AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]));
+    if (answer === undefined) throw new Trouble(BROKEN);
+    return answer;
   };
 
   /** One connection, from its start to its end. Throws where it does not come about. */
   const connect = async (signal: AbortSignal, host: ChannelHost): Promise<void> => {
-    const self = await get<Self>("users/me", signal);
+    const self = await get<{ id: string; username: string }>("users/me", signal);
     let place = parseCursor(await host.cursor());
-    let saved = place?.at ?? 0;
+    const kept = keepPlace(host, CURSOR_LAG_MS);
+    let known = false;
 
     const take = async (post: Post, direct: boolean): Promise<void> => {
       if (post.id === place?.id) return;
       const message = readPost(post, direct, self);
-      if (message)
-        await host.receive(message).catch(() => Promise.reject(new Trouble("a message could not be stored; it is asked for again")));
+      if (message) await host.receive(message);
       if (post.create_at >= (place?.at ?? 0)) place = { at: post.create_at, id: post.id };
-      if (!message && place && place.at - saved < CURSOR_LAG_MS) return;
-      await save();
+      await move(message !== undefined);
     };
-    const save = async (): Promise<void> => {
-      if (!place) return;
-      saved = place.at;
-      await host.saveCursor(`${place.at}:${place.id}`);
-    };
+    const move = async (now: boolean): Promise<void> => place && kept.move(`${place.at}:${place.id}`, now);
 
     /** What was written since the last place; at the very first start nothing is, and the place is now. */
     const catchUp = async (): Promise<void> => {
       const channels = await get<{ id: string; type: string; last_post_at: number }[]>(`users/${self.id}/channels`, signal);
       if (!place) {
         place = { at: Math.max(0, ...channels.map(({ last_post_at }) => last_post_at)) + 1, id: "" };
-        return save();
+        return move(true);
       }
       const { at } = place;
       const missed: { post: Post; direct: boolean }[] = [];
@@ -113,84 +95,35 @@ export function createListener(
         for (const post of Object.values(posts)) if (post.create_at >= at) missed.push({ post, direct: type === "D" });
       }
       for (const { post, direct } of missed.toSorted((a, b) => a.post.create_at - b.post.create_at)) await take(post, direct);
-      await save();
+      await move(true);
     };
 
-    const socket = new WebSocket(`${context.config.url.replace(/^http/, "ws").replace(/\/+$/, "")}/api/v4/websocket`);
-    const ended = Promise.withResolvers<void>();
-    let open = true;
-    let greeted = false;
-    let heard = true;
-    let seq = 1;
-    let order = Promise.resolve();
-    const tell = (action: string, data?: object): void => socket.send(JSON.stringify({ action, seq: seq++, ...(data && { data }) }));
-    // What waits when the connection ends is asked for at the next one: nothing later may be taken before it.
-    const inOrder = (work: () => void | Promise<void>): void => {
-      order = order.then(() => (open ? work() : undefined)).catch((error: unknown) => end(error));
+    const socket = {
+      name: VENDOR.name,
+      url: `${context.config.url.replace(/^http/, "ws")}/api/v4/websocket`,
+      helloMs,
+      pingMs,
+      hello: { action: "authentication_challenge", data: { token: context.config.token } },
+      ping: { action: "ping" },
+      read(frame: unknown, { greeted, inOrder, fail }: Link): void {
+        const { event, status, data = {} } = frame as Frame;
+        if (status === "FAIL") return fail(new Trouble("mattermost refused the token"));
+        if (event === "hello" && !known) {
+          known = true;
+          greeted();
+          // What waits when the connection ends is asked for at the next one: nothing later may be taken before it.
+          inOrder(catchUp);
+          inOrder(() => host.report({ ok: true, message: "connected" }));
+        }
+        if (event !== "posted" || data.post === undefined) return;
+        const post = JSON.parse(data.post) as Post;
+        inOrder(() => take(post, data.channel_type === "D"));
+      },
     };
-    const end = (error?: unknown): void => {
-      open = false;
-      socket.close();
-      if (error === undefined) ended.resolve();
-      else ended.reject(error);
-    };
-    const stop = (): void => end();
-    const read = ({ event, status, data }: Frame): void => {
-      if (status === "FAIL") return end(new Trouble("mattermost refused the token"));
-      if (event === "hello" && !greeted) {
-        greeted = true;
-        inOrder(catchUp);
-        inOrder(() => host.report({ ok: true, message: "connected" }));
-      }
-      const { post, channel_type } = data ?? {};
-      if (event === "posted" && post !== undefined) inOrder(() => take(JSON.parse(post) as Post, channel_type === "D"));
-    };
-    socket.addEventListener("open", () => tell("authentication_challenge", { token: context.config.token }));
-    socket.addEventListener("error", () => {});
-    socket.addEventListener("close", () => end(greeted ? undefined : new Trouble("the websocket cannot be opened")));
-    socket.addEventListener("message", ({ data }) => {
-      heard = true;
-      try {
-        read(JSON.parse(String(data)) as Frame);
-      } catch (error) {
-        end(error);
-      }
-    });
-    const late = setTimeout(() => greeted || end(new Trouble("mattermost did not greet")), helloMs);
-    const pulse = setInterval(() => {
-      if (!heard) return end();
-      heard = false;
-      if (socket.readyState === WebSocket.OPEN) tell("ping");
-    }, pingMs);
-    signal.addEventListener("abort", stop);
-    if (signal.aborted) stop();
-    try {
-      await ended.promise;
-      await order;
-    } finally {
-      clearTimeout(late);
-      clearInterval(pulse);
-      signal.removeEventListener("abort", stop);
-    }
+    await followSocket(socket, signal);
   };
 
   return {
-    async listen(signal, host) {
-      for (let failures = 0; !signal.aborted;) {
-        const begun = performance.now();
-        let reason = "connections do not last; trying again";
-        try {
-          await connect(signal, host);
-          failures = performance.now() - begun < stableMs ? failures + 1 : 0;
-        } catch (error) {
-          failures++;
-          reason = error instanceof Trouble ? error.message : "mattermost sent what is not its format";
-        }
-        if (failures === 0 || signal.aborted) continue;
-        host.report({ ok: false, message: reason });
-        const wait = Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS) * (1 + Math.random() / 4);
-        await sleep(wait, undefined, { signal }).catch(() => {});
-      }
-    },
+    listen: (signal, host) => stayConnected(signal, host, { connect: (to) => connect(signal, to), vendor: VENDOR, stableMs }),
   };
 }

@@ -1,9 +1,7 @@
 import { z } from "zod";
-import { definePlugin } from "#plugin";
-import { measure } from "./format.ts";
+import { channelConfig, definePlugin, httpUrl, normalForm, phoneNumber, recipients } from "#plugin";
 import { listen } from "./receive.ts";
-import { accountOf, parseRecipient } from "./recipient.ts";
-import { probe, send } from "./send.ts";
+import { createChannel, render } from "./send.ts";
 
 /**
  * Signal's apps take 2048 bytes in a message's body and drop what is longer; the daemon makes an attachment of a text
@@ -11,42 +9,55 @@ import { probe, send } from "./send.ts";
  */
 const LONGEST_MESSAGE = 2_000;
 
-const normal = (to: string): string => {
-  const parsed = parseRecipient(to);
-  return parsed.ok ? parsed.to : to;
-};
-const person = z.string().refine((to) => /^(?:\+|uuid:)/.test(normal(to)) && parseRecipient(to).ok, {
-  error: "must be a number like +15551234567 or an account id like uuid:01234567-89ab-cdef-0123-456789abcdef",
-});
+const PERSON = [
+  { like: "a number with its country's code (+15551234567)", pattern: /^(\+.*)$/, to: phoneNumber },
+  {
+    like: "an account id (uuid:01234567-89ab-cdef-0123-456789abcdef)",
+    pattern: /^(?:uuid:)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i,
+    to: (id = "") => `uuid:${id.toLowerCase()}`,
+  },
+] as const;
+const parsePerson = recipients(...PERSON);
+const parseRecipient = recipients(
+  ...PERSON,
+  {
+    like: "a username with its number (u:name.01)",
+    pattern: /^(u:[a-z_][a-z0-9_]{2,31}\.\d{2,9})$/i,
+    to: (name = "") => name.toLowerCase(),
+  },
+  {
+    like: "a group by its id in base64, as `signal-cli listGroups` shows it (group:<id>)",
+    // Group ids are 16 or 32 bytes; the URL-safe letters that some tools write mean the same.
+    pattern: /^group:([\w+/-]{22}==|[\w+/-]{43}=)$/i,
+    to: (id = "") => `group:${id.replaceAll("-", "+").replaceAll("_", "/")}`,
+  },
+);
+
+const config = channelConfig(
+  {
+    url: httpUrl("Address of `signal-cli daemon --http`. It asks for no password: keep it on this machine.", "http://127.0.0.1:8080"),
+    account: z
+      .string()
+      .refine((text) => parsePerson(text).ok, `must be ${PERSON.map(({ like }) => like).join(", or ")}`)
+      .describe("The agent's own account on the daemon: its number, or its account id as uuid:…"),
+  },
+  { person: PERSON, who: "Numbers or account ids (uuid:…)", parseRecipient, to: "+15551234567, uuid:…, u:name.01 or group:<id>" },
+);
 
 /** Signal, by a `signal-cli daemon --http` that holds the account. */
 export default definePlugin({
   id: "signal",
-  config: z.strictObject({
-    url: z
-      .url({ protocol: /^https?$/ })
-      .default("http://127.0.0.1:8080")
-      .describe("Address of `signal-cli daemon --http`. It asks for no password: keep it on this machine."),
-    account: person.describe("The agent's own account on the daemon: its number, or its account id as uuid:…"),
-    allowFrom: z.array(person).default([]).describe("Who may speak to the agent: numbers or account ids (uuid:…). Empty: nobody."),
-    defaultTo: z
-      .string()
-      .refine((to) => parseRecipient(to).ok, { error: "must be +15551234567, uuid:<account id>, u:name.01 or group:<id>" })
-      .optional()
-      .describe("The recipient where none is named: +15551234567, uuid:…, u:name.01 or group:<id>."),
-  }),
-  channel({ config, fetch, clock, log }) {
-    const daemon = { url: config.url.replace(/\/+$/, ""), account: accountOf(normal(config.account)), fetch };
-    const allowFrom = config.allowFrom.map(normal);
+  config,
+  channel({ config: { url, account, allowFrom }, fetch, clock, log }) {
+    const own = (normalForm(parsePerson, account) ?? account).replace(/^uuid:/, "");
+    const daemon = { url, account: own, allowFrom, fetch, log, now: () => clock.now() };
     return {
+      ...createChannel(daemon),
       limit: LONGEST_MESSAGE,
-      measure,
-      allowFrom,
+      // What counts is bytes of UTF-8.
+      measure: (text) => Buffer.byteLength(render(text).text),
       parseRecipient,
-      ...(config.defaultTo === undefined ? {} : { defaultTo: normal(config.defaultTo) }),
-      send: (message, signal) => send(daemon, message, signal),
-      probe: (signal) => probe(daemon, signal),
-      listen: (signal, host) => listen({ ...daemon, allowFrom, log, now: () => clock.now() }, signal, host),
+      listen: (signal, host) => listen(daemon, signal, host),
     };
   },
 });

@@ -1,40 +1,61 @@
 import type * as WebApi from "@slack/web-api";
-import { neverConnected, type Channel, type OutgoingMessage, type PluginLog, type SendResult } from "#plugin";
+import { alike, conversations, loadPackage, postOrFind, sent, sortAnswer, vendorChannel } from "#plugin";
+import type { Channel, PluginContext, Vendor } from "#plugin";
 import { toMarkdown, toMrkdwn } from "./format.ts";
 
 /** The longest `markdown_text`. */
 export const MAX_MARKDOWN = 12_000;
 /** What the vendor takes of `text`; it would cut a longer one. */
 const MAX_TEXT = 40_000;
-/** A wait where the vendor names none. */
-const DEFAULT_WAIT_MS = 1_000;
-/** Errors after which a post was not made and may be later. */
-const PASSING = new Set(["ratelimited", "rate_limited", "service_unavailable", "request_timeout", "team_added_to_org"]);
-/** Of these the vendor says that some of the work may have been done. */
-const UNSURE = new Set(["fatal_error", "internal_error"]);
 /** Answers of a server that does not know `markdown_text`. */
 const NO_MARKDOWN = new Set(["no_text", "invalid_arguments", "markdown_text_conflict"]);
+/** What a post is known by afterwards: the vendor keeps metadata with each message. */
+const EVENT_TYPE = "rouse_reply";
+/** Leaves time to find out what became of a post within the time that the gateway gives a send. */
+const PATIENCE = { postMs: 15_000, looks: 3, pauseMs: 500 };
+/** By how much the clocks of the vendor and of this machine may differ. */
+const SKEW_MS = 60_000;
 
 /** What the parts of the plugin share. */
-export interface SlackContext {
-  config: { botToken: string; apiUrl: string };
-  fetch: typeof fetch;
-  log: PluginLog;
+export type SlackContext = Pick<PluginContext<{ botToken: string; apiUrl: string }>, "config" | "fetch">;
+
+/** The members of the errors of the vendor's client. */
+interface SdkError {
+  code?: string;
+  data?: { error?: string; response_metadata?: { retryAfter?: number } };
+  statusCode?: number;
+  retryAfter?: number;
+  message?: string;
 }
 
-/** Loads the vendor's client; a test may bring another. */
-export type LoadWebApi = () => Promise<Pick<typeof WebApi, "WebClient">>;
-
-/** The vendor's client logs requests, and with them texts: nothing of it is kept. */
-export const silent: WebApi.Logger = {
-  debug() {},
-  info() {},
-  warn() {},
-  error() {},
-  setLevel() {},
-  setName() {},
-  getLevel: () => "error" as WebApi.LogLevel,
+/** Reasons hold a code of the vendor's or of the network, never a text. */
+export const VENDOR: Vendor = {
+  name: "slack",
+  defaultWaitMs: 1_000,
+  errors: {
+    // After these a post was not made, and may be later.
+    ...alike(["ratelimited", "rate_limited", "service_unavailable", "request_timeout", "team_added_to_org"], { status: "retry" }),
+    // Of these the vendor says that some of the work may have been done.
+    ...alike(["fatal_error", "internal_error"], { status: "unknown" }),
+  },
+  sort(error) {
+    const { code: kind, data, statusCode, retryAfter = 0, message } = error as SdkError;
+    if (kind === "slack_webapi_platform_error") {
+      const code = /^[a-z0-9_]{1,80}$/.exec(data?.error ?? "")?.[0];
+      if (code === undefined) return { status: "unknown", reason: "slack answered what is not its format" };
+      return sortAnswer(VENDOR, { code, afterMs: (data?.response_metadata?.retryAfter ?? 1) * 1000 });
+    }
+    // The client has a plain error for a 429 that names no wait.
+    const limited = kind === "slack_webapi_rate_limited_error" || message?.startsWith("Retry header did not contain") === true;
+    const status = limited ? 429 : kind === "slack_webapi_http_error" ? statusCode : undefined;
+    return status === undefined ? undefined : sortAnswer(VENDOR, { status, afterMs: retryAfter * 1000 || undefined });
+  },
 };
+
+const nothing = (): void => undefined;
+const kept = { debug: nothing, info: nothing, warn: nothing, error: nothing, setLevel: nothing, setName: nothing };
+/** The vendor's client logs requests, and with them texts: nothing of it is kept. */
+export const silent: WebApi.Logger = { ...kept, getLevel: () => "error" as WebApi.LogLevel };
 
 /** Options of a client that asks once and obeys `signal`: the outbox waits, not the client. */
 export function clientOptions({ config, fetch }: SlackContext, signal: AbortSignal): WebApi.WebClientOptions {
@@ -47,126 +68,63 @@ export function clientOptions({ config, fetch }: SlackContext, signal: AbortSign
   };
 }
 
-/** What to tell where an optional package is not there; undefined for any other error. */
-export function missingPackage(error: unknown, name: string): string | undefined {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  return code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND" ? `install ${name}: the channel needs it` : undefined;
-}
-
-/** The members of the client's errors. */
-interface Failure {
-  code?: string;
-  data?: { error?: string; response_metadata?: { retryAfter?: number } };
-  statusCode?: number;
-  retryAfter?: number;
-  original?: unknown;
-  message?: string;
-}
-
-/** How a call that failed ended. The reason holds a code of the vendor's or of the network, never a text. */
-export function sortError(error: unknown): Exclude<SendResult, { status: "sent" }> {
-  const { code: kind, data, statusCode = 0, retryAfter, original, message } = error as Failure;
-  const afterMs = (seconds = 0): number => seconds * 1000 || DEFAULT_WAIT_MS;
-  if (kind === "slack_webapi_platform_error") {
-    const code = /^[a-z0-9_]{1,80}$/.exec(data?.error ?? "")?.[0];
-    const reason = `slack answered ${code ?? "what is not its format"}`;
-    if (code === undefined || UNSURE.has(code)) return { status: "unknown", reason };
-    return PASSING.has(code)
-      ? { status: "retry", reason, afterMs: afterMs(data?.response_metadata?.retryAfter) }
-      : { status: "failed", reason };
-  }
-  // The client has a plain error for a 429 that names no wait.
-  if (kind === "slack_webapi_rate_limited_error" || message?.startsWith("Retry header did not contain") === true)
-    return { status: "retry", reason: "slack answered 429", afterMs: afterMs(retryAfter) };
-  if (kind === "slack_webapi_http_error") return { status: statusCode >= 500 ? "retry" : "failed", reason: `slack answered ${statusCode}` };
-  const code = networkCode(original ?? error);
-  if (code !== undefined && neverConnected(code)) return { status: "retry", reason: `slack cannot be reached (${code})` };
-  return { status: "unknown", reason: `the connection ended before slack answered${code === undefined ? "" : ` (${code})`}` };
-}
-
-function networkCode(error: unknown): string | undefined {
-  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
-  if (typeof code === "string" && /^[A-Z_0-9]{1,60}$/.test(code)) return code;
-  return cause === undefined ? undefined : networkCode(cause);
-}
-
-/** Makes `send` and `probe`. */
-export function createSender(
-  context: SlackContext,
-  load: LoadWebApi = () => import("@slack/web-api"),
-): Required<Pick<Channel, "send" | "probe">> {
-  // One client per call, since a client has no signal of a call's own.
-  const connect = async (signal: AbortSignal): Promise<WebApi.WebClient | string> => {
-    try {
-      const { WebClient } = await load();
-      return new WebClient(context.config.botToken, clientOptions(context, signal));
-    } catch (error) {
-      const missing = missingPackage(error, "@slack/web-api");
-      if (missing === undefined) throw error;
-      return missing;
-    }
-  };
-
-  /** Conversations with one member, by the member's id: they stay. */
-  const direct = new Map<string, string>();
-  const conversationOf = async (client: WebApi.WebClient, to: string): Promise<string> => {
-    const known = to.startsWith("user:") ? direct.get(to) : to;
-    if (known !== undefined) return known;
-    const { channel } = await client.conversations.open({ users: to.slice("user:".length) });
-    if (channel?.id !== undefined) direct.set(to, channel.id);
-    return channel?.id ?? "";
-  };
-
-  const post = async (client: WebApi.WebClient, channel: string, { text, thread }: OutgoingMessage): Promise<SendResult> => {
-    // Previews would have the vendor fetch an address that the model chose.
-    const about = { channel, unfurl_links: false, unfurl_media: false, ...(thread === undefined ? {} : { thread_ts: thread }) };
-    const call = (content: Record<string, string>) =>
-      client.apiCall("chat.postMessage", { ...about, ...content }) as Promise<WebApi.ChatPostMessageResponse>;
-    const inText = async (): Promise<WebApi.ChatPostMessageResponse | undefined> => {
-      const mrkdwn = toMrkdwn(text);
-      return mrkdwn.length > MAX_TEXT ? undefined : call({ text: mrkdwn });
-    };
-    const markdown = toMarkdown(text);
-    const answer = await (markdown.length > MAX_MARKDOWN ? inText() : call({ markdown_text: markdown })).catch((error: Failure) => {
-      if (!NO_MARKDOWN.has(error.data?.error ?? "")) throw error;
-      return inText();
-    });
-    if (!answer) return { status: "failed", reason: "the text is too long for slack" };
-    return { status: "sent", messageIds: answer.ts === undefined ? [] : [messageId(answer.channel ?? channel, answer.ts)] };
-  };
-
-  return {
-    async send(message, signal) {
-      const client = await connect(signal);
-      if (typeof client === "string") return { status: "failed", reason: client };
-      let channel: string;
-      try {
-        channel = await conversationOf(client, message.to);
-      } catch (error) {
-        // Nothing has been posted yet, so nothing is unknown.
-        const sorted = sortError(error);
-        return sorted.status === "unknown" ? { ...sorted, status: "retry" } : sorted;
-      }
-      try {
-        return await post(client, channel, message);
-      } catch (error) {
-        return sortError(error);
-      }
-    },
-    async probe(signal) {
-      const client = await connect(signal);
-      if (typeof client === "string") return { ok: false, message: client };
-      try {
-        await client.auth.test();
-        return { ok: true };
-      } catch (error) {
-        return { ok: false, message: sortError(error).reason };
-      }
-    },
-  };
-}
+/** What to tell where a package of the vendor's is not there. */
+export const advice = (name: string): string => `install ${name}: the channel needs it`;
 
 /** The id of a message: the vendor's own is unique in its conversation alone. */
-export function messageId(channel: string, ts: string): string {
-  return `${channel}:${ts}`;
+export const messageId = (channel: string, ts: string): string => `${channel}:${ts}`;
+
+/** Sends by the Web API. `load` loads the vendor's client; a test may bring another. */
+export function createChannel(
+  context: SlackContext,
+  load: () => Promise<Pick<typeof WebApi, "WebClient">> = () => import("@slack/web-api"),
+): Channel {
+  // One client per call, since a client has no signal of a call's own.
+  const connect = async (signal: AbortSignal): Promise<WebApi.WebClient> => {
+    const { WebClient } = await loadPackage("@slack/web-api", load, advice("@slack/web-api"));
+    return new WebClient(context.config.botToken, clientOptions(context, signal));
+  };
+  const conversation = conversations(async (users, signal) => {
+    const { channel } = await (await connect(signal)).conversations.open({ users });
+    return channel?.id ?? "";
+  });
+  const post = postOrFind<string>(VENDOR, {
+    ...PATIENCE,
+    again: true,
+    now: () => Date.now(),
+    async post({ text, thread, idempotencyKey }, channel, signal) {
+      const client = await connect(signal);
+      const metadata = { event_type: EVENT_TYPE, event_payload: { key: idempotencyKey } };
+      // Previews would have the vendor fetch an address that the model chose.
+      const about = { channel, metadata, unfurl_links: false, unfurl_media: false, ...(thread !== undefined && { thread_ts: thread }) };
+      const call = (content: Record<string, string>) =>
+        client.apiCall("chat.postMessage", { ...about, ...content }) as Promise<WebApi.ChatPostMessageResponse>;
+      const inText = async (): Promise<WebApi.ChatPostMessageResponse | undefined> => {
+        const mrkdwn = toMrkdwn(text);
+        return mrkdwn.length > MAX_TEXT ? undefined : call({ text: mrkdwn });
+      };
+      const markdown = toMarkdown(text);
+      const answer = await (markdown.length > MAX_MARKDOWN ? inText() : call({ markdown_text: markdown })).catch((error: SdkError) => {
+        if (!NO_MARKDOWN.has(error.data?.error ?? "")) throw error;
+        return inText();
+      });
+      if (!answer) return { status: "failed", reason: "the text is too long for slack" };
+      return sent(answer.ts === undefined ? undefined : messageId(answer.channel ?? channel, answer.ts));
+    },
+    /** Where the vendor can tell, and the app may read there: known by its metadata. */
+    async find({ thread, idempotencyKey }, channel, since, signal) {
+      const page = { channel, oldest: String((since - SKEW_MS) / 1000), limit: 100, include_all_metadata: true };
+      const api = (await connect(signal)).conversations;
+      const { messages = [] } = await (thread === undefined ? api.history(page) : api.replies({ ...page, ts: thread }));
+      const posted = messages as { ts?: string; metadata?: { event_payload?: Record<string, unknown> } }[];
+      const ts = posted.find(({ metadata }) => metadata?.event_payload?.["key"] === idempotencyKey)?.ts;
+      return ts === undefined ? undefined : sent(messageId(channel, ts));
+    },
+  });
+  return vendorChannel({
+    vendor: VENDOR,
+    find: ({ to }, signal) => conversation(to, signal),
+    post,
+    check: async (signal) => (await connect(signal)).auth.test(),
+  });
 }

@@ -1,71 +1,54 @@
 import { z } from "zod";
-import { definePlugin, type Channel } from "#plugin";
-import { toHtml, visibleText } from "./format.ts";
+import { channelConfig, definePlugin, htmlText, httpUrl, recipients, secret } from "#plugin";
+import { toHtml } from "./format.ts";
 import { createWebhook, poll } from "./receive.ts";
-import { asSdkSignal, createClient, createSend, describeError, LIMIT } from "./send.ts";
+import { createChannel, createClient } from "./send.ts";
 
-const schema = z
-  .strictObject({
-    token: z.string().trim().min(1).describe("Token of the bot, from @BotFather."),
-    apiUrl: z.url().default("https://api.telegram.org").describe("Address of the Bot API; another one for a Bot API server of your own."),
+/** Longest text, in UTF-16 units after the entities are parsed. */
+const LIMIT = 4096;
+
+const parseRecipient = recipients({
+  like: 'a chat id such as 123456789 or -1001234567890, or "@name"; a topic follows as ":12"',
+  pattern: /^((?:-?[1-9]\d{0,15}|@[a-z]\w{3,31})(?::[1-9]\d{0,15})?)$/i,
+  to: (chat) => chat?.toLowerCase(),
+});
+
+const config = channelConfig(
+  {
+    token: secret("Token of the bot, from @BotFather."),
+    apiUrl: httpUrl("Address of the Bot API; another one for a Bot API server of your own.", "https://api.telegram.org"),
     mode: z
       .enum(["polling", "webhook"])
       .default("polling")
       .describe("How messages arrive: `polling` asks Telegram and needs no public address, `webhook` waits at `/channels/telegram`."),
-    allowFrom: z
-      .array(z.union([z.string().regex(/^\d+$/, "must be a user's numeric id"), z.int().positive()]).transform(String))
-      .default([])
-      .describe("Numeric user ids of those who may speak to the agent. Empty: nobody."),
-    defaultTo: z.string().trim().min(1).optional().describe("The recipient where none is named: a chat id or `@name`."),
     webhookSecret: z
       .string()
       .regex(/^[\w-]{1,256}$/, "must be 1 to 256 letters, digits, `_` and `-`")
       .optional()
       .describe('What Telegram sends with each update: the `secret_token` given to `setWebhook`. Needed for `mode: "webhook"`.'),
-  })
-  .refine((config) => config.mode === "polling" || config.webhookSecret !== undefined, {
-    path: ["webhookSecret"],
-    message: 'is needed where mode is "webhook"',
-  });
-
-/** The section `channels.telegram`. */
-export type Config = z.output<typeof schema>;
-
-/** `-100…`, `123…` or `@name`, each with `:topic` where a topic of the chat is meant. */
-const RECIPIENT = /^(-?[1-9]\d{0,15}|@[a-z]\w{3,31})(:[1-9]\d{0,15})?$/i;
-
-const parseRecipient: NonNullable<Channel["parseRecipient"]> = (to) => {
-  const match = RECIPIENT.exec(to.trim());
-  if (!match) return { ok: false, message: 'must be a chat id such as 123456789 or -1001234567890, or "@name"; a topic follows as ":12"' };
-  return { ok: true, to: `${match[1]?.toLowerCase() ?? ""}${match[2] ?? ""}` };
-};
+  },
+  { person: { like: "a user's numeric id", pattern: /^\d+$/ }, who: "Numeric user ids", parseRecipient, to: "a chat id or `@name`" },
+).refine(({ mode, webhookSecret }) => mode === "polling" || webhookSecret !== undefined, {
+  path: ["webhookSecret"],
+  message: 'is needed where mode is "webhook"',
+});
 
 /** Replies to Telegram, and messages from there. */
 export default definePlugin({
   id: "telegram",
   aliases: ["tg"],
-  config: schema,
+  config,
   channel(context) {
-    const { config, log } = context;
+    const { mode, webhookSecret = "" } = context.config;
     const client = createClient(context);
     return {
+      ...createChannel(client, context.log),
       limit: LIMIT,
-      measure: (text) => visibleText(toHtml(text)).length,
-      allowFrom: config.allowFrom,
-      ...(config.defaultTo === undefined ? {} : { defaultTo: config.defaultTo }),
+      measure: (text) => htmlText(toHtml(text)).length,
       parseRecipient,
-      send: createSend(client, log),
-      async probe(signal) {
-        try {
-          await (await client()).getMe(asSdkSignal(signal));
-          return { ok: true };
-        } catch (error) {
-          return { ok: false, message: describeError(error) };
-        }
-      },
-      ...(config.mode === "polling"
+      ...(mode === "polling"
         ? { listen: (signal, host) => poll(client, signal, host) }
-        : { request: createWebhook(client, config.webhookSecret ?? "") }),
+        : { request: createWebhook(client, webhookSecret) }),
     };
   },
 });

@@ -1,35 +1,33 @@
 import { z } from "zod";
-import { definePlugin } from "#plugin";
+import { channelConfig, definePlugin, httpUrl, phoneNumber, recipients, secret } from "#plugin";
 import { toWhatsApp } from "./format.ts";
 import { answer } from "./receive.ts";
-import { MALFORMED, parseNumber } from "./recipient.ts";
-import { probe, sendText } from "./send.ts";
+import { createChannel } from "./send.ts";
 
 /** Characters of one message, as they are after they are put into WhatsApp's dialect. */
 const TEXT_LIMIT = 4096;
 
-const number = z
-  .string()
-  .refine((text) => parseNumber(text) !== undefined, MALFORMED)
-  .transform((text) => parseNumber(text) ?? text);
-const secret = z.string().trim().min(1);
+/** A phone number as `+` and digits, also from one that Meta writes without the `+`; undefined where it is none. */
+export function parseNumber(text: string): string | undefined {
+  return phoneNumber(`+${text.trim().replace(/^(?:\+|00)/, "")}`);
+}
 
-const config = z.strictObject({
-  phoneNumberId: z
-    .string()
-    .regex(/^\d+$/, "must be the number's id: digits alone")
-    .describe("The id of the phone number that sends, not the number itself."),
-  accessToken: secret.describe("A system user's token with `whatsapp_business_messaging`."),
-  appSecret: secret.optional().describe("The app's secret, with which Meta signs its webhooks. Without it nothing is received."),
-  verifyToken: secret.optional().describe("Any text of your own: Meta repeats it when the webhook is set up."),
-  apiUrl: z
-    .url({ protocol: /^https?$/ })
-    .transform((url) => url.replace(/\/+$/, ""))
-    .default("https://graph.facebook.com")
-    .describe("Address of the Graph API."),
-  allowFrom: z.array(number).default([]).describe("Phone numbers of those who may speak to the agent; none: nobody."),
-  defaultTo: number.optional().describe("The recipient where none is named."),
-});
+const NUMBER = { like: "a phone number with its country code, such as +15551234567", pattern: /^(.+)$/, to: parseNumber };
+const parseRecipient = recipients(NUMBER);
+
+const config = channelConfig(
+  {
+    phoneNumberId: z
+      .string()
+      .regex(/^\d+$/, "must be the number's id: digits alone")
+      .describe("The id of the phone number that sends, not the number itself."),
+    accessToken: secret("A system user's token with `whatsapp_business_messaging`."),
+    appSecret: secret("The app's secret, with which Meta signs its webhooks. Without it nothing is received.").optional(),
+    verifyToken: secret("Any text of your own: Meta repeats it when the webhook is set up.").optional(),
+    apiUrl: httpUrl("Address of the Graph API.", "https://graph.facebook.com"),
+  },
+  { person: NUMBER, who: "Phone numbers", parseRecipient, to: "+15551234567" },
+);
 
 /** The checked section. */
 export type WhatsAppConfig = z.output<typeof config>;
@@ -40,18 +38,11 @@ export default definePlugin({
   aliases: ["wa"],
   config,
   channel: (context) => ({
+    ...createChannel(context),
     limit: TEXT_LIMIT,
     fallback: true,
-    allowFrom: context.config.allowFrom,
-    ...(context.config.defaultTo !== undefined && { defaultTo: context.config.defaultTo }),
-    // Reading markdown costs time, and what is far too long is cut in any case.
-    measure: (text) => (text.length > 2 * TEXT_LIMIT ? text.length : toWhatsApp(text).length),
-    parseRecipient(to) {
-      const found = parseNumber(to);
-      return found === undefined ? { ok: false, message: MALFORMED } : { ok: true, to: found };
-    },
-    send: (message, signal) => sendText(context, message, signal),
-    probe: (signal) => probe(context, signal),
+    measure: (text) => toWhatsApp(text).length,
+    parseRecipient,
     request: (request, host) => answer(context, request, host),
   }),
 });

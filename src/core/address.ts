@@ -27,11 +27,14 @@ export function createAddressList(entries: readonly string[]): { list: AddressLi
 }
 
 /** Addresses that are not out on the internet: this machine, private networks, link-local, shared, test and multicast ranges. */
-const PRIVATE = createAddressList([
+const PRIVATE: readonly string[] = [
   ..."0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.168.0.0/16".split(" "),
   ..."198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4".split(" "),
   ..."::/127 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/32 2001:db8::/32 2002::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8".split(" "),
-]).list;
+];
+/** Made when the first name has been looked up. */
+let privateList: AddressList | undefined;
+const isPrivate = (address: string): boolean => (privateList ??= createAddressList(PRIVATE).list).has(address);
 
 /** Hosts that the operator has listed, by name or by address. */
 export interface HostList {
@@ -53,7 +56,7 @@ export function createHostList(entries: readonly string[]): HostList {
       if (isIP(host) !== 0) return list.has(host);
       return names.some((name) => (name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name));
     },
-    allowsAddress: (address) => list.has(address) || (isIP(address) !== 0 && !PRIVATE.has(address)),
+    allowsAddress: (address) => list.has(address) || (isIP(address) !== 0 && !isPrivate(address)),
   };
 }
 

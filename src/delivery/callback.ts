@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto";
-import { lookup as lookUp, type LookupAddress } from "node:dns";
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
+import type { LookupAddress } from "node:dns";
+import type { IncomingMessage, RequestOptions } from "node:http";
 import type { Callback } from "../config/schema/limits.ts";
 import { createHostList, type HostList } from "../core/address.ts";
 import { callbackKey } from "../core/secret.ts";
@@ -24,8 +23,9 @@ const FORBIDDEN = "EFORBIDDEN";
 type LookupDone = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
 
 /** Resolves a name for the connection itself, so that what was checked is what is connected to. */
-function guardedLookup(hosts: HostList) {
-  return (hostname: string, options: { all?: boolean }, done: LookupDone): void => {
+async function guardedLookup(hosts: HostList): Promise<NonNullable<RequestOptions["lookup"]>> {
+  const { lookup: lookUp } = await import("node:dns");
+  const lookup = (hostname: string, options: { all?: boolean }, done: LookupDone): void => {
     lookUp(hostname, { ...options, all: true }, (error, found) => {
       if (error) return done(error, "");
       if (!found.every(({ address }) => hosts.allowsAddress(address)))
@@ -34,19 +34,17 @@ function guardedLookup(hosts: HostList) {
       done(null, found[0]?.address ?? "", found[0]?.family);
     });
   };
+  return lookup as NonNullable<RequestOptions["lookup"]>;
 }
 
 /** Posts and waits for the head of the answer; its body is not read. */
-function post(url: URL, body: string, options: RequestOptions): Promise<IncomingMessage> {
+async function post(url: URL, body: string, options: RequestOptions): Promise<IncomingMessage> {
+  const { request: send } = url.protocol === "https:" ? await import("node:https") : await import("node:http");
   return new Promise((resolve, reject) => {
-    const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(
-      url,
-      { ...options, method: "POST", agent: false },
-      (answer) => {
-        answer.destroy();
-        resolve(answer);
-      },
-    );
+    const request = send(url, { ...options, method: "POST", agent: false }, (answer) => {
+      answer.destroy();
+      resolve(answer);
+    });
     request.on("error", reject);
     request.end(body);
   });
@@ -90,9 +88,7 @@ export function createCallbackChannel({ callbackOf, hosts, clock }: CallbackOpti
     };
     const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     try {
-      return resultOf(
-        await post(url, text, { headers, signal: until, lookup: guardedLookup(list) as NonNullable<RequestOptions["lookup"]> }),
-      );
+      return resultOf(await post(url, text, { headers, signal: until, lookup: await guardedLookup(list) }));
     } catch (error) {
       const { code = "error" } = error as { code?: string };
       if (code === FORBIDDEN)

@@ -1,11 +1,13 @@
+import { RouseError } from "../core/errors.ts";
 import type { ChannelHost, IncomingMessage, Service } from "../plugin/api.ts";
-import type { Store } from "../store/types.ts";
+import type { NamedService } from "../plugin/services.ts";
+import { LEASE_LOST, type Fence, type Store } from "../store/types.ts";
 import type { Channels } from "./types.ts";
 
 export interface ListenDeps {
   store: Pick<Store, "getValue" | "commit">;
-  /** Takes a message; resolves once it is on disk. */
-  receive(channel: string, message: IncomingMessage): Promise<void>;
+  /** Takes a message; resolves once it is on disk. Refused once the lease of `fence` is lost. */
+  receive(channel: string, message: IncomingMessage, fence: Fence | undefined): Promise<void>;
 }
 
 const untilAborted = (signal: AbortSignal): Promise<void> =>
@@ -14,41 +16,43 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
     signal.addEventListener("abort", () => done(), { once: true });
   });
 
-/** Channels that receive, as services: what listens is supervised, and requests are answered while it runs. */
-export function channelServices(channels: Channels, { store, receive }: ListenDeps): { id: string; service: Service }[] {
-  return channels.loaded.flatMap(({ id, channel }) => {
+/**
+ * Channels that receive, as services: what listens is supervised and runs in one gateway at a time; requests are
+ * answered by every gateway, while its services run.
+ */
+export function channelServices(channels: Channels, { store, receive }: ListenDeps): NamedService[] {
+  return channels.loaded.flatMap(({ id, channel }): NamedService[] => {
     if (!channel.listen && !channel.request) return [];
     const cursorKey = `channel.cursor:${id}`;
-    const hostOf = (report: ChannelHost["report"]): ChannelHost => ({
+    const hostOf = (report: ChannelHost["report"], fence: Fence | undefined): ChannelHost => ({
       report,
-      receive: (message) => receive(id, message),
+      receive: (message) => receive(id, message, fence),
       async cursor() {
         const value = await store.getValue(cursorKey);
         return typeof value === "string" ? value : undefined;
       },
       async saveCursor(cursor) {
-        await store.commit((tx) => tx.setValue(cursorKey, cursor));
+        // The new holder's is further on.
+        if (!(await store.commit((tx) => tx.setValue(cursorKey, cursor), fence))) throw new RouseError(LEASE_LOST);
       },
     });
     let report: ChannelHost["report"] = () => undefined;
-    const service: Service = {
-      async start(signal, host) {
-        report = host.report;
-        if (channel.listen) await channel.listen(signal, hostOf(host.report));
-        else {
-          host.report({ ok: true, message: "waits for requests" });
-          await untilAborted(signal);
-        }
-      },
+    const start: NonNullable<NamedService["start"]> = async ({ signal, fence }, host) => {
+      report = host.report;
+      if (channel.listen) return channel.listen(signal, hostOf(host.report, fence));
+      host.report({ ok: true, message: "waits for requests" });
+      await untilAborted(signal);
     };
+    const service: Service = { start: (signal, host) => start({ signal, fence: undefined }, host) };
     if (channel.request) {
       const answer = channel.request.bind(channel);
+      // Two gateways that get the same request keep its message once: it has an id.
       service.request = (request) =>
         answer(
           request,
-          hostOf((state) => report(state)),
+          hostOf((state) => report(state), undefined),
         );
     }
-    return [{ id, service }];
+    return [{ id, service, start, everywhere: !channel.listen }];
   });
 }

@@ -79,8 +79,11 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
   return { ok: false, issues: issues.map((message) => ({ path, message })) };
 }
 
-/** What a plugin's `channel` gave. Its own object comes back, whatever class it is of. */
-export function checkChannel(value: unknown, path: string): Checked<Channel> {
+/**
+ * What a plugin's `channel` gave. Its own object comes back, whatever class it is of; what it leaves out of who may speak
+ * and where replies go is what its section of the config says.
+ */
+export function checkChannel(value: unknown, path: string, config?: unknown): Checked<Channel> {
   if (isFunction((value as { then?: unknown } | null | undefined)?.then))
     return {
       ok: false,
@@ -100,6 +103,9 @@ export function checkChannel(value: unknown, path: string): Checked<Channel> {
       })),
     };
   const channel = value as Channel;
+  const { allowFrom, defaultTo } = (config ?? {}) as { allowFrom?: unknown; defaultTo?: unknown };
+  if (Array.isArray(allowFrom)) channel.allowFrom ??= allowFrom.map(String);
+  if (typeof defaultTo === "string") channel.defaultTo ??= defaultTo;
   if (channel.defaultTo === undefined || channel.parseRecipient === undefined) return { ok: true, value: channel };
   const recipient = channel.parseRecipient(channel.defaultTo);
   return recipient.ok

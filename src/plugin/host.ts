@@ -192,7 +192,7 @@ function offer(
     const checked = checkSection(plugin, section, path);
     if (!checked.ok) return checked;
     const context = contextOf(id, checked.value, signal, options) as PluginContext<never>;
-    const channel = plugin.channel && checkChannel(plugin.channel(context), path);
+    const channel = plugin.channel && checkChannel(plugin.channel(context), path, checked.value);
     if (channel && !channel.ok) return channel;
     const service = plugin.service && checkService(plugin.service(context), path);
     if (service && !service.ok) return service;
@@ -218,9 +218,9 @@ function checkNames(config: Config, staging: Staging): void {
   }
   const hookKeys = [...Object.keys(hooksKeys), ...staging.hookSections];
   for (const key of Object.keys(config.hooks)) {
+    if (hookKeys.includes(key)) continue;
     const hint = didYouMean(key, hookKeys);
-    if (!hookKeys.includes(key) && !(staging.incomplete && hint === ""))
-      staging.issues.push({ path: `hooks.${key}`, message: `is not known.${hint}` });
+    if (!(staging.incomplete && hint === "")) staging.issues.push({ path: `hooks.${key}`, message: `is not known.${hint}` });
   }
 }
 

@@ -1,4 +1,5 @@
-import { hash, timingSafeEqual } from "node:crypto";
+import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** The body of a request as its bytes; undefined where there are more than `most`. */
 export async function readBody(request: Request, most: number): Promise<Buffer | undefined> {
@@ -18,6 +19,11 @@ export function sameSecret(given: string, expected: string): boolean {
   return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
 }
 
+/** The HMAC-SHA-256 of these parts, one behind the other, in hex: how vendors sign what they post. */
+export function hmacSha256(secret: string, ...parts: readonly (string | Uint8Array)[]): string {
+  return parts.reduce((hmac, part) => hmac.update(part), createHmac("sha256", secret)).digest("hex");
+}
+
 const NEVER_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
@@ -27,4 +33,21 @@ const NEVER_CONNECTED =
  */
 export function neverConnected(code: string): boolean {
   return NEVER_CONNECTED.test(code);
+}
+
+/** Waits so many milliseconds, or until `signal` aborts. Throws nothing. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
+}
+
+/** Makes something once, for all who ask; what could not be made is made anew for the next. */
+export function remember<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
 }

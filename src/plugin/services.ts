@@ -1,7 +1,8 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Gateway, Service, ServiceState } from "./api.ts";
+import type { Fence, Held, Peers } from "../store/types.ts";
+import type { Gateway, Service, ServiceHost, ServiceState } from "./api.ts";
 
 /** What is known of a service that runs. */
 export interface ServiceStatus extends ServiceState {
@@ -10,15 +11,28 @@ export interface ServiceStatus extends ServiceState {
   since: number;
 }
 
+/** A service with its id. */
+export interface NamedService {
+  id: string;
+  service: Service;
+  /** Every gateway runs it: it only waits for requests. */
+  everywhere?: boolean;
+  /** In place of the service's own `start`, for one whose commits have to be under the lease. */
+  start?(held: Held, host: ServiceHost): Promise<void>;
+}
+
 export interface ServicesOptions {
-  gateway: Gateway;
+  /** Sends an event to a hook; refused once the lease of `fence` is lost. */
+  hook(path: string, body: unknown, fence: Fence | undefined): ReturnType<Gateway["hook"]>;
+  /** Of several gateways one runs a service at a time; requests are answered by all. */
+  peers: Pick<Peers, "hold" | "tell" | "on">;
   clock: Clock;
   log: Logger;
 }
 
 export interface Services {
   /** Ends the services that run and starts these. Resolves when the old ones have ended. */
-  replace(services: readonly { id: string; service: Service }[]): Promise<void>;
+  replace(services: readonly NamedService[]): Promise<void>;
   states(): readonly ServiceStatus[];
   /** Lets a service answer a request; undefined where it answers none. */
   request(id: string, request: Request): Promise<Response> | undefined;
@@ -33,10 +47,12 @@ const RECOVERED_MS = 600_000;
 /** A service that does not end by then is left behind. */
 const END_MS = 5000;
 
-/** Runs the services of plugins: one that ends by itself counts as failing and is started again. */
-export function createServices({ gateway, clock, log }: ServicesOptions): Services {
+/** Runs the services of plugins, each in one gateway at a time: one that ends by itself counts as failing and is started again. */
+export function createServices({ hook, peers, clock, log }: ServicesOptions): Services {
   const states = new Map<string, ServiceStatus>();
   let running = new Map<string, Service>();
+  /** Those that this gateway runs itself. */
+  const here = new Set<string>();
   let ended = Promise.resolve<unknown>(undefined);
   let stop = new AbortController();
 
@@ -48,7 +64,8 @@ export function createServices({ gateway, clock, log }: ServicesOptions): Servic
     else if (before && !before.ok) log.info({ plugin: id }, "a plugin's service works again");
   };
 
-  const supervise = async (id: string, service: Service, signal: AbortSignal): Promise<void> => {
+  const supervise = async ({ id, service, start }: NamedService, held: Held): Promise<void> => {
+    const { signal, fence } = held;
     for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
       const startedAt = clock.now();
       let message = "it ended by itself";
@@ -56,7 +73,8 @@ export function createServices({ gateway, clock, log }: ServicesOptions): Servic
         if (!signal.aborted) note(id, state);
       };
       try {
-        await service.start(signal, { ...gateway, report });
+        const host: ServiceHost = { hook: (path, body) => hook(path, body, fence), report };
+        await (start ? start(held, host) : service.start(signal, host));
       } catch (error) {
         const { name, code } = safeError(error);
         message = `it ended with an error (${code ?? name})`;
@@ -69,12 +87,31 @@ export function createServices({ gateway, clock, log }: ServicesOptions): Servic
     }
   };
 
+  /** Runs a service where and for as long as it is this gateway's. */
+  const run = async (named: NamedService, signal: AbortSignal): Promise<void> => {
+    const { id } = named;
+    if (named.everywhere) return supervise(named, { signal, fence: undefined });
+    const elsewhere: ServiceState = { ok: true, message: "another gateway runs it" };
+    note(id, elsewhere);
+    await peers.hold(`service:${id}`, signal, async (held) => {
+      if (!signal.aborted) note(id, { ok: true, message: "starting" });
+      here.add(id);
+      await supervise(named, held);
+      here.delete(id);
+      if (!signal.aborted) note(id, elsewhere);
+    });
+  };
+
   const close = async (): Promise<void> => {
     stop.abort();
     running = new Map();
     await Promise.race([ended, clock.sleep(END_MS)]);
     states.clear();
   };
+
+  peers.on("nudge", (ids) => {
+    for (const id of ids) if (here.has(id)) running.get(id)?.nudge?.();
+  });
 
   return {
     async replace(services) {
@@ -83,10 +120,16 @@ export function createServices({ gateway, clock, log }: ServicesOptions): Servic
       const { signal } = stop;
       running = new Map(services.map(({ id, service }) => [id, service]));
       for (const { id } of services) states.set(id, { id, ok: true, message: "starting", since: clock.now() });
-      ended = Promise.all(services.map(({ id, service }) => supervise(id, service, signal)));
+      ended = Promise.all(services.map((named) => run(named, signal)));
     },
     states: () => [...states.values()],
-    request: (id, request) => running.get(id)?.request?.(request),
+    request(id, request) {
+      const service = running.get(id);
+      const answer = service?.request?.(request);
+      // It may be news for the gateway that runs the service.
+      if (answer && service?.nudge && !here.has(id)) void answer.then(({ ok }) => ok && peers.tell("nudge", [id])).catch(() => undefined);
+      return answer;
+    },
     close,
   };
 }

@@ -4,15 +4,15 @@ import { WebSocketManager } from "@discordjs/ws";
 import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { createClient } from "../../plugins/discord/client.ts";
 import { toDiscord } from "../../plugins/discord/format.ts";
 import type { GatewayMessage } from "../../plugins/discord/receive.ts";
-import { createSend } from "../../plugins/discord/send.ts";
+import { createChannel, createClient } from "../../plugins/discord/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { BOT_ID, CHANNEL, DIRECT, startDiscord, USER, type DiscordFault, type DiscordServer } from "./discord-server.ts";
-import { configsOf, markdown, testHost, type TestHost } from "./wire.ts";
+import { testHost, type TestHost } from "./gateway.ts";
+import { configsOf, markdown } from "./wire.ts";
 
 const FAULTS: Record<Exclude<Fault, "cut-connection">, DiscordFault> = {
   "rate-limited": "429",
@@ -266,9 +266,8 @@ describe("discord", () => {
 
     it("says which package to install where the SDK is missing", async () => {
       const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
-      const config = { token: "a", apiUrl: server.url, allowFrom: [], gatewayUrl: undefined, defaultTo: undefined };
-      const client = createClient({ config, fetch }, () => Promise.reject(missing));
-      const result = await createSend(client)({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal());
+      const client = createClient({ config: { token: "a", apiUrl: server.url }, fetch }, () => Promise.reject(missing));
+      const result = await createChannel(client).send({ to: CHANNEL, text: "x", idempotencyKey: "k" }, signal());
       expect(result).toEqual({ status: "failed", reason: "install @discordjs/rest (npm install @discordjs/rest)" });
     });
   });

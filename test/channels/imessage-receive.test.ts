@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Channel } from "../../src/plugin/api.ts";
-import { memoryHost, openChannel, type MemoryHost } from "./memory-host.ts";
+import { testHost, type TestHost } from "./gateway.ts";
+import { openChannel } from "./open.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
 
 const OWNER = "+15551234567";
@@ -19,10 +20,10 @@ async function open(config: Record<string, unknown> = {}): Promise<{ channel: Ch
 describe("the webhook of imessage", () => {
   let channel: Channel;
   let server: BlueBubblesServer;
-  let host: MemoryHost;
+  let host: TestHost;
   beforeEach(async () => {
     ({ channel, server } = await open({ webhookSecret: SECRET, mentions: ["@rouse"] }));
-    host = memoryHost();
+    host = testHost({}, { once: true });
   });
   afterEach(() => server.close());
   const post = async (body: unknown, path = `/channels/imessage/${SECRET}`, method = "POST"): Promise<number | undefined> => {
@@ -90,7 +91,7 @@ describe("the webhook of imessage", () => {
   });
 
   it("does not say that it took a message that could not be stored", async () => {
-    host.failing = true;
+    host.refuse(Infinity);
     await expect(post(server.arrive("x"))).rejects.toThrow("disk");
   });
 });
@@ -99,12 +100,12 @@ describe("asking the server of imessage", () => {
   let channel: Channel;
   let server: BlueBubblesServer;
   let stop: AbortController;
-  let host: MemoryHost;
+  let host: TestHost;
   let done: Promise<void> | undefined;
   let at = 1_000_000_000;
   beforeEach(async () => {
     ({ channel, server } = await open());
-    host = memoryHost();
+    host = testHost({}, { once: true });
     stop = new AbortController();
   });
   afterEach(async () => {
@@ -128,7 +129,7 @@ describe("asking the server of imessage", () => {
     arrive("before the channel was there", { dateCreated: 0 });
     listen();
     await vi.waitFor(() => expect(host.states).toEqual([{ ok: true, message: "listening" }]));
-    expect(host.place).toBe(String(NOW));
+    expect(host.saved.cursor).toBe(String(NOW));
     await rest();
     arrive("one");
     arrive("own", { isFromMe: true });
@@ -136,7 +137,7 @@ describe("asking the server of imessage", () => {
     listen();
     await arrived("one", "two");
     await rest();
-    expect(host.place).toBe(String(at));
+    expect(host.saved.cursor).toBe(String(at));
     // Sent before, but comes later.
     server.arrive("late", { dateCreated: at - 60_000 });
     arrive("three");
@@ -145,14 +146,14 @@ describe("asking the server of imessage", () => {
   });
 
   it("takes more than a page", async () => {
-    host.place = "1";
+    host.saved.cursor = "1";
     for (let index = 0; index < 450; index++) arrive(`${index}`);
     listen();
     await arrived(...Array.from({ length: 450 }, (_, index) => `${index}`));
   });
 
   it("keeps asking where no webhook is set", async () => {
-    host.place = "1";
+    host.saved.cursor = "1";
     listen();
     await vi.waitFor(() => expect(host.states).toHaveLength(1));
     arrive("later");
@@ -161,7 +162,7 @@ describe("asking the server of imessage", () => {
   });
 
   it("tries again after a failure, and says so", async () => {
-    host.place = "1";
+    host.saved.cursor = "1";
     server.fail("unavailable", 1);
     arrive("one");
     listen();
@@ -171,13 +172,13 @@ describe("asking the server of imessage", () => {
   });
 
   it("does not pass over a message that could not be stored", async () => {
-    host.place = "1";
-    host.failing = true;
+    host.saved.cursor = "1";
+    host.refuse(Infinity);
     arrive("one");
     listen();
     await vi.waitFor(() => expect(host.states[0]?.ok).toBe(false));
-    expect(host.place).toBe("1");
-    host.failing = false;
+    expect(host.saved.cursor).toBe("1");
+    host.refuse(0);
     await arrived("one");
     expect(JSON.stringify(host.states)).not.toMatch(/disk|4711/);
   });

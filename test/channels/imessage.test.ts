@@ -3,12 +3,12 @@ import { join } from "node:path";
 import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { render } from "../../plugins/imessage/format.ts";
+import { render } from "../../plugins/imessage/send.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { openChannel } from "./memory-host.ts";
+import { openChannel } from "./open.ts";
 import { numbered, numbersOf } from "./numbered-markdown.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
 

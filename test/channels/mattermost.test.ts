@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { toMattermost } from "../../plugins/mattermost/format.ts";
 import { createListener } from "../../plugins/mattermost/receive.ts";
-import { createSender } from "../../plugins/mattermost/send.ts";
+import { createChannel } from "../../plugins/mattermost/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
@@ -21,15 +21,10 @@ import {
   type MattermostServer,
 } from "./mattermost-server.ts";
 import { issuesOfPage } from "./docs.ts";
-import { fakeGateway, listening, piecesFor } from "./receiving.ts";
+import { listening, testHost } from "./gateway.ts";
+import { openChannel, piecesOf } from "./open.ts";
 
-async function open(url: string, section: Record<string, unknown> = {}): Promise<{ channel: Channel; logged: string[] }> {
-  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { mattermost: { token: TOKEN, url, ...section } } });
-  expect(issues).toEqual([]);
-  const channel = channels.get("mattermost")?.channel;
-  if (!channel) throw new Error("the channel is not there");
-  return { channel, logged };
-}
+const open = (url: string, section: Record<string, unknown> = {}) => openChannel("mattermost", { token: TOKEN, url, ...section });
 
 async function world(section: Record<string, unknown> = {}): Promise<{ server: MattermostServer; channel: Channel; logged: string[] }> {
   const server = await startMattermost();
@@ -135,7 +130,7 @@ describe("sending to Mattermost", () => {
 
   it("finds out whether a post was made where the server did not answer", async () => {
     const { server } = await world();
-    const hasty = createSender({ config: { url: server.url, token: TOKEN }, fetch }, 100);
+    const hasty = createChannel({ config: { url: server.url, token: TOKEN }, fetch }, 100);
     server.fail("hang-after-taking", 1);
     expect(await send(hasty, "taken")).toMatchObject({ status: "sent" });
     expect(server.posts).toHaveLength(1);
@@ -197,7 +192,7 @@ describe("sending to Mattermost", () => {
     const block =
       "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
     const text = Array.from({ length: 400 }, (_, index) => `${block}\n\nPart ${index}.`).join("\n\n");
-    const pieces = piecesFor(channel, text);
+    const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
     for (const piece of pieces) expect(await send(channel, piece)).toMatchObject({ status: "sent" });
     const squeeze = (given: string): string => given.replace(/\s+/g, "");
@@ -233,13 +228,13 @@ describe("the dialect", () => {
 });
 
 describe("receiving from Mattermost", () => {
-  const texts = (gateway: ReturnType<typeof fakeGateway>): string[] => gateway.received.map(({ text }) => text);
+  const texts = (gateway: ReturnType<typeof testHost>): string[] => gateway.received.map(({ text }) => text);
 
   it("takes direct messages and mentions, and answers them where they were written", async () => {
     const { server, channel } = await world();
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.reports).toEqual([{ ok: true, message: "connected" }]));
+    await until(() => expect(gateway.states).toEqual([{ ok: true, message: "connected" }]));
     const direct = server.write({ message: "hello", channel_id: DIRECT });
     const inThread = server.write({ message: "more", channel_id: DIRECT, root_id: direct.id });
     const mention = server.write({ message: "@Rouse.bot: look at @rosa" });
@@ -259,7 +254,7 @@ describe("receiving from Mattermost", () => {
 
   it("takes nothing of bots, of itself, of the system, and nothing that does not name it", async () => {
     const { server, channel } = await world();
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
     await until(() => expect(server.sockets()).toBe(1));
     const others: (Partial<MattermostPost> & { message: string })[] = [
@@ -278,43 +273,43 @@ describe("receiving from Mattermost", () => {
 
   it("asks again for what could not be stored, and takes nothing later before it", async () => {
     const { server, channel } = await world();
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
     await until(() => expect(server.sockets()).toBe(1));
     server.write({ message: "one", channel_id: DIRECT });
     await until(() => expect(texts(gateway)).toEqual(["one"]));
-    gateway.failing = 1;
+    gateway.refuse(1);
     server.write({ message: "two", channel_id: DIRECT });
     server.write({ message: "three", channel_id: DIRECT });
     await until(() => expect(texts(gateway)).toEqual(["one", "two", "three"]));
-    expect(gateway.reports.map(({ ok }) => ok)).toEqual([true, false, true]);
-    expect(JSON.stringify(gateway.reports)).not.toContain("two");
+    expect(gateway.states.map(({ ok }) => ok)).toEqual([true, false, true]);
+    expect(JSON.stringify(gateway.states)).not.toContain("two");
   });
 
   it("connects again after a cut and says so, and loses and doubles nothing", async () => {
     const { server, channel } = await world();
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
     await until(() => expect(server.sockets()).toBe(1));
     server.write({ message: "before", channel_id: DIRECT });
     await until(() => expect(texts(gateway)).toEqual(["before"]));
     server.websocket("closed");
     server.dropSockets();
-    await until(() => expect(gateway.reports.at(-1)?.ok).toBe(false));
+    await until(() => expect(gateway.states.at(-1)?.ok).toBe(false));
     server.write({ message: "@rouse.bot while away" });
     server.write({ message: "and this", channel_id: DIRECT });
     server.websocket("open");
     await until(() => expect(texts(gateway)).toEqual(["before", "while away", "and this"]));
-    expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
+    expect(gateway.states.at(-1)).toEqual({ ok: true, message: "connected" });
   });
 
   it("starts again where it stopped, and at the very first start with what comes then", async () => {
     const { server, channel } = await world();
     server.write({ message: "long ago", channel_id: DIRECT });
-    const gateway = fakeGateway();
+    const gateway = testHost();
     const first = listening(channel, gateway);
     await until(() => expect(server.sockets()).toBe(1));
-    await until(() => expect(gateway.reports).toHaveLength(1));
+    await until(() => expect(gateway.states).toHaveLength(1));
     await first.stop();
     server.write({ message: "one", channel_id: DIRECT });
     const second = listening((await open(server.url)).channel, gateway);
@@ -323,14 +318,14 @@ describe("receiving from Mattermost", () => {
     const edited = server.write({ message: "two", channel_id: DIRECT });
     listening((await open(server.url)).channel, gateway);
     await until(() => expect(texts(gateway)).toEqual(["one", "two"]));
-    expect(gateway.saved).toBe(`${edited.create_at}:${edited.id}`);
+    expect(gateway.saved.cursor).toBe(`${edited.create_at}:${edited.id}`);
   });
 
   it("takes no old post that was changed, and none of the same time twice or not at all", async () => {
     const { server, channel } = await world();
-    const gateway = fakeGateway();
+    const gateway = testHost();
     const first = listening(channel, gateway);
-    await until(() => expect(gateway.reports).toHaveLength(1));
+    await until(() => expect(gateway.states).toHaveLength(1));
     const old = server.write({ message: "chatter", channel_id: TOWN });
     const one = server.write({ message: "one", channel_id: DIRECT });
     await until(() => expect(texts(gateway)).toEqual(["one"]));
@@ -349,14 +344,14 @@ describe("receiving from Mattermost", () => {
       send: async () => ({ status: "sent" }),
       ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { pingMs: 100, helloMs: 200 }),
     };
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.reports).toHaveLength(1));
+    await until(() => expect(gateway.states).toHaveLength(1));
     await new Promise((resolve) => setTimeout(resolve, 400));
-    expect(gateway.reports).toHaveLength(1);
+    expect(gateway.states).toHaveLength(1);
     server.websocket("mute");
     await until(() =>
-      expect(gateway.reports.slice(1, 3).map(({ message }) => message)).toEqual([
+      expect(gateway.states.slice(1, 3).map(({ message }) => message)).toEqual([
         "connections do not last; trying again",
         "mattermost did not greet",
       ]),
@@ -366,36 +361,36 @@ describe("receiving from Mattermost", () => {
   it("connects again at once where a good connection ends", async () => {
     const { server, channel } = await world();
     const patient = { ...channel, ...createListener({ config: { url: server.url, token: TOKEN }, fetch }, { stableMs: 50 }) };
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(patient, gateway);
-    await until(() => expect(gateway.reports).toHaveLength(1));
+    await until(() => expect(gateway.states).toHaveLength(1));
     await new Promise((resolve) => setTimeout(resolve, 100));
     server.dropSockets();
-    await until(() => expect(gateway.reports).toHaveLength(2));
-    expect(gateway.reports.map(({ ok }) => ok)).toEqual([true, true]);
+    await until(() => expect(gateway.states).toHaveLength(2));
+    expect(gateway.states.map(({ ok }) => ok)).toEqual([true, true]);
   });
 
   it("tells of a websocket that takes no token", async () => {
     const { server, channel } = await world();
     server.websocket("refusing");
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: "mattermost refused the token" }]));
+    await until(() => expect(gateway.states).toEqual([{ ok: false, message: "mattermost refused the token" }]));
   });
 
   it("tells of a token that is refused", async () => {
     const { server } = await world();
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening((await open(server.url, { token: "wrong-token" })).channel, gateway);
-    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: expect.stringContaining("401") as unknown }]));
-    expect(JSON.stringify(gateway.reports)).not.toContain("wrong-token");
+    await until(() => expect(gateway.states).toEqual([{ ok: false, message: expect.stringContaining("401") as unknown }]));
+    expect(JSON.stringify(gateway.states)).not.toContain("wrong-token");
   });
 
   it("stops at any time", async () => {
     const { server, channel } = await world();
     for (const fault of ["hang", "unavailable"] as const) {
       server.fail(fault);
-      const { stop } = listening(channel, fakeGateway());
+      const { stop } = listening(channel, testHost());
       await new Promise((resolve) => setTimeout(resolve, 50));
       await stop();
     }

@@ -4,17 +4,16 @@ import JSON5 from "json5";
 import { describe, expect, it } from "vitest";
 import { toTeams } from "../../plugins/msteams/format.ts";
 import plugin from "../../plugins/msteams/index.ts";
-import { splitText } from "../../src/delivery/split.ts";
 import type { SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { openChannel, piecesOf } from "./plugin-context.ts";
+import { openPlugin, piecesOf } from "./open.ts";
 import { APP_ID, APP_SECRET, BOT, CHANNEL, ENTRA, PERSONAL, teamsServer, TENANT, USER } from "./teams-server.ts";
 import { openTeams, section } from "./teams-world.ts";
 
 channelContract("msteams", async () => {
   const server = await teamsServer();
-  const { channel } = openChannel(plugin, section(server.url));
+  const { channel } = openPlugin(plugin, section(server.url));
   return {
     channel,
     to: PERSONAL,
@@ -140,7 +139,7 @@ describe("sending to Teams", () => {
   it("counts the bytes of an activity: what fits as it counts, the Connector takes", async () => {
     const { channel, send, server } = await openTeams();
     const text = Array.from({ length: 3000 }, (_, n) => `Zeile ${n}: "日本語" 👩‍👩‍👧‍👦 <b>\\o/</b>`).join("\n");
-    const pieces = piecesOf(text, channel, splitText);
+    const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
     for (const piece of pieces) expect(await send({ text: piece })).toMatchObject({ status: "sent" });
     expect(
@@ -253,7 +252,7 @@ describe("the official client of Teams", () => {
 it("the page's config is one that the plugin takes, and its recipients are such", async () => {
   const page = readFileSync(new URL("../../docs/channels/msteams.md", import.meta.url), "utf8");
   const { channels } = JSON5.parse<{ channels: Record<string, object> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
-  const { channel } = openChannel(plugin, channels["msteams"] as never);
+  const { channel } = openPlugin(plugin, channels["msteams"] as never);
   expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
   expect(channel.allowFrom).toHaveLength(1);
   const loaded = await load(userFolder({}).dir, { channels });

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { listen as listenTo } from "../../plugins/signal/receive.ts";
 import type { Channel } from "../../src/plugin/api.ts";
-import { memoryHost, openChannel, type MemoryHost } from "./memory-host.ts";
+import { testHost, type TestHost } from "./gateway.ts";
+import { openChannel } from "./open.ts";
 import { ACCOUNT, ACCOUNT_ID, signalServer, type SignalServer } from "./signal-server.ts";
 
 const OWNER = "+15551234567";
@@ -37,11 +38,11 @@ describe("receiving on signal", () => {
   let server: SignalServer;
   let logged: string[];
   let stop: AbortController;
-  let host: MemoryHost;
+  let host: TestHost;
   let done: Promise<void> | undefined;
   beforeEach(async () => {
     ({ channel, server, logged } = await open());
-    host = memoryHost();
+    host = testHost({}, { once: true });
   });
   afterEach(async () => {
     stop.abort();
@@ -138,14 +139,14 @@ describe("receiving on signal", () => {
     server.emit(text("three"));
     await arrived("one", "while away", "three");
     expect(server.lastEventIds).toEqual([undefined, "1-1"]);
-    expect(host.place).toBe("1-3");
+    expect(host.saved.cursor).toBe("1-3");
   });
 
   it("misses nothing between its first connection and the first event, and answers nothing older", async () => {
     const old = text("from last week", {}, { serverReceivedTimestamp: -9_000_000 });
     server.emit(old);
     await listen();
-    await vi.waitFor(() => expect(host.place).toMatch(/^rouse-since-/));
+    await vi.waitFor(() => expect(host.saved.cursor).toMatch(/^rouse-since-/));
     server.cutStreams();
     server.emit(text("in the gap"));
     await arrived("in the gap");
@@ -162,11 +163,11 @@ describe("receiving on signal", () => {
 
   it("does not pass over a message that could not be stored", async () => {
     await listen();
-    host.failing = true;
+    host.refuse(Infinity);
     server.emit(text("one"));
     await vi.waitFor(() => expect(host.states.at(-1)?.ok).toBe(false));
     expect(JSON.stringify(host.states)).not.toContain("disk");
-    host.failing = false;
+    host.refuse(0);
     await arrived("one");
   });
 

@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { createEvents } from "../../plugins/slack/receive.ts";
-import { fakeGateway, type FakeGateway } from "./receiving.ts";
+import { testHost, type TestHost } from "./gateway.ts";
 import { BOT_USER, eventCallback, signedRequest, SIGNING_SECRET } from "./slack-server.ts";
 
 /** Seconds since 1970 in the tests. */
 const NOW = 1_700_000_000;
 const { request } = createEvents(SIGNING_SECRET, { now: () => NOW * 1000 });
 
-const post = (payload: object, options: Parameters<typeof signedRequest>[1] = {}, gateway = fakeGateway()): Promise<Response> =>
+const post = (payload: object, options: Parameters<typeof signedRequest>[1] = {}, gateway = testHost()): Promise<Response> =>
   request(signedRequest(payload, { at: NOW, ...options }), gateway);
 
 const dm = { type: "message", channel_type: "im", channel: "D0ROSA", user: "U0ROSA", text: "hello", ts: "1700000001.000001" };
 const mention = { type: "app_mention", channel: "C0TOWN", user: "U0ROSA", text: `<@${BOT_USER}> look`, ts: "1700000001.000002" };
 
-async function receive(event: object): Promise<FakeGateway["received"]> {
-  const gateway = fakeGateway();
+async function receive(event: object): Promise<TestHost["received"]> {
+  const gateway = testHost();
   expect((await post(eventCallback(event), {}, gateway)).status).toBe(200);
   return gateway.received;
 }
@@ -38,7 +38,7 @@ describe("the Events API", () => {
     };
     const events = createEvents("8f742231b10e8888abcd99yyyzzz85a5", { now: () => 1_531_420_618_000 });
     const ask = (text: string): Promise<Response> =>
-      events.request(new Request("http://rouse.test/channels/slack/events", { method: "POST", headers, body: text }), fakeGateway());
+      events.request(new Request("http://rouse.test/channels/slack/events", { method: "POST", headers, body: text }), testHost());
     expect((await ask(body)).status).toBe(400);
     expect((await ask(`${body}x`)).status).toBe(401);
   });
@@ -51,14 +51,14 @@ describe("the Events API", () => {
     ["a time to come", { at: NOW + 301 }],
     ["no time", { at: NaN }],
   ])("refuses %s", async (_name, options) => {
-    const gateway = fakeGateway();
+    const gateway = testHost();
     expect((await post(eventCallback(dm), options, gateway)).status).toBe(401);
     expect(gateway.received).toEqual([]);
   });
 
   it("refuses a request without a signature, one that is too long, and other paths and methods", async () => {
     const url = "http://rouse.test/channels/slack/events";
-    const ask = async (path: string, init: RequestInit): Promise<number> => (await request(new Request(path, init), fakeGateway())).status;
+    const ask = async (path: string, init: RequestInit): Promise<number> => (await request(new Request(path, init), testHost())).status;
     expect(await ask(url, { method: "POST", body: "{}" })).toBe(401);
     expect(await ask(url, { method: "POST", body: "x".repeat(1_048_577) })).toBe(413);
     expect(await ask(url, { method: "GET" })).toBe(405);
@@ -70,15 +70,15 @@ describe("the Events API", () => {
   });
 
   it("answers only once the message is stored", async () => {
-    const gateway = fakeGateway();
-    gateway.failing = 1;
+    const gateway = testHost();
+    gateway.refuse(1);
     await expect(post(eventCallback(dm), {}, gateway)).rejects.toThrow("the disk");
     expect((await post(eventCallback(dm), {}, gateway)).status).toBe(200);
     expect(gateway.received).toHaveLength(1);
   });
 
   it("gives a repeat the same id", async () => {
-    const gateway = fakeGateway();
+    const gateway = testHost();
     await post(eventCallback(dm, "Ev1"), {}, gateway);
     await post(eventCallback(dm, "Ev1"), {}, gateway);
     expect(gateway.received.map(({ id }) => id)).toEqual(["D0ROSA:1700000001.000001", "D0ROSA:1700000001.000001"]);
@@ -89,7 +89,7 @@ describe("the Events API", () => {
     expect((await post(eventCallback({}))).status).toBe(200);
     expect((await post({ type: "event_callback" })).status).toBe(200);
     const odd = signedRequest([], { at: NOW });
-    expect((await request(odd, fakeGateway())).status).toBe(200);
+    expect((await request(odd, testHost())).status).toBe(200);
   });
 });
 

@@ -36,6 +36,7 @@ describe("mrkdwn", () => {
     ["links that say their address", "<https://a.example/b>", "<https://a.example/b>"],
     ["links with marks of the dialect", "[a|b > c](<https://a.example/x|y z>)", "<https://a.example/x%7Cy%20z|a|b &gt; c>"],
     ["references", "[a][1] ![b][1]\n\n[1]: https://a.example/c", "<https://a.example/c|a> b: https://a.example/c"],
+    ["links that would call everybody", "[x](!channel) [](@U1) [y](#C1)", "x (!channel) @U1 y (#C1)"],
     ["images", "![alt](https://a.example/p.png)", "alt: https://a.example/p.png"],
     ["nested lists", "- a\n  1. b\n  2. c\n     - d\n- [x] e\n- [ ] f", "• a\n    1. b\n    2. c\n        • d\n• ☑ e\n• ☐ f"],
     ["quotes", "> a\n> b\n>\n> > c", "> a\n> b\n> \n> > c"],

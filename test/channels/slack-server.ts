@@ -21,6 +21,9 @@ export interface SlackPost {
   kind: "markdown_text" | "text";
   thread_ts: string | undefined;
   fields: Record<string, string>;
+  ts: string;
+  /** When it was made, in seconds since 1970: `ts` only counts. */
+  at: number;
 }
 
 export interface SlackServer {
@@ -32,6 +35,8 @@ export interface SlackServer {
   fail(fault: SlackFault, times?: number): void;
   /** Does not know `markdown_text`, as some servers. */
   withoutMarkdown(): void;
+  /** The app may not read what was written. */
+  withoutHistory(): void;
   /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
   emit(event: object): void;
   /** Sends what was not acknowledged once more, as the vendor does after a while. */
@@ -81,6 +86,7 @@ export async function startSlack(): Promise<SlackServer> {
   let fault: SlackFault | undefined;
   let left = 0;
   let markdown = true;
+  let scopes = true;
   let mute = false;
   let linked = 0;
   let acknowledged = 0;
@@ -90,7 +96,7 @@ export async function startSlack(): Promise<SlackServer> {
     void response.setHeader("content-type", "application/json").end(JSON.stringify(body));
   const refuse = (response: ServerResponse, error: string): void => answer(response, { ok: false, error });
 
-  const post = (fields: Record<string, string>): { error: string } | (SlackPost & { ts: string }) => {
+  const post = (fields: Record<string, string>): { error: string } | SlackPost => {
     const { channel = "", text = "", markdown_text = "", thread_ts } = fields;
     const kind = markdown && markdown_text !== "" ? "markdown_text" : "text";
     const content = kind === "markdown_text" ? markdown_text : text;
@@ -98,9 +104,24 @@ export async function startSlack(): Promise<SlackServer> {
     if (channel === "C0ARCHIVED") return { error: "is_archived" };
     if (content === "") return { error: "no_text" };
     if (content.length > (kind === "text" ? MAX_TEXT : MAX_MARKDOWN)) return { error: "msg_too_long" };
-    const made = { channel, text: content, kind, thread_ts, fields } as const;
+    const ts = `1700000000.${String(++count).padStart(6, "0")}`;
+    const made = { channel, text: content, kind, thread_ts, fields, ts, at: Date.now() / 1000 } as const;
     posts.push(made);
-    return { ...made, ts: `1700000000.${String(++count).padStart(6, "0")}` };
+    return made;
+  };
+
+  /** Posts since `oldest`: the vendor gives their metadata only where it is asked for. */
+  const history = (fields: Record<string, string>, response: ServerResponse, wanted: (post: SlackPost) => boolean): void => {
+    if (!scopes) return refuse(response, "missing_scope");
+    const found = posts.filter((made) => made.channel === fields["channel"] && made.at >= Number(fields["oldest"] ?? 0) && wanted(made));
+    const messages = found.map(({ ts, text, fields: given }) => ({
+      type: "message",
+      ts,
+      text,
+      ...(fields["include_all_metadata"] === "true" &&
+        given["metadata"] !== undefined && { metadata: JSON.parse(given["metadata"]) as unknown }),
+    }));
+    answer(response, { ok: true, messages });
   };
 
   const methods: Record<string, (fields: Record<string, string>, response: ServerResponse) => void> = {
@@ -113,6 +134,8 @@ export async function startSlack(): Promise<SlackServer> {
       const { ts, channel, text } = made;
       answer(response, { ok: true, ts, channel: channel === "#general" ? "C0GENERAL" : channel, message: { text, ts } });
     },
+    "conversations.history": (fields, response) => history(fields, response, (made) => made.thread_ts === undefined),
+    "conversations.replies": (fields, response) => history(fields, response, (made) => made.thread_ts === fields["ts"]),
     "apps.connections.open": (_, response) => answer(response, { ok: true, url: `ws://127.0.0.1:${port()}/link?ticket=${++count}` }),
   };
 
@@ -170,6 +193,7 @@ export async function startSlack(): Promise<SlackServer> {
       left = times;
     },
     withoutMarkdown: () => void (markdown = false),
+    withoutHistory: () => void (scopes = false),
     emit(event) {
       const id = `envelope-${++count}`;
       const payload = eventCallback(event, `Ev${count}`);

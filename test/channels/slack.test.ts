@@ -2,12 +2,13 @@ import { createEmulator } from "emulate";
 import { LogLevel, WebClient } from "@slack/web-api";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSocket } from "../../plugins/slack/receive.ts";
-import { createSender } from "../../plugins/slack/send.ts";
+import { createChannel } from "../../plugins/slack/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { issuesOfPage } from "./docs.ts";
-import { fakeGateway, listening, piecesFor } from "./receiving.ts";
+import { listening, testHost } from "./gateway.ts";
+import { openChannel, piecesOf } from "./open.ts";
 import {
   APP_TOKEN,
   BOT_TOKEN,
@@ -19,14 +20,7 @@ import {
   type SlackServer,
 } from "./slack-server.ts";
 
-async function open(apiUrl: string, section: Record<string, unknown> = {}): Promise<{ channel: Channel; logged: string[] }> {
-  const config = { channels: { slack: { botToken: BOT_TOKEN, apiUrl, ...section } } };
-  const { channels, issues, logged } = await load(userFolder({}).dir, config);
-  expect(issues).toEqual([]);
-  const channel = channels.get("slack")?.channel;
-  if (!channel) throw new Error("the channel is not there");
-  return { channel, logged };
-}
+const open = (apiUrl: string, section: Record<string, unknown> = {}) => openChannel("slack", { botToken: BOT_TOKEN, apiUrl, ...section });
 
 async function world(section: Record<string, unknown> = {}): Promise<{ server: SlackServer; channel: Channel; logged: string[] }> {
   const server = await startSlack();
@@ -34,7 +28,7 @@ async function world(section: Record<string, unknown> = {}): Promise<{ server: S
   return { server, ...(await open(server.url, section)) };
 }
 
-const send = (channel: Channel, text: string, more: { to?: string; thread?: string } = {}): Promise<SendResult> =>
+const send = (channel: Channel, text: string, more: { to?: string; thread?: string; idempotencyKey?: string } = {}): Promise<SendResult> =>
   channel.send({ to: "C0123ABC", text, idempotencyKey: "dlv_1.0", ...more }, AbortSignal.timeout(5_000));
 
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
@@ -131,7 +125,56 @@ describe("sending to Slack", () => {
     const { server, channel } = await world();
     server.fail(fault);
     expect(await send(channel, "text")).toEqual(expected);
-    expect(server.calls).toHaveLength(1);
+    expect(server.calls.filter((call) => call === "chat.postMessage")).toHaveLength(1);
+  });
+
+  it.each([undefined, "1700000000.000009"])(
+    "finds out whether a post was made where the connection was cut (thread: %s)",
+    async (thread) => {
+      const { server, channel } = await world();
+      const more = thread === undefined ? {} : { thread };
+      await send(channel, "before", more);
+      server.fail("cut-after-taking", 1);
+      const result = await send(channel, "taken", { ...more, idempotencyKey: "dlv_2.0" });
+      expect(result).toEqual({ status: "sent", messageIds: ["C0123ABC:1700000000.000002"] });
+      server.fail("cut-connection", 1);
+      const cut = { ...more, idempotencyKey: "dlv_3.0" };
+      expect(await send(channel, "not taken", cut)).toMatchObject({ status: "retry" });
+      expect(await send(channel, "not taken", cut)).toMatchObject({ status: "sent" });
+      expect(server.posts.map(({ text }) => text)).toEqual(["before", "taken", "not taken"]);
+    },
+  );
+
+  it("looks again before it repeats a post, since it may have come late", async () => {
+    const { server, channel } = await world();
+    server.fail("cut-connection", 1);
+    expect(await send(channel, "late")).toMatchObject({ status: "retry" });
+    // What was under way when nobody saw it yet.
+    const late = new WebClient(BOT_TOKEN, { slackApiUrl: server.url });
+    const metadata = { event_type: "rouse_reply", event_payload: { key: "dlv_1.0" } };
+    await late.apiCall("chat.postMessage", { channel: "C0123ABC", text: "late", metadata });
+    expect(await send(channel, "late")).toEqual({ status: "sent", messageIds: ["C0123ABC:1700000000.000001"] });
+    expect(server.posts).toHaveLength(1);
+  });
+
+  it("finds a post before the next try where looking for it was put off", async () => {
+    const { server, channel } = await world();
+    server.fail("cut-after-taking", 1);
+    const first = send(channel, "taken");
+    await until(() => expect(server.posts).toHaveLength(1));
+    server.fail("rate-limited", 3);
+    expect(await first).toMatchObject({ status: "retry", reason: "the connection ended before slack answered (UND_ERR_SOCKET)" });
+    expect(await send(channel, "taken")).toEqual({ status: "sent", messageIds: ["C0123ABC:1700000000.000001"] });
+    expect(server.posts).toHaveLength(1);
+  });
+
+  it("does not know what became of a cut post where the app may not read the conversation", async () => {
+    const { server, channel } = await world();
+    server.withoutHistory();
+    for (const fault of ["cut-connection", "cut-after-taking"] as const) {
+      server.fail(fault, 1);
+      expect(await send(channel, "text")).toMatchObject({ status: "unknown" });
+    }
   });
 
   it("knows that nothing was sent where no connection stood, or where only the conversation was asked for", async () => {
@@ -156,7 +199,7 @@ describe("sending to Slack", () => {
     const block =
       "# Überschrift\n\nText mit `a < b` & 👩‍👩‍👧‍👦, 日本語のテキスト。 [link](https://a.example/b_(c))\n\n```ts\nif (a < b) run();\n```\n\n| a | b |\n| - | - |\n| 1 | <2> |";
     const text = Array.from({ length: 300 }, (_, index) => `${block}\n\nPart ${index}.`).join("\n\n");
-    const pieces = piecesFor(channel, text);
+    const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
     for (const piece of pieces) expect(await send(channel, piece)).toMatchObject({ status: "sent" });
     expect(new Set(server.posts.map(({ kind }) => kind))).toEqual(new Set(["markdown_text"]));
@@ -166,11 +209,11 @@ describe("sending to Slack", () => {
 
   it("says which package is missing", async () => {
     const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, log: console };
-    const sender = createSender(context, () => Promise.reject(Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" })));
+    const sender = createChannel(context, () => Promise.reject(Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" })));
     const signal = AbortSignal.timeout(1000);
     const told = "install @slack/web-api: the channel needs it";
     expect(await sender.send({ to: "C0123ABC", text: "x", idempotencyKey: "k" }, signal)).toEqual({ status: "failed", reason: told });
-    expect(await sender.probe(signal)).toEqual({ ok: false, message: told });
+    expect(await sender.probe?.(signal)).toEqual({ ok: false, message: told });
   });
 
   it("logs neither token nor text", async () => {
@@ -198,23 +241,23 @@ describe("Socket Mode", () => {
 
   it("takes a message, and acknowledges it once it is stored", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.reports).toEqual([{ ok: true, message: "connected" }]));
-    gateway.failing = 1;
+    await until(() => expect(gateway.states).toEqual([{ ok: true, message: "connected" }]));
+    gateway.refuse(1);
     server.emit(dm("hello"));
-    await until(() => expect(gateway.reports.at(-1)?.ok).toBe(false));
+    await until(() => expect(gateway.states.at(-1)?.ok).toBe(false));
     expect(server.acknowledged).toBe(0);
-    expect(JSON.stringify(gateway.reports)).not.toContain("hello");
+    expect(JSON.stringify(gateway.states)).not.toContain("hello");
     server.redeliver();
     await until(() => expect(server.acknowledged).toBe(1));
     expect(gateway.received).toEqual([{ id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" }]);
-    expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
+    expect(gateway.states.at(-1)).toEqual({ ok: true, message: "connected" });
   });
 
   it("acknowledges what is not for the agent, and hands nothing of it on", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
     await until(() => expect(server.sockets()).toBe(1));
     server.emit({ type: "reaction_added", user: "U0ROSA" });
@@ -228,7 +271,7 @@ describe("Socket Mode", () => {
 
   it("keeps the order of messages", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
-    const gateway = fakeGateway();
+    const gateway = testHost();
     const slow = {
       ...gateway,
       receive: async (message: Parameters<typeof gateway.receive>[0]) => {
@@ -245,33 +288,33 @@ describe("Socket Mode", () => {
 
   it("connects again after a cut and says so, and loses nothing meanwhile", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
     await until(() => expect(server.sockets()).toBe(1));
     server.dropSockets("cut");
-    await until(() => expect(gateway.reports.some(({ ok }) => !ok)).toBe(true));
+    await until(() => expect(gateway.states.some(({ ok }) => !ok)).toBe(true));
     server.emit(dm("while away"));
     await until(() => expect(gateway.received.map(({ text }) => text)).toEqual(["while away"]));
-    expect(gateway.reports.at(-1)).toEqual({ ok: true, message: "connected" });
+    expect(gateway.states.at(-1)).toEqual({ ok: true, message: "connected" });
   });
 
   it("connects again at once when the vendor asks for it after a good while", async () => {
     const { server } = await world();
     const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
-    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, { stableMs: 50 }) };
-    const gateway = fakeGateway();
+    const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { stableMs: 50 }) };
+    const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.reports).toHaveLength(1));
+    await until(() => expect(gateway.states).toHaveLength(1));
     await new Promise((resolve) => setTimeout(resolve, 100));
     server.dropSockets("refresh");
-    await until(() => expect(gateway.reports).toHaveLength(2));
-    expect(gateway.reports.map(({ ok }) => ok)).toEqual([true, true]);
+    await until(() => expect(gateway.states).toHaveLength(2));
+    expect(gateway.states.map(({ ok }) => ok)).toEqual([true, true]);
     expect(server.linked).toBe(2);
   });
 
   it("starts again where it stopped: what was not acknowledged comes, what was does not", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
-    const gateway = fakeGateway();
+    const gateway = testHost();
     const { stop } = listening(channel, gateway);
     await until(() => expect(server.sockets()).toBe(1));
     server.emit(dm("one"));
@@ -286,42 +329,42 @@ describe("Socket Mode", () => {
 
   it("tells of a token that is refused, and goes on trying", async () => {
     const { server, channel } = await world({ appToken: "xapp-wrong" });
-    const gateway = fakeGateway();
+    const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.reports.length).toBeGreaterThan(1));
-    expect(gateway.reports[0]).toEqual({ ok: false, message: "slack answered invalid_auth" });
+    await until(() => expect(gateway.states.length).toBeGreaterThan(1));
+    expect(gateway.states[0]).toEqual({ ok: false, message: "slack answered invalid_auth" });
     expect(server.calls.length).toBeLessThan(4);
   });
 
   it("says which package is missing", async () => {
     const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, log: console };
     const missing = Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" });
-    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, () => Promise.reject(missing)) };
-    const gateway = fakeGateway();
+    const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, () => Promise.reject(missing)) };
+    const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: "install @slack/socket-mode: the channel needs it" }]));
+    await until(() => expect(gateway.states).toEqual([{ ok: false, message: "install @slack/socket-mode: the channel needs it" }]));
   });
 
   it("notices where nobody greets it, and waits as long as it is told to", async () => {
     const { server } = await world();
     const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
-    const channel = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 200 }) };
+    const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 200 }) };
     server.mute();
-    const gateway = fakeGateway();
+    const gateway = testHost();
     const { stop } = listening(channel, gateway);
-    await until(() => expect(gateway.reports).toEqual([{ ok: false, message: "the socket cannot be opened" }]));
+    await until(() => expect(gateway.states).toEqual([{ ok: false, message: "the socket cannot be opened" }]));
     await stop();
     server.calls.length = 0;
     server.fail("rate-limited");
     listening(channel, gateway);
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     expect(server.calls).toEqual(["apps.connections.open"]);
-    expect(gateway.reports.at(-1)).toEqual({ ok: false, message: "slack answered 429" });
+    expect(gateway.states.at(-1)).toEqual({ ok: false, message: "slack answered 429" });
   });
 
   it("stops though nobody is there any more", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
-    const { stop } = listening(channel, fakeGateway());
+    const { stop } = listening(channel, testHost());
     await until(() => expect(server.sockets()).toBe(1));
     server.mute();
     await stop();
@@ -330,12 +373,12 @@ describe("Socket Mode", () => {
   it("leaves no connection behind that comes about too late", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
     server.fail("slow");
-    const { stop } = listening(channel, fakeGateway());
+    const { stop } = listening(channel, testHost());
     await until(() => expect(server.calls).toHaveLength(1));
     await stop();
     const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
-    const hasty = { send: createSender(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 100 }) };
-    const { stop: stopHasty } = listening(hasty, fakeGateway());
+    const hasty = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 100 }) };
+    const { stop: stopHasty } = listening(hasty, testHost());
     await new Promise((resolve) => setTimeout(resolve, 700));
     await stopHasty();
     expect([server.calls.length, server.linked]).toEqual([2, 0]);
@@ -345,7 +388,7 @@ describe("Socket Mode", () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
     for (const fault of ["hang", "unavailable"] as const) {
       server.fail(fault);
-      const { stop } = listening(channel, fakeGateway());
+      const { stop } = listening(channel, testHost());
       await new Promise((resolve) => setTimeout(resolve, 50));
       await stop();
     }

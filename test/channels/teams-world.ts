@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import plugin from "../../plugins/msteams/index.ts";
 import type { OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
-import { openChannel, type OpenChannel } from "./plugin-context.ts";
+import { openPlugin, type OpenChannel } from "./open.ts";
 import { activityRequest, APP_ID, APP_SECRET, ENTRA, PERSONAL, teamsServer, TENANT, type TeamsServer } from "./teams-server.ts";
 
 /** The section of the config that leads to a local server. */
@@ -28,7 +28,7 @@ export interface World extends OpenChannel {
 export async function openTeams(more: Record<string, unknown> = {}, from?: { server: TeamsServer; dir: string }): Promise<World> {
   const server = from?.server ?? (await teamsServer());
   if (!from) onTestFinished(server.close);
-  const opened = openChannel(plugin, { ...section(server.url), ...more }, from?.dir);
+  const opened = openPlugin(plugin, { ...section(server.url), ...more }, from?.dir);
   const request = opened.channel.request;
   if (!request) throw new Error("the channel does not receive");
   return {

@@ -3,14 +3,16 @@ import type { Message, Update } from "grammy/types";
 import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { toHtml, toPlainText, visibleText } from "../../plugins/telegram/format.ts";
-import { createClient, createSend } from "../../plugins/telegram/send.ts";
+import { htmlText } from "../../src/plugin/html.ts";
+import { toHtml, toPlainText } from "../../plugins/telegram/format.ts";
+import { createChannel, createClient } from "../../plugins/telegram/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import { channelContract, type Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { BOT, parseHtml, RETRY_AFTER, startTelegram, type TelegramFault, type TelegramServer } from "./telegram-server.ts";
-import { configsOf, markdown, testHost, type TestHost } from "./wire.ts";
+import { testHost, type TestHost } from "./gateway.ts";
+import { configsOf, markdown } from "./wire.ts";
 
 const FAULTS: Record<Fault, TelegramFault> = {
   "rate-limited": "429",
@@ -121,7 +123,7 @@ describe("telegram", () => {
     ];
     it.each(cases)("%s", (_, source, html) => {
       expect(toHtml(source)).toBe(html);
-      expect(parseHtml(html)).toEqual({ text: visibleText(html) });
+      expect(parseHtml(html)).toEqual({ text: htmlText(html) });
     });
 
     it("writes addresses out once Telegram would leave out the entities", () => {
@@ -144,7 +146,7 @@ describe("telegram", () => {
         fc.property(markdown, ({ text: source, words }) => {
           const html = toHtml(source);
           const found = (given: string): string[] => [...given.matchAll(/w\d+w/g)].map(String);
-          expect(parseHtml(html)).toEqual({ text: visibleText(html) });
+          expect(parseHtml(html)).toEqual({ text: htmlText(html) });
           expect([found(html), found(toPlainText(source))]).toEqual([words, words]);
         }),
       );
@@ -242,11 +244,8 @@ describe("telegram", () => {
 
     it("says which package to install where the SDK is missing", async () => {
       const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
-      const config = { token: "1:a", apiUrl: server.url, mode: "polling" as const, allowFrom: [] };
-      const client = createClient({ config: { ...config, defaultTo: undefined, webhookSecret: undefined }, fetch }, () =>
-        Promise.reject(missing),
-      );
-      const result = await createSend(client, { warn: () => undefined })({ to: "42", text: "x", idempotencyKey: "k" }, signal());
+      const client = createClient({ config: { token: "1:a", apiUrl: server.url }, fetch }, () => Promise.reject(missing));
+      const result = await createChannel(client, { warn: () => undefined }).send({ to: "42", text: "x", idempotencyKey: "k" }, signal());
       expect(result).toEqual({ status: "failed", reason: "install grammy (npm install grammy)" });
     });
   });

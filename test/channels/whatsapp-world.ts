@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import plugin from "../../plugins/whatsapp/index.ts";
 import type { OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
-import { openChannel, type OpenChannel } from "./plugin-context.ts";
+import { openPlugin, type OpenChannel } from "./open.ts";
 import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, VERIFY_TOKEN, whatsappServer, type WhatsAppServer } from "./whatsapp-server.ts";
 
 /** Whom the tests write to. */
@@ -29,7 +29,7 @@ export interface World extends OpenChannel {
 export async function openWhatsApp(more: Record<string, unknown> = {}): Promise<World> {
   const server = await whatsappServer();
   onTestFinished(server.close);
-  const opened = openChannel(plugin, { ...section(server.url), ...more });
+  const opened = openPlugin(plugin, { ...section(server.url), ...more });
   const answer = opened.channel.request;
   if (!answer) throw new Error("the channel does not receive");
   return {

@@ -3,16 +3,15 @@ import JSON5 from "json5";
 import { describe, expect, it, vi } from "vitest";
 import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import plugin from "../../plugins/whatsapp/index.ts";
-import { splitText } from "../../src/delivery/split.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { openChannel, piecesOf } from "./plugin-context.ts";
+import { openPlugin, piecesOf } from "./open.ts";
 import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, whatsappServer } from "./whatsapp-server.ts";
 import { openWhatsApp, section, TO } from "./whatsapp-world.ts";
 
 channelContract("whatsapp", async () => {
   const server = await whatsappServer();
-  const { channel } = openChannel(plugin, section(`${server.url}/`));
+  const { channel } = openPlugin(plugin, section(`${server.url}/`));
   return {
     channel,
     to: TO,
@@ -103,7 +102,7 @@ describe("sending to WhatsApp", () => {
   it("cuts a long text into pieces that fit once they are in the dialect", async () => {
     const { channel, send, server } = await openWhatsApp();
     const text = Array.from({ length: 400 }, (_, n) => `Line ${n}: [日本語](https://a.example/${n}) 👩‍👩‍👧‍👦 \\*x\\* **b**`).join("\n");
-    const pieces = piecesOf(text, channel, splitText);
+    const pieces = piecesOf(channel, text);
     expect(pieces.length).toBeGreaterThan(3);
     for (const piece of pieces) expect(await send({ text: piece })).toMatchObject({ status: "sent" });
     expect(server.arrived.map((entry) => entry.text).join("\n")).toBe(toWhatsApp(text));
@@ -208,7 +207,7 @@ describe("Meta's own client", () => {
 it("the page's config is one that the plugin takes, and its recipients are such", async () => {
   const page = readFileSync(new URL("../../docs/channels/whatsapp.md", import.meta.url), "utf8");
   const { channels } = JSON5.parse<{ channels: Record<string, object> }>(/```json5\n([^]*?)```/.exec(page)?.[1] ?? "");
-  const { channel } = openChannel(plugin, channels["whatsapp"] as never);
+  const { channel } = openPlugin(plugin, channels["whatsapp"] as never);
   expect(channel.parseRecipient?.(channel.defaultTo ?? "")).toEqual({ ok: true, to: channel.defaultTo });
   expect(channel.allowFrom).toHaveLength(1);
   const loaded = await load(userFolder({}).dir, { channels });

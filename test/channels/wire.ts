@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { resolve } from "node:path";
 import fc from "fast-check";
-import type { ChannelHost, IncomingMessage as Incoming, ServiceState } from "../../src/plugin/api.ts";
 
 /** A request with its body read. */
 export interface Call {
@@ -51,41 +50,6 @@ export async function serve(
     await closed;
   };
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
-}
-
-/** The gateway as a channel sees it, with what outlasts a restart. */
-export interface TestHost extends ChannelHost {
-  received: Incoming[];
-  states: ServiceState[];
-  saved: { cursor?: string };
-  /** Makes the next messages, or those with this text, fail to be written. */
-  refuse(times: number, text?: string): void;
-}
-
-/** A gateway whose disk is `saved`: another one with the same `saved` is the same gateway after a restart. */
-export function testHost(saved: { cursor?: string } = {}): TestHost {
-  const received: Incoming[] = [];
-  const states: ServiceState[] = [];
-  let refusals = 0;
-  let refused: string | undefined;
-  return {
-    received,
-    states,
-    saved,
-    refuse(times, text) {
-      refusals = times;
-      refused = text;
-    },
-    async receive(message) {
-      if ((refused === undefined || refused === message.text) && refusals-- > 0) throw new Error("the disk is full");
-      received.push(message);
-    },
-    report: (state) => void states.push(state),
-    cursor: async () => saved.cursor,
-    async saveCursor(cursor) {
-      saved.cursor = cursor;
-    },
-  };
 }
 
 /** The configs in the page of a channel, each `${NAME}` replaced by its name. */

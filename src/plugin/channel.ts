@@ -1,0 +1,98 @@
+/** What a channel is, what it gets, and what passes between it and the gateway. */
+
+/** One message, already in a piece that fits the channel. */
+export interface OutgoingMessage {
+  to: string;
+  /** Markdown as the agent wrote it. */
+  text: string;
+  thread?: string;
+  /** The message that this one answers, where it was written on the channel: its id there. */
+  replyTo?: string;
+  /** The same for every try at this piece: channels that know idempotency keys use it. */
+  idempotencyKey: string;
+}
+
+/**
+ * How sending ended. `retry` may pass later (`afterMs`: the channel's own wish), `failed` never will,
+ * `unknown` may have arrived and is not sent again.
+ * `reason` is kept and shown to the operator: no body, no credential.
+ */
+export type SendResult =
+  | { status: "sent"; messageIds?: string[] }
+  | { status: "retry"; reason: string; afterMs?: number }
+  | { status: "failed"; reason: string }
+  | { status: "unknown"; reason: string };
+
+/** A message that somebody wrote on the channel. */
+export interface IncomingMessage {
+  /** The channel's own id of the message: a repeat of it makes no second turn. */
+  id: string;
+  /** Who wrote it: an id that stays, never a display name. */
+  from: string;
+  /** Where the answer goes, as `send` takes it. */
+  to: string;
+  thread?: string | undefined;
+  /** Written to the agent alone; false for a mention in a group. */
+  direct: boolean;
+  text: string;
+}
+
+/** The gateway, as a channel that receives sees it. */
+export interface ChannelHost {
+  /** Hands a message over; once it resolves the message is on disk, and the vendor may forget it. */
+  receive(message: IncomingMessage): Promise<void>;
+  report(state: ServiceState): void;
+  /** The place in the vendor's stream, kept across restarts. Save it after what lies before it was received. */
+  cursor(): Promise<string | undefined>;
+  saveCursor(cursor: string): Promise<void>;
+}
+
+/** A place where replies go. Only `send` is required. */
+export interface Channel {
+  send(message: OutgoingMessage, signal: AbortSignal): Promise<SendResult>;
+  /** The longest message, in UTF-16 units of the markdown or as `measure` counts; default unlimited. */
+  limit?: number;
+  /** The length of a markdown text as this channel counts it once it is in its dialect. Pieces are cut so that each fits. */
+  measure?(text: string): number;
+  /** Ids of those who may speak to the agent, as `from` gives them. Others are recorded and answered nothing; none: nobody. */
+  allowFrom?: readonly string[];
+  /** Listens until `signal` aborts; reconnects by itself, and reports how it does. Runs in one process at a time. */
+  listen?(signal: AbortSignal, host: ChannelHost): Promise<void>;
+  /** Answers requests to `/channels/<id>` and below. Nobody has checked who sends them: that is the plugin's part. */
+  request?(request: Request, host: ChannelHost): Promise<Response>;
+  /** Where replies go when nothing else says so. */
+  defaultTo?: string;
+  /** The last resort for `channel: "last"` when no last route is known. At most one loaded channel may say so. */
+  fallback?: boolean;
+  /** Checks and normalises a recipient. Default: any text that is not blank. */
+  parseRecipient?(to: string): { ok: true; to: string } | { ok: false; message: string };
+  /** Cheap check that the channel can be reached, for `doctor`. */
+  probe?(signal: AbortSignal): Promise<{ ok: true } | { ok: false; message: string }>;
+}
+
+/** How a service does. `ok: false` shows in `/readyz`, `rouse doctor` and the log; say what to change. No body, no credential. */
+export interface ServiceState {
+  ok: boolean;
+  message: string;
+}
+
+export interface PluginLog {
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+/** What a plugin gets. Side effects come in as arguments. */
+export interface PluginContext<C> {
+  config: C;
+  fetch: typeof fetch;
+  clock: { now(): number };
+  log: PluginLog;
+  /** Ends with the gateway or with the snapshot. */
+  signal: AbortSignal;
+  /** A folder of the plugin's own in the state folder; made when first asked for. */
+  stateDir: () => Promise<string>;
+  /** Standard output of the gateway, for channels that are a terminal. */
+  print: (text: string) => void;
+}

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { recipients, type Form, type Parsed } from "./recipients.ts";
+
+/** A token, a password or the like; white space around it is never meant. */
+export const secret = (describe: string) => z.string().trim().min(1).describe(describe);
+
+/** The address of an API, `http` or `https`; what follows it begins with a slash. With `fallback` it need not be given. */
+export function httpUrl(describe: string): z.ZodType<string, string>;
+export function httpUrl(describe: string, fallback: string): z.ZodDefault<z.ZodType<string, string>>;
+export function httpUrl(describe: string, fallback?: string) {
+  const url: z.ZodType<string, string> = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ""));
+  return (fallback === undefined ? url : url.default(fallback)).describe(describe);
+}
+
+/** Who may speak on a channel, and where its replies go. */
+export interface People {
+  /** The ways to write an entry of `allowFrom`, kept in the form in which `from` gives it. */
+  person: Form | readonly Form[];
+  /** What the entries are, for the description: `Numeric user ids`. */
+  who: string;
+  parseRecipient(to: string): Parsed;
+  /** What a recipient looks like, for the description. */
+  to: string;
+}
+
+function checked(parse: (text: string) => Parsed) {
+  return (text: string | number, context: z.RefinementCtx): string => {
+    const parsed = parse(String(text));
+    if (parsed.ok) return parsed.to;
+    context.addIssue({ code: "custom", message: parsed.message });
+    return z.NEVER;
+  };
+}
+
+/** The section of a channel that people write to: its own settings, `allowFrom` and `defaultTo`. The host gives both to the channel. */
+export function channelConfig<T extends z.ZodRawShape>(own: T, { person, who, parseRecipient, to }: People) {
+  const forms = [person].flat();
+  const like = forms.map((form) => form.like).join(", or ");
+  const entry = z.union([z.string(), z.int()], `must be ${like}`).transform(checked(recipients(...forms)));
+  return z.strictObject({
+    ...own,
+    allowFrom: z.array(entry).default([]).describe(`${who} of those who may speak to the agent. Empty: nobody.`),
+    defaultTo: z.string().transform(checked(parseRecipient)).optional().describe(`The recipient where none is named: ${to}.`),
+  });
+}

@@ -1,0 +1,51 @@
+import type { Channel, IncomingMessage, OutgoingMessage, SendResult } from "./channel.ts";
+import { probing, sendAfter, type Vendor } from "./failure.ts";
+
+/** A channel told as what is a vendor's own: all of it may throw, and errors are sorted and answered as the vendor's. */
+export interface VendorChannel<P> extends Omit<Channel, "send" | "probe"> {
+  vendor: Vendor;
+  /** Where a message goes. Asking for it sends nothing: where it fails it may be done again. */
+  find?(message: OutgoingMessage, signal: AbortSignal): Promise<P> | P;
+  post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
+  /** Cheap; throws where the channel cannot be reached. */
+  check?(signal: AbortSignal): Promise<unknown>;
+}
+
+/** The channel of a vendor. */
+export function vendorChannel<P>({ vendor, find, post, check, ...channel }: VendorChannel<P>): Channel {
+  return {
+    ...channel,
+    send: (message, signal) =>
+      sendAfter(
+        vendor,
+        // Without `find` no place is asked for, and `P` is what nobody looks at.
+        async () => (await find?.(message, signal)) as P,
+        (place) => post(message, place, signal),
+      ),
+    ...(check && { probe: (signal) => probing(vendor, () => check(signal)) }),
+  };
+}
+
+/** A message was sent and is known by these ids; one that the vendor did not name is left away. */
+export function sent(...ids: readonly (string | undefined)[]): SendResult {
+  const messageIds = ids.filter((id) => id !== undefined);
+  return messageIds.length > 0 ? { status: "sent", messageIds } : { status: "sent" };
+}
+
+/** What somebody wrote, before it is known whether it is for the agent. */
+export interface Heard extends IncomingMessage {
+  /** Whether a message of a group calls the agent, or answers it. */
+  called: boolean;
+  /** Nothing of a file is fetched: it is named, with its address where it has one. */
+  files?: readonly { name?: string | undefined; url?: string | undefined }[] | undefined;
+  /** What stands for a message of which nothing can be read, as a bare mention; without it that is none. */
+  noText?: string;
+}
+
+/** A message for the agent; undefined where it is talk of others in a group, or says nothing. */
+export function heard({ called, files = [], noText = "", text, thread, ...message }: Heard): IncomingMessage | undefined {
+  const named = files.map(({ name = "without a name", url }) => (url === undefined ? `[file: ${name}]` : `[file ${name}: ${url}]`));
+  const said = [text.trim(), ...named].filter((part) => part !== "").join("\n") || noText;
+  if (said === "" || !(message.direct || called)) return undefined;
+  return { ...message, text: said, ...(thread !== undefined && { thread }) };
+}

@@ -1,0 +1,53 @@
+import { onTestFinished } from "vitest";
+import type { Channel, ChannelHost, IncomingMessage, ServiceState } from "../../src/plugin/api.ts";
+
+/** The gateway as a channel sees it, with what outlasts a restart. */
+export interface TestHost extends ChannelHost {
+  received: IncomingMessage[];
+  states: ServiceState[];
+  saved: { cursor?: string };
+  /** Makes the next messages, or those with this text, fail to be written; 0 makes an end of it. */
+  refuse(times: number, text?: string): void;
+}
+
+/**
+ * A gateway whose disk is `saved`: another one with the same `saved` is the same gateway after a restart. With `once` it
+ * takes no message twice, as the core does; without, a test sees what a channel hands over again.
+ */
+export function testHost(saved: { cursor?: string } = {}, { once = false } = {}): TestHost {
+  const received: IncomingMessage[] = [];
+  const states: ServiceState[] = [];
+  let refusals = 0;
+  let refused: string | undefined;
+  return {
+    received,
+    states,
+    saved,
+    refuse(times, text) {
+      refusals = times;
+      refused = text;
+    },
+    async receive(message) {
+      if ((refused === undefined || refused === message.text) && refusals-- > 0) throw new Error(`the disk is full of ${message.text}`);
+      if (!once || !received.some((known) => known.id === message.id)) received.push(message);
+    },
+    report: (state) => void states.push(state),
+    cursor: async () => saved.cursor,
+    async saveCursor(cursor) {
+      saved.cursor = cursor;
+    },
+  };
+}
+
+/** Lets a channel listen until `stop`, which ends with the test at the latest. */
+export function listening(channel: Channel, host: ChannelHost): { stop(): Promise<void> } {
+  const abort = new AbortController();
+  const done = channel.listen?.(abort.signal, host) ?? Promise.reject(new Error("the channel does not listen"));
+  const stop = async (): Promise<void> => {
+    abort.abort();
+    const late = new Promise<never>((_, reject) => setTimeout(reject, 3_000, new Error("the channel does not stop")).unref());
+    await Promise.race([done, late]);
+  };
+  onTestFinished(stop);
+  return { stop };
+}

@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
+import type { z } from "zod";
+import { splitText } from "../../src/delivery/split.ts";
+import type { Channel, IncomingMessage, Plugin } from "../../src/plugin/api.ts";
+import { checkChannel } from "../../src/plugin/check.ts";
+import { load, userFolder } from "../plugin/support.ts";
+import { testHost, type TestHost } from "./gateway.ts";
+
+/** One of Rouse's own channels with this section, as a gateway loads it. */
+export async function openChannel(id: string, section: Record<string, unknown>): Promise<{ channel: Channel; logged: string[] }> {
+  const { channels, issues, logged } = await load(userFolder({}).dir, { channels: { [id]: section } });
+  expect(issues).toEqual([]);
+  const channel = channels.get(id)?.channel;
+  if (!channel) throw new Error("the plugin is not there");
+  return { channel, logged };
+}
+
+/** A channel with what it says and receives kept, and a clock that a test can set. */
+export interface OpenChannel {
+  channel: Channel;
+  host: TestHost;
+  received: IncomingMessage[];
+  logged: string[];
+  clock: { time: number };
+  /** The plugin's own folder, which outlives the channel when it is passed on. */
+  dir: string;
+}
+
+/** Opens a channel from its section of the config without a gateway. `dir` makes it one after a restart. */
+export function openPlugin<S extends z.ZodType>(plugin: Plugin<S>, section: z.input<S>, dir?: string): OpenChannel {
+  if (!plugin.config || !plugin.channel) throw new Error("the plugin offers no channel");
+  let folder = dir;
+  if (folder === undefined) {
+    const made = mkdtempSync(join(tmpdir(), "rouse-channel-"));
+    onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+    folder = made;
+  }
+  const own = folder;
+  const host = testHost();
+  const logged: string[] = [];
+  const clock = { time: Date.now() };
+  const log = (message: string): void => void logged.push(message);
+  const config = plugin.config.parse(section);
+  const made = plugin.channel({
+    config,
+    fetch: globalThis.fetch,
+    clock: { now: () => clock.time },
+    log: { debug: log, info: log, warn: log, error: log },
+    signal: new AbortController().signal,
+    stateDir: async () => own,
+    print: log,
+  });
+  const checked = checkChannel(made, `channels.${plugin.id}`, config);
+  if (!checked.ok) throw new Error(JSON.stringify(checked.issues));
+  return { channel: checked.value, host, received: host.received, logged, clock, dir: own };
+}
+
+/** A text in pieces that each fit as the channel counts. */
+export function piecesOf({ limit = Infinity, measure = ({ length }) => length }: Channel, text: string): string[] {
+  for (let most = Math.min(limit, text.length); most >= 20; most = Math.floor(most * 0.9)) {
+    const pieces = splitText(text, most);
+    if (pieces.every((piece) => measure(piece) <= limit)) return pieces;
+  }
+  throw new Error("no piece fits");
+}
