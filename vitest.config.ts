@@ -6,8 +6,9 @@ const TIMED = ["test/e2e/isolation.test.ts"];
 
 export default defineConfig({
   resolve: { conditions: ["rouse-source"] },
-  ssr: { resolve: { conditions: ["rouse-source", "node", "import", "default"], externalConditions: ["rouse-source", "node", "import"] } },
+  ssr: { resolve: { conditions: ["rouse-source", "node"], externalConditions: ["rouse-source", "node"] } },
   test: {
+    globalSetup: "test/setup.ts",
     projects: [
       {
         extends: true,

@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { ListQuery, Ms, Parked, RunRecord, RunStatus, Store, Writes } from "../store/types.ts";
+import { fullFailure, keyOf, limitText } from "./limit-text.ts";
 import { DAY_MS, HOUR_MS, Limiter, type Budget } from "./limits.ts";
 import type { ActionContext, Admission, Applicant } from "./types.ts";
 import { Windows } from "./windows.ts";
@@ -17,22 +18,6 @@ export interface AdmissionDeps {
 const TOLD = "limits.told";
 const PAGE = 1000;
 const BATCH = 200;
-/** Callers that find no room for more are asked to come again after so long. */
-const FULL_SECONDS = 30;
-
-const WHAT: Record<Parked["limit"], (count: number) => string> = {
-  runsPerHour: (count) => `${count} runs within an hour`,
-  concurrent: (count) => `${count} runs at the same time`,
-  tokensPerDay: (count) => `${count} tokens within a day`,
-};
-
-function nameOf(scope: string): string {
-  const [kind, ...rest] = scope.split(":");
-  return kind === "hooks" ? "all hooks together" : `the ${kind} "${rest.join(":")}"`;
-}
-
-const keyOf = ({ scope, limit }: Parked): string => `${scope} ${limit}`;
-
 export function createAdmission({ store, clock, log, context }: AdmissionDeps): Admission {
   const limiter = new Limiter();
   const windows = new Windows();
@@ -49,9 +34,7 @@ export function createAdmission({ store, clock, log, context }: AdmissionDeps): 
 
   const tell = async (parked: Parked, now: Ms): Promise<void> => {
     told = { ...told, [keyOf(parked)]: now };
-    const count = budgetsAll().find(({ scope }) => scope === parked.scope)?.limits[parked.limit] ?? 0;
-    const until = parked.until === undefined ? "" : ` The next may start at ${new Date(parked.until).toISOString()}.`;
-    const text = `Limit reached: ${nameOf(parked.scope)} may use ${WHAT[parked.limit](count)} (limits.${parked.limit}). Further runs wait, none is lost.${until}`;
+    const text = limitText(parked, budgetsAll());
     const id = newId("sev", now);
     const agentId = context().agents.standard.id;
     await store.commit((tx) => {
@@ -177,10 +160,7 @@ export function createAdmission({ store, clock, log, context }: AdmissionDeps): 
     admit(applicants, now) {
       if (applicants.length === 0) return { ok: true, settle: () => undefined };
       const full = fullOf(applicants, now);
-      if (full) {
-        const message = `${nameOf(full.scope)} may let ${full.limits.queue} runs wait (limits.queue), and they do; try again later`;
-        return { ok: false, failure: { code: "overloaded", message, retryAfterSeconds: FULL_SECONDS } };
-      }
+      if (full) return { ok: false, failure: fullFailure(full) };
       const parts = applicants.map((applicant) => admitOne(applicant, now));
       return { ok: true, settle: (accepted) => parts.forEach((settle) => settle?.(accepted)) };
     },

@@ -33,9 +33,12 @@ export async function gatherKnowledge(request: ChatRequest, knowledge: Knowledge
   const gathered: TurnKnowledge = { passages: [], tools: [], citations: [], warnings: [] };
   const mode = request.agent.knowledge;
   if (!knowledge || mode === "off") return gathered;
+  const scope = { tenant: request.caller.tenant, agentId: request.agent.id };
+  // Where it cannot be told, the search below says so.
+  if (knowledge.has && !(await knowledge.has(scope).catch(() => true))) return gathered;
   const find = async (text: string): Promise<readonly Passage[]> => {
     if (text.trim() === "") return [];
-    const found = await knowledge.search({ tenant: request.caller.tenant, agentId: request.agent.id, text, limit: LIMIT });
+    const found = await knowledge.search({ ...scope, text, limit: LIMIT });
     const known = new Set(gathered.citations.map(({ chunkId }) => chunkId));
     gathered.citations.push(...found.filter(({ chunkId }) => !known.has(chunkId)));
     return found;

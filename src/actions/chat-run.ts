@@ -6,7 +6,7 @@ import { turnToKeep } from "../sessions/forget.ts";
 import { STORE_UNAVAILABLE, type NewTurn, type RunRecord, type RunSpec, type SessionRef, type TurnRecord } from "../store/types.ts";
 import { historyFor, inputOf, turnToAppend, withToolNames, type ChatHistory } from "./chat-history.ts";
 import { gatherKnowledge, type TurnKnowledge } from "./chat-knowledge.ts";
-import type { LiveTurn } from "./chat-turn.ts";
+import { sessionOf, type LiveTurn } from "./chat-turn.ts";
 import type { ChatDeps, ChatEnd, ChatRequest } from "./chat-types.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -17,13 +17,6 @@ const STOPPED: Record<string, string> = {
   cancel: "cancelled by the operator",
   drain: "the gateway is stopping; try again",
 };
-
-/** The session that a turn is in, or would be in: its key has the caller's id, so that no caller reaches another's. */
-export function sessionOf({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
-  if (session.kind === "after") return session.run.spec.session;
-  const id = session.kind === "named" ? session.id : runId;
-  return { agentId: agent.id, origin: "api", key: `api:${caller.id}:${agent.id}:${id}` };
-}
 
 function specOf(request: ChatRequest, session: SessionRef): RunSpec {
   const spec: RunSpec = {
@@ -102,6 +95,7 @@ interface Passage {
 function ended({ record, deps }: Passage, status: string, now: number): void {
   deps.metrics?.runEnded({ status, seconds: (now - (record.startedAt ?? now)) / 1000 });
   deps.log.info({ runId: record.id, status }, "a run ended");
+  deps.onRunEnd?.(record.id);
 }
 
 /** Writes what has changed in a run; it may be the first that is written of it. */
@@ -178,6 +172,7 @@ export async function carryOut(
     attempts: 0,
     restarts: 0,
     createdAt: turn.createdAt,
+    gateway: deps.gateway,
   };
   const passage: Passage = { request, turn, context, deps, record, isStored: false };
   try {

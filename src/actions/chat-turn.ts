@@ -1,4 +1,5 @@
 import { newId } from "../core/ids.ts";
+import type { SessionRef } from "../store/types.ts";
 import type { ChatEnd, ChatListener, ChatRequest, ChatTurn } from "./chat-types.ts";
 
 /** The inside of a turn: what its callers hear, and how it is stopped. */
@@ -24,6 +25,13 @@ const nameOf = ({ session }: ChatRequest, runId: string): string | undefined => 
   }
 };
 
+/** The session that a turn is in, or would be in: its key has the caller's id, so that no caller reaches another's. */
+export function sessionOf({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
+  if (session.kind === "after") return session.run.spec.session;
+  const id = session.kind === "named" ? session.id : runId;
+  return { agentId: agent.id, origin: "api", key: `api:${caller.id}:${agent.id}:${id}` };
+}
+
 /** A turn that has not begun yet. One shot is stopped when its last caller has gone; a session's turn goes on. */
 export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const runId = newId("run", now);
@@ -32,7 +40,8 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const abort = new AbortController();
   const listeners = new Set<ChatListener>();
   const watching: (() => void)[] = [];
-  let said = "";
+  /** In the pieces in which it was said, so that whoever comes late hears them as well. */
+  const said: string[] = [];
   const turn: LiveTurn & { end: ChatEnd | undefined } = {
     runId,
     createdAt: now,
@@ -41,7 +50,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     end: undefined,
     done: Promise.resolve(),
     listen(listener) {
-      if (said !== "") listener.onText(said);
+      for (const delta of said) listener.onText(delta);
       if (turn.end) {
         listener.onEnd(turn.end);
         return () => undefined;
@@ -54,13 +63,13 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     },
     say(delta) {
       if (delta === "") return;
-      said += delta;
+      said.push(delta);
       for (const listener of listeners) listener.onText(delta);
     },
     finish(end) {
       if (turn.end) return;
       // Whoever joined a turn that does not stream hears its text all the same.
-      if (end.ok && said === "" && end.text !== "") turn.say(end.text);
+      if (end.ok && said.length === 0 && end.text !== "") turn.say(end.text);
       turn.end = end;
       for (const listener of listeners) listener.onEnd(end);
       listeners.clear();

@@ -3,22 +3,17 @@ import type { Thinking } from "../config/schema/common.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { RunRecord, Store, Usage } from "../store/types.ts";
+import type { Passage as FoundPassage } from "../knowledge/types.ts";
+import type { Fence, RunRecord, Store, Usage } from "../store/types.ts";
 import type { ActionContext, TurnMetrics } from "./types.ts";
 
-/** A piece of a document that a search has found. */
-export interface Passage {
-  documentId: string;
-  chunkId: string;
-  filename: string;
-  title: string | null;
-  page: number | null;
-  score: number;
-  text: string;
-}
+/** What a turn needs of a piece of a document that a search has found. */
+export type Passage = Pick<FoundPassage, "documentId" | "chunkId" | "filename" | "title" | "page" | "score" | "text">;
 
 /** Where passages come from. A turn without it has none. */
 export interface KnowledgeSearch {
+  /** False: nothing could be found, so that the turn need not look. Not there: something may. */
+  has?(scope: { tenant: string; agentId: string }): Promise<boolean>;
   search(query: { tenant: string; agentId: string; text: string; limit: number }): Promise<readonly Passage[]>;
 }
 
@@ -83,18 +78,21 @@ export interface Chats {
   begin(request: ChatRequest): { ok: true; turn: ChatTurn } | { ok: false; failure: Failure };
   /** Stops a turn of this process. Undefined where the run is none of them. */
   cancel(runId: string): Promise<RunRecord | undefined>;
-  /** At start: turns that a crash cut off are over, since nobody waits for them any more. */
-  recover(): Promise<void>;
+  /** Turns that a crash cut off are over, since nobody waits for them any more: those of gateways that are not among `alive`. */
+  recover(alive: ReadonlySet<string>, fence?: Fence): Promise<void>;
   /** Takes no more turns, waits `drainMs` for those under way, then stops them. */
   stop(drainMs: number): Promise<void>;
 }
 
 export interface ChatDeps {
+  /** This gateway's id among those that share the store. */
+  gateway: string;
   store: Store;
   clock: Clock;
   log: Logger;
   /** The snapshot of now; a turn keeps the one it began with. */
   context(): ActionContext;
+  onRunEnd?(runId: string): void;
   metrics?: TurnMetrics;
   knowledge?: KnowledgeSearch;
 }

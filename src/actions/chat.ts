@@ -1,6 +1,5 @@
 import { sessionId } from "../store/types.ts";
-import { carryOut, sessionOf } from "./chat-run.ts";
-import { createLiveTurn, type LiveTurn } from "./chat-turn.ts";
+import { createLiveTurn, sessionOf, type LiveTurn } from "./chat-turn.ts";
 import type { ChatDeps, Chats } from "./chat-types.ts";
 
 const CRASHED = { code: "crashed", message: "the gateway ended while the turn was under way" };
@@ -23,10 +22,14 @@ export function createChats(deps: ChatDeps): Chats {
         return { ok: false, failure: { code: "overloaded", message: "too many turns at the same time; try again", retryAfterSeconds: 2 } };
       const turn = createLiveTurn(request, clock.now());
       const queue = sessionId(sessionOf(request, turn.runId));
-      const done = carryOut(request, turn, tails.get(queue), deps, context).finally(() => {
-        live.delete(turn.runId);
-        if (tails.get(queue) === done) tails.delete(queue);
-      });
+      const before = tails.get(queue);
+      // Loaded by the first turn: most gateways never see one.
+      const done = import("./chat-run.ts")
+        .then(({ carryOut }) => carryOut(request, turn, before, deps, context))
+        .finally(() => {
+          live.delete(turn.runId);
+          if (tails.get(queue) === done) tails.delete(queue);
+        });
       turn.done = done;
       tails.set(queue, done);
       live.set(turn.runId, turn);
@@ -39,15 +42,17 @@ export function createChats(deps: ChatDeps): Chats {
       await turn.done;
       return store.getRun(runId);
     },
-    async recover() {
+    async recover(alive, fence) {
       const now = clock.now();
       const counts = await store.counts();
       for (const status of ["running", "queued"] as const) {
         // Runs are not listed by their state: looking for none would look at all.
         if ((counts[`runs.${status}`] ?? 0) === 0) continue;
-        const cut = (await store.listRuns({ status, limit: MAX_RECOVERED })).filter((found) => found.kind === "api");
+        const cut = (await store.listRuns({ status, limit: MAX_RECOVERED })).filter(
+          ({ kind, gateway }) => kind === "api" && !alive.has(gateway ?? ""),
+        );
         if (cut.length > 0)
-          await store.commit((tx) => cut.forEach(({ id }) => tx.updateRun(id, { status: "failed", error: CRASHED, endedAt: now })));
+          await store.commit((tx) => cut.forEach(({ id }) => tx.updateRun(id, { status: "failed", error: CRASHED, endedAt: now })), fence);
       }
     },
     async stop(drainMs) {

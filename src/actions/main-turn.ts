@@ -68,7 +68,7 @@ export async function executeHeartbeat(job: Job, data: HeartbeatJob, deps: TurnD
   if (!agent || (queued.length === 0 && heartbeat.instructions === undefined)) {
     await store.commit((tx) => tx.completeJob(job), job);
     deps.heartbeat.ended();
-    return;
+    return requestForLeft(data.agentId, deps);
   }
   const batch = selectBatch(queued);
   const startedAt = clock.now();
@@ -142,7 +142,12 @@ async function succeeded(
     tx.completeJob(job);
   }, job);
   finish(run, "succeeded", deps, done);
-  const left = await deps.store.queuedSystemEvents(run.spec.session.agentId, MAX_QUEUE);
+  await requestForLeft(run.spec.session.agentId, deps);
+}
+
+/** Wakes that came while the heartbeat was under way could not ask for one more: its job was there. */
+async function requestForLeft(agentId: string, deps: TurnDeps): Promise<void> {
+  const left = await deps.store.queuedSystemEvents(agentId, MAX_QUEUE);
   if (left.some((event) => event.mode === "now")) deps.heartbeat.request();
 }
 

@@ -5,7 +5,7 @@ import { sha256Hex } from "../core/secret.ts";
 import { cutText } from "../core/text.ts";
 import type { IncomingMessage } from "../plugin/api.ts";
 import { mainSession } from "../sessions/keys.ts";
-import type { DedupeEntry, EventRecord, RunAction, Store } from "../store/types.ts";
+import type { DedupeEntry, EventRecord, Fence, RunAction, Store } from "../store/types.ts";
 import type { ActionContext } from "./types.ts";
 
 export interface ReceiveDeps {
@@ -51,10 +51,15 @@ function actionOf(channel: string, message: IncomingMessage, now: number, { agen
  * Takes a message that somebody wrote on a channel: from those in `allowFrom` it becomes a turn of the main session, whose
  * reply goes back to where it was written; from others it is recorded, without its text, and answered nothing. Resolves
  * once that is on disk; a message that came before is recorded as its repeat.
- * @throws RouseError `store_unavailable`: the message must come again.
+ * @throws RouseError `store_unavailable`, also where the lease of `fence` is lost: the message must come again.
  */
-export function createReceiver({ store, clock, log, context }: ReceiveDeps): (channel: string, message: IncomingMessage) => Promise<void> {
-  return async (channel, message) => {
+export function createReceiver({
+  store,
+  clock,
+  log,
+  context,
+}: ReceiveDeps): (channel: string, message: IncomingMessage, fence?: Fence) => Promise<void> {
+  return async (channel, message, fence) => {
     const snapshot = context();
     const now = clock.now();
     const loaded = snapshot.channels.get(channel);
@@ -78,7 +83,7 @@ export function createReceiver({ store, clock, log, context }: ReceiveDeps): (ch
     }
     const expiresAt = now + snapshot.config.hooks.dedupe.ttl;
     const key = (): DedupeEntry => ({ scope: event.path, key: sha256Hex(message.id), expiresAt, answer: { status: 202, body: null } });
-    const accepted = await store.accept(event, problem === undefined ? [key()] : []);
+    const accepted = await store.accept(event, problem === undefined ? [key()] : [], fence);
     log.debug({ channel, outcome: accepted.kind === "duplicate" ? "duplicate" : event.outcome }, "a message was received");
   };
 }

@@ -1,19 +1,60 @@
 import type { Clock } from "../core/clock.ts";
-import type { Store } from "../store/types.ts";
+import type { Ms, Peers, Store } from "../store/types.ts";
 
 /** Who waits for which run to end. */
 export interface RunEnds {
-  /** To be called when a run has ended. */
+  /** To be called when a run has ended here. */
   ended(runId: string): void;
   /** Resolves when the run has ended, after `ms`, or when the gateway stops. */
   wait(runId: string, ms: number): Promise<void>;
 }
 
-export function createRunEnds({ store, clock, signal }: { store: Store; clock: Clock; signal: AbortSignal }): RunEnds {
+/** Another gateway tells of the end of runs that somebody waits for here; where that gets lost, a look finds out. */
+const LOOK_MS = 2000;
+/** Nobody waits for longer. */
+const LONGEST_MS = 60_000;
+const MAX_AWAITED = 10_000;
+
+export function createRunEnds(deps: { store: Store; peers: Peers; clock: Clock; signal: AbortSignal }): RunEnds {
+  const { store, peers, clock, signal } = deps;
   const waiting = new Map<string, Set<() => void>>();
+  /** Runs that somebody waits for at another gateway, and since when. */
+  const awaited = new Map<string, Ms>();
+
+  const release = (runId: string): void => {
+    for (const done of waiting.get(runId) ?? []) done();
+  };
+  const note = (runIds: readonly string[]): void => {
+    const now = clock.now();
+    for (const [id, since] of awaited) {
+      if (since > now - LONGEST_MS && awaited.size < MAX_AWAITED) break;
+      awaited.delete(id);
+    }
+    for (const id of runIds) {
+      awaited.delete(id);
+      awaited.set(id, now);
+    }
+  };
+  if (peers.shared) {
+    peers.on("await", note);
+    peers.on("ended", (runIds) => runIds.forEach(release));
+  }
+
+  /** Sleeps until the run has ended, as far as is known. */
+  const sleep = async (runId: string, ms: number, over: AbortSignal): Promise<void> => {
+    if (!peers.shared) return clock.sleep(ms, over);
+    peers.tell("await", [runId]);
+    for (const until = clock.now() + ms; !over.aborted;) {
+      const left = until - clock.now();
+      if (left <= 0 || (await store.getRun(runId))?.endedAt !== undefined) return;
+      await clock.sleep(Math.min(left, LOOK_MS), over);
+    }
+  };
+
   return {
     ended(runId) {
-      for (const done of waiting.get(runId) ?? []) done();
+      release(runId);
+      if (awaited.delete(runId)) peers.tell("ended", [runId]);
     },
     async wait(runId, ms) {
       const over = new AbortController();
@@ -21,11 +62,14 @@ export function createRunEnds({ store, clock, signal }: { store: Store; clock: C
       const listeners = waiting.get(runId) ?? new Set();
       waiting.set(runId, listeners.add(done));
       signal.addEventListener("abort", done, { once: true });
-      const run = await store.getRun(runId);
-      if (run?.endedAt === undefined) await clock.sleep(ms, over.signal);
-      signal.removeEventListener("abort", done);
-      listeners.delete(done);
-      if (listeners.size === 0) waiting.delete(runId);
+      try {
+        const run = await store.getRun(runId);
+        if (run?.endedAt === undefined) await sleep(runId, ms, over.signal);
+      } finally {
+        signal.removeEventListener("abort", done);
+        listeners.delete(done);
+        if (listeners.size === 0) waiting.delete(runId);
+      }
     },
   };
 }

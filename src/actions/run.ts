@@ -18,6 +18,8 @@ export interface RunJob {
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
+/** The same for a run that never comes as far as its start. */
+const MAX_TAKEN = 20;
 /** Tries of a turn whose provider error may pass. */
 const MAX_TRIES = 6;
 const FIRST_WAIT_MS = 2_000;
@@ -53,17 +55,20 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
     await endFailed(job, run, context, deps, "failed", error);
     deps.admission.over(run, { tokens: 0, again: false });
   };
-  if (job.attempts > MAX_CRASHES) return giveUp({ code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` });
+  // Being taken from the queue is no start: only one that is on disk has been cut off.
+  const cutOff = (run.cutOff ?? 0) + (run.status === "running" ? 1 : 0);
+  if (cutOff >= MAX_CRASHES) return giveUp({ code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` });
+  if (job.attempts > MAX_TAKEN) return giveUp({ code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` });
   const agent = context.agents.get(run.spec.session.agentId);
   if (!agent) return giveUp({ code: "unknown_agent", message: "the agent is no longer in agents.list" });
   const model = context.models.resolve(run.spec.model ?? agent.model);
   if (!model.ok) return giveUp({ code: model.code, message: model.message });
   // What the owner says is not counted against the hooks.
-  const parked = run.kind === "hook" ? deps.admission.start(run, clock.now()) : undefined;
+  const parked = run.kind === "hook" ? await deps.admission.start(run, clock.now()) : undefined;
   if (parked) return park(job, run, parked, deps);
   let spent: Spent = { tokens: 0, again: true };
   try {
-    spent = await takeTurn(job, run, agent, model.model, context, deps, signal);
+    spent = await takeTurn(job, { ...run, cutOff }, agent, model.model, context, deps, signal);
   } finally {
     deps.admission.over(run, spent);
   }
@@ -78,11 +83,12 @@ interface Spent {
 /** A run that no other has to end for is looked at again then; one that waits for another is called. */
 const CALLED_MS = 3_600_000;
 
-async function park(job: Job, run: RunRecord, parked: Parked, { store, clock }: TurnDeps): Promise<void> {
+async function park(job: Job, run: RunRecord, parked: Parked, { store, clock, admission }: TurnDeps): Promise<void> {
   await store.commit((tx) => {
-    tx.updateRun(run.id, { status: "parked", parked });
+    tx.updateRun(run.id, { status: "parked", parked, ...(run.status === "running" ? { cutOff: (run.cutOff ?? 0) + 1 } : {}) });
     tx.retryJob(job, parked.until ?? clock.now() + CALLED_MS, { resetAttempts: true });
   }, job);
+  await admission.parked?.(run.id);
 }
 
 async function takeTurn(
@@ -100,7 +106,7 @@ async function takeTurn(
   const startedAt = clock.now();
   const attempts = run.attempts + 1;
   const held = await store.commit((tx) => {
-    tx.updateRun(run.id, { status: "running", startedAt, attempts, route, model: model.ref, parked: null });
+    tx.updateRun(run.id, { status: "running", startedAt, attempts, cutOff: run.cutOff ?? 0, route, model: model.ref, parked: null });
     if (run.spec.incoming?.direct && route.status === "route") tx.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
   }, job);
   if (!held) return { tokens: 0, again: false };
@@ -142,7 +148,7 @@ async function afterFailure(
   if (result.code === "cancelled" && signal.reason === "drain") {
     // Put back as if it had not begun: the next gateway takes it up.
     await deps.store.commit((tx) => {
-      tx.updateRun(run.id, { status: "queued", attempts: run.attempts - 1 });
+      tx.updateRun(run.id, { status: "queued", attempts: run.attempts - 1, cutOff: 0 });
       tx.retryJob(job, now, { resetAttempts: true });
     }, job);
     return true;
@@ -150,7 +156,7 @@ async function afterFailure(
   if (result.retryable && run.attempts < MAX_TRIES) {
     const runAt = now + waitMs(run.attempts - 1, result.retryAfterMs);
     await deps.store.commit((tx) => {
-      tx.updateRun(run.id, { status: "queued", error: { code: result.code, message: result.message } });
+      tx.updateRun(run.id, { status: "queued", cutOff: 0, error: { code: result.code, message: result.message } });
       tx.retryJob(job, runAt, { resetAttempts: true });
     }, job);
     return true;

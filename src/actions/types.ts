@@ -47,14 +47,22 @@ export type Admitted =
   /** `settle` must be called once it is known whether the event is on disk. */
   { ok: true; settle(accepted: boolean): void } | { ok: false; failure: Failure };
 
+export interface BudgetView {
+  scope: string;
+  limits: Budget["limits"];
+  usage: BudgetUse;
+}
+
 /** What may be accepted, what may start, and what has to wait. */
 export interface Admission {
   /** Takes room for the actions of one event, all or none; says in them what has to wait, and which run collects them. */
-  admit(applicants: readonly Applicant[], now: Ms): Admitted;
+  admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted>;
   /** Takes a place for a run that is accepted again, or that has come out of a window. */
   place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): Place;
   /** Undefined where the run may start; it then must be given back by `over`. */
-  start(run: RunRecord, now: Ms): Parked | undefined;
+  start(run: RunRecord, now: Ms): Parked | undefined | Promise<Parked | undefined>;
+  /** That the run waits is on disk. */
+  parked?(runId: string): Promise<void>;
   /** The run is over, or put back into the queue. */
   over(run: Pick<RunRecord, "id" | "mapping">, end: { tokens: number; again: boolean }): void;
   /** Closes the window that a run collects in; returns when it closes instead, where an event has put that off. */
@@ -63,7 +71,9 @@ export interface Admission {
   dropWindow(runId: string): Promise<void>;
   /** Counts from what the store has, and gives those that wait for time a new moment: at start, and when limits change. */
   recount(): Promise<void>;
-  usage(): { scope: string; limits: Budget["limits"]; usage: BudgetUse }[];
+  /** Where several gateways share budgets: gives back what those that are gone have left. */
+  tidy?(): Promise<void>;
+  usage(): BudgetView[] | Promise<BudgetView[]>;
 }
 
 /** What collected events come to: one run, nothing, or a failure. */

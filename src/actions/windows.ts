@@ -22,9 +22,9 @@ interface Window {
 }
 
 /** A window with so much in it closes at once: one run takes no more. */
-const MAX_CHARS = 4_000_000;
+export const MAX_CHARS = 4_000_000;
 
-const nameOf = ({ mapping }: Pick<RunAction, "mapping">, key: string): string => `${mapping}\n${key}`;
+export const windowName = ({ mapping }: Pick<RunAction, "mapping">, key: string): string => `${mapping}\n${key}`;
 
 /** The windows that are open: in memory, since the store's collecting runs tell all of them. */
 export class Windows {
@@ -40,7 +40,7 @@ export class Windows {
     { key, windowSeconds, maxSeconds, maxEvents }: Collecting,
     event: NonNullable<RunAction["collect"]>["event"],
   ): { opened: boolean; settle(accepted: boolean): void } {
-    const name = nameOf(action, key);
+    const name = windowName(action, key);
     const now = event.at;
     const known = this.#open.get(name);
     const window: Window =
@@ -64,7 +64,7 @@ export class Windows {
 
   /** Whether an event of this key would join a window, and not open one. */
   isOpen(action: Pick<RunAction, "mapping">, key: string, now: Ms): boolean {
-    return (this.#open.get(nameOf(action, key))?.closesAt ?? 0) > now;
+    return (this.#open.get(windowName(action, key))?.closesAt ?? 0) > now;
   }
 
   #settle(window: Window, accepted: boolean): void {
@@ -103,7 +103,7 @@ export class Windows {
   restore(runs: readonly RunRecord[]): void {
     for (const { id, collect, ...run } of runs) {
       if (!collect) continue;
-      const name = nameOf(run, collect.key);
+      const name = windowName(run, collect.key);
       const { firstAt, count, closesAt } = collect;
       const window: Window = { name, runId: id, firstAt, count, closesAt, chars: 0, pending: 0, whenSettled: [] };
       this.#open.set(name, window);

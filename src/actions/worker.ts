@@ -1,6 +1,6 @@
 import { safeError, type Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
-import { ENDED, sessionId, type Job, type RunRecord } from "../store/types.ts";
+import { ENDED, sessionId, STORE_UNAVAILABLE, type Job, type RunRecord } from "../store/types.ts";
 import { executeCollect, type CollectJob } from "./collect.ts";
 import { writeEnd } from "./finish.ts";
 import { executeHeartbeat } from "./main-turn.ts";
@@ -13,12 +13,18 @@ export interface TurnWorker extends RunOperations {
   stop(drainMs: number): Promise<void>;
   /** Starts a run that failed for good again, under the same id. */
   restart(run: RunRecord): Promise<void>;
+  /** Whether this process carries the run out. */
+  isActive(id: string): boolean;
 }
+
+const FIRST_WAIT_MS = 1000;
+const LONGEST_WAIT_MS = 10_000;
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time. */
 export function createTurnWorker(deps: TurnDeps): TurnWorker {
   const { store, queue, log } = deps;
   const active = new Map<string, { done: Promise<void>; abort: AbortController }>();
+  const stopping = new AbortController();
   let running = false;
   let fetching = false;
   let wanted = false;
@@ -32,17 +38,23 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
       else await executeHeartbeat(job, data, deps, abort.signal);
     } catch (error) {
       log.error({ err: safeError(error), jobId: job.id }, "a turn could not be carried out; it is put back");
-      await putBack(job);
+      // That the store was away is no fault of the turn.
+      await putBack(job, safeError(error).code === STORE_UNAVAILABLE.code);
     }
   };
 
-  const putBack = async (job: Job): Promise<void> => {
-    await deps.clock.sleep(1000);
-    await store
-      .commit((tx) => tx.retryJob(job, deps.clock.now() + 1000), job)
-      .catch((error: unknown) =>
-        log.error({ err: safeError(error), jobId: job.id }, "a job could not be put back; the next start takes it up"),
-      );
+  /** Tries until the store takes it: nobody else does while this process lives. What is left at its end, the next start takes up. */
+  const putBack = async (job: Job, resetAttempts: boolean): Promise<void> => {
+    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+      await deps.clock.sleep(wait, stopping.signal);
+      try {
+        await store.commit((tx) => tx.retryJob(job, deps.clock.now() + FIRST_WAIT_MS, { resetAttempts }), job);
+        return;
+      } catch (error) {
+        log.error({ err: safeError(error), jobId: job.id }, "a job could not be put back; it is tried again");
+        if (stopping.signal.aborted) return;
+      }
+    }
   };
 
   const fill = async (): Promise<void> => {
@@ -81,7 +93,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     const { parked } = deps.admission.place(run, deps.clock.now());
     const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
     await store.commit((tx) => {
-      tx.updateRun(run.id, { ...status, restarts: run.restarts + 1, attempts: 0, error: null, endedAt: null });
+      tx.updateRun(run.id, { ...status, restarts: run.restarts + 1, attempts: 0, cutOff: 0, error: null, endedAt: null });
       tx.enqueue({
         id: run.id,
         kind: "turn",
@@ -97,6 +109,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
 
   return {
     restart,
+    isActive: (id) => active.has(id),
     start() {
       running = true;
       unsubscribe = queue.onReady((kind) => {
@@ -109,6 +122,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
       unsubscribe?.();
       const all = Promise.all([...active.values()].map((turn) => turn.done));
       await Promise.race([all, deps.clock.sleep(drainMs)]);
+      stopping.abort();
       for (const turn of active.values()) turn.abort.abort("drain");
       await Promise.all([...active.values()].map((turn) => turn.done));
     },

@@ -1,4 +1,4 @@
-import type { LanguageModel, TextStreamPart, ToolSet } from "ai";
+import type { TextStreamPart, ToolSet } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Issue } from "../core/errors.ts";
@@ -8,6 +8,7 @@ import { createBoundary } from "./boundary.ts";
 import { ECHO, echoTurn } from "./echo.ts";
 import { classifyFailure } from "./failure.ts";
 import { instructionsOf, messagesOf } from "./messages.ts";
+import { createPieces, mergingText, type Pieces } from "./merge.ts";
 import { createModels, type ModelSet } from "./models.ts";
 import { reasoningOf, watchThinking } from "./thinking.ts";
 import { outputOf, providerOptionsOf, samplingOf } from "./sampling.ts";
@@ -28,11 +29,12 @@ const TOOL_MS = 60_000;
 /** The most that a turn waits for a server of tools. */
 const CONNECT_MS = 10_000;
 const CHUNK_MS = 120_000;
+const MAX_KEPT = 64;
 
 type Settings = NonNullable<ReturnType<ModelSet["provider"]>>;
 
 /** Makes the provider's model. Each provider's package is loaded when a turn first needs it. */
-async function createModel(id: string, model: string, settings: Settings, fetcher: typeof fetch): Promise<LanguageModel> {
+async function createModel(id: string, model: string, settings: Settings, fetcher: typeof fetch) {
   const common = {
     headers: settings.headers,
     ...(settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }),
@@ -64,9 +66,22 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const { config, env, clock, log } = options;
   const set = createModels(config, env);
   const toolBox = createToolBox(config.mcp.servers, log);
+  const kept = new Map<string, ReturnType<typeof createModel>>();
+
+  /** A model makes its schemas when it is made, which costs more than many a turn: it is kept where all turns can share it. */
+  const modelFor = (input: TurnInput, settings: Settings, fetcher: typeof fetch): ReturnType<typeof createModel> => {
+    const { ref, provider, model } = input.model;
+    if (input.thinking !== undefined) return createModel(provider, model, settings, fetcher);
+    const known = kept.get(ref) ?? createModel(provider, model, settings, fetcher);
+    known.catch(() => kept.delete(ref));
+    // Callers may name as many as they like.
+    if (kept.size >= MAX_KEPT) kept.clear();
+    kept.set(ref, known);
+    return known;
+  };
 
   const callModel = async (input: TurnInput, settings: Settings, warnings: string[]): Promise<TurnResult> => {
-    const { generateText, isStepCount, jsonSchema, streamText } = await import("ai");
+    const { generateText, isStepCount, jsonSchema, streamText, wrapLanguageModel } = await import("ai");
     // The SDK would print its warnings; ours go into the run.
     (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
     const boundary = createBoundary();
@@ -74,7 +89,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     warnings.push(...picked.warnings);
     const thinking = watchThinking(input.thinking, options.fetch ?? fetch);
     const call = {
-      model: await createModel(input.model.provider, input.model.model, settings, thinking.fetch),
+      model: await modelFor(input, settings, thinking.fetch),
       instructions: instructionsOf(input),
       messages: messagesOf(input, boundary, settings.contextTokens ?? CONTEXT_TOKENS, warnings),
       // The agent's own tools win over a caller's of the same name.
@@ -96,8 +111,10 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       const { text, steps, responseMessages: messages, totalUsage: usage, finishReason: finish } = result;
       return ended({ text, steps, messages, usage, finish });
     }
-    const stream = streamText({ ...call, onError: () => undefined });
-    await pass(stream.fullStream, input.onText);
+    const pieces = createPieces();
+    const model = wrapLanguageModel({ model: call.model, middleware: mergingText(pieces) });
+    const stream = streamText({ ...call, model, onError: () => undefined });
+    await pass(stream.fullStream, pieces, input.onText);
     warnings.push(...thinking.warnings(await stream.warnings));
     return ended({
       text: await stream.text,
@@ -155,13 +172,15 @@ interface Step {
 const STEP_GAP = "\n\n";
 
 /** Hands a stream's text on. A stream does not throw by itself: its failures are parts of it. */
-async function pass(parts: AsyncIterable<TextStreamPart<ToolSet>>, onText: (delta: string) => void): Promise<void> {
+async function pass(parts: AsyncIterable<TextStreamPart<ToolSet>>, pieces: Pieces, onText: (delta: string) => void): Promise<void> {
   let spoke = false;
   let gap = "";
   for await (const part of parts) {
     if (part.type === "text-delta" && part.text !== "") {
-      onText(gap + part.text);
-      gap = "";
+      for (const piece of pieces.split(part.text)) {
+        onText(gap + piece);
+        gap = "";
+      }
       spoke = true;
     } else if (part.type === "start-step" && spoke) gap = STEP_GAP;
     else if (part.type === "error") throw part.error;

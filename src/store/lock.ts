@@ -25,8 +25,20 @@ const SQLITE_BUSY = 5;
 const ATTEMPTS = 5;
 const WAIT_MS = 50;
 
-const lockFile = (stateDir: string): string => join(stateDir, "gateway.lock");
-const infoFile = (stateDir: string): string => join(stateDir, "gateway.json");
+/**
+ * The files of one holder. Who has the folder for itself locks `gateway.lock`; those who share it lock that one for
+ * reading, and each another one for itself: `gateway-1.lock`, `gateway-2.lock`, …
+ */
+interface Files {
+  lock: string;
+  info: string;
+}
+const filesOf = (stateDir: string, place: number): Files => {
+  const name = join(stateDir, place === 0 ? "gateway" : `gateway-${place}`);
+  return { lock: `${name}.lock`, info: `${name}.json` };
+};
+/** The most gateways that share a state folder. */
+const PLACES = 64;
 
 /**
  * Runs statements that need a lock on the file. SQLite's locks are the system's: it releases them when their holder
@@ -45,23 +57,52 @@ function withLock(file: string, statements: string, readOnly: boolean): Database
   }
 }
 
-async function takeLock(stateDir: string): Promise<DatabaseSync | undefined> {
-  const file = lockFile(stateDir);
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+async function makeFile(file: string): Promise<void> {
   await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
   });
   await chmod(file, 0o600);
+}
+
+const EXCLUSIVE = "BEGIN EXCLUSIVE";
+/** Others may do the same, but nobody can lock the file for himself. */
+const SHARED = "BEGIN; SELECT count(*) FROM sqlite_schema";
+
+async function takeLock(file: string, statements: string, attempts = ATTEMPTS): Promise<DatabaseSync | undefined> {
+  await makeFile(file);
   for (let attempt = 1; ; attempt++) {
-    const db = withLock(file, "BEGIN EXCLUSIVE", false);
-    if (db || attempt === ATTEMPTS) return db;
+    const db = withLock(file, statements, false);
+    if (db || attempt === attempts) return db;
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
   }
 }
 
-function readInfo(stateDir: string): GatewayInfo | undefined {
+interface Place {
+  files: Files;
+  held: DatabaseSync[];
+}
+
+async function takeFolder(stateDir: string): Promise<Place | undefined> {
+  const files = filesOf(stateDir, 0);
+  const db = await takeLock(files.lock, EXCLUSIVE);
+  return db && { files, held: [db] };
+}
+
+async function takePlace(stateDir: string): Promise<Place | undefined> {
+  const common = await takeLock(filesOf(stateDir, 0).lock, SHARED);
+  if (!common) return undefined;
+  for (let place = 1; place <= PLACES; place++) {
+    const files = filesOf(stateDir, place);
+    const own = await takeLock(files.lock, EXCLUSIVE, 1);
+    if (own) return { files, held: [own, common] };
+  }
+  common.close();
+  return undefined;
+}
+
+function readInfo({ info: file }: Files): GatewayInfo | undefined {
   try {
-    const info = JSON.parse(readFileSync(infoFile(stateDir), "utf8")) as GatewayInfo;
+    const info = JSON.parse(readFileSync(file, "utf8")) as GatewayInfo;
     return typeof info.pid === "number" ? info : undefined;
   } catch {
     return undefined;
@@ -69,7 +110,7 @@ function readInfo(stateDir: string): GatewayInfo | undefined {
 }
 
 function lockedError(stateDir: string): RouseError {
-  const holder = readInfo(stateDir);
+  const holder = readInfo(filesOf(stateDir, 0)) ?? readGateway(stateDir);
   const who = holder ? `process ${holder.pid}${holder.url ? ` at ${holder.url}` : ""}` : "another process";
   return new RouseError({
     code: "store_locked",
@@ -78,25 +119,30 @@ function lockedError(stateDir: string): RouseError {
 }
 
 /**
- * Takes the state folder for this process; `info` is what others may know of it until `describe` says more.
+ * Takes the state folder for this process; `info` is what others may know of it until `describe` says more. With
+ * `shared`, others may do so as well: their work is not in the folder.
  * @throws RouseError `store_locked` while another process holds it, `config_invalid` where the folder cannot be used.
  */
 export async function acquireLock(
   stateDir: string,
   info: GatewayInfo = { pid: process.pid, startedAt: Date.now(), version: "" },
+  { shared = false }: { shared?: boolean } = {},
 ): Promise<Lock> {
-  let db: DatabaseSync | undefined;
+  let place: Place | undefined;
   const describe = async (next: GatewayInfo): Promise<void> => {
-    const temporary = `${infoFile(stateDir)}.${process.pid}`;
+    const file = (place as Place).files.info;
+    const temporary = `${file}.${process.pid}`;
     await writeFile(temporary, JSON.stringify(next), { mode: 0o600 });
-    await rename(temporary, infoFile(stateDir));
+    await rename(temporary, file);
   };
+  const close = (): void => place?.held.forEach((db) => db.close());
   try {
-    db = await takeLock(stateDir);
+    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    place = await (shared ? takePlace(stateDir) : takeFolder(stateDir));
     // What a killed holder left would name the wrong process.
-    if (db) await describe(info);
+    if (place) await describe(info);
   } catch (error) {
-    db?.close();
+    close();
     const { code, errstr } = error as { code?: string; errstr?: string };
     const message = `the state folder ${stateDir} cannot be used (${errstr ?? code ?? "error"}); make it writable, or set another one`;
     throw new RouseError(
@@ -104,23 +150,30 @@ export async function acquireLock(
       { cause: error },
     );
   }
-  if (!db) throw lockedError(stateDir);
-  const held = db;
+  if (!place) throw lockedError(stateDir);
+  const { files, held } = place;
   return {
     describe,
     release() {
-      if (!held.isOpen) return;
-      rmSync(infoFile(stateDir), { force: true });
-      held.close();
+      if (!held[0]?.isOpen) return;
+      rmSync(files.info, { force: true });
+      close();
     },
   };
 }
 
-/** What the holder of a state folder says of itself, or undefined where nobody holds it. */
+/** What the holder of a state folder says of itself, or undefined where nobody holds it. Where several share it: one that listens. */
 export function readGateway(stateDir: string): GatewayInfo | undefined {
-  const info = readInfo(stateDir);
-  if (!info || !existsSync(lockFile(stateDir))) return undefined;
-  const free = withLock(lockFile(stateDir), "SELECT count(*) FROM sqlite_schema", true);
-  free?.close();
-  return free ? undefined : info;
+  let silent: GatewayInfo | undefined;
+  for (let place = 0; place <= PLACES; place++) {
+    const files = filesOf(stateDir, place);
+    const info = readInfo(files);
+    if (!info || !existsSync(files.lock)) continue;
+    const free = withLock(files.lock, "SELECT count(*) FROM sqlite_schema", true);
+    free?.close();
+    if (free) continue;
+    if (info.url !== undefined) return info;
+    silent ??= info;
+  }
+  return silent;
 }

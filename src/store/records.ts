@@ -63,7 +63,13 @@ export interface RunAction {
   warnings: string[];
   parked?: Parked;
   /** Set where the run collects events: which window, when it closes as of now, and this event. */
-  collect?: { key: string; closesAt: Ms; event: Collected };
+  collect?: {
+    key: string;
+    closesAt: Ms;
+    event: Collected;
+    /** The window is one of all gateways: it is kept in the store, and has to be open still. */
+    shared?: true;
+  };
 }
 
 export interface WakeAction {
@@ -179,14 +185,17 @@ export interface RunRecord {
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
-  /** Starts that were committed. */
+  /** Starts that were committed; `cutOff` of them, since the run was put back in order last, ended by a crash. */
   attempts: number;
+  cutOff?: number;
   /** Starts again after a final failure, by a repeated event or an operator. */
   restarts: number;
   route?: RouteDecision;
   deliveryId?: string;
   /** The delivery that posts the receipt, where the mapping has a callback. */
   callbackId?: string;
+  /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */
+  gateway?: string;
   createdAt: Ms;
   startedAt?: Ms;
   endedAt?: Ms;

@@ -1,25 +1,22 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Store } from "./types.ts";
+import type { Held, Store } from "./types.ts";
 
 const SWEEP_MS = 600_000;
 /** Where bodies are kept only until the work is done, they shall not lie about much longer. */
 const SOON_MS = 30_000;
 
-/** Removes old records from time to time until `signal` aborts. `settings` is read at each sweep. */
-export async function sweepRegularly(options: {
-  store: Store;
-  clock: Clock;
-  log: Logger;
-  settings(): Parameters<Store["sweep"]>[1];
-  signal: AbortSignal;
-}): Promise<void> {
-  const { store, clock, log, settings, signal } = options;
+/** Removes old records from time to time for as long as the lease is held. `settings` is read at each sweep. */
+export async function sweepRegularly(
+  { signal, fence }: Held,
+  options: { store: Store; clock: Clock; log: Logger; settings(): Parameters<Store["sweep"]>[1] },
+): Promise<void> {
+  const { store, clock, log, settings } = options;
   while (!signal.aborted) {
     const keep = settings();
     await store
-      .sweep(clock.now(), keep)
+      .sweep(clock.now(), keep, fence)
       .catch((error: unknown) => log.error({ err: safeError(error) }, "old records could not be removed; it is tried again"));
     await clock.sleep(keep.bodies === 0 ? SOON_MS : SWEEP_MS, signal);
   }

@@ -1,5 +1,7 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import type { Failure } from "../core/errors.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Fence, Peers } from "./peers.ts";
 import type {
   Collected,
   DedupeEntry,
@@ -29,6 +31,8 @@ import type {
 } from "./records.ts";
 
 export * from "./records.ts";
+export type { Allowance, Ledger } from "./ledger.ts";
+export type { Fence, Held, LeaseRecord, Peer, PeerInfo, Peers } from "./peers.ts";
 
 /**
  * What one commit writes. Methods only collect or write, they never read; order is kept.
@@ -62,7 +66,11 @@ export interface Writes {
   removeJob(kind: JobKind, id: string): void;
 }
 
-export type AcceptResult = { kind: "accepted" } | { kind: "duplicate"; record: DedupeRecord };
+export type AcceptResult =
+  | { kind: "accepted" }
+  | { kind: "duplicate"; record: DedupeRecord }
+  /** A window that the event was to join has closed: nothing is written. */
+  | { kind: "closed" };
 
 export interface ListQuery {
   limit?: number;
@@ -75,14 +83,15 @@ export interface Store {
   /**
    * Writes an event, its duplicate keys and its work in one durable commit, shared with all that come in during
    * the same turn of the event loop. Resolves once it is on disk. Where one of the keys is bound already, nothing
-   * is written and the record that holds it comes back. Throws RouseError `store_unavailable` (disk full, …).
+   * is written and the record that holds it comes back. Throws RouseError `store_unavailable` (disk full, …), also
+   * where the lease of `fence` is lost.
    */
-  accept(event: EventRecord, keys?: readonly DedupeEntry[]): Promise<AcceptResult>;
+  accept(event: EventRecord, keys?: readonly DedupeEntry[], fence?: Fence): Promise<AcceptResult>;
   /**
    * Runs `write` inside a durable commit, grouped with others. With `held`, nothing is written and `false` comes
-   * back when this process no longer holds that job.
+   * back when this process no longer holds that job or lease.
    */
-  commit(write: (tx: Writes) => void, held?: Job): Promise<boolean>;
+  commit(write: (tx: Writes) => void, held?: Job | Fence): Promise<boolean>;
 
   /** Called after system events of accepted wakes have joined a main session's queue. Returns its undo. */
   onSystemEvents(listener: (agentId: string, mode: WakeMode) => void): () => void;
@@ -111,9 +120,14 @@ export interface Store {
 
   /**
    * Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs, and
-   * then takes outside text from actions, inputs and system events as well. Returns how many rows went or were changed.
+   * then takes outside text from actions, inputs and system events as well. Ends where the lease of `fence` is lost.
+   * Returns how many rows went or were changed.
    */
-  sweep(now: Ms, retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms }): Promise<number>;
+  sweep(
+    now: Ms,
+    retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms },
+    fence?: Fence,
+  ): Promise<number>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
   close(): Promise<void>;
@@ -137,11 +151,36 @@ export interface Queue {
 export interface StoreHandle {
   store: Store;
   queue: Queue;
+  peers: Peers;
+  /** Where several gateways share budgets and windows; a gateway that is alone keeps them in memory. */
+  ledger?: Ledger;
+}
+
+export const isFence = (held: Job | Fence): held is Fence => "token" in held;
+
+/** What is known of a store without changing it. */
+export interface StoreStatus {
+  driver: "sqlite" | "postgres";
+  /** The file, or the database without its password. */
+  where: string;
+  /** Version of the schema that is there; 0 where there is none yet. */
+  schema: number;
+  /** Version of the schema that this program brings. */
+  known: number;
+  /** Room that it takes, indexes included. */
+  bytes: number;
 }
 
 /** Turns a failed condition of the store into the answer's failure. */
 export const STORE_UNAVAILABLE: Failure = {
   code: "store_unavailable",
   message: "the store cannot take work just now; try again later",
+  retryAfterSeconds: 5,
+};
+
+/** What a gateway hears whose lease another one has by now. */
+export const LEASE_LOST: Failure = {
+  code: "store_unavailable",
+  message: "another gateway does this now: the lease of this one is over",
   retryAfterSeconds: 5,
 };

@@ -18,10 +18,13 @@ import type {
 export interface Home {
   open(): Promise<StoreHandle>;
   clock: TestClock;
-  /** A path for a backup. */
-  file(name: string): string;
-  /** Opens the copy that a backup made. */
-  openCopy(file: string): Promise<StoreHandle>;
+  /** Where the store can copy itself into a file; the others say what does it for them. */
+  copies?: {
+    /** A path for a backup. */
+    file(name: string): string;
+    /** Opens the copy that a backup made. */
+    open(file: string): Promise<StoreHandle>;
+  };
   remove(): Promise<void>;
 }
 

@@ -152,6 +152,18 @@ export function queueContract(name: string, makeHome: () => Promise<Home>): void
         expect(ids(await fetch())).toEqual(["b"]);
       });
 
+      it("that waits for its time keeps its place: those behind it wait as well", async () => {
+        await enqueue(["a1", { key: "a", runAt: home.clock.now() + 1000 }]);
+        await enqueue(["a2", { key: "a" }]);
+        expect(await fetch()).toEqual([]);
+        await handle.store.commit((tx) => tx.rescheduleJob("turn", "a1", home.clock.now() + 500));
+        expect(await fetch()).toEqual([]);
+        home.clock.advance(500);
+        const first = await fetchOne();
+        await complete(first);
+        expect([first.id, ...ids(await fetch())]).toEqual(["a1", "a2"]);
+      });
+
       it("holds its key while it waits for another try, and stays first", async () => {
         await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["b1", { key: "b" }]);
         const held = await fetchOne();

@@ -14,6 +14,7 @@ const TOKEN = "crash-hook-token-0123456789";
 const KILLS = 20;
 const SENDERS = 6;
 const KEYS = 5;
+const TURNS = 10;
 
 interface Acknowledged {
   n: number;
@@ -78,7 +79,10 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
     const program = await start();
     let over = false;
     const senders = Array.from({ length: SENDERS }, () => send(program, () => over));
+    const asked = provider.requests.length;
     await new Promise((done) => setTimeout(done, 100 + Math.random() * 500));
+    // On a busy machine a life lasts until some turns were under way: else most runs would be cut off in all of them.
+    for (let looks = 0; looks < 500 && provider.requests.length < asked + TURNS; looks++) await new Promise((done) => setTimeout(done, 10));
     await program.kill();
     over = true;
     await Promise.all(senders);

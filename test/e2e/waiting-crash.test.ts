@@ -14,6 +14,7 @@ import { createProvider, modelConfig, type Provider } from "./provider.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "crash-hook-token-0123456789";
+const TURNS = 8;
 const KILLS = 10;
 const HOURLY = 4;
 const CONCURRENT = 2;
@@ -117,7 +118,10 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
     now = 0;
     let over = false;
     const senders = [0, 1].map(() => send(program, () => over));
+    const asked = provider.requests.length;
     await new Promise((done) => setTimeout(done, 150 + Math.random() * 400));
+    // On a busy machine a life lasts until some turns were under way: else most runs would be cut off in all of them.
+    for (let looks = 0; looks < 500 && provider.requests.length < asked + TURNS; looks++) await new Promise((done) => setTimeout(done, 10));
     await program.kill();
     over = true;
     await Promise.all(senders);

@@ -1,11 +1,12 @@
+import { once } from "node:events";
 import { createLogger } from "../../src/core/log.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
 import { delivery, event, job, runAction, wakeAction } from "../contract/make.ts";
 
-const [file = "", mode = "load"] = process.argv.slice(2);
-const handle = await openStore({ url: `sqlite:${file}`, clock: systemClock, log: createLogger("silent") });
+const [url = "", mode = "load"] = process.argv.slice(2);
+const handle = await openStore({ url, clock: systemClock, log: createLogger("silent") });
 const { store, queue } = handle;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -50,6 +51,18 @@ if (mode === "accepted") {
   await store.accept(event({ actions: [runAction()] }));
   await queue.fetch("turn", 1);
   die();
+} else if (mode === "held") {
+  await queue.recover();
+  const [one] = await queue.fetch("turn", 1);
+  say(`held ${one?.id ?? "nothing"}`);
+  await once(process.stdin, "data");
+  const done = await store.commit((tx) => {
+    tx.setValue("late", true);
+    tx.completeJob(one as Job);
+  }, one);
+  say(`done ${done}`);
+  await store.close();
+  process.exit();
 } else {
   await Promise.all([accept(0), accept(1), accept(2), work()]);
 }

@@ -15,8 +15,7 @@ export async function sqliteHome(): Promise<Home> {
   return {
     clock,
     open: () => open(join(folder, "state", "rouse.db")),
-    openCopy: open,
-    file: (name) => join(folder, name),
+    copies: { open, file: (name) => join(folder, name) },
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }

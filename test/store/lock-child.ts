@@ -1,6 +1,7 @@
 import { acquireLock } from "../../src/store/lock.ts";
 
 const stateDir = process.argv[2] ?? "";
-await acquireLock(stateDir);
+const shared = process.argv[3] === "shared";
+await acquireLock(stateDir, { pid: process.pid, startedAt: 1, version: "", url: "http://child" }, { shared });
 process.stdout.write("held\n");
 setInterval(() => undefined, 1000);

@@ -20,8 +20,8 @@ afterEach(() => {
 const info = { pid: 4711, url: "http://127.0.0.1:1", adminUrl: "http://127.0.0.1:2", startedAt: 5, version: "1.2.3" };
 
 /** A process that holds the state folder until it is killed. */
-async function holder(): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ["--conditions=rouse-source", join(import.meta.dirname, "lock-child.ts"), stateDir], {
+async function holder(how = "alone"): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ["--conditions=rouse-source", join(import.meta.dirname, "lock-child.ts"), stateDir, how], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   children.push(child);
@@ -81,6 +81,29 @@ describe("the lock of a state folder", () => {
     const lock = await acquireLock(stateDir, info);
     expect(readGateway(stateDir)).toEqual(info);
     lock.release();
+  });
+
+  it("can be shared by those whose work is elsewhere, and by nobody with one who needs it alone", async () => {
+    const [first, second] = [await holder("shared"), await holder("shared")];
+    const own = await acquireLock(stateDir, info, { shared: true });
+    await expect(acquireLock(stateDir)).rejects.toMatchObject({
+      code: "store_locked",
+      message: expect.stringContaining(String(first.pid)),
+    });
+    expect(readGateway(stateDir)).toMatchObject({ pid: first.pid });
+    first.kill("SIGKILL");
+    await once(first, "exit");
+    expect(readGateway(stateDir)).toMatchObject({ pid: second.pid });
+    own.release();
+    await expect(acquireLock(stateDir)).rejects.toMatchObject({ code: "store_locked" });
+    second.kill("SIGKILL");
+    await once(second, "exit");
+    expect(readGateway(stateDir)).toBeUndefined();
+    const alone = await holder();
+    await expect(acquireLock(stateDir, info, { shared: true })).rejects.toMatchObject({
+      code: "store_locked",
+      message: expect.stringContaining(String(alone.pid)),
+    });
   });
 
   it("survives a description that is cut off", async () => {

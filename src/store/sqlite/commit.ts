@@ -16,8 +16,8 @@ const MAX_MEMBERS = 512;
 
 export interface GroupCommit {
   /**
-   * Runs `write` inside the next commit; resolves with its value once that is on disk. `many: false` promises at most
-   * one statement, which undoes itself when it fails.
+   * Runs `write` inside the next commit; resolves with its value once that is on disk. It may be run again, after all it
+   * wrote was undone. `many: false` promises at most one statement, which undoes itself when it fails.
    */
   add<T>(write: () => T, options: { many: boolean }): Promise<T>;
   /** Callers that wait for the next commit. */
@@ -35,7 +35,8 @@ export function createGroupCommit(sql: Statements, onFailure: (error: unknown) =
   const { db } = sql;
   let members: Member[] = [];
 
-  const runMany = (member: Member): (() => void) => {
+  /** With a savepoint of its own, what fails is undone alone. */
+  const runGuarded = (member: Member): (() => void) => {
     sql.run("SAVEPOINT member");
     try {
       const value = member.write();
@@ -47,6 +48,17 @@ export function createGroupCommit(sql: Statements, onFailure: (error: unknown) =
       sql.run("ROLLBACK TO member");
       sql.run("RELEASE member");
       return () => member.reject(storeError(error));
+    }
+  };
+
+  /** Null where it failed, with some of its statements written perhaps. */
+  const runOpen = (member: Member): (() => void) | null => {
+    try {
+      const value = member.write();
+      return () => member.resolve(value);
+    } catch (error) {
+      if (!db.isTransaction) throw error;
+      return null;
     }
   };
 
@@ -68,12 +80,27 @@ export function createGroupCommit(sql: Statements, onFailure: (error: unknown) =
     }
   };
 
-  const commitGroup = (group: readonly Member[]): void => {
+  /** What settles the members once the commit is on disk; null where one of several statements failed, and all is undone. */
+  const runGroup = (group: readonly Member[], guarded: boolean): (() => void)[] | null => {
     const settle: (() => void)[] = [];
+    sql.run("BEGIN IMMEDIATE");
+    for (const member of group) {
+      const done = !member.many ? runOne(member) : guarded ? runGuarded(member) : runOpen(member);
+      if (!done) {
+        sql.run("ROLLBACK");
+        return null;
+      }
+      settle.push(done);
+    }
+    sql.run("COMMIT");
+    return settle;
+  };
+
+  const commitGroup = (group: readonly Member[]): void => {
+    let settle: (() => void)[];
     try {
-      sql.run("BEGIN IMMEDIATE");
-      for (const member of group) settle.push(member.many ? runMany(member) : runOne(member));
-      sql.run("COMMIT");
+      // A savepoint for each costs more than its statements, and is hardly ever needed: only then all is written again.
+      settle = runGroup(group, false) ?? runGroup(group, true) ?? [];
     } catch (error) {
       rollBack();
       onFailure(error);

@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { alone } from "../peers.ts";
 import type { StoreHandle } from "../types.ts";
 import { createGroupCommit } from "./commit.ts";
 import { createIntakeLoop } from "./intake-loop.ts";
@@ -43,6 +44,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   return {
     store: createSqliteStore({ sql, jobs, reads: new Reads(sql), group, intake, loop, signals, newWrites, now }),
     queue: createSqliteQueue({ jobs, group, loop, signals, now }),
+    peers: alone(now, log),
   };
 }
 

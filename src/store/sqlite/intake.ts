@@ -1,32 +1,12 @@
 import type { WakeMode } from "../../config/schema/common.ts";
-import { sessionId, type EventOutcome, type RunAction, type RunRecord, type StoredAction } from "../types.ts";
+import { collectJob, runJob, runOf, systemEventOf } from "../expand.ts";
+import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";
 import { insertRunOnce, type SqliteWrites } from "./writes.ts";
 
 /** Events of one transaction: bounds how long accepting waits for it. */
 const SLICE = 256;
-
-function runOf(action: RunAction, eventId: string, at: number): RunRecord {
-  const run: RunRecord = {
-    id: action.runId,
-    eventId,
-    kind: action.spec.incoming ? "channel" : "hook",
-    status: "queued",
-    spec: action.spec,
-    warnings: action.warnings,
-    attempts: 0,
-    restarts: 0,
-    createdAt: at,
-  };
-  if (action.mapping !== undefined) run.mapping = action.mapping;
-  if (action.parked) Object.assign(run, { status: "parked", parked: action.parked });
-  if (action.collect) {
-    const { key, closesAt } = action.collect;
-    Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
-  }
-  return run;
-}
 
 /** What a slice brought. `settle` must be called once it is on disk. */
 export interface Expanded {
@@ -100,15 +80,7 @@ export class Intake {
 
   #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
     if (action.kind === "wake") {
-      writes.addSystemEvent({
-        id: action.systemEventId,
-        agentId: action.agentId,
-        at: event.at,
-        text: action.text,
-        source: action.hook,
-        mode: action.mode,
-        unsafe: action.unsafe,
-      });
+      writes.addSystemEvent(systemEventOf(action, event.at));
       if (action.mode === "now" || !wakes.has(action.agentId)) wakes.set(action.agentId, action.mode);
       return;
     }
@@ -116,23 +88,14 @@ export class Intake {
     const isNew = insertRunOnce(this.#sql, run);
     if (action.collect) return this.#collect(run, action.collect, isNew, writes);
     if (!isNew) return;
-    const job = {
-      id: run.id,
-      kind: "turn" as const,
-      key: sessionId(run.spec.session),
-      data: { type: "run", runId: run.id },
-      enqueuedAt: event.at,
-      ...(action.parked?.until === undefined ? {} : { runAt: action.parked.until }),
-    };
-    if (this.#jobs.enqueue(job)) writes.touched.add("turn");
+    if (this.#jobs.enqueue(runJob(run, action.parked))) writes.touched.add("turn");
   }
 
   /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
   #collect(run: RunRecord, { closesAt, event }: NonNullable<RunAction["collect"]>, isNew: boolean, writes: SqliteWrites): void {
     writes.addCollected(run.id, event);
     if (isNew) {
-      const data = { type: "collect", runId: run.id };
-      writes.enqueue({ id: run.id, kind: "turn", key: `collect/${run.id}`, data, enqueuedAt: event.at, runAt: closesAt });
+      writes.enqueue(collectJob(run.id, event.at, closesAt));
       return;
     }
     const row = this.#sql.get<{ record: string }>("SELECT record FROM runs WHERE id = ?", run.id);

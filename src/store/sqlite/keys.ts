@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { DedupeEntry, DedupeRecord, Ms } from "../types.ts";
-import { dedupeOf, type DedupeRest, type DedupeRow } from "./rows.ts";
+import { dedupeOf, type DedupeRest, type DedupeRow } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Hex digits of a digest that a JavaScript number holds exactly. */

@@ -1,9 +1,8 @@
 import type { SQLInputValue } from "node:sqlite";
+import { limitOf } from "../list-limit.ts";
 import type { ListQuery } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
-const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 1000;
 /** Rows that are looked at between two turns of the event loop: a filter that finds nothing must not hold up hooks. */
 const WINDOW = 2000;
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
@@ -37,10 +36,6 @@ export interface Listing {
   at: "at" | "created";
   where: Where;
   query: ListQuery;
-}
-
-export function limitOf(query: ListQuery): number {
-  return Math.min(Math.max(query.limit ?? DEFAULT_LIMIT, 1), MAX_LIMIT);
 }
 
 /** The number that rows must lie below: that of `before`, or one above the newest. Undefined where `before` is not there. */

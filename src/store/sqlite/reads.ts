@@ -13,10 +13,11 @@ import type {
   SystemEvent,
   TurnRecord,
 } from "../types.ts";
-import { limitOf, listNewest, Where } from "./lists.ts";
+import { limitOf } from "../list-limit.ts";
+import { listNewest, Where } from "./lists.ts";
 import { findKey } from "./keys.ts";
-import { eventOf, lastRouteOf, recordOf, runOf, sessionOf, systemEventOf, turnOf } from "./rows.ts";
-import type { EventRow, JsonRow, LastRouteRow, RunRow, SessionRow, SystemEventRow } from "./rows.ts";
+import { eventOf, lastRouteOf, recordOf, runOf, sessionOf, systemEventOf, turnOf } from "../rows.ts";
+import type { EventRow, JsonRow, LastRouteRow, RunRow, SessionRow, SystemEventRow } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 
 type Query<K extends "listEvents" | "listRuns" | "listDeliveries" | "listSessions" | "listSystemEvents"> = Parameters<Store[K]>[0];

@@ -1,7 +1,17 @@
 import { chmod, rm, stat, writeFile } from "node:fs/promises";
 import { backup, DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
-import type { AcceptResult, DedupeEntry, EventRecord, Job, Ms, Store, Writes } from "../types.ts";
+import {
+  isFence,
+  type AcceptResult,
+  type DedupeEntry,
+  type EventRecord,
+  type Fence,
+  type Job,
+  type Ms,
+  type Store,
+  type Writes,
+} from "../types.ts";
 import type { GroupCommit } from "./commit.ts";
 import type { Intake } from "./intake.ts";
 import type { IntakeLoop } from "./intake-loop.ts";
@@ -50,11 +60,11 @@ function writing({ sql, jobs, reads, group, intake, loop, signals, newWrites, no
       if (event.actions.length > 0 && result.kind === "accepted") loop.noticed();
       return result;
     },
-    async commit(write: (tx: Writes) => void, held?: Job) {
+    async commit(write: (tx: Writes) => void, held?: Job | Fence) {
       await loop.catchUp();
       const writes = newWrites();
       const work = (): boolean => {
-        if (held && !jobs.isHeld(held)) return false;
+        if (held && !isFence(held) && !jobs.isHeld(held)) return false;
         write(writes);
         return true;
       };
@@ -149,6 +159,7 @@ export function createSqliteStore(parts: StoreParts): Store {
       for (const step of sweepSteps(sql, at, retention, intake.done)) {
         for (let more = true; more && !closed; await nextTurn()) {
           const slice = await group.add(step, { many: true });
+          slice.settle?.();
           total += slice.changed;
           more = slice.more;
         }

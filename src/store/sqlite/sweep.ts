@@ -1,22 +1,18 @@
-import { FORGOTTEN, forgetOutside } from "../../core/text.ts";
-import type { Ms, RunAction, RunSpec, StoredAction, SystemEvent } from "../types.ts";
-import type { EventHead } from "./rows.ts";
+import { forgetHead, forgetJson, forgetSpec, forgetText, type Retention } from "../forget.ts";
+import type { Ms } from "../types.ts";
 import type { Statements } from "./statements.ts";
-
-export interface Retention {
-  bodies: Ms;
-  events: Ms;
-  runs: Ms;
-  hookSessions: Ms;
-  apiSessions: Ms;
-  deliveries: Ms;
-}
 
 /** Rows that one transaction looks at: accepting goes on in between. */
 const SLICE = 500;
 
-/** One transaction's part. `more` asks to be called again. */
-type Step = () => { changed: number; more: boolean };
+/** What one transaction did. `more` asks for another; `settle` is called once it is on disk, since it may be run again before. */
+interface Slice {
+  changed: number;
+  more: boolean;
+  settle?(): void;
+}
+
+type Step = () => Slice;
 
 const UNFINISHED = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.ended IS NULL)";
 
@@ -48,9 +44,8 @@ function deleteAged(sql: Statements, { table, at, cutoff, gone, upTo = Number.MA
     for (const row of rows) {
       if (row.at >= cutoff) return { changed, more: false };
       if (row.gone) changed += sql.run(`DELETE FROM ${table} WHERE seq = ?`, row.seq);
-      after = row.seq;
     }
-    return { changed, more: rows.length === SLICE };
+    return { changed, more: rows.length === SLICE, settle: () => void (after = rows.at(-1)?.seq ?? after) };
   };
 }
 
@@ -70,10 +65,9 @@ function forgetTexts<Row extends { seq: number }>(
   { mark, select, upTo = Number.MAX_SAFE_INTEGER, forget }: Forgotten<Row>,
 ): Step {
   const start = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = ?", mark)?.seq ?? 0;
-  let after = start;
-  let marked = start;
-  let blocked = false;
+  let reached = { after: start, marked: start, blocked: false };
   return () => {
+    let { after, marked, blocked } = reached;
     const rows = sql.all<Row>(select, after, upTo, SLICE);
     let changed = 0;
     let more = rows.length === SLICE;
@@ -89,7 +83,7 @@ function forgetTexts<Row extends { seq: number }>(
       if (!blocked) marked = row.seq;
     }
     if (marked > start) sql.run("INSERT INTO marks VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET seq = ?2", mark, marked);
-    return { changed, more };
+    return { changed, more, settle: () => void (reached = { after, marked, blocked }) };
   };
 }
 
@@ -106,13 +100,9 @@ function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boole
       if (row.unfinished) return "wait";
       if (row.head === null) sql.run("UPDATE events SET body = NULL WHERE seq = ?", row.seq);
       else {
-        const head = JSON.parse(row.head) as EventHead;
-        // The query of a GET is its payload.
-        const kept: EventHead = { ...head, request: { ...head.request, query: {} } };
-        if (head.would) kept.would = forgetActions(head.would);
         sql.run(
           "UPDATE events SET body = NULL, head = ?, actions = ? WHERE seq = ?",
-          JSON.stringify(kept),
+          forgetHead(row.head),
           forgetJson(row.actions),
           row.seq,
         );
@@ -120,23 +110,6 @@ function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boole
       return "changed";
     },
   });
-}
-
-const forgetJson = (actions: string | null): string | null =>
-  actions === null ? null : JSON.stringify(forgetActions(JSON.parse(actions) as StoredAction[]));
-
-function withoutCollected(action: RunAction): RunAction {
-  if (!action.collect) return action;
-  const { key, closesAt, event } = action.collect;
-  return { ...action, collect: { key, closesAt, event: { ...event, payload: null, query: {} } } };
-}
-
-function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
-  return actions.map((action) =>
-    action.kind === "run"
-      ? { ...withoutCollected(action), spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
-      : { ...action, text: forgetOutside(action.text) },
-  );
 }
 
 /** What runs were given, once it has been used up; a hook's run that failed keeps it, since it may be retried. */
@@ -147,9 +120,9 @@ function forgetInputs(sql: Statements): Step {
       "SELECT seq, ended IS NOT NULL AND (status IN ('succeeded', 'cancelled') OR event_id IS NULL) AS done, spec FROM runs WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
     forget(row) {
       if (!row.done) return "wait";
-      const spec = JSON.parse(row.spec) as RunSpec;
-      if (!spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return "done";
-      sql.run("UPDATE runs SET spec = ? WHERE seq = ?", JSON.stringify({ ...spec, input: forgetOutside(spec.input) }), row.seq);
+      const spec = forgetSpec(row.spec);
+      if (spec === undefined) return "done";
+      sql.run("UPDATE runs SET spec = ? WHERE seq = ?", spec, row.seq);
       return "changed";
     },
   });
@@ -162,12 +135,7 @@ function forgetSystemEvents(sql: Statements): Step {
     select: "SELECT seq, state, record FROM system_events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
     forget(row) {
       if (row.state !== "done") return "wait";
-      const record = JSON.parse(row.record) as Pick<SystemEvent, "text">;
-      sql.run(
-        "UPDATE system_events SET record = ? WHERE seq = ?",
-        JSON.stringify({ ...record, text: forgetOutside(record.text) }),
-        row.seq,
-      );
+      sql.run("UPDATE system_events SET record = ? WHERE seq = ?", forgetText(row.record), row.seq);
       return "changed";
     },
   });
@@ -188,8 +156,7 @@ function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): St
       sql.run("DELETE FROM sessions WHERE session = ?", session);
     }
     const last = rows.at(-1);
-    if (last) after = [last.used, last.session];
-    return { changed: old.length, more: rows.length === SLICE };
+    return { changed: old.length, more: rows.length === SLICE, settle: () => void (last && (after = [last.used, last.session])) };
   };
 }
 

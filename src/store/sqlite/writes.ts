@@ -20,50 +20,37 @@ import type {
 } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
 import { countRestart } from "./keys.ts";
-import { packBody, type EventHead } from "./rows.ts";
+import { eventColumns, newDeliveryRecord, runColumns, withChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
 export function insertEvent(sql: Statements, seq: number, event: EventRecord): void {
-  const { id, receivedAt, path, credential, outcome, mapping, actions, request, ...rest } = event;
-  const { body: raw, ...requestHead } = request;
-  const { body, packed } = packBody(raw);
-  const head: EventHead = { ...rest, request: requestHead };
-  if (packed) head.packed = true;
+  const { id, at, path, credential, outcome, mapping, head, actions, body } = eventColumns(event);
   sql.run(
     "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     seq,
     id,
-    receivedAt,
+    at,
     path,
     credential,
     outcome,
-    mapping ?? null,
-    JSON.stringify(head),
-    actions.length === 0 ? null : JSON.stringify(actions),
+    mapping,
+    head,
+    actions,
     body,
   );
 }
 
 const INSERT_RUN = "INTO runs (id, event_id, session_key, status, created, ended, spec, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 
-function runColumns(run: RunRecord): [string, string | null, string, string, number, number | null, string, string] {
-  const { spec, ...record } = run;
-  return [
-    run.id,
-    run.eventId,
-    spec.session.key,
-    run.status,
-    run.createdAt,
-    run.endedAt ?? null,
-    JSON.stringify(spec),
-    JSON.stringify(record),
-  ];
+function runValues(run: RunRecord): [string, string | null, string, string, number, number | null, string, string] {
+  const { id, eventId, sessionKey, status, created, ended, spec, record } = runColumns(run);
+  return [id, eventId, sessionKey, status, created, ended, spec, record];
 }
 
 /** Adds the run of an accepted action, unless there is one with its id. */
 export function insertRunOnce(sql: Statements, run: RunRecord): boolean {
-  return sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runColumns(run)) === 1;
+  return sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runValues(run)) === 1;
 }
 
 /** Runs inside a transaction; every method writes at once. */
@@ -90,7 +77,7 @@ export class SqliteWrites implements Writes {
   }
 
   insertRun(run: RunRecord): void {
-    this.#sql.run(`INSERT ${INSERT_RUN}`, ...runColumns(run));
+    this.#sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run));
   }
 
   updateRun(id: string, change: RunChange): void {
@@ -154,14 +141,7 @@ export class SqliteWrites implements Writes {
   }
 
   addDelivery(delivery: NewDelivery): void {
-    const record: DeliveryRecord = {
-      ...delivery,
-      nextChunk: 0,
-      status: "pending",
-      attempts: 0,
-      messageIds: [],
-      nextAt: delivery.createdAt,
-    };
+    const record = newDeliveryRecord(delivery);
     this.#sql.run(
       "INSERT INTO deliveries (id, status, channel, created, record) VALUES (?, 'pending', ?, ?, ?)",
       record.id,
@@ -238,14 +218,4 @@ export class SqliteWrites implements Writes {
     this.#jobs.remove(kind, id, this.#now());
     this.touched.add(kind);
   }
-}
-
-/** A record with a change; null takes a field away. */
-function withChange<T extends object>(record: T, change: object): T {
-  const changed = { ...record } as Record<string, unknown>;
-  for (const [key, value] of Object.entries(change)) {
-    if (value === null) delete changed[key];
-    else if (value !== undefined) changed[key] = value;
-  }
-  return changed as T;
 }

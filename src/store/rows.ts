@@ -1,9 +1,11 @@
-import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { constants, inflateRawSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type {
   DedupeRecord,
+  DeliveryRecord,
   EventOutcome,
   EventRecord,
   LastRoute,
+  NewDelivery,
   RunRecord,
   RunSpec,
   SessionOrigin,
@@ -12,27 +14,30 @@ import type {
   SystemEvent,
   SystemEventState,
   TurnRecord,
-} from "../types.ts";
+} from "./types.ts";
 
 /** What of an event is kept as JSON: all that has no column. */
 export type EventHead = Omit<EventRecord, "id" | "receivedAt" | "path" | "credential" | "outcome" | "mapping" | "actions" | "request"> & {
   request: Omit<EventRecord["request"], "body">;
-  /** Set where the body is kept deflated (RFC 1951). */
-  packed?: true;
+  /** How the body is packed, if it is: Zstandard (RFC 8878); `true` is an older store's deflate (RFC 1951). */
+  packed?: "zstd" | true;
 };
 
 /** Shorter bodies fit into a page with the rest of their row. */
 const MIN_PACKED = 4096;
 
-/** A body as it is kept: JSON shrinks to a tenth in less time than it takes to write the rest to disk. */
-export function packBody(body: Uint8Array | null): { body: Uint8Array | null; packed: boolean } {
-  if (body === null || body.length < MIN_PACKED) return { body, packed: false };
-  const packed = deflateRawSync(body, { level: 1, chunkSize: 8192 });
-  return packed.length < body.length ? { body: packed, packed: true } : { body, packed: false };
+/** For JSON of some 20 KB: two thirds of the time that level 1 takes, or deflate, and a quarter more bytes. */
+const ZSTD = { chunkSize: 8192, params: { [constants.ZSTD_c_compressionLevel]: -3 } };
+
+/** A body as it is kept: JSON shrinks to an eighth in less time than it takes to write the rest to disk. */
+export function packBody(body: Uint8Array | null): { body: Uint8Array | null; packed?: "zstd" } {
+  if (body === null || body.length < MIN_PACKED) return { body };
+  const packed = zstdCompressSync(body, ZSTD);
+  return packed.length < body.length ? { body: packed, packed: "zstd" } : { body };
 }
 
-function unpackBody(body: Uint8Array): Uint8Array {
-  const bytes = inflateRawSync(body);
+function unpackBody(body: Uint8Array, packed: "zstd" | true): Uint8Array {
+  const bytes = packed === "zstd" ? zstdDecompressSync(body) : inflateRawSync(body);
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
@@ -48,6 +53,26 @@ export interface EventRow {
   body: Uint8Array | null;
 }
 
+/** An event as its row. */
+export function eventColumns(event: EventRecord): EventRow {
+  const { id, receivedAt, path, credential, outcome, mapping, actions, request, ...rest } = event;
+  const { body: raw, ...requestHead } = request;
+  const { body, packed } = packBody(raw);
+  const head: EventHead = { ...rest, request: requestHead };
+  if (packed) head.packed = packed;
+  return {
+    id,
+    at: receivedAt,
+    path,
+    credential,
+    outcome,
+    mapping: mapping ?? null,
+    head: JSON.stringify(head),
+    actions: actions.length === 0 ? null : JSON.stringify(actions),
+    body,
+  };
+}
+
 export function eventOf(row: EventRow): EventRecord {
   const { packed, ...head } = JSON.parse(row.head) as EventHead;
   const event: EventRecord = {
@@ -58,7 +83,7 @@ export function eventOf(row: EventRow): EventRecord {
     credential: row.credential,
     outcome: row.outcome,
     actions: row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]),
-    request: { ...head.request, body: packed && row.body ? unpackBody(row.body) : row.body },
+    request: { ...head.request, body: packed && row.body ? unpackBody(row.body, packed) : row.body },
   };
   if (row.mapping !== null) event.mapping = row.mapping;
   return event;
@@ -72,6 +97,35 @@ export interface RunRow {
 
 export function runOf(row: RunRow): RunRecord {
   return { ...(JSON.parse(row.record) as Omit<RunRecord, "spec">), spec: JSON.parse(row.spec) as RunSpec };
+}
+
+/** A run as its row. */
+export function runColumns(run: RunRecord): {
+  id: string;
+  eventId: string | null;
+  sessionKey: string;
+  status: RunRecord["status"];
+  created: number;
+  ended: number | null;
+  spec: string;
+  record: string;
+} {
+  const { spec, ...record } = run;
+  return {
+    id: run.id,
+    eventId: run.eventId,
+    sessionKey: spec.session.key,
+    status: run.status,
+    created: run.createdAt,
+    ended: run.endedAt ?? null,
+    spec: JSON.stringify(spec),
+    record: JSON.stringify(record),
+  };
+}
+
+/** A delivery as it starts. */
+export function newDeliveryRecord(delivery: NewDelivery): DeliveryRecord {
+  return { ...delivery, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: delivery.createdAt };
 }
 
 /** A row whose record is all JSON. */
@@ -137,4 +191,14 @@ export interface DedupeRow extends JsonRow {
 
 export function dedupeOf(row: DedupeRow): DedupeRecord {
   return { ...recordOf<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires, restarts: row.restarts };
+}
+
+/** A record with a change; null takes a field away. */
+export function withChange<T extends object>(record: T, change: object): T {
+  const changed = { ...record } as Record<string, unknown>;
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null) delete changed[key];
+    else if (value !== undefined) changed[key] = value;
+  }
+  return changed as T;
 }

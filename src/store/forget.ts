@@ -1,0 +1,51 @@
+import { FORGOTTEN, forgetOutside } from "../core/text.ts";
+import type { EventHead } from "./rows.ts";
+import type { Ms, RunAction, RunSpec, StoredAction, SystemEvent } from "./types.ts";
+
+export interface Retention {
+  bodies: Ms;
+  events: Ms;
+  runs: Ms;
+  hookSessions: Ms;
+  apiSessions: Ms;
+  deliveries: Ms;
+}
+
+/** An event's actions without what came from outside. */
+export const forgetJson = (actions: string | null): string | null =>
+  actions === null ? null : JSON.stringify(forgetActions(JSON.parse(actions) as StoredAction[]));
+
+function withoutCollected(action: RunAction): RunAction {
+  if (!action.collect) return action;
+  const { key, closesAt, event } = action.collect;
+  return { ...action, collect: { key, closesAt, event: { ...event, payload: null, query: {} } } };
+}
+
+function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
+  return actions.map((action) =>
+    action.kind === "run"
+      ? { ...withoutCollected(action), spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
+      : { ...action, text: forgetOutside(action.text) },
+  );
+}
+
+/** An event's head without what came from outside: the query of a GET is its payload. */
+export function forgetHead(text: string): string {
+  const head = JSON.parse(text) as EventHead;
+  const kept: EventHead = { ...head, request: { ...head.request, query: {} } };
+  if (head.would) kept.would = forgetActions(head.would);
+  return JSON.stringify(kept);
+}
+
+/** A run's spec without what it was given from outside, or undefined where there is nothing to take away. */
+export function forgetSpec(text: string): string | undefined {
+  const spec = JSON.parse(text) as RunSpec;
+  if (!spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;
+  return JSON.stringify({ ...spec, input: forgetOutside(spec.input) });
+}
+
+/** A system event's record without what came from outside. */
+export function forgetText(text: string): string {
+  const record = JSON.parse(text) as Pick<SystemEvent, "text">;
+  return JSON.stringify({ ...record, text: forgetOutside(record.text) });
+}

@@ -1,0 +1,38 @@
+import { userInfo } from "node:os";
+import { RouseError } from "../../core/errors.ts";
+
+/** Where a PostgreSQL store is. */
+export interface Address {
+  /** For the client: with the password, and without what only we understand. */
+  connection: string;
+  /** The schema that holds the tables; `rouse` unless the URL names another one. */
+  schema: string;
+  /** Fit to be shown: without password and parameters. */
+  shown: string;
+}
+
+const SCHEMA = /^[a-z_][a-z0-9_]{0,47}$/;
+
+export const isPostgres = (url: string): boolean => /^postgres(?:ql)?:/i.test(url);
+
+function wrong(message: string): RouseError {
+  return new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] });
+}
+
+/**
+ * Reads `postgres://user:password@host:port/database?schema=name`; further parameters (`sslmode`, `sslrootcert`, …) are
+ * the client's.
+ * @throws RouseError `config_invalid`; its message quotes nothing of the URL but the schema's name.
+ */
+export function parseAddress(url: string): Address {
+  const parsed = URL.parse(url);
+  if (!parsed) throw wrong('write "postgres://user:password@host:5432/database", with special characters of the password as %XX');
+  if (parsed.pathname.length < 2) throw wrong('name the database: "postgres://host:5432/database"');
+  const schema = parsed.searchParams.get("schema") ?? "rouse";
+  if (!SCHEMA.test(schema)) throw wrong("schema: use at most 48 of a-z, 0-9 and _, with no digit first");
+  parsed.searchParams.delete("schema");
+  // As PostgreSQL's own programs do it; the client would look for an environment variable only.
+  if (parsed.username === "" && !process.env["PGUSER"] && parsed.hostname !== "") parsed.username = encodeURIComponent(userInfo().username);
+  const shown = `postgres://${parsed.host}${parsed.pathname}?schema=${schema}`;
+  return { connection: parsed.href, schema, shown };
+}

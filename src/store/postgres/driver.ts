@@ -1,0 +1,180 @@
+import type { Clock } from "../../core/clock.ts";
+import { RouseError, safeError } from "../../core/errors.ts";
+import { newId } from "../../core/ids.ts";
+import type { Logger } from "../../core/log.ts";
+import type { JobKind, Ms, StoreHandle } from "../types.ts";
+import { parseAddress } from "./address.ts";
+import { createBus } from "./bus.ts";
+import { takeCopy } from "./copied.ts";
+import { foldCounts } from "./counts.ts";
+import { openDb, type Db } from "./db.ts";
+import { sqlState } from "./errors.ts";
+import { commitGroup, type Committed } from "./group.ts";
+import { createHolder } from "./holder.ts";
+import { Jobs } from "./jobs.ts";
+import { createLane, type Lane } from "./lane.ts";
+import { createLeases } from "./leases.ts";
+import { createLedger } from "./ledger.ts";
+import { migrate } from "./migrate.ts";
+import { createPeers, createTopics } from "./peers.ts";
+import { createPostgresQueue, Given } from "./queue.ts";
+import { createSignals } from "./signals.ts";
+import { createPostgresStore } from "./store.ts";
+
+/** PostgreSQL that is away fails every commit: it is told once in a while. */
+const TELL_EVERY_MS = 10_000;
+/** Clocks nearer than that are taken for the same. */
+const SAME_MS = 100;
+/** What other gateways tell is passed on at most so often: a flood of hooks there is no flood of looks here. */
+const PASS_ON_MS = 5;
+
+/** Logs why a commit failed: PostgreSQL's code for it, which quotes nothing. */
+function failureLog(log: Logger): (error: unknown) => void {
+  let last = -Infinity;
+  return (error) => {
+    if (performance.now() - last < TELL_EVERY_MS) return;
+    last = performance.now();
+    const cause = (error as Error | undefined)?.cause;
+    log.error(
+      { err: safeError(error), sqlState: sqlState(error), cause: cause === undefined ? undefined : safeError(cause) },
+      "the store could not commit",
+    );
+  };
+}
+
+/** How far the database's clock is ahead of this machine's: jobs wait by the one clock that all gateways share. */
+async function skewOf(db: Db): Promise<Ms> {
+  const before = Date.now();
+  const [row] = await db.query<{ at: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at");
+  const skew = (row?.at ?? before) - (before + Date.now()) / 2;
+  return Math.abs(skew) < SAME_MS ? 0 : Math.round(skew);
+}
+
+/** Passes signals on: the first at once, and those that come close behind it as one. */
+function gathering(pass: (kinds: Iterable<JobKind>) => void): (kinds: Iterable<JobKind>) => void {
+  const kinds = new Set<JobKind>();
+  let timer: NodeJS.Timeout | undefined;
+  const passAll = (): void => {
+    timer = undefined;
+    if (kinds.size === 0) return;
+    const now = [...kinds];
+    kinds.clear();
+    timer = setTimeout(passAll, PASS_ON_MS).unref();
+    pass(now);
+  };
+  return (more) => {
+    for (const kind of more) kinds.add(kind);
+    if (!timer) passAll();
+  };
+}
+
+/** The store and its queue over a schema that is up to date. */
+async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): Promise<StoreHandle> {
+  const now = (): Ms => clock.now();
+  let skew = await skewOf(db);
+  const dbTime = (at: Ms): Ms => Math.round(at) + skew;
+  const jobs = new Jobs(db);
+  const given = new Given();
+  const gateway = newId("gwy");
+  const holder = createHolder({
+    db,
+    log,
+    gateway,
+    async beat() {
+      // What is held has to be told first: the rest can wait.
+      await leases.beat();
+      await tidy();
+    },
+    lost: () => leases.lost(),
+  });
+  const leases = createLeases({ db, holder, log, start: holder.start });
+
+  const look = async (): Promise<void> => signals.announce(await jobs.readyKinds(dbTime(now())));
+  // What was left by those before is told to the first who listens.
+  const left = await jobs.readyKinds(dbTime(now()));
+  const tellLeft = (): void => void setImmediate(() => signals.announce(left.splice(0)));
+  const passOn = gathering((kinds) => signals.announce(kinds));
+  const bus = createBus({
+    db,
+    log,
+    heard(kinds, wakes) {
+      passOn(kinds);
+      signals.woke(wakes);
+    },
+    heardOf: (topic, values) => topics.heard(topic, values),
+    lost: () => void look().catch(() => undefined),
+  });
+  const topics = createTopics(() => bus.listen());
+  const listened = (): void => {
+    bus.listen();
+    if (left.length > 0) tellLeft();
+  };
+  const signals = createSignals({ now, log, listened });
+
+  const committed = ({ touched, ready, wakes, later }: Committed): void => {
+    for (const { kind, at } of later) signals.later(kind, at);
+    signals.announce(touched);
+    signals.woke(wakes);
+    bus.tell(ready, wakes);
+  };
+  const failed = failureLog(log);
+  const lane = (): Lane =>
+    createLane({ commit: (requests, careful) => commitGroup(requests, { db, jobs, now, dbTime }, careful), committed, failed });
+  const [accepting, committing] = [lane(), lane()];
+
+  const tidy = async (): Promise<void> => {
+    skew = await skewOf(db);
+    const freed = await jobs.free(dbTime(now()));
+    if (freed.length > 0) log.warn({ jobs: freed.length }, "jobs of a gateway that is gone start again");
+    const strays = await given.strays(async () => jobs.heldBy(await holder.id()));
+    if (strays.length > 0) {
+      await jobs.letGo(strays, dbTime(now()));
+      log.warn({ jobs: strays.length }, "jobs that were taken while PostgreSQL was away start again");
+    }
+    await foldCounts(db);
+    await look();
+  };
+
+  const close = async (): Promise<void> => {
+    await Promise.all([accepting.close(), committing.close()]);
+    signals.close();
+    await leases.close();
+    await bus.close();
+    await holder.close();
+    await db.close();
+  };
+
+  return {
+    store: createPostgresStore({ db, now, accepting, committing, signals, close }),
+    queue: createPostgresQueue({ jobs, holder, signals, given, now, dbTime }),
+    ledger: createLedger({
+      db,
+      gateway,
+      now,
+      dbTime,
+      ready(kind) {
+        signals.announce([kind]);
+        bus.tell([kind], []);
+      },
+    }),
+    peers: createPeers({ id: gateway, db, holder, leases, bus, on: topics.on }),
+  };
+}
+
+/**
+ * Opens the store and its queue on PostgreSQL, with the schema brought up to date.
+ * @throws RouseError `config_invalid` for an address that cannot be used, `store_unavailable` where nobody answers.
+ */
+export async function openPostgres(url: string, clock: Pick<Clock, "now">, log: Logger): Promise<StoreHandle> {
+  const db = await openDb(parseAddress(url), log);
+  try {
+    await migrate(db);
+    await takeCopy(db);
+    return await createPostgres(db, clock, log);
+  } catch (error) {
+    await db.close();
+    throw error instanceof RouseError
+      ? error
+      : new RouseError({ code: "internal", message: "the store could not be opened" }, { cause: error });
+  }
+}

@@ -1,0 +1,172 @@
+import type { WakeMode } from "../../config/schema/common.ts";
+import { RouseError } from "../../core/errors.ts";
+import { isFence, type DedupeRecord, type Fence, type Job, type JobKind, type Ms } from "../types.ts";
+import type { Db, Sql } from "./db.ts";
+import { jobKey } from "./job-plan.ts";
+import type { Jobs } from "./jobs.ts";
+import { standing } from "./leases.ts";
+import { openWindows } from "./ledger.ts";
+import { bindKeys, recordsOf, unbindKeys, type NewKey } from "./keys.ts";
+import { Plan, type Loaded } from "./plan.ts";
+import type { Ops } from "./recorded.ts";
+import { writePlan } from "./write.ts";
+
+/** One caller's part of a commit. */
+export interface Request {
+  ops: Ops;
+  keys: readonly NewKey[];
+  held?: Job | Fence;
+}
+
+export type Outcome =
+  | { kind: "done" }
+  | { kind: "lost" }
+  | { kind: "duplicate"; record: DedupeRecord }
+  | { kind: "refused"; error: RouseError };
+
+/** What became of a group that is on disk: an outcome for each, and what others have to hear of. */
+export interface Committed {
+  outcomes: Outcome[];
+  touched: ReadonlySet<JobKind>;
+  /** Kinds of which a job became ready, for other gateways. */
+  ready: ReadonlySet<JobKind>;
+  wakes: ReadonlyMap<string, WakeMode>;
+  /** Jobs that wait for a time. */
+  later: { kind: JobKind; at: Ms }[];
+}
+
+export interface GroupParts {
+  db: Db;
+  jobs: Jobs;
+  now: () => Ms;
+  dbTime: (at: Ms) => Ms;
+}
+
+/** A key was let go between two statements: the same again finds out. */
+export class TryAgain extends Error {}
+
+interface Wanted {
+  events: string[];
+  runs: string[];
+  deliveries: string[];
+  jobs: { kind: JobKind; id: string }[];
+  leases: string[];
+  windows: string[];
+}
+
+/**
+ * What has to be read before it can be decided. A new hook brings new ids, so nothing is looked for: where one is there
+ * all the same, its insert fails, and the group is done again with `careful`.
+ */
+function wantedOf(requests: readonly Request[], careful: boolean): Wanted {
+  const jobs = new Map<string, { kind: JobKind; id: string }>();
+  const wanted: Wanted = { events: [], runs: [], deliveries: [], jobs: [], leases: [], windows: [] };
+  const wantJob = (kind: JobKind, id: string): void => void jobs.set(jobKey(kind, id), { kind, id });
+  for (const { ops, held } of requests) {
+    if (held && isFence(held)) wanted.leases.push(held.lease);
+    else if (held) wantJob(held.kind, held.id);
+    for (const { row, actions } of ops.events) {
+      if (careful) wanted.events.push(row.id);
+      for (const action of actions) {
+        if (action.kind !== "run") continue;
+        if (careful || action.collect) wanted.runs.push(action.runId);
+        if (action.collect?.shared) wanted.windows.push(action.runId);
+      }
+    }
+    for (const op of ops.runs) wanted.runs.push(op.op === "insert" ? op.row.id : op.id);
+    for (const op of ops.deliveries) wanted.deliveries.push(op.op === "insert" ? op.record.id : op.id);
+    for (const op of ops.jobs) {
+      if (op.op === "complete" || op.op === "retry") wantJob(op.job.kind, op.job.id);
+      if (op.op === "remove") wantJob(op.kind, op.id);
+    }
+  }
+  return { ...wanted, jobs: [...jobs.values()] };
+}
+
+async function records(sql: Sql, table: "runs" | "deliveries", ids: readonly string[]): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map();
+  const rows = await sql.query<{ id: string; record: string }>(
+    `SELECT id, record FROM ${table} WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE`,
+    [[...new Set(ids)]],
+  );
+  return new Map(rows.map((row) => [row.id, row.record]));
+}
+
+async function eventIds(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await sql.query<{ id: string }>("SELECT id FROM events WHERE id = ANY($1::text[])", [ids]);
+  return new Set(rows.map((row) => row.id));
+}
+
+async function load(sql: Sql, { jobs }: GroupParts, wanted: Wanted): Promise<Loaded> {
+  const [windows, fences, events, runs, deliveries, locked] = await Promise.all([
+    openWindows(sql, wanted.windows),
+    standing(sql, wanted.leases),
+    eventIds(sql, wanted.events),
+    records(sql, "runs", wanted.runs),
+    records(sql, "deliveries", wanted.deliveries),
+    wanted.jobs.length === 0 ? [] : jobs.lock(sql, wanted.jobs),
+  ]);
+  return { windows, fences, events, runs, deliveries, jobs: new Map(locked.map((job) => [jobKey(job.kind, job.id), job])) };
+}
+
+/** Those of a request's keys that somebody else holds, with the records that hold them. */
+async function holdersOf(sql: Sql, requests: readonly Request[], bound: ReadonlySet<string>): Promise<Map<string, DedupeRecord>> {
+  const missed = requests.flatMap(({ keys }) => keys.filter((key) => !bound.has(key.name)));
+  if (missed.length === 0) return new Map();
+  const held = await recordsOf(
+    sql,
+    missed.map((key) => key.id),
+  );
+  if (missed.some((key) => !held.has(key.name))) throw new TryAgain();
+  return held;
+}
+
+function outcomeOf(request: Request, plan: Plan, held: ReadonlyMap<string, DedupeRecord>): Outcome {
+  for (const { name, eventId } of request.keys) {
+    const record = held.get(name);
+    if (record && record.eventId !== eventId) return { kind: "duplicate", record };
+  }
+  try {
+    return { kind: plan.add(request.ops, request.held) ? "done" : "lost" };
+  } catch (error) {
+    if (error instanceof RouseError) return { kind: "refused", error };
+    throw error;
+  }
+}
+
+function laterOf({ jobs }: Plan, now: Ms): Committed["later"] {
+  const times = [
+    ...[...jobs.inserts.values()].map(({ job }) => ({ kind: job.kind, at: job.runAt ?? 0 })),
+    ...jobs.retries.map(({ kind, runAt }) => ({ kind, at: runAt })),
+    ...[...jobs.reschedules.values()].map(({ kind, runAt }) => ({ kind, at: runAt })),
+  ];
+  return times.filter(({ at }) => at > now);
+}
+
+/**
+ * Writes a group in one transaction. No two of the requests may ask for the same key. Bound by the statements' times;
+ * @throws what PostgreSQL says; then nothing of the group is there, unless the connection was lost during the commit.
+ */
+export async function commitGroup(requests: readonly Request[], parts: GroupParts, careful: boolean): Promise<Committed> {
+  const now = parts.now();
+  const keys = requests.flatMap((request) => request.keys);
+  return parts.db.transaction(async (sql) => {
+    const [bound, loaded] = await Promise.all([
+      keys.length === 0 ? new Set<string>() : bindKeys(sql, keys, now),
+      load(sql, parts, wantedOf(requests, careful)),
+    ]);
+    const held = await holdersOf(sql, requests, bound);
+    const plan = new Plan(loaded);
+    const outcomes = requests.map((request) => outcomeOf(request, plan, held));
+    const unused = requests.flatMap((request, n) =>
+      outcomes[n]?.kind === "done" ? [] : request.keys.filter((key) => bound.has(key.name)),
+    );
+    const [ready] = await Promise.all([
+      Promise.all(parts.jobs.write(sql, plan.jobs, now, parts.dbTime)),
+      ...writePlan(sql, plan),
+      unused.length === 0 ? undefined : unbindKeys(sql, unused),
+    ]);
+    return { outcomes, touched: plan.jobs.touched, ready: new Set(ready.flat()), wakes: plan.wakes, later: laterOf(plan, now) };
+  });
+}

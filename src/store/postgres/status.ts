@@ -1,0 +1,25 @@
+import type { Logger } from "../../core/log.ts";
+import type { StoreStatus } from "../types.ts";
+import { parseAddress } from "./address.ts";
+import { openDb } from "./db.ts";
+import { openError, schemaVersion } from "./migrate.ts";
+import { MIGRATIONS } from "./schema.ts";
+
+/** Looks at a store in PostgreSQL; changes nothing. */
+export async function postgresStatus(url: string, log: Logger): Promise<StoreStatus> {
+  const address = parseAddress(url);
+  const db = await openDb(address, log);
+  try {
+    const schema = await schemaVersion(db, address);
+    const [size] = await db.query<{ bytes: number }>(
+      `SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint AS bytes
+        FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = $1 AND relkind = 'r'`,
+      [address.schema],
+    );
+    return { driver: "postgres", where: address.shown, schema, known: MIGRATIONS.length, bytes: size?.bytes ?? 0 };
+  } catch (error) {
+    throw openError(error, address);
+  } finally {
+    await db.close();
+  }
+}

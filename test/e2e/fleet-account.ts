@@ -1,0 +1,97 @@
+import { expect } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { plainText } from "../../src/core/text.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { RunRecord, Store } from "../../src/store/types.ts";
+import { silent } from "../store/home.ts";
+import type { Fleet } from "./fleet.ts";
+
+const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+/** Waits until nothing is left to do. */
+export async function drained(storeUrl: string, ms: number): Promise<void> {
+  const { store } = await openStore({ url: storeUrl, clock: systemClock, log: silent });
+  const left = async (): Promise<number> => {
+    const counts = await store.counts();
+    return ["runs.queued", "runs.running", "jobs.delivery", "deliveries.pending", "systemEvents.queued"].reduce(
+      (sum, name) => sum + (counts[name] ?? 0),
+      0,
+    );
+  };
+  for (const end = Date.now() + ms; (await left()) > 0 && Date.now() < end;) await pause(250);
+  await store.close();
+}
+
+async function allRuns(store: Store): Promise<RunRecord[]> {
+  const runs: RunRecord[] = [];
+  for (let before: string | undefined; ;) {
+    const page = await store.listRuns({ limit: 1000, ...(before === undefined ? {} : { before }) });
+    runs.push(...page);
+    before = page.at(-1)?.id;
+    if (page.length < 1000) return runs;
+  }
+}
+
+/** The run was given up after three starts that kills cut off: the one other end that the contract has. */
+const isGivenUp = (run: RunRecord | undefined): boolean => run?.status === "failed" && run.error?.code === "crashed" && run.attempts === 3;
+
+/** Holds what senders were told against what was done, once nothing is left to do. `sentMs`: for how long the timer ran. */
+export async function settle(fleet: Fleet, storeUrl: string, timer: { everyMs: number; ranMs: number }): Promise<string> {
+  const { account, arrived } = fleet;
+  const { store } = await openStore({ url: storeUrl, clock: systemClock, log: silent });
+  try {
+    const counts = await store.counts();
+    expect({ queued: counts["runs.queued"], running: counts["runs.running"], pending: counts["deliveries.pending"] }).toEqual({
+      queued: 0,
+      running: 0,
+      pending: 0,
+    });
+    const all = await allRuns(store);
+    const runs = new Map(all.map((run) => [run.id, run]));
+    const odd = account.runs.filter(({ runId }) => runs.get(runId)?.status !== "succeeded" && !isGivenUp(runs.get(runId)));
+    expect(odd.map(({ runId }) => [runId, runs.get(runId)?.status, runs.get(runId)?.error])).toEqual([]);
+    const givenUp = account.runs.filter(({ runId }) => isGivenUp(runs.get(runId))).length;
+
+    // Each conversation has each of its runs once, in the order in which they were acknowledged.
+    let turns = 0;
+    for (const [key, mine] of Map.groupBy(account.runs, (entry) => entry.key)) {
+      const ids = (await store.getTurns({ agentId: "main", origin: "hook", key })).map((turn) => turn.runId);
+      expect(new Set(ids).size).toBe(ids.length);
+      const done = mine.filter(({ runId }) => !isGivenUp(runs.get(runId))).map(({ runId }) => runId);
+      const places = done.map((runId) => ids.indexOf(runId));
+      expect(places).not.toContain(-1);
+      expect(places).toEqual(places.toSorted((a, b) => a - b));
+      turns += ids.length;
+    }
+
+    // Each reply arrived, under one key: by it a receiver knows a repeat.
+    const succeeded = all.filter((run) => run.kind === "hook" && run.status === "succeeded");
+    const lost = succeeded.filter((run) => run.deliveryId === undefined || !arrived.has(`${run.deliveryId}.0`));
+    expect(lost.map((run) => [run.id, run.deliveryId])).toEqual([]);
+    const expected = new Set(succeeded.map((run) => `${run.deliveryId}.0`));
+    expect([...arrived.keys()].filter((key) => !expected.has(key))).toEqual([]);
+    const states = await Promise.all(succeeded.map(async (run) => (await store.getDelivery(run.deliveryId as string))?.status));
+    expect(states.filter((status) => status !== "delivered")).toEqual([]);
+    const repeated = [...arrived.values()].filter((times) => times > 1).length;
+
+    // Each wake was before exactly one heartbeat that came to an end, and the timer did not begin more than its interval allows.
+    const beats = all.filter((run) => run.kind === "heartbeat" && run.status === "succeeded");
+    const seen = beats.flatMap((run) => plainText(run.spec.input).match(/wake \d+\./g) ?? []);
+    expect(seen.length).toBe(new Set(seen).size);
+    expect(account.wakes.filter((wake) => !seen.includes(wake))).toEqual([]);
+    expect(beats.length).toBeGreaterThan(0);
+    // A full queue may bring batches of its own: those that had something to see are no doubles by the check above.
+    const empty = beats.filter((run) => plainText(run.spec.input).includes("Nothing has been queued"));
+    expect(empty.length).toBeLessThanOrEqual(Math.floor(timer.ranMs / timer.everyMs) + 1);
+    expect(account.odd).toEqual([]);
+
+    const statuses = [...account.statuses].map(([status, count]) => `${count} × ${status}`).join(", ");
+    return [
+      `${account.runs.length} runs and ${account.wakes.length} wakes acknowledged (${statuses}; ${account.unanswered} without an answer);`,
+      `${account.runs.length - givenUp} runs succeeded once, ${givenUp} given up visibly, ${turns} turns kept in order;`,
+      `${arrived.size} replies arrived, ${repeated} of them again under the same key; ${beats.length} heartbeats saw ${seen.length} wakes once each`,
+    ].join(" ");
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import { createProvider, modelConfig, type Provider } from "./provider.ts";
+import { startProgram, type Program } from "./program.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const TOKEN = "given-up-hook-token-0123456789";
+const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+
+let dir: string;
+let provider: Provider;
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-given-up-"));
+  provider = await createProvider();
+  const config = { gateway: { port: 0 }, log: { level: "silent" }, hooks: { enabled: true, token: TOKEN }, ...modelConfig(provider) };
+  writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
+});
+afterEach(async () => {
+  await provider.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const start = (...flags: string[]): Promise<Program> =>
+  startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start", ...flags], { cwd: dir, env: { ROUSE_LOG_LEVEL: "silent" } });
+
+async function accept(program: Program): Promise<string> {
+  const body = JSON.stringify({ message: "task", deliver: false, wakeMode: "next-heartbeat" });
+  const answer = await fetch(`${program.url}/hooks/agent`, { method: "POST", headers, body });
+  return ((await answer.json()) as { runId: string }).runId;
+}
+
+interface Shown {
+  status: string;
+  attempts: number;
+  error: { code: string; message: string } | null;
+}
+async function until(program: Program, runId: string, fits: (run: Shown) => boolean): Promise<Shown> {
+  for (let looks = 0; looks < 1000; looks++) {
+    const answer = await fetch(`${program.url}/hooks/runs/${runId}`, { headers });
+    const { run } = (await answer.json()) as { run: Shown };
+    if (fits(run)) return run;
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  throw new Error("the run did not come so far");
+}
+
+it("gives a run up that three kills have cut off, and says so", async () => {
+  provider.answer = () => undefined;
+  let program = await start();
+  const runId = await accept(program);
+  for (let kill = 1; kill <= 3; kill++) {
+    await until(program, runId, (run) => run.status === "running" && run.attempts === kill);
+    await program.kill();
+    program = await start();
+  }
+  const run = await until(program, runId, ({ status }) => status !== "running" && status !== "queued");
+  expect(run).toMatchObject({ status: "failed", attempts: 3, error: { code: "crashed" } });
+  expect(run.error?.message).toContain("started 3 times");
+  await program.kill();
+});
+
+it("does not count as a start that the queue gave a run to a gateway that ended before it had begun", async () => {
+  const program = await start("--no-workers");
+  const runId = await accept(program);
+  await program.stop();
+  for (let taken = 0; taken < 5; taken++) {
+    const { store, queue } = await openStore({
+      url: `sqlite:${join(dir, ".rouse", "rouse.db")}`,
+      clock: systemClock,
+      log: createLogger("silent"),
+    });
+    await queue.recover();
+    expect(await queue.fetch("turn", 1)).toMatchObject([{ id: runId, attempts: taken + 1 }]);
+    await store.close();
+  }
+  const last = await start();
+  expect(await until(last, runId, ({ status }) => status !== "running" && status !== "queued")).toMatchObject({
+    status: "succeeded",
+    attempts: 1,
+  });
+  await last.stop();
+});

@@ -1,0 +1,190 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import { silent } from "../store/home.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { createProvider, modelConfig, type Provider } from "./provider.ts";
+import { createWorld, TOKEN, type World } from "./world.ts";
+
+interface Run {
+  id: string;
+  status: string;
+  parked: { limit: string; until: string | null } | null;
+}
+
+describePostgres("limits over several gateways", () => {
+  let schema: Schema;
+  let provider: Provider;
+  let worlds: World[] = [];
+  let dirs: string[] = [];
+  /** Turns that the model answers at the same moment: how many there are, and the most there were. */
+  let now = 0;
+  let most = 0;
+
+  beforeEach(async () => {
+    schema = newSchema();
+    provider = await createProvider();
+    [now, most] = [0, 0];
+    provider.answer = async () => {
+      most = Math.max(most, ++now);
+      await new Promise((done) => setTimeout(done, 20));
+      now--;
+      return "fine";
+    };
+  });
+  afterEach(async () => {
+    await Promise.all(worlds.splice(0).map((world) => world.stop()));
+    for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
+    await provider.close();
+    await schema.drop();
+  });
+
+  const configOf = (hooks: object): object => ({ store: { url: schema.url }, hooks: { token: TOKEN, ...hooks }, ...modelConfig(provider) });
+  const open = async (hooks: object, workers = true): Promise<World> => {
+    const dir = mkdtempSync(join(tmpdir(), "rouse-limits-"));
+    dirs.push(dir);
+    const world = await createWorld({ dir, config: configOf(hooks), workers });
+    worlds.push(world);
+    return world;
+  };
+  const pair = async (hooks: object, workers = true): Promise<[World, World]> => [await open(hooks, workers), await open(hooks, workers)];
+  const ASK = { id: "ask", match: { path: "ask" }, messageTemplate: "{{n}}", deliver: false, wakeMode: "next-heartbeat" };
+  const mapping = (limits: object, more: object = {}): object => ({ mappings: [{ ...ASK, limits, ...more }] });
+  const postAll = (gateways: readonly World[], count: number) =>
+    Promise.all(Array.from({ length: count }, (_, n) => (gateways[n % gateways.length] as World).post("/hooks/ask", { n })));
+  const runs = async (world: World): Promise<Run[]> => (await world.admin("/admin/v1/runs?limit=500")).body.runs;
+  const count = async (world: World, status: string): Promise<number> => (await runs(world)).filter((run) => run.status === status).length;
+  const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+  it("`concurrent` is kept by all together, and each run comes to its turn", async () => {
+    const [a, b] = await pair(mapping({ concurrent: 2 }));
+    const answers = await postAll([a, b], 24);
+    expect(answers.map(({ status }) => status)).toEqual(Array(24).fill(202));
+    await a.until(async () => (await count(a, "succeeded")) === 24);
+    expect(most).toBe(2);
+    const told = async () => (await a.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === "limits").message;
+    await a.until(async () => (await told()).includes("0 of 2 at the same time"));
+  });
+
+  it("`runsPerHour` lets so many start, wherever they came in; a higher limit lets the others go at once", async () => {
+    const [a, b] = await pair(mapping({ runsPerHour: 5 }));
+    await postAll([a, b], 12);
+    await a.until(async () => (await count(a, "succeeded")) === 5 && (await runs(a)).filter((run) => run.parked?.until).length === 7);
+    const untils = (await runs(a)).flatMap((run) => (run.parked?.until ? [Date.parse(run.parked.until)] : []));
+    for (const until of untils) expect(until).toBeGreaterThan(Date.now() + 3_500_000);
+    // Those that wait have moments of their own: five an hour, not all at the same one.
+    expect(untils.filter((until) => until > Date.now() + 7_000_000)).toHaveLength(2);
+    expect(provider.requests).toHaveLength(5);
+    for (const world of [a, b]) {
+      world.write("rouse.json5", { gateway: { port: 0, drainSeconds: 1 }, ...configOf({ enabled: true, ...mapping({ runsPerHour: 9 }) }) });
+      expect((await world.gateway.reload()).ok).toBe(true);
+    }
+    await a.until(async () => (await count(a, "succeeded")) === 9 && (await count(a, "parked")) === 3);
+    expect(provider.requests).toHaveLength(9);
+    // Told once, by whichever noticed it first.
+    const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    const told = (await store.listSystemEvents({ limit: 100 })).filter((one) => one.source === "limits");
+    await store.close();
+    expect(told).toHaveLength(1);
+  });
+
+  it("`tokensPerDay` counts what all have used", async () => {
+    const [a, b] = await pair(mapping({ tokensPerDay: 40, concurrent: 1 }));
+    await postAll([a, b], 8);
+    // 14 tokens a run: the third one reaches it.
+    await a.until(async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5);
+    // None stays in the line for its turn: all wait for the day to be over.
+    await a.until(async () => {
+      const waits = (await runs(a)).filter((run) => run.status === "parked");
+      return waits.every((run) => run.parked?.limit === "tokensPerDay" && Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000);
+    });
+    expect(provider.requests).toHaveLength(3);
+  });
+
+  it("`queue` counts what waits at all, a second late at most", async () => {
+    const [a, b] = await pair(mapping({ queue: 6 }), false);
+    for (let n = 0; n < 6; n++) expect((await a.post("/hooks/ask", { n })).status).toBe(202);
+    await pause(1100);
+    // The first one after a second finds what was known, and asks.
+    const answers = [];
+    for (let n = 0; n < 20; n++) {
+      answers.push((await b.post("/hooks/ask", { n })).status);
+      await pause(20);
+    }
+    expect(answers.at(-1)).toBe(503);
+    expect((await a.post("/hooks/ask", { n: 99 })).status).toBe(503);
+    expect(answers.filter((status) => status === 202).length).toBeLessThanOrEqual(6);
+  });
+
+  it("collects the events of all in one window, and loses none when it closes", async () => {
+    const coalesce = { key: "{{service}}", windowSeconds: 1, maxSeconds: 3, maxEvents: 15 };
+    const template = { coalesce, messageTemplate: '{{count}}: {{ $join(events.($string(n)), " ") }}.' };
+    const [a, b] = await pair({ mappings: [{ ...ASK, ...template }] });
+    const post = async (world: World, n: number, service = "db") => (await world.post("/hooks/ask", { service, n })).body;
+    const first = await post(a, 0);
+    const rest = await Promise.all(Array.from({ length: 9 }, (_, n) => post(n % 2 === 0 ? b : a, n + 1)));
+    expect(new Set([first, ...rest].map((body) => body.runId)).size).toBe(1);
+    expect(first.status).toBe("collecting");
+    await a.until(async () => (await count(a, "succeeded")) === 1);
+    expect(provider.text(provider.requests[0] as never)).toMatch(/10/);
+
+    // A stream without a pause: windows fill, close and open while events come in at both.
+    provider.requests.length = 0;
+    const answers: { ok: boolean; runId: string; status: string }[] = [];
+    for (let round = 0; round < 25; round++) {
+      answers.push(
+        ...(await Promise.all([
+          post(a, 1000 + 4 * round),
+          post(b, 1001 + 4 * round),
+          post(a, 1002 + 4 * round),
+          post(b, 1003 + 4 * round),
+        ])),
+      );
+      await pause(30);
+    }
+    for (const answer of answers) expect(answer).toMatchObject({ ok: true, status: "collecting" });
+    const ids = new Set(answers.map((answer) => answer.runId));
+    await a.until(async () => (await count(a, "succeeded")) === ids.size + 1);
+    const said = provider.requests.flatMap((request) => provider.text(request).match(/\b1[01]\d\d\b/g) ?? []);
+    expect(said.map(Number).toSorted((x, y) => x - y)).toEqual(Array.from({ length: 100 }, (_, n) => 1000 + n));
+    expect(ids.size).toBeLessThan(20);
+  });
+
+  it("a caller's requests and failures count at all gateways, a second late at most", async () => {
+    const [a, b] = await pair({ rateLimit: { requests: 8, per: "1h" } });
+    for (let n = 0; n < 8; n++) expect((await a.post("/hooks/wake", { text: "hi", mode: "next-heartbeat" })).status).toBe(200);
+    let answers = 0;
+    await b.until(async () => {
+      const answer = await b.post("/hooks/wake", { text: "hi", mode: "next-heartbeat" });
+      if (answer.status === 429) return true;
+      await pause(250);
+      return ++answers > 8 ? Promise.reject(new Error("never limited")) : false;
+    });
+    expect(answers).toBeLessThan(8);
+    const wrong = { authorization: "Bearer wrong-token-0123456789" };
+    for (let n = 0; n < 20; n++) expect((await a.post("/hooks/wake", {}, wrong)).status).toBe(401);
+    await pause(1500);
+    expect((await b.post("/hooks/wake", {}, wrong)).status).toBe(429);
+  });
+
+  it("what a gateway that is gone had taken of a budget is given back", async () => {
+    const a = await open(mapping({ concurrent: 1 }), false);
+    const { runId } = (await a.post("/hooks/ask", { n: 1 })).body;
+    // As one that died between the end of a run and the word of it.
+    const dead = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    expect(await dead.ledger?.start(runId, [{ scope: "mapping:ask", concurrent: 1 }])).toBeUndefined();
+    await dead.store.commit((tx) => {
+      tx.updateRun(runId, { status: "succeeded", endedAt: Date.now(), usage: { totalTokens: 5 } });
+      tx.removeJob("turn", runId);
+    });
+    await dead.store.close();
+    const b = await open(mapping({ concurrent: 1 }));
+    await b.post("/hooks/ask", { n: 2 });
+    await b.until(async () => (await count(b, "succeeded")) === 2);
+    const told = async () => (await b.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === "limits").message;
+    await b.until(async () => (await told()).includes("0 of 1 at the same time"));
+  });
+});

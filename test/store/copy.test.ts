@@ -1,0 +1,218 @@
+import { createServer } from "node:http";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createKnowledge } from "../../src/knowledge/knowledge.ts";
+import { stageBytes } from "../../src/knowledge/stage.ts";
+import type { Knowledge } from "../../src/knowledge/types.ts";
+import { acquireLock } from "../../src/store/lock.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { CopiedCount } from "../../src/store/copy/copy-table.ts";
+import { createCli, type CliWorld } from "../cli/world.ts";
+import { createWorld } from "../e2e/world.ts";
+import { silent } from "./home.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+
+let dir: string;
+let cli: CliWorld;
+let schema: Schema;
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-copy-"));
+  mkdirSync(join(dir, ".rouse"));
+  cli = await createCli();
+  schema = newSchema();
+});
+afterEach(async () => {
+  await cli.close();
+  await schema.drop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+interface Report {
+  to: string;
+  tables: CopiedCount[];
+}
+
+const file = (): string => join(dir, ".rouse/rouse.db");
+const copy = (...more: string[]) => cli.rouse(["store", "copy", "--from", `sqlite:${file()}`, "--to", schema.url, ...more]);
+async function copied(): Promise<Record<string, CopiedCount>> {
+  const { code, out, err } = await copy("--json");
+  expect([code, err]).toEqual([0, ""]);
+  return Object.fromEntries((JSON.parse(out) as Report).tables.map((table) => [table.table, table]));
+}
+
+const openDocuments = (url?: string): Promise<Knowledge> =>
+  createKnowledge({
+    dir: join(dir, ".rouse"),
+    clock: systemClock,
+    log: silent,
+    config: knowledgeSchema.parse({}),
+    ...(url === undefined ? {} : { url }),
+  });
+
+async function addDocuments(): Promise<{ ready: string; queued: string }> {
+  const knowledge = await openDocuments();
+  const add = async (text: string) => {
+    const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1_000_000);
+    return (await knowledge.add({ tenant: "t", ...staged, filename: "note.md" })).document.id;
+  };
+  await knowledge.start();
+  const ready = await add("# Animals\n\nThe walrus sleeps in the harbour. 港口咖啡馆每天早上七点开门。");
+  await knowledge.wait(ready, 20_000);
+  await knowledge.close();
+  const idle = await openDocuments();
+  const staged = await stageBytes(join(dir, ".rouse"), Buffer.from("The penguin waits to be read."), 1_000_000);
+  const { document } = await idle.add({ tenant: "t", ...staged, filename: "later.md" });
+  await idle.close();
+  return { ready, queued: document.id };
+}
+
+/** A store with a little of everything, made by hand. */
+async function smallStore(): Promise<void> {
+  const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
+  await store.commit((tx) => {
+    tx.setValue("api-keys", { one: "\u0000 and \u{10FFFF}" });
+    tx.setLastRoute({ agentId: "main", channel: "console", to: "me", at: 1 });
+  });
+  await store.close();
+}
+
+describePostgres("rouse store copy", () => {
+  it("moves a store with work waiting; a gateway on PostgreSQL finishes all of it and knows a repeat", { timeout: 90_000 }, async () => {
+    const receipts: string[] = [];
+    let down = true;
+    const server = createServer((request, response) => {
+      const parts: Buffer[] = [];
+      request.on("data", (part: Buffer) => void parts.push(part));
+      request.on("end", () => {
+        if (!down) receipts.push((JSON.parse(Buffer.concat(parts).toString()) as { run: { id: string } }).run.id);
+        response.writeHead(down ? 503 : 204).end();
+      });
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const common = (id: string) => ({
+      id,
+      match: { path: id },
+      wakeMode: "next-heartbeat",
+      deliver: false,
+      messageTemplate: `${id} {{n}}`,
+    });
+    const mappings = [
+      { ...common("talk"), sessionKey: "hook:talk", callback: { url, secret: Buffer.alloc(32, 7).toString("base64") } },
+      { ...common("narrow"), limits: { concurrent: 1 } },
+      { ...common("batch"), messageTemplate: "{{ $string($count(events)) }}", coalesce: { windowSeconds: 9, maxEvents: 9, key: "all" } },
+    ];
+    const hooks = { callbackHosts: ["127.0.0.1"], mappings };
+    const documents = await addDocuments();
+
+    const first = await createWorld({ dir, config: { hooks } });
+    const said = (await first.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body.runId as string;
+    await first.until(async () => (await first.get(`/hooks/runs/${said}`)).body.run.status === "succeeded");
+    await first.stop();
+    const second = await createWorld({ dir, config: { hooks }, workers: false });
+    const waiting: string[] = [];
+    for (const path of ["talk", "narrow", "narrow", "batch", "batch"])
+      waiting.push(
+        (await second.post(`/hooks/${path}`, { n: waiting.length }, { "idempotency-key": `key-${waiting.length}` })).body.runId as string,
+      );
+    const states = await Promise.all(waiting.map(async (id) => (await second.get(`/hooks/runs/${id}`)).body.run.status as string));
+    expect(states).toEqual(["queued", "queued", "parked", "collecting", "collecting"]);
+    await second.stop();
+
+    const tables = await copied();
+    expect(tables["events"]?.rows).toBe(6);
+    expect(tables["runs"]?.rows).toBe(5);
+    expect(tables["collected"]?.rows).toBe(2);
+    expect(tables["deliveries"]?.rows).toBe(1);
+    expect(tables["knowledge_documents"]?.rows).toBe(2);
+    expect(tables["knowledge_files"]?.rows).toBe(2);
+
+    down = false;
+    const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
+    for (const id of waiting) await moved.until(async () => (await moved.get(`/hooks/runs/${id}`)).body.run.status === "succeeded");
+    // The same hooks again are answered as they were, and nothing runs anew.
+    const again = await moved.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" });
+    expect(again.body).toMatchObject({ runId: said });
+    await moved.until(async () => receipts.length === 2);
+    expect(receipts.toSorted()).toEqual([said, waiting[0] ?? ""].toSorted());
+    await moved.stop();
+
+    const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    const turns = await store.getTurns({ agentId: "main", origin: "hook", key: "hook:talk" });
+    expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
+    expect((await store.listRuns({})).length).toBe(5);
+    expect((await store.counts())["runs.succeeded"]).toBe(5);
+    await store.close();
+    const knowledge = await openDocuments(schema.url);
+    await knowledge.start();
+    expect(await knowledge.wait(documents.queued, 20_000)).toMatchObject({ status: "ready" });
+    expect((await knowledge.search({ tenant: "t", text: "七点" })).map(({ documentId }) => documentId)).toEqual([documents.ready]);
+    await knowledge.reindex("t", documents.ready);
+    expect(await knowledge.wait(documents.ready, 20_000)).toMatchObject({ status: "ready", error: null });
+    await knowledge.close();
+    server.close();
+    // What a gateway has worked with is not copied over.
+    expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("has worked with") as string });
+  });
+
+  it("can be repeated: the same hashes; what has changed in the source since is there too", async () => {
+    await smallStore();
+    const before = await copied();
+    expect(await copied()).toEqual(before);
+    const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
+    await store.commit((tx) => tx.setValue("api-keys", { two: 2 }));
+    await store.close();
+    const after = await copied();
+    expect(after["meta"]?.rows).toBe(1);
+    expect(after["meta"]?.hash).not.toBe(before["meta"]?.hash);
+    const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    expect(await opened.store.getValue("api-keys")).toEqual({ two: 2 });
+    await opened.store.close();
+  });
+
+  it("goes on after it was interrupted, and no gateway starts on a part of a store", async () => {
+    await smallStore();
+    const db = new DatabaseSync(file());
+    const insert = db.prepare("INSERT INTO collected (run_id, record) VALUES (?, '{}')");
+    db.exec("BEGIN");
+    for (let n = 0; n < 3500; n++) insert.run(`run_${n}`);
+    db.exec("COMMIT");
+    db.close();
+    const whole = await copied();
+    const left = await plainly(async (client) => {
+      await client.query(`SET search_path TO "${schema.name}"`);
+      await client.query("DELETE FROM collected WHERE seq > 2000; DELETE FROM meta; UPDATE copies SET ended = NULL");
+      return (await client.query<{ seq: string }>("SELECT max(seq)::text AS seq FROM collected")).rows[0]?.seq;
+    });
+    expect(left).toBe("2000");
+    await expect(openStore({ url: schema.url, clock: systemClock, log: silent })).rejects.toMatchObject({
+      code: "config_invalid",
+      message: expect.stringContaining("rouse store copy again") as string,
+    });
+    expect(await copied()).toEqual(whole);
+    const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    expect(await opened.store.getValue("api-keys")).toEqual({ one: "\u0000 and \u{10FFFF}" });
+    await opened.store.close();
+  });
+
+  it("refuses a source in use, a target with other data or in use, and addresses that are none", async () => {
+    await smallStore();
+    const lock = await acquireLock(join(dir, ".rouse"));
+    expect(await copy()).toMatchObject({ code: 1, err: expect.stringContaining("uses the state folder") as string });
+    lock.release();
+    const other = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    await other.store.commit((tx) => tx.setValue("mine", 1));
+    await other.store.close();
+    expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("holds data of its own (meta)") as string });
+    await plainly((client) => client.query(`DELETE FROM "${schema.name}".meta; INSERT INTO "${schema.name}".holders DEFAULT VALUES`));
+    expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("a gateway runs on") as string });
+    expect(await cli.rouse(["store", "copy", "--from", "sqlite:none.db", "--to", schema.url])).toMatchObject({ code: 2 });
+    expect(await cli.rouse(["store", "copy", "--to", "sqlite:x.db"])).toMatchObject({ code: 2 });
+  });
+});

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { newId } from "../../src/core/ids.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { Ledger, RunAction, StoreHandle } from "../../src/store/types.ts";
+import { event, runAction } from "../contract/make.ts";
+import { silent } from "./home.ts";
+import { describePostgres, newSchema, type Schema } from "./postgres.ts";
+
+describePostgres("what gateways spend and collect together", () => {
+  let schema: Schema;
+  let opened: StoreHandle[] = [];
+  const open = async (): Promise<{ store: StoreHandle["store"]; ledger: Ledger }> => {
+    const handle = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    opened.push(handle);
+    if (!handle.ledger) throw new Error("there is no ledger");
+    return { store: handle.store, ledger: handle.ledger };
+  };
+  beforeEach(() => {
+    schema = newSchema();
+    opened = [];
+  });
+  afterEach(async () => {
+    await Promise.all(opened.map((handle) => handle.store.close()));
+    await schema.drop();
+  });
+
+  it("an event that comes too late for its window is not kept, and one in time is part of it", async () => {
+    const [a, b] = [await open(), await open()];
+    const at = Date.now();
+    const joining = { name: "alerts\ndb", at, windowMs: 1000, maxMs: 5000, maxEvents: 10, chars: 10, maxChars: 1000 };
+    const first = await a.ledger.join({ ...joining, runId: newId("run") });
+    const second = await b.ledger.join({ ...joining, runId: newId("run"), at: at + 10 });
+    expect(second).toMatchObject({ runId: first.runId, opened: false });
+    expect(first.opened).toBe(true);
+    const joinedBy = (n: number): RunAction => ({
+      ...runAction("hook:w"),
+      runId: first.runId,
+      collect: { key: "db", closesAt: first.closesAt, event: { eventId: `evt_${n}`, at, payload: { n } } as never, shared: true },
+    });
+    expect(await a.store.accept(event({ id: "evt_1", actions: [joinedBy(1)] }))).toEqual({ kind: "accepted" });
+    expect(await b.ledger.close(first.runId, at + 500)).toBeGreaterThan(at + 500);
+    expect(await b.ledger.close(first.runId, at + 2000)).toBeUndefined();
+    expect(await a.store.accept(event({ id: "evt_2", actions: [joinedBy(2)] }))).toEqual({ kind: "closed" });
+    expect(await b.store.getEvent("evt_2")).toBeUndefined();
+    expect(await b.store.getCollected(first.runId)).toHaveLength(1);
+    expect(await a.ledger.join({ ...joining, runId: newId("run") })).toMatchObject({ opened: true });
+  });
+
+  it("of runs that start at the same moment as many start as may, and the others get moments of their own", async () => {
+    const [a, b] = [await open(), await open()];
+    const starts = Array.from({ length: 12 }, (_, n) =>
+      (n % 2 === 0 ? a : b).ledger.start(`run_${n}`, [{ scope: "hooks", runsPerHour: 3 }]),
+    );
+    const parked = (await Promise.all(starts)).flatMap((one) => one ?? []);
+    expect(parked).toHaveLength(9);
+    const hours = parked.map(({ until = 0 }) => Math.round((until - Date.now()) / 3_600_000)).toSorted((x, y) => x - y);
+    expect(hours).toEqual([1, 1, 1, 2, 2, 2, 3, 3, 3]);
+  });
+
+  it("a gateway that lost a run to another does not give back what that one has taken", async () => {
+    const [a, b] = [await open(), await open()];
+    const budget = [{ scope: "hooks", concurrent: 1 }];
+    await a.store.commit((tx) =>
+      tx.insertRun({
+        id: "run_x",
+        eventId: null,
+        kind: "hook",
+        status: "running",
+        spec: runAction("k").spec,
+        warnings: [],
+        attempts: 1,
+        restarts: 0,
+        createdAt: Date.now(),
+      }),
+    );
+    expect(await a.ledger.start("run_x", budget)).toBeUndefined();
+    expect(await b.ledger.start("run_x", budget)).toBeUndefined();
+    await a.ledger.over("run_x", budget, 7);
+    expect(await b.ledger.start("run_y", budget)).toMatchObject({ limit: "concurrent" });
+    await b.ledger.over("run_x", budget, 7);
+    expect(await b.ledger.spent("hooks")).toMatchObject({ running: 0, tokensLastDay: 7 });
+    expect(await b.ledger.start("run_y", budget)).toBeUndefined();
+  });
+});

@@ -1,0 +1,373 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { openStore } from "../../src/store/open.ts";
+import { TAKE } from "../../src/store/postgres/jobs.ts";
+import { MIGRATIONS } from "../../src/store/postgres/schema.ts";
+import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
+import { DAY, dedupe, event, job, runAction, START, until, wakeAction } from "../contract/make.ts";
+import { silent } from "./home.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+import { createProxy } from "./proxy.ts";
+
+/** What only several gateways on one database can show. */
+describePostgres("several gateways on one PostgreSQL", () => {
+  let schema: Schema;
+  let opened: StoreHandle[] = [];
+
+  const open = async (url = schema.url): Promise<StoreHandle> => {
+    const handle = await openStore({ url, clock: systemClock, log: silent });
+    opened.push(handle);
+    return handle;
+  };
+  /** A URL by which the connections of one handle can be told from others. */
+  const named = (name: string): string => {
+    const url = new URL(schema.url);
+    url.searchParams.set("application_name", name);
+    return url.href;
+  };
+  const kill = (name: string): Promise<number> =>
+    plainly(async (client) => {
+      const { rows } = await client.query<{ done: boolean }>(
+        "SELECT pg_terminate_backend(pid) AS done FROM pg_stat_activity WHERE application_name = $1",
+        [name],
+      );
+      return rows.length;
+    });
+
+  beforeEach(() => {
+    schema = newSchema();
+    opened = [];
+  });
+  afterEach(async () => {
+    await Promise.all(opened.map((handle) => handle.store.close()));
+    await schema.drop();
+  });
+
+  it("make one schema between them when they start at the same moment", async () => {
+    const handles = await Promise.all(Array.from({ length: 4 }, () => open()));
+    await handles[0]?.store.commit((tx) => tx.setValue("a", 1));
+    expect(await handles[3]?.store.getValue("a")).toBe(1);
+    const versions = await plainly((client) => client.query(`SELECT version FROM ${schema.name}.migrations`));
+    expect(versions.rows).toHaveLength(MIGRATIONS.length);
+  });
+
+  it("accept one of two deliveries with the same key that come at the same moment, and name it to the other", async () => {
+    const [a, b] = [await open(), await open()];
+    const expiresAt = Date.now() + DAY;
+    const keys = Array.from({ length: 40 }, (_, n) => [dedupe({ key: `one-${n}`, expiresAt }), dedupe({ key: `two-${n}`, expiresAt })]);
+    const results = await Promise.all(
+      keys.map(async (both) => {
+        const events = [event({ actions: [runAction()] }), event({ actions: [runAction()] })] as const;
+        // The keys in another order: whoever binds one must not wait for the other's.
+        const answers = await Promise.all([a.store.accept(events[0], both), b.store.accept(events[1], both.toReversed())]);
+        return { events, answers };
+      }),
+    );
+    for (const { events, answers } of results) {
+      const kinds = answers.map((answer) => answer.kind);
+      expect(kinds.toSorted()).toEqual(["accepted", "duplicate"]);
+      const winner = events[kinds.indexOf("accepted")];
+      expect(answers.find((answer) => answer.kind === "duplicate")).toMatchObject({ record: { eventId: winner?.id } });
+    }
+    expect(await a.store.listEvents({ limit: 1000 })).toHaveLength(40);
+    expect(await b.store.counts()).toMatchObject({ "events.accepted": 40, "runs.queued": 40, "jobs.turn": 40 });
+  });
+
+  it("refuse an event whose id the other has just written, and nothing else of its group", async () => {
+    const [a, b] = [await open(), await open()];
+    for (let n = 0; n < 10; n++) {
+      const shared = event();
+      const results = await Promise.allSettled([
+        a.store.accept(shared),
+        b.store.accept(shared, [dedupe({ key: `k${n}`, expiresAt: Date.now() + DAY })]),
+        a.store.accept(event()),
+        b.store.accept(event()),
+        b.store.commit((tx) => tx.recordEvent(shared)),
+      ]);
+      const states: string[] = results.map((result) => result.status);
+      expect([0, 1, 4].map((n) => states[n] ?? "").toSorted()).toEqual(["fulfilled", "rejected", "rejected"]);
+      expect([states[2], states[3]]).toEqual(["fulfilled", "fulfilled"]);
+      for (const result of results) if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "internal" });
+    }
+    expect(await a.store.listEvents({ limit: 1000 })).toHaveLength(30);
+  });
+
+  it("put the events of one window into one run", async () => {
+    const [a, b] = [await open(), await open()];
+    const collect = (n: number) => ({
+      key: "w",
+      closesAt: START + n,
+      event: { at: START, payload: n, headers: {}, query: {}, path: "alerts" },
+    });
+    const first = runAction();
+    await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? a : b).store.accept(event({ actions: [{ ...first, collect: collect(n) }] }))),
+    );
+    expect(await a.store.listRuns({})).toMatchObject([{ id: first.runId, status: "collecting", collect: { count: 20 } }]);
+    const payloads = (await b.store.getCollected(first.runId)).map((one) => one.payload as number);
+    expect(payloads.toSorted((x, y) => x - y)).toEqual(Array.from({ length: 20 }, (_, n) => n));
+    expect(await a.queue.fetch("turn", 5)).toMatchObject([{ id: first.runId, data: { type: "collect" } }]);
+  });
+
+  it("keep each key's order, one job at a time, while both add and both take", async () => {
+    const [a, b] = [await open(), await open()];
+    const keys = ["a", "b", "c", "d"];
+    const PER_KEY = 40;
+    const seen: Record<string, string[]> = {};
+    const busy = new Set<string>();
+    let overlaps = 0;
+    let left = 2 * keys.length * PER_KEY;
+    const add = async (from: StoreHandle, name: string): Promise<void> => {
+      for (let n = 0; n < PER_KEY; n++)
+        await from.store.commit((tx) => keys.forEach((key) => tx.enqueue(job(`${name}-${key}-${n}`, { key, enqueuedAt: Date.now() }))));
+    };
+    const carryOut = async (by: StoreHandle, one: Job): Promise<void> => {
+      if (busy.has(one.key)) overlaps++;
+      busy.add(one.key);
+      await new Promise((resolve) => setImmediate(resolve));
+      (seen[one.key] ??= []).push(one.id);
+      // Every seventh is put back first: it holds its key.
+      const again = one.attempts === 1 && one.id.endsWith("7");
+      busy.delete(one.key);
+      const done = await by.store.commit((tx) => (again ? tx.retryJob(one, Date.now()) : tx.completeJob(one)), one);
+      expect(done).toBe(true);
+      if (!again) left--;
+    };
+    const work = async (by: StoreHandle, limit: number): Promise<void> => {
+      while (left > 0) {
+        const jobs = await by.queue.fetch("turn", limit);
+        await Promise.all(jobs.map((one) => carryOut(by, one)));
+      }
+    };
+    await Promise.all([add(a, "a"), add(b, "b"), work(a, 1), work(a, 3), work(b, 2), work(b, 1)]);
+    expect(overlaps).toBe(0);
+    for (const key of keys) {
+      for (const name of ["a", "b"]) {
+        const order = (seen[key] ?? []).filter((id) => id.startsWith(`${name}-`));
+        const expected = Array.from({ length: PER_KEY }, (_, n) => `${name}-${key}-${n}`).flatMap((id) =>
+          id.endsWith("7") ? [id, id] : [id],
+        );
+        expect(order).toEqual(expected);
+      }
+    }
+    expect(await a.store.counts()).toMatchObject({ "jobs.turn": 0 });
+  });
+
+  it("keep to the order also where two opened a key at the same moment, and both jobs were taken for its first", async () => {
+    const a = await open();
+    for (const id of ["one", "two"]) await a.store.commit((tx) => tx.enqueue(job(id, { key: "k", enqueuedAt: 1 })));
+    await plainly((client) => client.query(`UPDATE ${schema.name}.jobs SET ready = run_at`));
+    const [held, ...more] = await a.queue.fetch("turn", 5);
+    expect([held?.id, more]).toEqual(["one", []]);
+    expect(await a.queue.fetch("turn", 5)).toEqual([]);
+    await a.store.commit((tx) => tx.retryJob(held as Job, Date.now() + 60_000), held);
+    expect(await a.queue.fetch("turn", 5)).toEqual([]);
+    await a.store.commit((tx) => tx.removeJob("turn", "one"));
+    expect(await a.queue.fetch("turn", 5)).toMatchObject([{ id: "two" }]);
+  });
+
+  it("hear of each other's hooks, wakes and free keys without asking", async () => {
+    const [a, b] = [await open(), await open()];
+    const heard: string[] = [];
+    // Nobody asks for jobs here: what is heard was told.
+    b.queue.onReady((kind) => heard.push(kind));
+    b.store.onSystemEvents((agentId, mode) => heard.push(`${agentId} ${mode}`));
+    const told = async (write: () => Promise<unknown>, expected: string): Promise<void> => {
+      heard.length = 0;
+      for (let n = 0; n < 100 && !heard.includes(expected); n++) {
+        await write();
+        await until(() => heard.includes(expected), 200);
+      }
+      expect(heard).toContain(expected);
+    };
+    let n = 0;
+    await told(() => a.store.accept(event({ actions: [runAction(`hook:${n++}`)] })), "turn");
+    await told(() => a.store.accept(event({ actions: [wakeAction({ agentId: "other" })] })), "other now");
+    await a.store.commit((tx) => {
+      tx.enqueue(job("d1", { kind: "delivery", key: "d" }));
+      tx.enqueue(job("d2", { kind: "delivery", key: "d" }));
+    });
+    const [held] = await a.queue.fetch("delivery", 1);
+    await until(() => false, 50);
+    heard.length = 0;
+    await a.store.commit((tx) => tx.completeJob(held as Job), held);
+    await until(() => heard.length > 0);
+    expect(heard).toEqual(["delivery"]);
+  });
+
+  it("lose no acknowledged hook when connections are killed in the midst of commits, and recover by themselves", async () => {
+    const name = `kill_${schema.name}`;
+    const a = await open(named(name));
+    const heard: JobKind[] = [];
+    a.queue.onReady((kind) => heard.push(kind));
+    const [accepted, rejected] = [new Map<string, string>(), [] as unknown[]];
+    let killing = true;
+    const load = async (n: number): Promise<void> => {
+      for (let i = 0; killing; i++) {
+        const one = event({ actions: [runAction(`hook:${n}`)] });
+        try {
+          await a.store.accept(one, [dedupe({ key: `${n}-${i}`, expiresAt: Date.now() + DAY })]);
+          accepted.set(one.id, one.actions[0]?.kind === "run" ? one.actions[0].runId : "");
+        } catch (error) {
+          rejected.push(error);
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      }
+    };
+    const loading = Promise.all(Array.from({ length: 8 }, (_, n) => load(n)));
+    let killed = 0;
+    for (let n = 0; n < 40; n++) {
+      killed += await kill(name);
+      await until(() => false, 3 * (n % 7));
+    }
+    killing = false;
+    await loading;
+    expect(killed).toBeGreaterThan(20);
+    expect(rejected.length).toBeGreaterThan(0);
+    for (const error of rejected) expect(error).toMatchObject({ name: "RouseError", code: "store_unavailable" });
+    for (const [id, runId] of accepted) {
+      expect(await a.store.getEvent(id)).toBeDefined();
+      expect(await a.store.getRun(runId)).toMatchObject({ eventId: id, status: "queued" });
+    }
+    // Also the connection that listens is there again.
+    const b = await open();
+    await until(() => false, 50);
+    for (let n = 0; n < 100; n++) {
+      heard.length = 0;
+      await b.store.accept(event({ actions: [runAction(`after:${n}`)] }));
+      await until(() => heard.length > 0, 100);
+      if (heard.length > 0) break;
+    }
+    expect(heard).toContain("turn");
+    const counts = await a.store.counts();
+    expect(counts["runs.queued"]).toBe(counts["jobs.turn"]);
+    expect(counts["runs.queued"]).toBe(counts["events.accepted"]);
+  });
+
+  it("refuse within bounds while PostgreSQL is away or hangs, and go on by themselves when it is back", async () => {
+    const proxy = await createProxy(new URL(schema.url));
+    const url = new URL(schema.url);
+    url.port = String(proxy.port);
+    // The store's own bound is longer than a test should take.
+    url.searchParams.set("query_timeout", "1000");
+    const a = await open(url.href);
+    const heard: JobKind[] = [];
+    a.queue.onReady((kind) => heard.push(kind));
+    const accept = (): Promise<unknown> => a.store.accept(event({ actions: [runAction(`hook:${Math.random()}`)] }));
+    await accept();
+    const back = async (): Promise<void> => {
+      let kept = false;
+      for (const end = Date.now() + 15_000; !kept && Date.now() < end;)
+        kept = await accept().then(
+          () => true,
+          () => until(() => false, 50).then(() => false),
+        );
+      expect(kept).toBe(true);
+      expect(await a.queue.fetch("turn", 100)).not.toEqual([]);
+    };
+    for (const state of ["refusing", "hanging"] as const) {
+      proxy.set(state);
+      const results = await Promise.allSettled([accept(), accept(), a.store.getEvent("evt_x"), a.queue.fetch("turn", 1)]);
+      for (const result of results)
+        expect(result).toMatchObject({ status: "rejected", reason: { code: "store_unavailable", retryAfterSeconds: expect.any(Number) } });
+      proxy.set("open");
+      await back();
+    }
+    const b = await open();
+    heard.length = 0;
+    for (let n = 0; n < 50 && heard.length === 0; n++) {
+      await b.store.accept(event({ actions: [runAction(`after:${n}`)] }));
+      await until(() => heard.length > 0, 200);
+    }
+    expect(heard).toContain("turn");
+    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+    proxy.close();
+  });
+
+  it("look at no more jobs than they take, however many wait", async () => {
+    const a = await open();
+    for (let n = 0; n < 10; n++) {
+      await a.store.commit((tx) => {
+        for (let i = 0; i < 1000; i++) tx.enqueue(job(`own-${n}-${i}`, { key: `k${n}-${i}`, enqueuedAt: 1 }));
+        for (let i = 0; i < 1000; i++) tx.enqueue(job(`one-${n}-${i}`, { key: "one", enqueuedAt: 1 }));
+      });
+    }
+    expect(await a.queue.fetch("turn", 2)).toHaveLength(2);
+    interface Node {
+      "Actual Rows": number;
+      "Actual Loops": number;
+      "Rows Removed by Filter"?: number;
+      Plans?: Node[];
+    }
+    const rows = (node: Node): number =>
+      Math.max((node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"], ...(node.Plans ?? []).map(rows));
+    const most = await plainly(async (client) => {
+      await client.query(`SET search_path TO ${schema.name}`);
+      for (const plan of ["seqscan", "bitmapscan", "hashjoin", "mergejoin"]) await client.query(`SET enable_${plan} TO off`);
+      const { rows: holders } = await client.query<{ id: string }>("SELECT id FROM holders");
+      const { rows: plans } = await client.query<{ "QUERY PLAN": { Plan: Node }[] }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${TAKE}`, [
+        "turn",
+        Date.now(),
+        4,
+        holders[0]?.id,
+      ]);
+      return rows(plans[0]?.["QUERY PLAN"][0]?.Plan as Node);
+    });
+    expect(most).toBeLessThan(20);
+  });
+
+  it("count alike before and after the changes were summed up", async () => {
+    const a = await open();
+    await a.store.commit((tx) => {
+      for (let n = 0; n < 50; n++) tx.enqueue(job(`j${n}`, { key: `k${n % 5}` }));
+    });
+    const [one] = await a.queue.fetch("turn", 1);
+    await a.store.commit((tx) => tx.completeJob(one as Job), one);
+    const deltas = (): Promise<number> =>
+      plainly(async (client) => Number((await client.query(`SELECT count(*) AS n FROM ${schema.name}.count_deltas`)).rows[0].n));
+    expect(await a.store.counts()).toMatchObject({ "jobs.turn": 49 });
+    const end = Date.now() + 15_000;
+    while ((await deltas()) > 0 && Date.now() < end) await until(() => false, 100);
+    expect(await deltas()).toBe(0);
+    expect(await a.store.counts()).toMatchObject({ "jobs.turn": 49 });
+    expect(await a.queue.waiting("turn")).toMatchObject({ count: 49 });
+  });
+
+  it("say what is wrong with an address, and never its password", async () => {
+    const lines: string[] = [];
+    const log = createLogger("trace", { write: (line) => void lines.push(line) });
+    const password = "hunter2-canary";
+    const refused = async (change: (url: URL) => void, expected: object): Promise<void> => {
+      const url = new URL(schema.url);
+      url.password = password;
+      change(url);
+      const error: unknown = await openStore({ url: url.href, clock: systemClock, log }).then(
+        (handle) => handle.store.close(),
+        (reason: unknown) => reason,
+      );
+      expect(error).toMatchObject(expected);
+      expect((error as Error).message).not.toContain(password);
+    };
+    const invalid = (text: string): object => ({
+      code: "config_invalid",
+      issues: [{ path: "store.url" }],
+      message: expect.stringContaining(text),
+    });
+    await refused((url) => (url.pathname = "/nobody_made_this"), invalid("create it first"));
+    await refused((url) => (url.pathname = "/"), invalid("name the database"));
+    await refused((url) => url.searchParams.set("schema", "no;way"), invalid("schema"));
+    await refused((url) => (url.username = "nobody_has_this_name"), invalid("refuses the user"));
+    await refused((url) => (url.port = "1"), { code: "store_unavailable", message: expect.stringContaining("ECONNREFUSED") });
+    await expect(openStore({ url: `postgres://u:${password}@[bad/db`, clock: systemClock, log })).rejects.toMatchObject({
+      message: expect.not.stringContaining(password),
+    });
+    expect(lines.join("")).not.toContain(password);
+  });
+
+  it("refuse a schema of a newer version, and leave it as it is", async () => {
+    await open();
+    await plainly((client) => client.query(`INSERT INTO ${schema.name}.migrations (version) VALUES (99)`));
+    await expect(open()).rejects.toMatchObject({ code: "config_invalid", message: expect.stringContaining("newer version") });
+  });
+});

@@ -1,0 +1,55 @@
+import { randomBytes } from "node:crypto";
+import type pg from "pg";
+import { describe, it } from "vitest";
+import { openStore } from "../../src/store/open.ts";
+import { testClock, type Home } from "../contract/make.ts";
+import { silent } from "./home.ts";
+import { connectPlain, postgresAddress } from "./postgres-client.ts";
+
+export async function plainly<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = await connectPlain();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+export interface Schema {
+  name: string;
+  url: string;
+  drop(): Promise<void>;
+}
+
+/** A schema of this test's own; the store makes it. */
+export function newSchema(): Schema {
+  const name = `test_${randomBytes(6).toString("hex")}`;
+  const url = postgresAddress();
+  url.searchParams.set("schema", name);
+  return {
+    name,
+    url: url.href,
+    drop: () => plainly(async (client) => void (await client.query(`DROP SCHEMA IF EXISTS "${name}" CASCADE`))),
+  };
+}
+
+/** A PostgreSQL store in a schema of its own. */
+export async function postgresHome(): Promise<Home> {
+  const schema = newSchema();
+  const clock = testClock();
+  return { clock, open: () => openStore({ url: schema.url, clock, log: silent }), remove: () => schema.drop() };
+}
+
+/**
+ * Tests that need PostgreSQL. `test/setup.ts` has looked whether one answers: where none does, they are left out, or
+ * fail where one is required.
+ */
+export function describePostgres(name: string, tests: () => void): void {
+  if (process.env["TEST_POSTGRES_ANSWERS"] === "yes") return void describe(name, tests);
+  if (process.env["TEST_POSTGRES_REQUIRED"] !== "1") return void describe.skip(name, tests);
+  describe(name, () => {
+    it("finds a PostgreSQL", () => {
+      throw new Error("no PostgreSQL answers at TEST_POSTGRES_URL (default postgres://127.0.0.1:5432/test)");
+    });
+  });
+}
