@@ -1,29 +1,27 @@
+import { hostname } from "node:os";
+import { cancelRun } from "./actions/cancel.ts";
 import { reviveEvent } from "./actions/revive.ts";
 import { systemClock } from "./core/clock.ts";
+import { lazy } from "./core/lazy.ts";
 import { VERSION } from "./core/version.ts";
 import { layGround, type GatewayOptions, type Ground } from "./ground.ts";
 import { createApps, type Apps } from "./http/app.ts";
 import { createHooks } from "./http/hooks.ts";
 import { listen } from "./http/listen.ts";
-import { createPlatform } from "./http/platform/app.ts";
-import { createApiKeys } from "./http/platform/keys.ts";
+import { createSharedCounts } from "./http/shared-counts.ts";
 import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
 import { createServices, type Services } from "./plugin/services.ts";
+import type { Fence } from "./store/types.ts";
 import { createWork, restoreWork, startWork, type Work } from "./work.ts";
 
-/** Runs of the API's users are carried out here, the others by the queue. */
-async function cancelRun(id: string, { chats, turns }: Work): ReturnType<Work["turns"]["cancel"]> {
-  const run = await chats.cancel(id);
-  return run ? { ok: true, run } : turns.cancel(id);
-}
-
 function createSurface(ground: Ground, work: Work, services: Services, status: () => GatewayStatus): Apps {
-  const { store, queue, log, metrics, snapshot, reloader, operatorToken } = ground;
-  const { turns, chats, deliveries, runEnds, admission, health } = work;
-  const keys = createApiKeys({ store, clock: systemClock, config: () => snapshot().config });
+  const { store, queue, peers, log, metrics, snapshot, reloader, operatorToken } = ground;
+  const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = work;
   const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
   const draining = (): boolean => status().draining;
+  const sharedCounts = createSharedCounts(peers);
   const hooks = createHooks({
+    sharedCounts,
     store,
     clock: systemClock,
     log,
@@ -38,11 +36,12 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
   const admin = {
     store,
     queue,
+    peers,
     snapshot,
     status,
     refusals: hooks.refusals,
     signatures: hooks.signatures,
-    runs: { ...turns, cancel: (id: string) => cancelRun(id, work) },
+    runs: { ...turns, cancel: (id: string) => cancelRun(id, { ...work, store, peers }) },
     limits: admission.usage,
     channels: health,
     replay: hooks.replay,
@@ -51,8 +50,13 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     metrics: metrics.render,
     keys,
     chats,
+    knowledge,
   };
-  const platform = createPlatform({ chats, keys, store, clock: systemClock, log, snapshot, startedAt: status().startedAt });
+  const { startedAt } = status();
+  const platform = lazy(async () => {
+    const { createPlatform } = await import("./http/platform/app.ts");
+    return createPlatform({ sharedCounts, chats, keys, knowledge, store, clock: systemClock, log, snapshot, draining, startedAt });
+  });
   const serviceRequest = services.request;
   return createApps({
     admin,
@@ -64,6 +68,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     snapshot,
     operatorToken,
     ready: () => !draining(),
+    sharedCounts,
     serviceRequest,
   });
 }
@@ -74,12 +79,13 @@ async function postHook(
   apps: Apps,
   path: string,
   body: unknown,
+  fence: Fence | undefined,
 ): Promise<{ status: number; body: unknown }> {
   const { hooks } = snapshot().config;
   const token = [hooks.token ?? reloader.keptToken()].flat()[0] ?? "";
   const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
   const request = new Request(`http://localhost${hooks.path}/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-  const response = await apps.main.fetch(request);
+  const response = await apps.main.fetch(request, { fence });
   return { status: response.status, body: await response.json().catch(() => undefined) };
 }
 
@@ -93,7 +99,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await opened.disposeAsync();
     throw error;
   });
-  const { log, lock, reloader, snapshot, ended, operatorToken } = ground;
+  const { log, lock, peers, reloader, snapshot, ended, operatorToken } = ground;
   const startedAt = systemClock.now();
   let url: string | undefined;
   let draining = false;
@@ -112,8 +118,22 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     services: services.states(),
     channels: work.health.states(),
   });
+  peers.describe(() => ({
+    host: hostname(),
+    pid: process.pid,
+    version: VERSION,
+    url,
+    snapshot: snapshot().commonHash,
+    workers: options.workers,
+    startedAt,
+  }));
   const work = createWork(ground);
-  const services = createServices({ gateway: { hook: (path, body) => postHook(ground, apps, path, body) }, clock: systemClock, log });
+  const services = createServices({
+    hook: (path, body, fence) => postHook(ground, apps, path, body, fence),
+    peers,
+    clock: systemClock,
+    log,
+  });
   const apps = createSurface(ground, work, services, status);
 
   const serve = async (app: Apps["main"], port: number): Promise<string> => {

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { ensureState, stateSecret } from "./config/state.ts";
 import { systemClock } from "./core/clock.ts";
 import { RouseError } from "./core/errors.ts";
@@ -9,7 +8,7 @@ import { createTransformPool } from "./mapping/pool.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import { buildSnapshot, type Built } from "./snapshot.ts";
 import { acquireLock, type Lock } from "./store/lock.ts";
-import { openStore } from "./store/open.ts";
+import { isShared, openStore, storeUrl } from "./store/open.ts";
 import type { StoreHandle } from "./store/types.ts";
 
 export interface GatewayOptions {
@@ -34,6 +33,7 @@ export interface Ground extends StoreHandle {
   lock: Lock;
   reloader: Reloader;
   operatorToken: string;
+  stateDir: string;
   snapshot(): Snapshot;
   /** Called with each snapshot that takes another's place. */
   swapped: ((built: Built) => void)[];
@@ -69,7 +69,8 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
   const { stateDir, snapshot: firstSnapshot } = first.built;
   applySettings(first.built);
   await ensureState(stateDir);
-  const lock = await acquireLock(stateDir).catch(async (error: unknown) => {
+  const url = storeUrl(firstSnapshot.config.store.url, stateDir);
+  const lock = await acquireLock(stateDir, undefined, { shared: isShared(url) }).catch(async (error: unknown) => {
     await first.built.dispose();
     throw error;
   });
@@ -83,12 +84,10 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
     for (const listener of swapped) listener(built);
   };
   const reloader = createReloader({ first: first.built, build, keptToken, clock, log, signal: ended.signal, onSwap });
-  const handle = await openStore({ url: firstSnapshot.config.store.url ?? `sqlite:${join(stateDir, "rouse.db")}`, clock, log }).catch(
-    async (error: unknown) => {
-      await reloader.close();
-      throw error;
-    },
-  );
+  const handle = await openStore({ url, clock, log }).catch(async (error: unknown) => {
+    await reloader.close();
+    throw error;
+  });
   opened.defer(() => handle.store.close());
   opened.defer(() => reloader.close());
   metrics.watchCounts(() => handle.store.counts());
@@ -101,6 +100,7 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
     lock,
     reloader,
     operatorToken,
+    stateDir,
     snapshot: () => reloader.built().snapshot,
     swapped,
     ended,

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
 import { loadConfig } from "./config/load.ts";
+import type { Config } from "./config/schema/index.ts";
 import { systemClock, type Clock } from "./core/clock.ts";
 import type { Issue } from "./core/errors.ts";
 import { createLogger, type Logger } from "./core/log.ts";
@@ -74,6 +75,23 @@ function unsignedHeaders(mappings: Snapshot["mappings"], verifiers: Snapshot["ve
   });
 }
 
+/** What belongs to a machine, and may differ between gateways that do the same. */
+function withoutPlaces({ stateDir: _stateDir, log: _log, gateway, store, hooks, ...rest }: Config): object {
+  const { host: _host, port: _port, adminPort: _adminPort, ...shared } = gateway;
+  const { url: _url, ...kept } = store;
+  const { mappingsDir: _mappingsDir, transformsDir: _transformsDir, ...rules } = hooks;
+  return { ...rest, gateway: shared, store: kept, hooks: rules };
+}
+
+/** The same on each machine that has the same settings, mapping files and modules, wherever it has them. */
+function commonHashOf(config: Config, files: readonly string[]): string {
+  const hash = createHash("sha256").update(JSON.stringify(withoutPlaces(config)));
+  const contents = files.filter((file) => existsSync(file)).map((file) => [basename(file), readFileSync(file)] as const);
+  const digests = contents.map(([name, content]) => `${name} ${createHash("sha256").update(content).digest("hex")}`);
+  for (const line of digests.toSorted()) hash.update(`\n${line}`);
+  return hash.digest("hex");
+}
+
 function hashOf(configHash: string, files: readonly string[]): string {
   const hash = createHash("sha256").update(configHash);
   for (const file of [...files].toSorted()) if (existsSync(file)) hash.update(file).update(readFileSync(file));
@@ -136,6 +154,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
   const snapshot: Snapshot = Object.freeze({
     hash: hashOf(loaded.hash, files),
+    commonHash: commonHashOf(config, files.slice(loaded.files.length)),
     config,
     configFile: loaded.file,
     agents,

@@ -1,4 +1,5 @@
 import { createAdmission } from "./actions/admission.ts";
+import { createSharedAdmission } from "./actions/shared-admission.ts";
 import { createReceiver } from "./actions/receive.ts";
 import { createChats } from "./actions/chat.ts";
 import type { Chats } from "./actions/chat-types.ts";
@@ -15,8 +16,13 @@ import type { Ground } from "./ground.ts";
 import { combineEvents } from "./http/resolve.ts";
 import type { Built } from "./snapshot.ts";
 import type { Services } from "./plugin/services.ts";
+import { configuredEmbedder, sharedUrl } from "./knowledge/configured.ts";
+import { createLazyKnowledge, type LazyKnowledge } from "./knowledge/lazy.ts";
+import { createApiKeys, type ApiKeys } from "./http/platform/keys.ts";
+import { knowledgeFor } from "./http/platform/knowledge-scope.ts";
 import { createHeartbeat, type Heartbeat } from "./sessions/heartbeat.ts";
 import { sweepRegularly } from "./store/sweeper.ts";
+import type { Held, Peers } from "./store/types.ts";
 
 /** What carries accepted work out. */
 export interface Work {
@@ -25,16 +31,39 @@ export interface Work {
   turns: TurnWorker;
   /** Turns of the API's users: they do not wait in the queue, since somebody waits for them. */
   chats: Chats;
+  keys: ApiKeys;
+  knowledge: LazyKnowledge;
   runEnds: RunEnds;
   admission: Admission;
   health: ChannelHealth;
 }
 
+/** The documents: their threads and the code that reads files are loaded when something first needs them. */
+function createDocuments({ stateDir, options, log, snapshot, opened }: Ground): LazyKnowledge {
+  const knowledge = createLazyKnowledge({
+    dir: stateDir,
+    shared: sharedUrl(snapshot().config) !== undefined,
+    embeds: () => snapshot().config.platform.knowledge.embeddings !== undefined,
+    async open() {
+      const { createKnowledge } = await import("./knowledge/knowledge.ts");
+      const { config } = snapshot();
+      const embed = configuredEmbedder(config, options.env);
+      const url = sharedUrl(config);
+      const common = { dir: stateDir, clock: systemClock, log, config: config.platform.knowledge, ...(url === undefined ? {} : { url }) };
+      return createKnowledge(embed ? { ...common, embed } : common);
+    },
+  });
+  opened.defer(() => knowledge.close());
+  return knowledge;
+}
+
 /** Makes what carries accepted work out, and starts none of it. */
-export function createWork({ store, queue, log, metrics, snapshot, ended }: Ground): Work {
+export function createWork(ground: Ground): Work {
+  const { store, queue, peers, ledger, log, metrics, snapshot, ended } = ground;
   const clock = systemClock;
   const heartbeat = createHeartbeat({
     store,
+    peers,
     clock,
     log,
     settings: () => ({ agentId: snapshot().agents.standard.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
@@ -53,8 +82,9 @@ export function createWork({ store, queue, log, metrics, snapshot, ended }: Grou
     log,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
-  const runEnds = createRunEnds({ store, clock, signal: ended.signal });
-  const admission = createAdmission({ store, clock, log, context: snapshot });
+  const runEnds = createRunEnds({ store, peers, clock, signal: ended.signal });
+  const admissionDeps = { store, clock, log, context: snapshot };
+  const admission = ledger ? createSharedAdmission(admissionDeps, ledger) : createAdmission(admissionDeps);
   const turns = createTurnWorker({
     store,
     queue,
@@ -69,14 +99,46 @@ export function createWork({ store, queue, log, metrics, snapshot, ended }: Grou
   });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
-  const chats = createChats({ store, clock, log, context: snapshot, metrics });
-  return { heartbeat, deliveries, turns, chats, runEnds, admission, health };
+  const keys = createApiKeys({ store, peers, clock, config: () => snapshot().config });
+  const knowledge = createDocuments(ground);
+  const chats = createChats({
+    gateway: peers.id,
+    store,
+    clock,
+    log,
+    context: snapshot,
+    onRunEnd: runEnds.ended,
+    metrics,
+    knowledge: knowledgeFor(knowledge, keys),
+  });
+  return { heartbeat, deliveries, turns, chats, keys, knowledge, runEnds, admission, health };
+}
+
+const aliveIds = async (peers: Peers): Promise<Set<string>> =>
+  new Set((await peers.list()).filter((peer) => peer.alive).map((peer) => peer.id));
+
+/** Between looks for what gateways that are gone have left behind. */
+const LEFT_MS = 10_000;
+
+/** Turns of the API's users end with their gateway, and what runs had of budgets is still taken; one of the others says so. */
+async function recoverLeft({ signal, fence }: Held, { peers, log }: Ground, { chats, admission }: Work): Promise<void> {
+  while (!signal.aborted) {
+    await aliveIds(peers)
+      .then((alive) => chats.recover(alive, fence))
+      .then(() => admission.tidy?.())
+      .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
+    await systemClock.sleep(LEFT_MS, signal);
+  }
 }
 
 /** Counts what waits and what has been spent, before anything is accepted: also without workers. */
-export async function restoreWork({ queue, swapped, log }: Ground, { admission, chats }: Work): Promise<void> {
+export async function restoreWork({ queue, peers, swapped, log }: Ground, { admission, chats, knowledge }: Work): Promise<void> {
+  peers.on("cancel", (runIds) => {
+    for (const id of runIds) void chats.cancel(id);
+  });
+  await knowledge.sweep();
   await queue.recover();
-  await chats.recover();
+  await chats.recover(await aliveIds(peers));
   await admission.recount();
   // Limits may have changed with the config: those that wait get their moment afresh.
   swapped.push(() => {
@@ -84,9 +146,10 @@ export async function restoreWork({ queue, swapped, log }: Ground, { admission, 
   });
 }
 
-/** Starts all that carries work out. */
-export async function startWork(ground: Ground, { heartbeat, turns, deliveries, health }: Work, services: Services): Promise<void> {
-  const { store, log, snapshot, ended, reloader, swapped } = ground;
+/** Starts all that carries work out, and what only one gateway does at a time. */
+export async function startWork(ground: Ground, work: Work, services: Services): Promise<void> {
+  const { heartbeat, turns, deliveries, health, knowledge } = work;
+  const { store, peers, log, snapshot, ended, reloader, swapped } = ground;
   const receive = createReceiver({ store, clock: systemClock, log, context: snapshot });
   const servicesOf = ({ services: own, snapshot: { channels } }: Built) => [...own, ...channelServices(channels, { store, receive })];
   await services.replace(servicesOf(reloader.built()));
@@ -94,10 +157,16 @@ export async function startWork(ground: Ground, { heartbeat, turns, deliveries, 
   store.onSystemEvents((_agentId, mode) => {
     if (mode === "now") heartbeat.request();
   });
+  peers.on("cancel", (runIds) => {
+    for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
+  });
   turns.start();
   deliveries.start();
   await heartbeat.start();
+  // Hooks and chats do not wait for documents, nor fail with them.
+  knowledge.start().catch((error: unknown) => log.error({ err: safeError(error) }, "the documents could not be opened"));
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
   void health.watch(ended.signal);
-  void sweepRegularly({ store, clock: systemClock, log, settings, signal: ended.signal });
+  void peers.hold("sweep", ended.signal, (held) => sweepRegularly(held, { store, clock: systemClock, log, settings }));
+  if (peers.shared) void peers.hold("recovery", ended.signal, (held) => recoverLeft(held, ground, work));
 }

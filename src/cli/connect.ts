@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { stateSecret } from "../config/state.ts";
 import { RouseError, type ErrorCode, type Issue } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
@@ -25,6 +26,8 @@ export interface Connection {
   ): Promise<AdminAnswers[K]>;
   /** The same where the answer has nothing in it but that it worked. */
   send(method: "POST" | "DELETE", path: string, body?: unknown): Promise<void>;
+  /** Sends bytes as they come. */
+  upload<K extends keyof AdminAnswers>(route: K, path: string, bytes: Readable): Promise<AdminAnswers[K]>;
   /** The lines of an answer that has one JSON document a line, as they come. */
   lines<Line extends ReplayLine | ChatLine>(path: string, body: unknown): AsyncGenerator<Line>;
   close(): Promise<void>;
@@ -56,19 +59,28 @@ async function* linesOf<Line>(response: Response): AsyncGenerator<Line> {
 }
 
 function connection(ends: { live: boolean; stateDir: string; send: Send; close(): Promise<void> }): Connection {
-  const ask = async (method: string, path: string, body: unknown): Promise<Response> => {
-    const headers: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
-    const response = await ends.send(path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  const send = async (path: string, init: RequestInit): Promise<Response> => {
+    const response = await ends.send(path, init);
     if (!response.ok) throw await failureOf(response);
     return response;
+  };
+  const ask = (method: string, path: string, body: unknown): Promise<Response> => {
+    const headers: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
+    return send(path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  };
+  // What a route answers is written down once, in AdminAnswers; both ends are compiled from it.
+  const read = async <K extends keyof AdminAnswers>(response: Response): Promise<AdminAnswers[K]> => {
+    const { ok: _ok, ...answer } = (await response.json()) as { ok: boolean };
+    return answer as unknown as AdminAnswers[K];
   };
   return {
     live: ends.live,
     stateDir: ends.stateDir,
-    async request(_route, method, path, body) {
-      const { ok: _ok, ...answer } = (await (await ask(method, path, body)).json()) as { ok: boolean };
-      // What a route answers is written down once, in AdminAnswers; both ends are compiled from it.
-      return answer as unknown as AdminAnswers[typeof _route];
+    request: async (_route, method, path, body) => read<typeof _route>(await ask(method, path, body)),
+    async upload(_route, path, bytes) {
+      const headers = { "content-type": "application/octet-stream" };
+      const init = { method: "POST", headers, body: Readable.toWeb(bytes) as ReadableStream<Uint8Array>, duplex: "half" as const };
+      return read<typeof _route>(await send(path, init).finally(() => bytes.destroy()));
     },
     async send(method, path, body) {
       await (await ask(method, path, body)).body?.cancel();
@@ -120,6 +132,13 @@ async function connectDespite(error: unknown, options: CommonOptions, io: CliIo)
   const running = stateDir === undefined ? undefined : readGateway(stateDir);
   if (stateDir === undefined || running?.adminUrl === undefined) throw error;
   return toRunning(stateDir, running.adminUrl, await tokenOf(stateDir, undefined));
+}
+
+/** Connects to the running gateway; undefined where none runs. */
+export async function connectRunning(options: CommonOptions, io: CliIo): Promise<Connection | undefined> {
+  const { stateDir, config } = await loadSettings(options, io);
+  const url = readGateway(stateDir)?.adminUrl;
+  return url === undefined ? undefined : toRunning(stateDir, url, await tokenOf(stateDir, config.gateway.token));
 }
 
 /**

@@ -1,53 +1,168 @@
+import { createReadStream } from "node:fs";
+import { Transform } from "node:stream";
 import { systemClock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
-import { configuredEmbedder } from "../knowledge/configured.ts";
+import { configuredEmbedder, sharedUrl } from "../knowledge/configured.ts";
 import { createKnowledge } from "../knowledge/knowledge.ts";
-import type { Knowledge } from "../knowledge/types.ts";
-import { acquireLock, type Lock } from "../store/lock.ts";
+import { stageFile } from "../knowledge/stage.ts";
+import type { DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../knowledge/types.ts";
+import { acquireLock, readGateway, type Lock } from "../store/lock.ts";
+import { connectRunning, type Connection } from "./connect.ts";
+import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import type { CommonOptions } from "./options.ts";
-import { loadSettings } from "./settings.ts";
+import { query, type CommonOptions } from "./options.ts";
+import { loadSettings, type Settings } from "./settings.ts";
 
-export interface OpenKnowledge {
-  knowledge: Knowledge;
-  stateDir: string;
-  /** The most that one file may have. */
-  fileBytes: number;
+export type Described = Omit<NewDocument, "file" | "sha256" | "bytes">;
+
+/** The documents as a command needs them: of the gateway that runs, or opened for this command alone. Both answer alike. */
+export interface KnowledgeAccess {
+  /** @throws RouseError `body_too_large`, `duplicate_document`. */
+  addFile(file: string, described: Described, onBytes: (bytes: number) => void): Promise<{ document: DocumentRecord; duplicate: boolean }>;
+  get(tenant: string, id: string): Promise<DocumentRecord | undefined>;
+  list(tenant: string, of: Pick<DocumentQuery, "limit" | "after" | "status"> & { agent?: string }): Promise<DocumentPage>;
+  remove(tenant: string, id: string): Promise<boolean>;
+  reindex(tenant: string, id: string): Promise<DocumentRecord | undefined>;
+  /** The document when it is ready or failed, or after a second or so. */
+  wait(tenant: string, id: string): Promise<DocumentRecord | undefined>;
+  search(of: { tenant: string; text: string; agent?: string; limit?: number }): Promise<Passage[]>;
+  /** Makes sure that somebody does the work. False where nobody does: a gateway without workers has the documents. */
+  start(): Promise<boolean>;
 }
 
-async function lockFor(stateDir: string): Promise<Lock> {
-  try {
-    return await acquireLock(stateDir);
-  } catch (error) {
-    if (!(error instanceof RouseError) || error.code !== "store_locked") throw error;
-    const message = `${error.message.replace(/; stop it.*$/, "")}; ask it (/v1/knowledge), or stop it first`;
-    throw new RouseError({ code: "store_locked", message }, { cause: error });
+export interface TenantOptions extends CommonOptions {
+  tenant: string;
+}
+
+export const notFound = (id: string): RouseError => new RouseError({ code: "not_found", message: `there is no document ${id}` });
+
+/**
+ * The value of an option that has only a few.
+ * @throws RouseError `usage` with those there are.
+ */
+export function oneOf<T extends string>(option: string, value: string, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (found === undefined) throw usage(`${option}: write one of ${allowed.join(", ")}`);
+  return found;
+}
+
+const WAIT_SECONDS = 1;
+/** How long a command waits for another one that holds the state folder. */
+const BUSY_MS = 5_000;
+
+/** A file as a stream that says how much of it has gone. */
+function read(file: string, onBytes: (bytes: number) => void): Transform {
+  const counted = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      onBytes(chunk.length);
+      done(null, chunk);
+    },
+  });
+  const source = createReadStream(file);
+  source.on("error", (error) => counted.destroy(error));
+  counted.on("close", () => source.destroy());
+  return source.pipe(counted);
+}
+
+async function openHere(
+  { stateDir, config }: Settings,
+  verbose: boolean,
+  io: CliIo,
+): Promise<KnowledgeAccess & { close(): Promise<void> }> {
+  const embed = configuredEmbedder(config, io.env);
+  const url = sharedUrl(config);
+  const knowledge = await createKnowledge({
+    dir: stateDir,
+    clock: systemClock,
+    log: createLogger(verbose ? "info" : "error"),
+    config: config.platform.knowledge,
+    ...(embed === undefined ? {} : { embed }),
+    ...(url === undefined ? {} : { url }),
+  });
+  const agentIds = (agent: string | undefined) => (agent === undefined ? {} : { agentIds: [agent] });
+  return {
+    async addFile(file, described, onBytes) {
+      const staged = await stageFile(stateDir, read(file, onBytes), config.platform.knowledge.fileMb * 1e6);
+      return knowledge.add({ ...described, ...staged });
+    },
+    get: knowledge.get,
+    list: (tenant, { agent, ...of }) => knowledge.list(tenant, { ...of, ...agentIds(agent) }),
+    remove: knowledge.remove,
+    reindex: knowledge.reindex,
+    wait: (_tenant, id) => knowledge.wait(id, WAIT_SECONDS * 1000),
+    search: ({ agent, ...of }) => knowledge.search({ ...of, ...agentIds(agent) }),
+    start: () => knowledge.start().then(() => true),
+    close: knowledge.close,
+  };
+}
+
+const orUndefined = (error: unknown): undefined => {
+  if (error instanceof RouseError && error.code === "not_found") return undefined;
+  throw error;
+};
+
+function ofGateway(to: Connection): KnowledgeAccess {
+  const at = (id: string, rest: string): string => `knowledge/documents/${encodeURIComponent(id)}${rest}`;
+  const one = async (method: "GET" | "POST", path: string): Promise<DocumentRecord | undefined> =>
+    (await to.request("document", method, path).catch(orUndefined))?.document;
+  return {
+    addFile(file, { agentIds = [], metadata, ...described }, onBytes) {
+      const fields = new URLSearchParams(Object.entries(described));
+      for (const agent of agentIds) fields.append("agent", agent);
+      if (metadata) fields.set("metadata", JSON.stringify(metadata));
+      return to.upload("documentAdded", `knowledge/documents?${fields.toString()}`, read(file, onBytes));
+    },
+    get: (tenant, id) => one("GET", at(id, query({ tenant }))),
+    list: (tenant, { limit, ...of }) =>
+      to.request(
+        "documents",
+        "GET",
+        `knowledge/documents${query({ tenant, ...of, limit: limit === undefined ? undefined : String(limit) })}`,
+      ),
+    async remove(tenant, id) {
+      const gone = await to.send("DELETE", at(id, query({ tenant }))).then(() => true, orUndefined);
+      return gone ?? false;
+    },
+    reindex: (tenant, id) => one("POST", at(id, `/reindex${query({ tenant })}`)),
+    wait: (tenant, id) => one("GET", at(id, query({ tenant, wait: String(WAIT_SECONDS) }))),
+    search: async (of) => (await to.request("passages", "POST", "knowledge/search", of)).passages,
+    start: async () => (await to.request("status", "GET", "status")).status.workers,
+  };
+}
+
+/** Takes the state folder, or finds the gateway that has it. Another command has it only for a while. */
+async function lockOrGateway(settings: Settings, options: CommonOptions, io: CliIo): Promise<Lock | Connection> {
+  const until = io.now() + BUSY_MS;
+  for (;;) {
+    if (readGateway(settings.stateDir)?.adminUrl !== undefined) {
+      const to = await connectRunning(options, io);
+      if (to) return to;
+    }
+    try {
+      return await acquireLock(settings.stateDir);
+    } catch (error) {
+      if (!(error instanceof RouseError) || error.code !== "store_locked" || io.now() > until) throw error;
+      await new Promise((done) => setTimeout(done, 100));
+    }
   }
 }
 
 /**
- * Opens the documents of the config's state folder for one command, while no gateway runs on it.
- * @throws RouseError `store_locked` while one does, `config_invalid`.
+ * Works with the documents of the config's state folder, through the gateway where one runs on it.
+ * @throws RouseError `config_invalid`, or `store_locked` while another command holds the state folder for long.
  */
-export async function withKnowledge<T>(options: CommonOptions, io: CliIo, work: (open: OpenKnowledge) => Promise<T>): Promise<T> {
-  const { stateDir, config } = await loadSettings(options, io);
-  const lock = await lockFor(stateDir);
-  try {
-    const embed = configuredEmbedder(config, io.env);
-    const knowledge = await createKnowledge({
-      dir: stateDir,
-      clock: systemClock,
-      log: createLogger(options.verbose ? "info" : "error"),
-      config: config.platform.knowledge,
-      ...(embed === undefined ? {} : { embed }),
-    });
-    try {
-      return await work({ knowledge, stateDir, fileBytes: config.platform.knowledge.fileMb * 1e6 });
-    } finally {
-      await knowledge.close();
-    }
-  } finally {
-    lock.release();
+export async function withKnowledge<T>(options: CommonOptions, io: CliIo, work: (knowledge: KnowledgeAccess) => Promise<T>): Promise<T> {
+  const settings = await loadSettings(options, io);
+  const held = await lockOrGateway(settings, options, io);
+  await using opened = new AsyncDisposableStack();
+  if ("request" in held) {
+    opened.defer(() => held.close());
+    return await work(ofGateway(held));
   }
+  opened.defer(() => held.release());
+  const knowledge = await openHere(settings, options.verbose ?? false, io);
+  opened.defer(() => knowledge.close());
+  // The stack is closed when this has ended.
+  return await work(knowledge);
 }

@@ -1,40 +1,17 @@
-import { createReadStream } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
-import { basename, extname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { Command } from "commander";
-import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { evaluate } from "../knowledge/evaluate.ts";
-import { stageFile } from "../knowledge/stage.ts";
-import {
-  DEFAULT_TENANT,
-  DOCUMENT_STATES,
-  ON_DUPLICATE,
-  type DocumentRecord,
-  type DocumentStatus,
-  type Format,
-  type OnDuplicate,
-  type Passage,
-} from "../knowledge/types.ts";
+import { DEFAULT_TENANT, DOCUMENT_STATES, ON_DUPLICATE, type DocumentStatus, type Passage } from "../knowledge/types.ts";
+import { isPostgres } from "../store/postgres/address.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { withKnowledge, type OpenKnowledge } from "./knowledge-open.ts";
+import { add, reindex, type AddOptions } from "./knowledge-add.ts";
+import { notFound, oneOf, withKnowledge, type TenantOptions } from "./knowledge-open.ts";
 import { pairs, reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printTable } from "./print.ts";
 import { createProgress } from "./progress.ts";
 import { bytes, cell, shortTime } from "./text.ts";
-
-interface TenantOptions extends CommonOptions {
-  tenant: string;
-}
-
-interface AddOptions extends TenantOptions {
-  agent?: string[];
-  title?: string;
-  externalId?: string;
-  metadata?: Record<string, string>;
-  onDuplicate: string;
-}
 
 interface ListOptions extends TenantOptions {
   status?: string;
@@ -48,12 +25,8 @@ interface SearchOptions extends TenantOptions {
   limit?: string;
 }
 
-const WAIT_MS = 24 * 60 * 60 * 1000;
-
-function oneOf<T extends string>(option: string, value: string, allowed: readonly T[]): T {
-  const found = allowed.find((one) => one === value);
-  if (found === undefined) throw usage(`${option}: write one of ${allowed.join(", ")}`);
-  return found;
+interface EvalOptions extends CommonOptions {
+  store?: string;
 }
 
 function numberOf(option: string, text: string | undefined): number | undefined {
@@ -62,91 +35,13 @@ function numberOf(option: string, text: string | undefined): number | undefined 
   return Number(text);
 }
 
-const notFound = (id: string): RouseError => new RouseError({ code: "not_found", message: `there is no document ${id}` });
-
-/** The files that are meant: of a folder, all below it that have an ending which can be read. */
-async function filesOf(paths: readonly string[], formats: readonly Format[], io: CliIo): Promise<string[]> {
-  const endings = new Set(formats.flatMap(({ extensions }) => extensions.map((extension) => `.${extension}`)));
-  const files: string[] = [];
-  for (const path of paths) {
-    const full = resolve(io.cwd, path);
-    const found = await stat(full).catch(() => undefined);
-    if (!found) throw usage(`${path} cannot be read`);
-    if (!found.isDirectory()) files.push(full);
-    else
-      for (const entry of await readdir(full, { recursive: true, withFileTypes: true }))
-        if (entry.isFile() && endings.has(extname(entry.name).toLowerCase())) files.push(join(entry.parentPath, entry.name));
-  }
-  if (files.length === 0) throw usage("there is no file that can be read");
-  return files.toSorted();
-}
-
-async function addFile(open: OpenKnowledge, file: string, options: AddOptions): Promise<{ document: DocumentRecord; duplicate: boolean }> {
-  const staged = await stageFile(open.stateDir, createReadStream(file), open.fileBytes);
-  return open.knowledge.add({
-    tenant: options.tenant,
-    ...staged,
-    filename: basename(file),
-    onDuplicate: oneOf<OnDuplicate>("--on-duplicate", options.onDuplicate, ON_DUPLICATE),
-    ...(options.agent === undefined ? {} : { agentIds: options.agent }),
-    ...(options.title === undefined ? {} : { title: options.title }),
-    ...(options.externalId === undefined ? {} : { externalId: options.externalId }),
-    ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
-  });
-}
-
-/** One file that is refused keeps no other from being added. */
-function refused(error: unknown, file: string, io: CliIo): undefined {
-  if (!(error instanceof RouseError) || !["body_too_large", "duplicate_document"].includes(error.code)) throw error;
-  io.err(`rouse: ${cell(basename(file))}: ${error.message}\n`);
-  io.exitCode = 1;
-}
-
-async function add(paths: string[], options: AddOptions, io: CliIo): Promise<void> {
-  oneOf("--on-duplicate", options.onDuplicate, ON_DUPLICATE);
-  const results = await withKnowledge(options, io, async (open) => {
-    const files = await filesOf(paths, open.knowledge.formats(), io);
-    if (files.length > 1 && (options.title !== undefined || options.externalId !== undefined))
-      throw usage("--title and --external-id name one document: add it alone");
-    await open.knowledge.start();
-    const progress = createProgress(io, "indexing", files.length);
-    let done = 0;
-    const ended: { document: DocumentRecord; duplicate: boolean }[] = [];
-    try {
-      const waits: Promise<unknown>[] = [];
-      for (const file of files) {
-        const added = await addFile(open, file, options).catch((error: unknown) => refused(error, file, io));
-        if (!added) continue;
-        const { document, duplicate } = added;
-        const wait = open.knowledge.wait(document.id, WAIT_MS).then((last) => {
-          ended.push({ document: last ?? document, duplicate });
-          progress.update(++done, cell(basename(file)));
-        });
-        waits.push(wait);
-      }
-      await Promise.all(waits);
-    } finally {
-      progress.end();
-    }
-    return ended;
-  });
-  if (results.some(({ document }) => document.status !== "ready")) io.exitCode = 1;
-  if (options.json) return printJson(io, { documents: results.map(({ document, duplicate }) => ({ ...document, duplicate })) });
-  for (const { document, duplicate } of results) io.out(`${lineOf(document)}${duplicate ? "  (was there already)" : ""}\n`);
-}
-
-function lineOf(document: DocumentRecord): string {
-  const what = document.error ? `${document.error.code}: ${document.error.message}` : `${document.chunkCount} chunks`;
-  return `${document.id}  ${document.status}  ${cell(document.filename)}  ${what}`;
-}
-
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const limit = numberOf("--limit", options.limit);
-  const page = await withKnowledge(options, io, ({ knowledge }) =>
+  const page = await withKnowledge(options, io, (knowledge) =>
     knowledge.list(options.tenant, {
       ...(limit === undefined ? {} : { limit }),
       ...(options.after === undefined ? {} : { after: options.after }),
-      ...(options.agent === undefined ? {} : { agentId: options.agent }),
+      ...(options.agent === undefined ? {} : { agent: options.agent }),
       ...(options.status === undefined ? {} : { status: oneOf<DocumentStatus>("--status", options.status, DOCUMENT_STATES) }),
     }),
   );
@@ -164,7 +59,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
 }
 
 async function show(id: string, options: TenantOptions, io: CliIo): Promise<void> {
-  const document = await withKnowledge(options, io, ({ knowledge }) => knowledge.get(options.tenant, id));
+  const document = await withKnowledge(options, io, (knowledge) => knowledge.get(options.tenant, id));
   if (!document) throw notFound(id);
   if (options.json) return printJson(io, document);
   printFields(io, {
@@ -189,26 +84,27 @@ async function show(id: string, options: TenantOptions, io: CliIo): Promise<void
 }
 
 async function remove(ids: string[], options: TenantOptions, io: CliIo): Promise<void> {
-  await withKnowledge(options, io, async ({ knowledge }) => {
+  await withKnowledge(options, io, async (knowledge) => {
     for (const id of ids) {
       if (!(await knowledge.remove(options.tenant, id))) throw notFound(id);
-      io.out(`${id}  deleted\n`);
+      if (!options.json) io.out(`${id}  deleted\n`);
     }
   });
+  if (options.json) printJson(io, { deleted: ids });
 }
 
 function printPassage(passage: Passage, rank: number, io: CliIo): void {
   const where = [passage.title ?? passage.filename, ...passage.headings, ...(passage.page === null ? [] : [`page ${passage.page}`])];
-  printBlock(io, `${rank}  ${cell(where.join(" › "))}  ${passage.id}`, passage.text);
+  printBlock(io, `${rank}  ${cell(where.join(" › "))}  ${passage.chunkId}`, passage.text);
 }
 
 async function search(words: string[], options: SearchOptions, io: CliIo): Promise<void> {
   const limit = numberOf("--limit", options.limit);
-  const passages = await withKnowledge(options, io, ({ knowledge }) =>
+  const passages = await withKnowledge(options, io, (knowledge) =>
     knowledge.search({
       tenant: options.tenant,
       text: words.join(" "),
-      ...(options.agent === undefined ? {} : { agentId: options.agent }),
+      ...(options.agent === undefined ? {} : { agent: options.agent }),
       ...(limit === undefined ? {} : { limit }),
     }),
   );
@@ -217,11 +113,13 @@ async function search(words: string[], options: SearchOptions, io: CliIo): Promi
   for (const [index, passage] of passages.entries()) printPassage(passage, index + 1, io);
 }
 
-async function evaluateFolder(folder: string, options: CommonOptions, io: CliIo): Promise<void> {
+async function evaluateFolder(folder: string, options: EvalOptions, io: CliIo): Promise<void> {
+  const { store } = options;
+  if (store !== undefined && !isPostgres(store)) throw usage('--store: write "postgres://user:password@host:5432/database"');
   const progress = createProgress(io, "indexing");
-  const figures = await evaluate(resolve(io.cwd, folder), createLogger(options.verbose ? "info" : "error"), (done, total) =>
-    progress.update(done, `${done}/${total} chunks`),
-  ).finally(() => progress.end());
+  const log = createLogger(options.verbose ? "info" : "error");
+  const onProgress = (done: number, total: number): void => progress.update(done, `${done}/${total} chunks`);
+  const figures = await evaluate(resolve(io.cwd, folder), log, onProgress, store).finally(() => progress.end());
   if (options.json) return printJson(io, figures);
   printFields(io, {
     documents: figures.documents,
@@ -267,6 +165,10 @@ export function registerKnowledge(program: Command, io: CliIo): void {
     "rouse knowledge remove doc_1k7u",
   ).action((ids: string[], options: TenantOptions) => remove(ids, options, io));
   reading(
+    tenant(knowledge.command("reindex <id...>").description("read documents anew; what was indexed is found until then")),
+    "rouse knowledge reindex doc_1k7u",
+  ).action((ids: string[], options: TenantOptions) => reindex(ids, options, io));
+  reading(
     tenant(knowledge.command("search <text...>").description("the passages that a question finds, best first"))
       .option("--agent <id>", "only what this agent may see")
       .option("--limit <n>", "how many (default 8)"),
@@ -275,7 +177,9 @@ export function registerKnowledge(program: Command, io: CliIo): void {
   reading(
     knowledge
       .command("eval <folder>")
-      .description("measure the search by words on a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR); keeps nothing"),
+      .description("measure the search by words on a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR); keeps nothing")
+      .option("--store <url>", "measure the one in this PostgreSQL, in a schema that is made for it and dropped"),
     "rouse knowledge eval ./beir/scifact",
-  ).action((folder: string, options: CommonOptions) => evaluateFolder(folder, options, io));
+    "rouse knowledge eval ./beir/scifact --store postgres://localhost:5432/rouse",
+  ).action((folder: string, options: EvalOptions) => evaluateFolder(folder, options, io));
 }

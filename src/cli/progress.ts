@@ -1,7 +1,7 @@
 import type { CliIo } from "./io.ts";
 
 export interface Progress {
-  /** `text` stands behind the bar, or in its place while the total is unknown. */
+  /** `text` stands behind the bar, or in its place while the total is unknown. `done` may have a fraction: only the bar shows it. */
   update(done: number, text?: string): void;
   end(): void;
 }
@@ -15,7 +15,7 @@ export function createProgress(io: CliIo, label: string, total?: number): Progre
   let last = 0;
   const draw = (done: number, text: string): void => {
     const filled = total === undefined || total === 0 ? 0 : Math.round((Math.min(done, total) / total) * BAR);
-    const bar = total === undefined ? "" : ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${done}/${total}`;
+    const bar = total === undefined ? "" : ` [${"#".repeat(filled)}${".".repeat(BAR - filled)}] ${Math.floor(done)}/${total}`;
     io.err(`\r\u001b[K${label}${bar}${text === "" ? "" : ` ${text}`}`);
   };
   return {

@@ -50,7 +50,11 @@ const GROUPS: readonly Group[] = [
   },
   { name: "console", summary: "where the operator's page is", load: async () => (await import("./console.ts")).registerConsole },
   { name: "token", summary: "rotate the hook token", load: async () => (await import("./token.ts")).registerToken },
-  { name: "store", summary: "back up what is kept", load: async () => (await import("./store.ts")).registerStore },
+  {
+    name: "store",
+    summary: "back up what is kept, or move it to PostgreSQL",
+    load: async () => (await import("./store.ts")).registerStore,
+  },
   {
     name: "config",
     summary: "check and show the config, or print its schema",

@@ -1,11 +1,19 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { systemClock } from "../core/clock.ts";
+import { createLogger } from "../core/log.ts";
+import { acquireLock } from "../store/lock.ts";
+import { isShared, openStore, storeUrl } from "../store/open.ts";
+import { storeStatus } from "../store/status.ts";
+import type { StoreStatus } from "../store/types.ts";
 import { connected } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
+import type { CopyOptions } from "./store-copy.ts";
 import { createProgress } from "./progress.ts";
+import { loadSettings } from "./settings.ts";
 import { bytes } from "./text.ts";
 
 async function backup(name: string, options: CommonOptions, io: CliIo): Promise<void> {
@@ -21,18 +29,78 @@ async function backup(name: string, options: CommonOptions, io: CliIo): Promise<
     const answer = await connected(options, io, (to) => to.request("backup", "POST", "store/backup", { file }));
     progress.end();
     if (options.json) printJson(io, answer);
-    else io.out(`${answer.file}  ${bytes(answer.bytes)} in ${answer.seconds.toFixed(1)} s\n`);
+    else {
+      io.out(`${answer.file}  ${bytes(answer.bytes)} in ${answer.seconds.toFixed(1)} s\n`);
+      if (answer.knowledge)
+        io.out(`${answer.knowledge.database}, ${answer.knowledge.files}/  documents, ${bytes(answer.knowledge.bytes)}\n`);
+    }
   } finally {
     clearInterval(timer);
   }
 }
 
+function table({ driver, where, schema, known, bytes: size }: StoreStatus): string {
+  const state =
+    schema === known ? "up to date" : schema < known ? `this program brings ${known}` : `of a newer program; known here up to ${known}`;
+  return `store   ${where}\ndriver  ${driver}\nschema  ${schema} (${state})\nsize    ${bytes(size)}\n`;
+}
+
+async function status(options: CommonOptions, io: CliIo): Promise<void> {
+  const { config, stateDir } = await loadSettings(options, io);
+  const found = await storeStatus(storeUrl(config.store.url, stateDir));
+  if (options.json) printJson(io, { ok: true, ...found });
+  else io.out(table(found));
+}
+
+async function migrate(options: CommonOptions, io: CliIo): Promise<void> {
+  const { config, stateDir } = await loadSettings(options, io);
+  const url = storeUrl(config.store.url, stateDir);
+  const before = await storeStatus(url);
+  // What is up to date is left alone, also while a gateway has it.
+  if (before.schema !== before.known) {
+    const lock = await acquireLock(stateDir, undefined, { shared: isShared(url) });
+    try {
+      const { store } = await openStore({ url, clock: systemClock, log: createLogger(options.verbose ? "info" : "error") });
+      await store.close();
+    } finally {
+      lock.release();
+    }
+  }
+  const after = await storeStatus(url);
+  if (options.json) printJson(io, { ok: true, from: before.schema, ...after });
+  else io.out(before.schema === after.schema ? `schema ${after.schema}: up to date\n` : `schema ${before.schema} → ${after.schema}\n`);
+}
+
 export function registerStore(program: Command, io: CliIo): void {
-  const store = program.command("store").description("back up what is kept");
+  const store = program.command("store").description("look at what is kept, bring it up to date, back it up, move it to PostgreSQL");
   reading(
     store
       .command("backup <file>")
-      .description("a consistent copy of the store in a new file, also while the gateway runs. It holds bodies and replies: keep it safe"),
+      .description(
+        "a consistent copy of the store in a new file, also while the gateway runs, and beside it one of the documents where there are any; on PostgreSQL use pg_dump. It holds bodies and replies: keep it safe",
+      ),
     "rouse store backup /backups/rouse-$(date +%F).db",
   ).action((file: string, options: CommonOptions) => backup(file, options, io));
+  reading(
+    store
+      .command("status")
+      .description("where the store is, the version of its schema and its size; changes nothing, also while gateways run"),
+    "rouse store status",
+  ).action((options: CommonOptions) => status(options, io));
+  reading(
+    store
+      .command("migrate")
+      .description("bring the store's schema up to date, as a start does; on PostgreSQL also while older gateways still run"),
+    "rouse store migrate",
+  ).action((options: CommonOptions) => migrate(options, io));
+  reading(
+    store
+      .command("copy")
+      .description(
+        "copy the store in a file into PostgreSQL, with the documents; again where it was interrupted. No gateway may run on either",
+      )
+      .option("--from <url>", "sqlite:<file> (default: the one in the config's state folder)")
+      .requiredOption("--to <url>", "postgres://user:password@host:5432/database"),
+    "rouse store copy --from sqlite:.rouse/rouse.db --to postgres://localhost:5432/rouse",
+  ).action(async (options: CopyOptions) => (await import("./store-copy.ts")).copy(options, io));
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import type { CheckView } from "./admin-types.ts";
+import { gatewaysOf, type GatewayView } from "./gateways.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
 type Found = Omit<CheckView, "id">;
@@ -110,7 +111,7 @@ const services: Check = (deps) => {
 };
 
 const limits: Check = async (deps) => {
-  const used = deps.limits().map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay }, usage }) => {
+  const used = (await deps.limits()).map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay }, usage }) => {
     const parts = [
       runsPerHour === undefined ? [] : `${usage.startedLastHour} of ${runsPerHour} runs this hour`,
       concurrent === undefined ? [] : `${usage.running} of ${concurrent} at the same time`,
@@ -122,6 +123,50 @@ const limits: Check = async (deps) => {
   const { "runs.parked": parked = 0 } = await deps.store.counts();
   const text = used.join("; ");
   return parked === 0 ? ok(text) : warn(`${parked} runs are parked: \`rouse runs list --status parked\`; ${text}`);
+};
+
+const at = ({ host, pid }: Pick<GatewayView, "host" | "pid">): string =>
+  `${host ?? "a gateway that says nothing of itself"} (process ${pid ?? "?"})`;
+
+/** What gateways say differently, as `value: who, who`. */
+function differences(gateways: readonly GatewayView[], of: (gateway: GatewayView) => string | null): string | undefined {
+  const groups = Map.groupBy(gateways, (gateway) => of(gateway) ?? "unknown");
+  if (groups.size < 2) return undefined;
+  return [...groups].map(([value, those]) => `${value}: ${those.map(at).join(", ")}`).join("; ");
+}
+
+const gateways: Check = async ({ peers }, { config }) => {
+  if (!peers.shared) return ok("this gateway has its store for itself");
+  const live = (await gatewaysOf(peers)).gateways.filter((gateway) => gateway.alive);
+  const told: string[] = [];
+  const versions = differences(live, (gateway) => gateway.version);
+  if (versions) told.push(`they run different versions (${versions}): bring all to the newest`);
+  const configs = differences(live, (gateway) => gateway.snapshot?.slice(0, 12) ?? null);
+  if (configs)
+    told.push(
+      `their configs, mapping files or transforms differ (${configs}): bring the same files to all: each takes them over by itself`,
+    );
+  if (!live.some((gateway) => gateway.workers)) told.push("none of them has workers: start one without --no-workers");
+  const open = [
+    ...(config.hooks.token === undefined ? ["hooks.token"] : []),
+    ...(config.gateway.token === undefined ? ["gateway.token"] : []),
+  ];
+  if (open.length > 0 && new Set(live.map((gateway) => gateway.host)).size > 1)
+    told.push(
+      `${open.join(" and ")} ${open.length > 1 ? "are" : "is"} not set, and each machine made its own: set the same in the config of all`,
+    );
+  if (told.length > 0) return warn(told.join("; "));
+  return ok(`${live.length} share the store, with the same version and config: ${live.map(at).join(", ")}`);
+};
+
+const leases: Check = async ({ peers }) => {
+  const found = await gatewaysOf(peers);
+  if (found.leases.length === 0) return ok("nothing runs in one gateway alone");
+  const text = found.leases
+    .map((lease) => `${lease.name}: ${lease.holder === null ? "nobody" : `${at(lease)} since ${lease.since}`}`)
+    .join("; ");
+  const isLeft = found.leases.some((lease) => lease.holder === null) && found.gateways.some((one) => one.alive && one.workers);
+  return isLeft ? warn(`${text}: what nobody has goes to a gateway with workers within 15 seconds; look again`) : ok(text);
 };
 
 const modes: Check = async (deps) => {
@@ -176,6 +221,8 @@ const CHECKS: Record<string, Check> = {
   signatures,
   services,
   limits,
+  gateways,
+  leases,
   "file-modes": modes,
   "disk-space": space,
   store,

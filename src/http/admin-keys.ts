@@ -10,7 +10,7 @@ import type { AdminDeps } from "./types.ts";
 
 const body = z.strictObject({
   id: idText,
-  tenant: idText.default("default"),
+  tenant: idText.optional(),
   agents: z.array(z.string()).min(1).optional(),
   scopes: z.array(z.enum(SCOPES)).min(1).default(["chat", "agents:read"]),
   rateLimit: z.strictObject({ requests: z.int().positive(), per: duration }).optional(),
@@ -40,7 +40,7 @@ export function keyRoutes({ keys, snapshot }: AdminDeps): Hono {
     const { agents, rateLimit, ...rest } = parsed.value;
     const missing = agents?.find((id) => !snapshot().agents.get(id));
     if (missing !== undefined) return fail(c, { code: "unknown_agent", message: "agents: agents.list has none of this id" });
-    const key: ApiKey = { ...rest, ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
+    const key: ApiKey = { ...rest, tenant: rest.tenant ?? rest.id, ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
     const made = await keys.create(key);
     if (!made.ok) return fail(c, made.failure);
     const info = (await keys.list()).find(({ id }) => id === key.id);

@@ -3,8 +3,9 @@ import { isAbsolute } from "node:path";
 import { Hono } from "hono";
 import { z } from "zod";
 import { maskConfig } from "../config/mask.ts";
-import { safeError, type Failure } from "../core/errors.ts";
+import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import type { PathRules } from "../mapping/types.ts";
+import { backupKnowledge, type KnowledgeCopy } from "../knowledge/backup.ts";
 import { examine } from "./admin-doctor.ts";
 import { answer, fail } from "./admin-answer.ts";
 import { parseJson, parseQuery } from "./admin-query.ts";
@@ -67,7 +68,7 @@ async function status(deps: AdminDeps): Promise<StatusView> {
 async function backup(
   deps: AdminDeps,
   file: string,
-): Promise<{ ok: true; bytes: number; seconds: number } | { ok: false; failure: Failure }> {
+): Promise<{ ok: true; bytes: number; seconds: number; knowledge?: KnowledgeCopy } | { ok: false; failure: Failure }> {
   if (!isAbsolute(file)) return { ok: false, failure: { code: "usage", message: "file: write an absolute path" } };
   const started = performance.now();
   try {
@@ -78,10 +79,13 @@ async function backup(
       code === "EEXIST" ? "file: it is there already; name a new one" : `file: it cannot be made there (${code ?? "unknown"})`;
     return { ok: false, failure: { code: "usage", message } };
   }
+  let knowledge: KnowledgeCopy | undefined;
   try {
     await deps.store.backup(file);
+    knowledge = await backupKnowledge(deps.status().stateDir, file);
   } catch (error) {
     await rm(file, { force: true });
+    if (error instanceof RouseError && error.code === "usage") return { ok: false, failure: { code: "usage", message: error.message } };
     const { code, name } = safeError(error);
     return {
       ok: false,
@@ -89,7 +93,7 @@ async function backup(
     };
   }
   const { size } = await stat(file);
-  return { ok: true, bytes: size, seconds: (performance.now() - started) / 1000 };
+  return { ok: true, bytes: size, seconds: (performance.now() - started) / 1000, ...(knowledge ? { knowledge } : {}) };
 }
 
 function readRoutes(app: Hono, deps: AdminDeps): void {
@@ -125,9 +129,9 @@ export function systemRoutes(deps: AdminDeps): Hono {
     const body = await parseJson(c, z.strictObject({ file: z.string().min(1) }));
     if (!body.ok) return fail(c, body.failure);
     const copied = await backup(deps, body.value.file);
-    return copied.ok
-      ? answer(c, "backup", { file: body.value.file, bytes: copied.bytes, seconds: copied.seconds })
-      : fail(c, copied.failure);
+    if (!copied.ok) return fail(c, copied.failure);
+    const { ok: _ok, ...made } = copied;
+    return answer(c, "backup", { file: body.value.file, ...made });
   });
   app.post("/hooks/test", async (c) => {
     const body = await parseJson(c, testBody);

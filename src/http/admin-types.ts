@@ -1,6 +1,7 @@
 import type { SendResult } from "../plugin/api.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
+import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
 import type { MappingInfo, MappingTrace } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
 import type { GatewayStatus, ReplayResult } from "./types.ts";
@@ -264,9 +265,14 @@ export interface AdminAnswers {
   refusals: { refusals: { at: string; address: string; path: string; reason: string }[] };
   config: { config: unknown };
   reload: { hash: string };
-  backup: { file: string; bytes: number; seconds: number };
+  /** `knowledge`: the documents' part, where there are any. */
+  backup: { file: string; bytes: number; seconds: number; knowledge?: { database: string; files: string; bytes: number } };
   test: TestedHook;
   doctor: { checks: CheckView[] };
   keys: { keys: KeyView[] };
   keyMade: { key: KeyView; secret: string };
+  documents: DocumentPage;
+  document: { document: DocumentRecord };
+  documentAdded: { document: DocumentRecord; duplicate: boolean };
+  passages: { passages: Passage[] };
 }

@@ -3,6 +3,7 @@ import { fail } from "./admin-answer.ts";
 import { channelRoutes } from "./admin-channels.ts";
 import { chatRoutes } from "./admin-chat.ts";
 import { eventRoutes } from "./admin-events.ts";
+import { knowledgeRoutes } from "./admin-knowledge.ts";
 import { keyRoutes } from "./admin-keys.ts";
 import { systemRoutes } from "./admin-system.ts";
 import { deliveryRoutes, runRoutes, sessionRoutes } from "./admin-work.ts";
@@ -21,6 +22,7 @@ export function createAdminRoutes(deps: AdminDeps): Hono {
   app.route("/channels", channelRoutes(deps));
   app.route("/keys", keyRoutes(deps));
   app.route("/chat", chatRoutes(deps));
+  app.route("/knowledge", knowledgeRoutes(deps));
   app.route("/", systemRoutes(deps));
   app.all("*", (c) => fail(c, { code: "not_found", message: "there is no such admin route" }));
   return app;

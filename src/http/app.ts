@@ -3,32 +3,34 @@ import { Hono } from "hono";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
+import { lazy } from "../core/lazy.ts";
 import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
 import type { Store } from "../store/types.ts";
 import { isLoopback } from "../core/address.ts";
-import { createAdminRoutes } from "./admin.ts";
 import { createFailureLimiter, presentedToken } from "./auth.ts";
 import { consoleRoutes, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
 import { createConsoleSessions } from "./console/session.ts";
-import { docsPage } from "./docs-page.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
+import { gatewaysOf } from "./gateways.ts";
 import type { Hooks } from "./hooks.ts";
-import { openApiDocument } from "./openapi.ts";
 import { eventReceipt, runReceipt } from "../actions/receipts.ts";
 import type { Platform } from "./platform/app.ts";
+import type { createSharedCounts } from "./shared-counts.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
 export interface AppDeps {
   admin: AdminDeps;
   hooks: Hooks;
-  platform: Platform;
+  /** The platform API, made at its first request. */
+  platform(): Promise<Platform>;
   store: Store;
   clock: Clock;
   log: Logger;
   snapshot(): Snapshot;
   operatorToken: string;
   ready(): boolean;
+  sharedCounts: ReturnType<typeof createSharedCounts>;
   /** Lets the service of a plugin answer; undefined where there is none that does. */
   serviceRequest(id: string, request: Request): Promise<Response> | undefined;
 }
@@ -76,14 +78,23 @@ function operatorRoutes(deps: AppDeps): Hono {
     c.req.header("x-rouse-console") !== undefined &&
     isSameOrigin(c) &&
     sessions.has(c.req.header("cookie"));
-  app.route("/console", consoleRoutes({ sessions, limiter: createFailureLimiter(deps.clock), isOperator, hasToken }));
+  app.route(
+    "/console",
+    consoleRoutes({ sessions, limiter: createFailureLimiter(deps.clock, deps.sharedCounts?.("console")), isOperator, hasToken }),
+  );
   app.use("*", async (c, next) => {
     if (!hasToken(c) && !bySession(c)) return failureResponse(c, NO_TOKEN, newId("req"));
     await next();
     c.res.headers.set("cache-control", "no-store");
   });
   app.get("/metrics", async (c) => c.text(await deps.admin.metrics(), 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }));
-  app.route("/admin/v1", createAdminRoutes(deps.admin));
+  const admin = lazy(async () => {
+    const { createAdminRoutes } = await import("./admin.ts");
+    const routes = new Hono();
+    routes.onError(createErrorHandler(deps.log));
+    return routes.route("/admin/v1", createAdminRoutes(deps.admin));
+  });
+  app.all("/admin/v1/*", async (c) => (await admin()).fetch(c.req.raw, c.env));
   return app;
 }
 
@@ -119,7 +130,8 @@ export function createApps(deps: AppDeps): Apps {
   main.use("*", (c, next) => {
     const problem = hostProblem(c, deps.snapshot());
     if (!problem) return next() as Promise<undefined>;
-    return Promise.resolve(isPlatform(c.req.path) ? deps.platform.failure(problem) : failureResponse(c, problem, newId("req")));
+    if (!isPlatform(c.req.path)) return Promise.resolve(failureResponse(c, problem, newId("req")));
+    return deps.platform().then((platform) => platform.failure(problem));
   });
   main.get("/livez", (c) => c.text("ok"));
   main.get("/readyz", async (c, next) => {
@@ -130,21 +142,30 @@ export function createApps(deps: AppDeps): Apps {
   });
   const operator = operatorRoutes(deps);
   operator.get("/readyz", async (c) =>
-    c.json({ ready: deps.ready(), ...deps.admin.status(), counts: await deps.store.counts() }, deps.ready() ? 200 : 503),
+    c.json(
+      { ready: deps.ready(), ...deps.admin.status(), counts: await deps.store.counts(), ...(await gatewaysOf(deps.admin.peers)) },
+      deps.ready() ? 200 : 503,
+    ),
   );
-  main.get("/openapi.json", (c) => {
-    const { gateway, hooks } = deps.snapshot().config;
-    return gateway.docs ? c.json(openApiDocument(hooks.path)) : notFound(c);
-  });
-  main.get("/docs", (c) => {
+  main.get("/openapi.json", async (c) => {
     const { gateway, hooks } = deps.snapshot().config;
     if (!gateway.docs) return notFound(c);
+    const { openApiDocument } = await import("./openapi.ts");
+    return c.json(openApiDocument(hooks.path));
+  });
+  main.get("/docs", async (c) => {
+    const { gateway, hooks } = deps.snapshot().config;
+    if (!gateway.docs) return notFound(c);
+    const { docsPage } = await import("./docs-page.ts");
     const origin = gateway.publicUrl?.replace(/\/$/, "") ?? new URL(c.req.url).origin;
     return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
   });
   main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
   main.all("/channels/:id{[a-z0-9:-]+}/*", (c) => deps.serviceRequest(c.req.param("id"), c.req.raw) ?? notFound(c));
-  main.all("*", (c, next) => (isPlatform(c.req.path) ? deps.platform.fetch(c.req.raw, c.env as object) : next()));
+  main.all("*", (c, next) => {
+    if (!isPlatform(c.req.path)) return next();
+    return deps.platform().then((platform) => platform.fetch(c.req.raw, c.env as object));
+  });
   const receipts = createReceipts(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
   main.all("*", (c, next) => {

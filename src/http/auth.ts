@@ -4,6 +4,7 @@ import { secretMatcher } from "../core/secret.ts";
 import type { PathRules } from "../mapping/types.ts";
 import { createAddressList, type AddressList } from "../core/address.ts";
 import type { HookRequest } from "./request.ts";
+import type { SharedCounts } from "./shared-counts.ts";
 
 /** By which credential a caller was believed. `name` is what is stored; it holds no value. */
 export type AuthResult =
@@ -21,22 +22,32 @@ export interface FailureLimiter {
   succeeded(address: string): void;
 }
 
-export function createFailureLimiter(clock: Pick<Clock, "now">): FailureLimiter {
+export function createFailureLimiter(clock: Pick<Clock, "now">, shared?: SharedCounts): FailureLimiter {
   const failures = new Map<string, { count: number; since: number }>();
+  const add = (address: string, n: number): { count: number; since: number } => {
+    const now = clock.now();
+    const known = failures.get(address);
+    const entry = known && now - known.since < WINDOW_MS ? known : { count: 0, since: now };
+    entry.count += n;
+    failures.delete(address);
+    failures.set(address, entry);
+    // The oldest go first, so that a flood from many addresses cannot fill the memory.
+    if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value as string);
+    return entry;
+  };
+  // None at all: it has succeeded at another gateway.
+  shared?.on(({ caller, n }) => (n === 0 ? failures.delete(caller) : add(caller, n)));
   return {
     failed(address) {
-      const now = clock.now();
-      const known = failures.get(address);
-      const entry = known && now - known.since < WINDOW_MS ? known : { count: 0, since: now };
-      entry.count++;
-      failures.delete(address);
-      failures.set(address, entry);
-      // The oldest go first, so that a flood from many addresses cannot fill the memory.
-      if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value as string);
-      return entry.count > MAX_FAILURES ? Math.ceil((entry.since + WINDOW_MS - now) / 1000) : 0;
+      const { count, since } = add(address, 1);
+      if (count <= MAX_FAILURES) {
+        shared?.add({ caller: address, n: 1 });
+        return 0;
+      }
+      return Math.ceil((since + WINDOW_MS - clock.now()) / 1000);
     },
     succeeded(address) {
-      if (failures.size > 0) failures.delete(address);
+      if (failures.size > 0 && failures.delete(address)) shared?.add({ caller: address, n: 0 });
     },
   };
 }

@@ -14,6 +14,7 @@ interface Schema {
   $ref?: string;
 }
 type Media = { content?: Record<string, { schema: Schema }> };
+const FORM = "multipart/form-data";
 interface Operation {
   summary: string;
   security?: object[];
@@ -54,12 +55,21 @@ const schemaOf = (media: Media | undefined): Schema => media?.content?.["applica
 /** The members of an object, or of each of the objects that it may be. */
 const shapes = (schema: Schema): Schema[] => (schema.anyOf ?? schema.oneOf ?? [schema]).filter((one) => one.properties !== undefined);
 
+/** The fields of a body; those of a form stand before those of the same in JSON. */
+function requestFields(media: Media | undefined): string {
+  const form = media?.content?.[FORM]?.schema;
+  const inJson = fields(schemaOf(media));
+  return form ? `<p>As ${code(FORM)}:</p>${fields(form)}<p>In JSON:</p>${inJson}` : inJson;
+}
+
 function curl(method: string, path: string, operation: Operation, origin: string): string {
   const secret = operation.security?.some((one) => "apiKey" in one) ? "ROUSE_API_KEY" : "ROUSE_TOKEN";
   const header = operation.security?.length === 0 ? "" : ` -H "authorization: Bearer $${secret}"`;
   const { required = [], properties = {} } = schemaOf(operation.requestBody);
   const body = Object.fromEntries(required.map((name) => [name, properties[name]?.type === "array" ? [] : "…"]));
-  const data = operation.requestBody ? ` -H 'content-type: application/json' -d '${JSON.stringify(body)}'` : "";
+  const isForm = operation.requestBody?.content?.[FORM] !== undefined;
+  const inJson = operation.requestBody ? ` -H 'content-type: application/json' -d '${JSON.stringify(body)}'` : "";
+  const data = isForm ? " -F 'file=@handbook.pdf'" : inJson;
   return `curl -sS${method === "get" ? "" : ` -X ${method.toUpperCase()}`} ${origin}${path}${header}${data}`;
 }
 
@@ -70,7 +80,7 @@ function section(method: string, path: string, operation: Operation, origin: str
     return `<details${status.startsWith("2") ? " open" : ""}><summary><b>${status}</b> ${escape(answer.description)}</summary>${members}</details>`;
   });
   return `<section><h2>${code(`${method.toUpperCase()} ${path}`)}</h2><p>${escape(operation.summary)}</p>
-${parameters ? `<ul>${parameters}</ul>` : ""}${fields(schemaOf(operation.requestBody))}
+${parameters ? `<ul>${parameters}</ul>` : ""}${requestFields(operation.requestBody)}
 <pre>${escape(curl(method, path, operation, origin))}</pre>${answers.join("")}</section>`;
 }
 

@@ -15,6 +15,7 @@ import { parsePayload, readBody } from "./body.ts";
 import { failureResponse } from "./errors.ts";
 import { keyOf, keyTooLong } from "./event-key.ts";
 import { createRateLimiter } from "./rate.ts";
+import type { createSharedCounts } from "./shared-counts.ts";
 import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type RecordDeps } from "./record.ts";
 import { createRefusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
@@ -32,6 +33,8 @@ export interface HooksDeps {
   /** The tokens of `hooks.token`, or the one kept in the state folder. */
   hookTokens(snapshot: Snapshot): readonly string[];
   draining(): boolean;
+  /** Where there are other gateways: what callers have spent there counts here. */
+  sharedCounts: ReturnType<typeof createSharedCounts>;
   /** Takes room for what an event brings, or says that there is none. */
   admit: Admission["admit"];
   revive(record: DedupeRecord): Promise<void>;
@@ -114,10 +117,10 @@ function bytesOf({ snapshot, rules, arrival }: Passage): number {
 export function createHooks(deps: HooksDeps): Hooks {
   const { store, clock, log, metrics } = deps;
   const compiled = new WeakMap<Snapshot, Compiled>();
-  const limiter = createFailureLimiter(clock);
+  const limiter = createFailureLimiter(clock, deps.sharedCounts?.("hooks"));
   const refusals = createRefusals({ clock, log, metrics, limiter });
-  const tooFastFor = createRateLimiter(clock);
-  const signatures = createSignatureStage({ clock, metrics });
+  const tooFastFor = createRateLimiter(clock, deps.sharedCounts?.("rate"));
+  const signatures = createSignatureStage({ clock, metrics, shared: deps.sharedCounts?.("handshakes") });
   const answers: AnswerDeps = {
     store,
     base: () => deps.snapshot().config.hooks.path,

@@ -1,8 +1,16 @@
 import { z } from "zod";
 
+/** A choice of one is none. */
+function override({ jsonSchema }: { jsonSchema: { oneOf?: unknown[] } }): void {
+  const [only, ...others] = jsonSchema.oneOf ?? [];
+  if (only === undefined || others.length > 0) return;
+  delete jsonSchema.oneOf;
+  Object.assign(jsonSchema, only);
+}
+
 /** A zod schema as JSON schema, for the published document. */
 export const schemaOf = (schema: z.ZodType, io: "input" | "output"): unknown => {
-  const { $schema: _draft, ...json } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+  const { $schema: _draft, ...json } = z.toJSONSchema(schema, { io, unrepresentable: "any", override });
   return json;
 };
 const json = (description: string, schema: unknown) => ({ description, content: { "application/json": { schema } } });

@@ -12,7 +12,8 @@ import {
   wakeAnswer,
 } from "./openapi-schemas.ts";
 import { answer, body, problem, schemaOf } from "./openapi-parts.ts";
-import { platformComponents, platformPaths } from "./platform/openapi.ts";
+import { chatPaths, platformComponents } from "./platform/openapi.ts";
+import { knowledgePaths } from "./platform/openapi-knowledge.ts";
 
 const COMMON_ERRORS = {
   "400": problem("Something in the request is wrong; `issues` names each field."),
@@ -97,8 +98,16 @@ export function openApiDocument(base: string): object {
           responses: { "200": answer("The receipt.", runReceiptAnswer), "404": problem("Not there, or not this caller's.") },
         },
       },
-      ...platformPaths(),
-      "/livez": { get: { operationId: "livez", security: [], summary: "Alive", responses: { "200": { description: "ok" } } } },
+      ...chatPaths(),
+      ...knowledgePaths(),
+      "/livez": {
+        get: {
+          operationId: "livez",
+          security: [],
+          summary: "Alive",
+          responses: { "200": { description: "ok" }, "403": problem("The Host header is not the gateway's.") },
+        },
+      },
       "/readyz": {
         get: {
           operationId: "readyz",

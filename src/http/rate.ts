@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
+import type { SharedCounts } from "./shared-counts.ts";
 
 /** `hooks.rateLimit`; `per` in milliseconds. */
 export interface RateLimit {
@@ -11,20 +12,33 @@ export interface RateLimit {
 const MAX_CALLERS = 10_000;
 
 /**
- * One bucket a caller: it holds `requests`, and fills evenly within `per`.
+ * One bucket a caller: it holds `requests`, and fills evenly within `per`. What a caller has taken from other gateways
+ * leaves it too, down to a debt of as much as it holds.
  * Returns what a caller that is too fast is told.
  */
-export function createRateLimiter(clock: Pick<Clock, "now">): (caller: string, limit: RateLimit) => Failure | undefined {
+export function createRateLimiter(
+  clock: Pick<Clock, "now">,
+  shared?: SharedCounts,
+): (caller: string, limit: RateLimit) => Failure | undefined {
   const buckets = new Map<string, { left: number; at: number }>();
-  return (caller, { requests, per }) => {
+  /** What is left, now; `take` says how much of it goes. */
+  const spend = (caller: string, { requests, per }: RateLimit, take: (left: number) => number): number => {
     const now = clock.now();
     const known = buckets.get(caller);
     const left = known ? Math.min(requests, known.left + ((now - known.at) * requests) / per) : requests;
     buckets.delete(caller);
-    buckets.set(caller, { left: left < 1 ? left : left - 1, at: now });
+    buckets.set(caller, { left: Math.max(left - take(left), -requests), at: now });
     if (buckets.size > MAX_CALLERS) buckets.delete(buckets.keys().next().value as string);
-    if (left >= 1) return undefined;
-    const retryAfterSeconds = Math.max(1, Math.ceil(((1 - left) * per) / requests / 1000));
+    return left;
+  };
+  shared?.on(({ caller, n, limit }) => limit && spend(caller, limit, () => n));
+  return (caller, limit) => {
+    const left = spend(caller, limit, (most) => (most < 1 ? 0 : 1));
+    if (left >= 1) {
+      shared?.add({ caller, n: 1, limit });
+      return undefined;
+    }
+    const retryAfterSeconds = Math.max(1, Math.ceil(((1 - left) * limit.per) / limit.requests / 1000));
     return { code: "rate_limited", message: "more requests than hooks.rateLimit allows; slow down", retryAfterSeconds };
   };
 }

@@ -87,7 +87,7 @@ export async function recordWithoutWork(
   keys: readonly DedupeEntry[] = [],
 ): Promise<Answered> {
   const event = Object.assign(newEvent(arrival, outcome, []), details);
-  await store.accept(event, keys);
+  await store.accept(event, keys, arrival.request.fence);
   return { answer, outcome, event, replayed: false };
 }
 
@@ -235,7 +235,8 @@ async function recordWork(
   const { items } = resolution;
   const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, unknown>();
   const fresh = freshItems(items, known);
-  const admitted = deps.admit([...fresh] as Good[], arrival.now);
+  const asked = deps.admit([...fresh] as Good[], arrival.now);
+  const admitted = asked instanceof Promise ? await asked : asked;
   if (!admitted.ok) {
     const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
     if (resolution.mapping !== undefined) refused.mapping = resolution.mapping;
@@ -250,14 +251,16 @@ async function recordWork(
   if (missing.length > 0) event.missing = [...new Set(missing)];
   if (event.outcome === "duplicate") event.reason = "every action of it was done before";
   const entries = key ? [entryOf(deps, arrival, key, answer), ...planned.entries] : planned.entries;
-  const accepted = await deps.store.accept(event, entries).catch((error: unknown) => {
+  const accepted = await deps.store.accept(event, entries, arrival.request.fence).catch((error: unknown) => {
     admitted.settle(false);
     throw error;
   });
   admitted.settle(accepted.kind === "accepted");
   if (accepted.kind === "accepted") return { answer, outcome: event.outcome, event, replayed: false };
+  if (looks >= MAX_LOOKS) throw new Error("duplicate keys or windows kept changing");
+  // Its window has closed meanwhile: it opens the next one.
+  if (accepted.kind === "closed") return recordWork(deps, arrival, resolution, key, looks + 1);
   const { record } = accepted;
   if (key && record.scope === key.scope && record.key === key.key) return answerDuplicate(deps, arrival, key, record);
-  if (looks >= MAX_LOOKS) throw new Error("duplicate keys kept changing");
   return recordWork(deps, arrival, resolution, key, looks + 1);
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { clientAddress, type AddressList } from "../core/address.ts";
+import type { Fence } from "../store/types.ts";
 
 /** A request as the hooks see it, whether it came through a socket or straight to `fetch`. */
 export interface HookRequest {
@@ -15,6 +16,14 @@ export interface HookRequest {
   address: string;
   /** The socket's stream, or the body of a `Request`. */
   source: IncomingMessage | ReadableStream<Uint8Array> | null;
+  /** Set for what a service of this gateway sends: kept only while it is this gateway's to send it. */
+  fence?: Fence;
+}
+
+/** What a request comes with besides itself: the socket's message, or who inside the gateway sends it. */
+interface Environment {
+  incoming?: IncomingMessage;
+  fence?: Fence;
 }
 
 function nodeHeaders(incoming: IncomingMessage): Record<string, string> {
@@ -49,7 +58,7 @@ function withoutCredentials(values: Record<string, string>): Record<string, stri
 
 /** Reads what a hook needs of a request; the body stays unread. */
 export function hookRequest(c: Context, path: string, trusted: AddressList | undefined): HookRequest {
-  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
+  const { incoming, fence } = (c.env ?? {}) as Environment;
   const headers = incoming ? nodeHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
   const query = queryOf(c.req.url);
   return {
@@ -60,5 +69,6 @@ export function hookRequest(c: Context, path: string, trusted: AddressList | und
     shown: { headers: withoutCredentials(headers), query: withoutCredentials(query) },
     address: clientAddress(incoming?.socket.remoteAddress ?? "127.0.0.1", headers["x-forwarded-for"], trusted),
     source: incoming ?? c.req.raw.body,
+    ...(fence ? { fence } : {}),
   };
 }

@@ -7,6 +7,7 @@ import { answerHandshake, readsBody, type HandshakeAnswer } from "../signatures/
 import type { SignedRequest, Verifier } from "../signatures/types.ts";
 import { readBody } from "./body.ts";
 import { createFailureLimiter } from "./auth.ts";
+import type { SharedCounts } from "./shared-counts.ts";
 import type { HookRequest } from "./request.ts";
 
 /** Bodies of callers that are not yet believed hold at most so much together. */
@@ -97,8 +98,13 @@ export interface SignatureStage {
   state(path: string): { last: LastSecret | undefined; note: string | undefined };
 }
 
-export function createSignatureStage({ clock, metrics }: { clock: Pick<Clock, "now">; metrics: Pick<Metrics, "signed"> }): SignatureStage {
-  const limiter = createFailureLimiter(clock);
+export function createSignatureStage(deps: {
+  clock: Pick<Clock, "now">;
+  metrics: Pick<Metrics, "signed">;
+  shared: SharedCounts | undefined;
+}): SignatureStage {
+  const { clock, metrics } = deps;
+  const limiter = createFailureLimiter(clock, deps.shared);
   const budget = createBudget();
   const last = new Map<string, LastSecret>();
   const notes = new Map<string, string>();

@@ -2,16 +2,19 @@ import type { ActionContext, Admission, RunOperations } from "../actions/types.t
 import type { Chats } from "../actions/chat-types.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
+import type { LazyKnowledge } from "../knowledge/lazy.ts";
 import type { MappingSet } from "../mapping/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
 import type { Verifier } from "../signatures/types.ts";
 import type { ApiKeys } from "./platform/keys.ts";
-import type { DeliveryRecord, EventOutcome, Queue, Store } from "../store/types.ts";
+import type { DeliveryRecord, EventOutcome, Peers, Queue, Store } from "../store/types.ts";
 
 /** One frozen whole of everything that a request reads. Made at start and at each reload. */
 export interface Snapshot extends ActionContext {
   /** SHA-256 of the config, the mapping files and the transform modules. */
   readonly hash: string;
+  /** The same on every machine with the same settings and files: without addresses, ports and folders. */
+  readonly commonHash: string;
   readonly configFile: string | undefined;
   readonly mappings: MappingSet;
   /** By path, for those whose callers sign. */
@@ -70,6 +73,7 @@ export interface ReplayResult {
 export interface AdminDeps {
   store: Store;
   queue: Queue;
+  peers: Pick<Peers, "shared" | "list" | "leases">;
   snapshot(): Snapshot;
   status(): GatewayStatus;
   refusals(): readonly Refusal[];
@@ -85,6 +89,7 @@ export interface AdminDeps {
   metrics(): Promise<string>;
   keys: ApiKeys;
   chats: Chats;
+  knowledge: LazyKnowledge;
 }
 
 /** The running program. */

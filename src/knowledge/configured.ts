@@ -1,8 +1,12 @@
 import type { Config } from "../config/schema/index.ts";
+import { isPostgres } from "../store/postgres/address.ts";
 import { createEmbedder } from "./embed.ts";
 import type { Embedder } from "./types.ts";
 
 const OPENAI = "https://api.openai.com/v1";
+
+/** PostgreSQL's URL, where the store is there, and the documents with it. */
+export const sharedUrl = ({ store: { url } }: Config): string | undefined => (url !== undefined && isPostgres(url) ? url : undefined);
 
 /** The embedder that `platform.knowledge.embeddings` names; undefined where it names none, or the provider has no address. */
 export function configuredEmbedder(

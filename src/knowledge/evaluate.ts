@@ -7,6 +7,7 @@ import { RouseError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { chunksOf } from "./chunk.ts";
 import { openDatabase, type Database } from "./db/client.ts";
+import { scratchSchema } from "./postgres/scratch.ts";
 import { stageBytes } from "./stage.ts";
 import { indexWords } from "./tokenize.ts";
 
@@ -125,17 +126,20 @@ const percentile = (sorted: readonly number[], part: number): number =>
 
 /**
  * Builds an index of its own from a folder in the BEIR layout (`corpus.jsonl`, `queries.jsonl`, `qrels.tsv`) and measures
- * how well the search by words finds what it should. A document ranks with its best chunk.
+ * how well the search by words finds what it should. A document ranks with its best chunk. With `url`, the index is made
+ * in PostgreSQL, in a schema of its own, which is dropped at the end.
  * @throws RouseError `usage` for a file that is not as it should be; a missing file's own error.
  */
 export async function evaluate(
   folder: string,
   log: Logger,
   onProgress: (done: number, total: number) => void = () => undefined,
+  url?: string,
 ): Promise<Evaluation> {
   const judgements = await readJudgements(join(folder, "qrels.tsv"));
   const dir = await mkdtemp(join(tmpdir(), "rouse-eval-"));
-  const settings = { database: join(dir, "knowledge.db"), files: join(dir, "knowledge"), now: 0 };
+  const scratch = url === undefined ? undefined : await scratchSchema(url);
+  const settings = { database: scratch?.url ?? join(dir, "knowledge.db"), files: join(dir, "knowledge"), now: 0 };
   let writer: Database<"writer"> | undefined;
   let reader: Database<"reader"> | undefined;
   try {
@@ -177,6 +181,7 @@ export async function evaluate(
   } finally {
     await reader?.close();
     await writer?.close();
+    await scratch?.drop();
     await rm(dir, { recursive: true, force: true });
   }
 }

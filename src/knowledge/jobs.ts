@@ -12,6 +12,8 @@ import type { ExtractDone, Extractor } from "./extract/extractor.ts";
 const READING = 0.7;
 /** Documents that are taken beyond those that are read: each taking is a write to disk, so several go together. */
 const AHEAD = 16;
+/** Where other gateways take documents as well, they are left those that would only wait here. */
+const SHARED_AHEAD = 2;
 const AGAIN_MS = 5_000;
 
 export interface Jobs {
@@ -21,6 +23,8 @@ export interface Jobs {
   abort(id: string): void;
   /** From 0 to 1, of a document that is worked on. */
   progress(id: string): number | undefined;
+  /** The ids of what is worked on. */
+  running(): string[];
   close(): Promise<void>;
 }
 
@@ -29,7 +33,8 @@ export function createJobs(options: {
   writer: Database<"writer">;
   extractor: Extractor;
   config: KnowledgeConfig;
-  files: string;
+  /** Where the files lie; undefined where they are in the database. */
+  files: string | undefined;
   tmp: string;
   clock: Clock;
   log: Logger;
@@ -37,6 +42,7 @@ export function createJobs(options: {
 }): Jobs {
   const { writer, extractor, config, files, tmp, clock, log, onSettled } = options;
   const limits = { pages: config.pages, textChars: config.textMb * 1e6, unzipRatio: config.unzipRatio };
+  const ahead = files === undefined ? SHARED_AHEAD : AHEAD;
   const running = new Map<string, { stop: AbortController; progress: number; ended: Promise<void> }>();
   const closed = new AbortController();
   let taking = false;
@@ -56,13 +62,15 @@ export function createJobs(options: {
 
   const work = async (job: Job, stop: AbortController): Promise<void> => {
     const out = join(tmp, `chunks-${job.id}-${job.generation}`);
+    const fetched = `${out}-file`;
     const onProgress = (part: number): void => {
       const entry = running.get(job.id);
       if (entry) entry.progress = part * READING;
     };
     try {
       const { sha256, filename, title } = job;
-      const call = { file: join(files, sha256), sha256, filename, title, out, limits };
+      if (files === undefined) await writer.call("fetch", sha256, fetched);
+      const call = { file: files === undefined ? fetched : join(files, sha256), sha256, filename, title, out, limits };
       const result = await extractor.run(call, { signal: stop.signal, onProgress });
       if (result.ok) return await index(job, out, result);
       if ("stopped" in result) return await writer.call("putBack", job);
@@ -74,7 +82,7 @@ export function createJobs(options: {
       await clock.sleep(AGAIN_MS, closed.signal);
       await writer.call("putBack", job).catch(() => undefined);
     } finally {
-      await rm(out, { force: true });
+      await Promise.all([rm(out, { force: true }), rm(fetched, { force: true })]);
     }
   };
 
@@ -94,8 +102,8 @@ export function createJobs(options: {
     try {
       do {
         again = false;
-        const room = config.workers + AHEAD - running.size;
-        if (room < AHEAD / 2 || closed.signal.aborted) return;
+        const room = config.workers + ahead - running.size;
+        if (room < ahead / 2 || closed.signal.aborted) return;
         const jobs = await writer.call("take", room);
         for (const job of jobs) begin(job);
       } while (again);
@@ -112,6 +120,7 @@ export function createJobs(options: {
     poke: () => void take(),
     abort: (id) => running.get(id)?.stop.abort(),
     progress: (id) => running.get(id)?.progress,
+    running: () => [...running.keys()],
     async close() {
       closed.abort();
       for (const { stop } of running.values()) stop.abort();

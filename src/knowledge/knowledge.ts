@@ -9,6 +9,7 @@ import { createEmbeddingLoop, normalized } from "./embed.ts";
 import { createExtractor } from "./extract/extractor.ts";
 import { installedFormats } from "./formats.ts";
 import { createJobs } from "./jobs.ts";
+import { createSharing } from "./sharing.ts";
 import { stagingFolder, UPLOAD } from "./stage.ts";
 import type { DocumentRecord, Embedder, Knowledge, SearchQuery } from "./types.ts";
 
@@ -21,6 +22,8 @@ const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
 export interface KnowledgeOptions {
   /** The state folder: `knowledge.db`, `knowledge/` and `tmp/` are made in it. One process at a time. */
   dir: string;
+  /** PostgreSQL's URL, where documents are there instead; only `tmp/` is made in the folder then. Any number of processes. */
+  url?: string;
   clock: Clock;
   log: Logger;
   config: KnowledgeConfig;
@@ -30,10 +33,11 @@ export interface KnowledgeOptions {
   extractionChild?: string;
 }
 
-async function prepareFolders(dir: string): Promise<{ database: string; files: string; tmp: string }> {
-  const database = join(dir, "knowledge.db");
+async function prepareFolders(dir: string, url: string | undefined): Promise<{ database: string; files: string; tmp: string }> {
   const tmp = stagingFolder(dir);
   await mkdir(tmp, { recursive: true, mode: 0o700 });
+  if (url !== undefined) return { database: url, files: "", tmp };
+  const database = join(dir, "knowledge.db");
   // For its owner alone before it is opened: its companions take over its mode.
   await writeFile(database, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
@@ -62,23 +66,23 @@ function createSearch(reader: Database<"reader">, embed: Embedder | undefined, l
       return undefined;
     }
   };
-  return async ({ tenant, agentId, text, limit = LIMIT }: SearchQuery) => {
+  return async ({ tenant, agentIds, text, limit = LIMIT }: SearchQuery) => {
     const most = Math.max(1, Math.min(MOST, limit));
     if (text.trim() === "") return [];
     const vector = embed && (await vectorOf(text));
-    const query = { tenant, text, limit: most, ...(agentId === undefined ? {} : { agentId }) };
+    const query = { tenant, text, limit: most, ...(agentIds === undefined ? {} : { agentIds }) };
     return reader.call("search", query, vector && { model: embed.model, vector });
   };
 }
 
 /**
- * Opens the documents of a state folder. Work on them begins with `start`.
+ * Opens the documents of a state folder, or of PostgreSQL. Work on them begins with `start`.
  * @throws RouseError `config_invalid` where the database was written by a newer version, `store_unavailable` where it
  * cannot be opened.
  */
 export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
-  const { dir, clock, log, config, embed, extractionChild } = options;
-  const { database, files, tmp } = await prepareFolders(dir);
+  const { dir, url, clock, log, config, embed, extractionChild } = options;
+  const { database, files, tmp } = await prepareFolders(dir, url);
   const settings = { database, files, now: clock.now() };
   const writer = await openDatabase({ role: "writer", ...settings }, log);
   const reader = await openDatabase({ role: "reader", ...settings }, log).catch(async (error: unknown) => {
@@ -98,7 +102,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     writer,
     extractor,
     config,
-    files,
+    files: url === undefined ? files : undefined,
     tmp,
     clock,
     log,
@@ -109,6 +113,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     },
   });
   const search = createSearch(reader, embed, log);
+  const others = url === undefined ? undefined : createSharing({ writer, jobs, embedding, log });
   let started = false;
   const work = (): void => void (started && jobs.poke());
 
@@ -161,7 +166,8 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
         try {
           const document = await get(id);
           if (!document || isOver(document) || over.aborted) return document;
-          await changed.promise;
+          // What another gateway did is not told here.
+          await (others ? others.orSoon(changed.promise) : changed.promise);
         } finally {
           set.delete(changed.resolve);
           if (set.size === 0 && waiters.get(id) === set) waiters.delete(id);
@@ -169,6 +175,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       }
     },
     search,
+    has: (scope) => reader.call("has", scope),
     formats: installedFormats,
     async start() {
       await sweepTmp(tmp, clock.now());
@@ -177,9 +184,11 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       started = true;
       jobs.poke();
       embedding?.poke();
+      others?.start();
     },
     async close() {
       started = false;
+      await others?.close();
       await Promise.all([jobs.close(), embedding?.close()]);
       await extractor.close();
       await Promise.all([writer.close(), reader.close()]);

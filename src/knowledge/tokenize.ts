@@ -7,6 +7,9 @@ const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 const UNSPACED = "\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Hangul}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}ー々〆";
 const HAS_UNSPACED = new RegExp(`[${UNSPACED}]`, "u");
 const RUNS = new RegExp(`([${UNSPACED}]+)|[^${UNSPACED}]+`, "gu");
+/** Whether a word is of a script without spaces: a pair of characters, or a single one. */
+export const isUnspaced = (word: string): boolean => HAS_UNSPACED.test(word);
+
 /** What marks the prefix of a pair: a question of one such character still finds the pairs that begin with it. */
 export type Term = { text: string; prefix: boolean };
 

@@ -73,7 +73,7 @@ export interface NewDocument {
   bytes: number;
   /** As the client said it: shown and used for its ending, never as a path. */
   filename: string;
-  /** The agents that may search it; none means every agent of the tenant. */
+  /** The agents that may search it, or names that stand for several; none means every agent of the tenant. */
   agentIds?: readonly string[];
   title?: string;
   metadata?: Metadata;
@@ -117,8 +117,8 @@ export interface DocumentQuery {
   /** The id of the last one of the page before. */
   after?: string;
   status?: DocumentStatus;
-  /** Only those that this agent may search. */
-  agentId?: string;
+  /** Only those that one of these agents may search. */
+  agentIds?: readonly string[];
   externalId?: string;
 }
 
@@ -130,8 +130,8 @@ export interface DocumentPage {
 
 export interface SearchQuery {
   tenant: string;
-  /** Only what this agent may see; without one, all of the tenant. */
-  agentId?: string;
+  /** Only what one of these agents may see; not given, all of the tenant. */
+  agentIds?: readonly string[];
   text: string;
   /** Default 8, at most 1000. */
   limit?: number;
@@ -141,7 +141,7 @@ export interface SearchQuery {
 export interface Passage {
   documentId: string;
   /** Names the passage: `<document id>#<number>`. */
-  id: string;
+  chunkId: string;
   filename: string;
   title: string | null;
   text: string;
@@ -183,6 +183,8 @@ export interface Knowledge {
   wait(id: string, ms: number): Promise<DocumentRecord | undefined>;
   /** Best first. The scope is part of the query, never a filter afterwards. */
   search(query: SearchQuery): Promise<Passage[]>;
+  /** Whether a search could find anything at all. */
+  has(scope: Pick<SearchQuery, "tenant" | "agentIds">): Promise<boolean>;
   /** What can be read, and which extractors are installed. */
   formats(): Format[];
   /** Takes up the work that is queued, also what a killed process left half-done. */

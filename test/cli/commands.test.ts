@@ -51,7 +51,7 @@ const COMMANDS = [
   "chat",
   ...["create", "list", "revoke"].map((name) => `keys ${name}`),
   "token rotate",
-  "store backup",
+  ...["backup", "status", "migrate"].map((name) => `store ${name}`),
   "agents list",
   "plugins list",
   ...["validate", "schema", "show"].map((name) => `config ${name}`),

@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
+import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes } from "../../src/http/admin.ts";
 import { createApiKeys } from "../../src/http/platform/keys.ts";
@@ -119,7 +120,13 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    keys: createApiKeys({ store: handle.store, clock: { now: () => Date.now() }, config: () => snapshot.config }),
+    keys: createApiKeys({ store: handle.store, peers: handle.peers, clock: { now: () => Date.now() }, config: () => snapshot.config }),
+    knowledge: createLazyKnowledge({
+      shared: false,
+      dir,
+      embeds: () => false,
+      open: () => Promise.reject(new Error("nothing is opened here")),
+    }),
     chats: {
       begin: () => ({ ok: false, failure: { code: "overloaded", message: "nobody is there" } }),
       cancel: async () => undefined,

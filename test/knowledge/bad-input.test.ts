@@ -51,7 +51,7 @@ describe("documents that cannot be indexed", () => {
   it.each(bytes)("%s", async (what, filename, content, code) => {
     const document = await world.index(await content(), { filename, tenant: what });
     expect(document).toMatchObject({ status: "failed", error: { code }, chunkCount: 0 });
-    expect(world.rows()).toMatchObject(EMPTY);
+    expect(await world.rows()).toMatchObject(EMPTY);
     expect(await world.knowledge.search({ tenant: what, text: "text let Guide" })).toEqual([]);
   });
 
@@ -71,7 +71,7 @@ describe("limits", () => {
     const small = await createWorld({ config: { pages: 3, textMb: 1 } });
     expect(await small.fixture("pandoc.pptx")).toMatchObject({ status: "failed", error: { code: "too_large" } });
     expect(await small.index("Many words stand here. ".repeat(50_000))).toMatchObject({ status: "failed", error: { code: "too_large" } });
-    expect(small.rows()).toMatchObject(EMPTY);
+    expect(await small.rows()).toMatchObject(EMPTY);
     await small.close();
   });
 

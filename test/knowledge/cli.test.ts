@@ -94,12 +94,15 @@ describe("rouse knowledge", () => {
     expect(err).toMatch(message);
   });
 
-  it("while a gateway runs, says so and changes nothing", async () => {
-    const lock = await acquireLock(join(cli.dir, ".rouse"), { pid: process.pid, url: "http://127.0.0.1:7420", startedAt: 0, version: "0" });
+  it("while another command holds the state folder, waits a while and says so", async () => {
+    const lock = await acquireLock(join(cli.dir, ".rouse"), { pid: process.pid, startedAt: 0, version: "0" });
     const { code, err } = await cli.rouse(["knowledge", "list"]);
     lock.release();
     expect(code).toBe(1);
-    expect(err).toMatch(/uses the state folder .*\/v1\/knowledge/);
+    expect(err).toMatch(/uses the state folder/);
+    const brief = await acquireLock(join(cli.dir, ".rouse"), { pid: process.pid, startedAt: 0, version: "0" });
+    setTimeout(() => brief.release(), 200);
+    expect((await cli.rouse(["knowledge", "list"])).code).toBe(0);
   });
 
   it("a provider of embeddings that is none is a problem of the config", async () => {

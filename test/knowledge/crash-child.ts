@@ -5,8 +5,9 @@ import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { stageBytes } from "../../src/knowledge/stage.ts";
 
-const [dir = "", from = "0"] = process.argv.slice(2);
-const knowledge = await createKnowledge({ dir, clock: systemClock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined) });
+const [dir = "", from = "0", url] = process.argv.slice(2);
+const common = { dir, clock: systemClock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined) };
+const knowledge = await createKnowledge(url === undefined ? common : { ...common, url });
 await knowledge.start();
 for (let n = Number(from); ; n++) {
   const text = `The marker${n} stands in a sentence that has some length. `.repeat(n % 3 === 0 ? 8000 : 40);

@@ -2,10 +2,14 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { createEmbedder, EmbeddingRefused } from "../../src/knowledge/embed.ts";
 import { fuse } from "../../src/knowledge/fuse.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
-import { createWorld, type KnowledgeWorld } from "./world.ts";
+import { newSchema } from "../store/postgres.ts";
+import { describeBoth, type KnowledgeWorld } from "./world.ts";
 
 let world: KnowledgeWorld | undefined;
 afterEach(async () => {
@@ -55,94 +59,96 @@ const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
 };
 const embedded = async (id: string): Promise<number> => (await world?.knowledge.get("t", id))?.embeddedCount ?? -1;
 
-describe("search by meaning", () => {
-  it("finds what no word of the question names, and fuses both rankings", async () => {
-    const embed = meanings();
-    world = await createWorld({ embed });
-    const hound = await world.index("The hound sleeps in its basket.");
-    const vessel = await world.index("The vessel lies in the harbour.");
-    await until(async () => (await embedded(hound.id)) === 1 && (await embedded(vessel.id)) === 1);
-    expect((await world.found("puppy"))[0]).toBe("The hound sleeps in its basket.");
-    expect((await world.found("boat"))[0]).toBe("The vessel lies in the harbour.");
-    // First by both rankings goes before first by one.
-    expect((await world.found("hound dog"))[0]).toBe("The hound sleeps in its basket.");
-    expect(await world.knowledge.search({ tenant: "other", text: "puppy" })).toEqual([]);
+describeBoth((make) => {
+  describe("search by meaning", () => {
+    it("finds what no word of the question names, and fuses both rankings", async () => {
+      const embed = meanings();
+      world = await make({ embed });
+      const hound = await world.index("The hound sleeps in its basket.");
+      const vessel = await world.index("The vessel lies in the harbour.");
+      await until(async () => (await embedded(hound.id)) === 1 && (await embedded(vessel.id)) === 1);
+      expect((await world.found("puppy"))[0]).toBe("The hound sleeps in its basket.");
+      expect((await world.found("boat"))[0]).toBe("The vessel lies in the harbour.");
+      // First by both rankings goes before first by one.
+      expect((await world.found("hound dog"))[0]).toBe("The hound sleeps in its basket.");
+      expect(await world.knowledge.search({ tenant: "other", text: "puppy" })).toEqual([]);
+    });
+
+    it("in batches of 16, and each chunk once", async () => {
+      const embed = meanings();
+      world = await make({ embed });
+      const document = await world.index("The hound sleeps in a sentence that has some length. ".repeat(1000));
+      await until(async () => (await embedded(document.id)) === document.chunkCount);
+      expect(Math.max(...embed.calls.map((texts) => texts.length))).toBe(16);
+      expect(embed.calls.flat()).toHaveLength(document.chunkCount);
+      await world.restart();
+      await world.index("One more.");
+      expect(embed.calls.flat().filter((text) => text !== "One more.")).toHaveLength(document.chunkCount);
+    });
+
+    it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
+      const embed = meanings();
+      embed.down = true;
+      const clock = handClock();
+      world = await make({ embed, clock });
+      const document = await world.index("The hound sleeps.");
+      expect(document).toMatchObject({ status: "ready", error: null, embeddedCount: 0 });
+      expect(await world.found("hound")).toEqual(["The hound sleeps."]);
+      expect(await world.found("puppy")).toEqual([]);
+      await until(() => clock.sleeps.length === 1);
+      clock.wake();
+      await until(() => clock.sleeps.length === 2);
+      expect(clock.sleeps).toEqual([5_000, 10_000]);
+      embed.down = false;
+      clock.wake();
+      await until(async () => (await embedded(document.id)) === 1);
+      expect(await world.found("puppy")).toEqual(["The hound sleeps."]);
+    });
+
+    it("a text that the endpoint refuses holds up no other", async () => {
+      const embed = meanings();
+      embed.refuse = /cursed/;
+      world = await make({ embed });
+      const text = "The hound sleeps in a sentence that has some length. ".repeat(100);
+      const { id, chunkCount } = await world.index(`${text}A cursed word. ${text}`);
+      expect(chunkCount).toBeGreaterThan(4);
+      await until(async () => (await embedded(id)) === chunkCount);
+      expect(await world.found("puppy")).toHaveLength(chunkCount - 1);
+      expect((await world.found("cursed"))[0]).toContain("A cursed word.");
+    });
+
+    it("another model: its own vectors, never compared with the old ones", async () => {
+      const schema = newSchema();
+      world = await make({ embed: meanings("one") }, schema);
+      const { id } = await world.index("The hound sleeps.");
+      await until(async () => (await embedded(id)) === 1);
+      const { dir } = world;
+      await world.knowledge.close();
+      const two = meanings("two");
+      two.down = true;
+      const clock = handClock();
+      const url = world.isShared ? { url: schema.url } : {};
+      const common = { dir, clock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined), embed: two };
+      const other = await createKnowledge({ ...common, ...url });
+      await other.start();
+      await until(() => clock.sleeps.length === 1);
+      two.down = false;
+      expect(await other.search({ tenant: "t", text: "puppy" })).toEqual([]);
+      clock.wake();
+      await until(async () => (await other.get("t", id))?.embeddedCount === 1);
+      expect(await other.search({ tenant: "t", text: "puppy" })).toHaveLength(1);
+      await other.close();
+    });
   });
 
-  it("in batches of 16, and each chunk once", async () => {
-    const embed = meanings();
-    world = await createWorld({ embed });
-    const document = await world.index("The hound sleeps in a sentence that has some length. ".repeat(1000));
-    await until(async () => (await embedded(document.id)) === document.chunkCount);
-    expect(Math.max(...embed.calls.map((texts) => texts.length))).toBe(16);
-    expect(embed.calls.flat()).toHaveLength(document.chunkCount);
-    await world.restart();
-    await world.index("One more.");
-    expect(embed.calls.flat().filter((text) => text !== "One more.")).toHaveLength(document.chunkCount);
-  });
-
-  it("an endpoint that is down: found by words at once, by meaning once it is back", async () => {
-    const embed = meanings();
-    embed.down = true;
-    const clock = handClock();
-    world = await createWorld({ embed, clock });
-    const document = await world.index("The hound sleeps.");
-    expect(document).toMatchObject({ status: "ready", error: null, embeddedCount: 0 });
-    expect(await world.found("hound")).toEqual(["The hound sleeps."]);
-    expect(await world.found("puppy")).toEqual([]);
-    await until(() => clock.sleeps.length === 1);
-    clock.wake();
-    await until(() => clock.sleeps.length === 2);
-    expect(clock.sleeps).toEqual([5_000, 10_000]);
-    embed.down = false;
-    clock.wake();
-    await until(async () => (await embedded(document.id)) === 1);
-    expect(await world.found("puppy")).toEqual(["The hound sleeps."]);
-  });
-
-  it("a text that the endpoint refuses holds up no other", async () => {
-    const embed = meanings();
-    embed.refuse = /cursed/;
-    world = await createWorld({ embed });
-    const text = "The hound sleeps in a sentence that has some length. ".repeat(100);
-    const { id, chunkCount } = await world.index(`${text}A cursed word. ${text}`);
-    expect(chunkCount).toBeGreaterThan(4);
-    await until(async () => (await embedded(id)) === chunkCount);
-    expect(await world.found("puppy")).toHaveLength(chunkCount - 1);
-    expect((await world.found("cursed"))[0]).toContain("A cursed word.");
-  });
-
-  it("another model: its own vectors, never compared with the old ones", async () => {
-    world = await createWorld({ embed: meanings("one") });
+  it("deleting takes the vectors too", async () => {
+    world = await make({ embed: meanings() });
     const { id } = await world.index("The hound sleeps.");
     await until(async () => (await embedded(id)) === 1);
-    const { dir } = world;
-    await world.knowledge.close();
-    const { createKnowledge } = await import("../../src/knowledge/knowledge.ts");
-    const { knowledgeSchema } = await import("../../src/config/schema/knowledge.ts");
-    const { createLogger } = await import("../../src/core/log.ts");
-    const two = meanings("two");
-    two.down = true;
-    const clock = handClock();
-    const other = await createKnowledge({ dir, clock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined), embed: two });
-    await other.start();
-    await until(() => clock.sleeps.length === 1);
-    two.down = false;
-    expect(await other.search({ tenant: "t", text: "puppy" })).toEqual([]);
-    clock.wake();
-    await until(async () => (await other.get("t", id))?.embeddedCount === 1);
-    expect(await other.search({ tenant: "t", text: "puppy" })).toHaveLength(1);
-    await other.close();
+    expect((await world.rows())["vectors"]).toBe(1);
+    await world.knowledge.remove("t", id);
+    expect(await world.rows()).toEqual({ documents: 0, chunks: 0, passages: 0, vectors: 0, words_docsize: 0 });
   });
-});
-
-it("deleting takes the vectors too", async () => {
-  world = await createWorld({ embed: meanings() });
-  const { id } = await world.index("The hound sleeps.");
-  await until(async () => (await embedded(id)) === 1);
-  expect(world.rows()["vectors"]).toBe(1);
-  await world.knowledge.remove("t", id);
-  expect(world.rows()).toEqual({ documents: 0, chunks: 0, passages: 0, vectors: 0, words_docsize: 0 });
 });
 
 describe("an OpenAI-compatible endpoint", () => {

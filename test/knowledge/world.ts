@@ -1,14 +1,16 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { zipSync, unzipSync } from "fflate";
+import { describe } from "vitest";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { stageBytes } from "../../src/knowledge/stage.ts";
 import type { DocumentRecord, Embedder, Knowledge, NewDocument } from "../../src/knowledge/types.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 
 export const FIXTURES = resolve(import.meta.dirname, "../fixtures/knowledge");
 const MOST_BYTES = 50_000_000;
@@ -18,6 +20,8 @@ type Upload = Partial<Omit<NewDocument, "file" | "sha256" | "bytes">>;
 
 export interface KnowledgeWorld {
   dir: string;
+  /** Whether the documents are in PostgreSQL. */
+  isShared: boolean;
   knowledge: Knowledge;
   /** Adds bytes and returns what `add` says. */
   upload(content: string | Uint8Array, upload?: Upload): Promise<{ document: DocumentRecord; duplicate: boolean }>;
@@ -25,9 +29,13 @@ export interface KnowledgeWorld {
   index(content: string | Uint8Array, upload?: Upload): Promise<DocumentRecord>;
   fixture(name: string, upload?: Upload): Promise<DocumentRecord>;
   /** The texts that a question finds, best first. */
-  found(text: string, scope?: { tenant?: string; agentId?: string }): Promise<string[]>;
+  found(text: string, scope?: { tenant?: string; agentIds?: string[] }): Promise<string[]>;
   /** How many rows each table of the database has. */
-  rows(): Record<string, number>;
+  rows(): Promise<Record<string, number>>;
+  /** The hashes of the files that are kept. */
+  files(): Promise<string[]>;
+  /** Takes a file away behind the program's back. */
+  loseFile(sha256: string): Promise<void>;
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -40,13 +48,69 @@ export interface WorldOptions {
   start?: boolean;
 }
 
-/** Documents in a folder of their own. */
-export async function createWorld(options: WorldOptions = {}): Promise<KnowledgeWorld> {
+const TABLES = ["documents", "chunks", "passages", "vectors", "words_docsize"];
+
+/** What a test looks at of a database in a file. */
+const sqliteSide = (dir: string) => ({
+  async rows() {
+    const db = new DatabaseSync(join(dir, "knowledge.db"), { readOnly: true });
+    const count = (table: string): number => (db.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
+    const all = Object.fromEntries(TABLES.map((table) => [table, count(table)]));
+    db.close();
+    return all;
+  },
+  files: () => readdir(join(dir, "knowledge")),
+  loseFile: (sha256: string) => rm(join(dir, "knowledge", sha256)),
+  drop: () => Promise.resolve(),
+});
+
+/** The same of PostgreSQL, where the words of a chunk are in its own row. */
+const postgresSide = ({ name, drop }: Schema) => ({
+  rows: () =>
+    plainly(async (client) => {
+      const count = async (table: string): Promise<number> => {
+        const { rows } = await client.query<{ n: number }>(`SELECT count(*)::int AS n FROM "${name}".knowledge_${table}`);
+        return rows[0]?.n ?? -1;
+      };
+      const counts: Record<string, number> = {};
+      for (const table of TABLES) counts[table] = await count(table === "words_docsize" ? "chunks" : table);
+      return counts;
+    }),
+  files: () =>
+    plainly(async (client) => {
+      const { rows } = await client.query<{ sha256: string }>(
+        `SELECT sha256 FROM "${name}".knowledge_files UNION SELECT sha256 FROM "${name}".knowledge_file_parts ORDER BY sha256`,
+      );
+      return rows.map(({ sha256 }) => sha256);
+    }),
+  loseFile: (sha256: string) =>
+    plainly(async (client) => {
+      for (const table of ["files", "file_parts"])
+        await client.query(`DELETE FROM "${name}".knowledge_${table} WHERE sha256 = $1`, [sha256]);
+    }),
+  drop,
+});
+
+/** Makes worlds whose documents are in PostgreSQL: each in a schema of its own, or in one that is given. */
+export const onPostgres: MakeWorld = (options = {}, schema = newSchema()) => createWorld(options, schema);
+
+export type MakeWorld = (options?: WorldOptions, schema?: Schema) => Promise<KnowledgeWorld>;
+
+/** Runs tests on both databases; those of PostgreSQL where one answers. */
+export function describeBoth(tests: (make: MakeWorld) => void): void {
+  describe("in a file", () => tests((options) => createWorld(options)));
+  describePostgres("in PostgreSQL", () => tests(onPostgres));
+}
+
+/** Documents in a folder of their own, or in a schema of PostgreSQL. */
+export async function createWorld(options: WorldOptions = {}, schema?: Schema): Promise<KnowledgeWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-knowledge-"));
   const { config = {}, embed, clock = systemClock, extractionChild, start = true } = options;
+  const { drop, ...side } = schema ? postgresSide(schema) : sqliteSide(dir);
   const open = (): Promise<Knowledge> =>
     createKnowledge({
       dir,
+      ...(schema ? { url: schema.url } : {}),
       clock,
       log: createLogger("silent"),
       config: knowledgeSchema.parse(config),
@@ -68,21 +132,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<Knowledge
   };
   return {
     dir,
+    isShared: schema !== undefined,
     get knowledge() {
       return knowledge;
     },
     upload,
     index,
     fixture: async (name, more) => index(await readFile(join(FIXTURES, name)), { filename: basename(name), ...more }),
-    found: async (text, { tenant = "t", agentId } = {}) =>
-      (await knowledge.search({ tenant, text, ...(agentId === undefined ? {} : { agentId }) })).map((passage) => passage.text),
-    rows() {
-      const db = new DatabaseSync(join(dir, "knowledge.db"), { readOnly: true });
-      const count = (table: string): number => (db.prepare(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
-      const all = Object.fromEntries(["documents", "chunks", "passages", "vectors", "words_docsize"].map((table) => [table, count(table)]));
-      db.close();
-      return all;
-    },
+    found: async (text, { tenant = "t", agentIds } = {}) =>
+      (await knowledge.search({ tenant, text, ...(agentIds === undefined ? {} : { agentIds }) })).map((passage) => passage.text),
+    ...side,
     async restart() {
       await knowledge.close();
       knowledge = await open();
@@ -90,6 +149,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<Knowledge
     },
     async close() {
       await knowledge.close();
+      await drop();
       await rm(dir, { recursive: true, force: true });
     },
   };

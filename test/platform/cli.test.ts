@@ -144,7 +144,7 @@ describe("rouse keys", () => {
     expect(made.out).toContain("60/60s");
     expect((await world.chat({}, { key })).status).toBe(200);
     const list = await rouse(["keys", "list"]);
-    expect(list.out).toMatch(/phone +default +ops sales +60\/60s/);
+    expect(list.out).toMatch(/phone +phone +ops sales +60\/60s/);
     expect(list.out).not.toContain("rk_");
     expect(await rouse(["keys", "revoke", "phone"])).toMatchObject({ code: 0, out: expect.stringContaining("revoked") });
     expect((await world.chat({}, { key })).status).toBe(401);

@@ -137,7 +137,7 @@ describe("keys that a command makes", () => {
       200,
       {
         id: "phone",
-        tenant: "default",
+        tenant: "phone",
         agents: ["sales"],
         scopes: ["chat", "agents:read"],
         rateLimit: { requests: 5, perSeconds: 60 },

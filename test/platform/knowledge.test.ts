@@ -57,7 +57,7 @@ beforeEach(async () => {
       return query.text.includes("nothing") ? [] : query.text.includes("desk") ? PASSAGES : PASSAGES.slice(0, 1);
     },
   };
-  chats = createChats({ store: handle.store, clock: systemClock, log, context: () => built.snapshot, knowledge });
+  chats = createChats({ gateway: handle.peers.id, store: handle.store, clock: systemClock, log, context: () => built.snapshot, knowledge });
 });
 afterEach(async () => {
   await chats.stop(0);

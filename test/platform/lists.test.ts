@@ -87,6 +87,12 @@ describe("the published document", () => {
       "get /v1/models",
       "get /v1/models/{id}",
       "get /v1/agents",
+      "post /v1/knowledge/upload",
+      "get /v1/knowledge/documents",
+      "get,delete /v1/knowledge/documents/{id}",
+      "post /v1/knowledge/documents/{id}/reindex",
+      "post /v1/knowledge/search",
+      "get /v1/knowledge/formats",
     ]);
     for (const [, methods] of own)
       for (const operation of Object.values(methods)) {

@@ -18,7 +18,9 @@ export const gatewaySchema = z
 
 export const storeSchema = z
   .strictObject({
-    url: z.string().optional().describe('Where work is kept. Default: "sqlite:<stateDir>/rouse.db".'),
+    url: secret
+      .optional()
+      .describe('Where work is kept: "sqlite:<path>" or "postgres://user:password@host/database". Default: "sqlite:<stateDir>/rouse.db".'),
     retention: z
       .strictObject({
         events: durationOr("30d").describe("How long events are kept."),
@@ -55,7 +57,9 @@ export const platformSchema = z
             .regex(/^(?:sha256:)?[0-9a-f]{64}$/, "write the SHA-256 of the key in hex")
             .optional()
             .describe("Its SHA-256 in hex, in place of the key."),
-          tenant: idText.default("default").describe("Whose documents its turns see."),
+          tenant: idText
+            .optional()
+            .describe("Whose documents it reaches; keys of one tenant share them. Default: the key's id, so that it has its own."),
           agents: z.array(z.string()).optional().describe("The agents it may use; default all."),
           scopes: z.array(z.enum(SCOPES)).default(["chat", "agents:read"]).describe("What it may do."),
           rateLimit: z

@@ -8,6 +8,8 @@ import { createRateLimiter } from "../rate.ts";
 import { chatCompletions } from "./chat.ts";
 import { createJoins } from "./joins.ts";
 import type { Scope } from "./keys.ts";
+import { deleteDocument, listDocuments, listFormats, reindexDocument, searchDocuments, showDocument } from "./knowledge-documents.ts";
+import { createUploads } from "./knowledge-upload.ts";
 import { listAgents, listModels, showModel } from "./models.ts";
 import { problemOf, problemResponse, type Problem } from "./problems.ts";
 import { createResponse } from "./responses.ts";
@@ -21,6 +23,8 @@ export interface Platform {
 }
 
 type Handler = (c: Context<PlatformEnv>) => Response | Promise<Response>;
+/** What an address takes, each with the scope that a key needs for it. */
+type Methods = Partial<Record<"GET" | "POST" | "DELETE", [Scope, Handler]>>;
 
 const NO_KEY: Failure = {
   code: "unauthorized",
@@ -47,10 +51,25 @@ function addressOf(c: Context<PlatformEnv>, deps: PlatformDeps): string {
   return clientAddress(incoming?.socket.remoteAddress ?? "127.0.0.1", c.req.header("x-forwarded-for"), trusted);
 }
 
+function knowledgeRoutes(deps: PlatformDeps): Record<string, Methods> {
+  const upload = createUploads(deps);
+  return {
+    "/knowledge/upload": { POST: ["knowledge:write", upload] },
+    "/knowledge/documents": { GET: ["knowledge:read", (c) => listDocuments(c, deps)] },
+    "/knowledge/documents/:id": {
+      GET: ["knowledge:read", (c) => showDocument(c, deps)],
+      DELETE: ["knowledge:write", (c) => deleteDocument(c, deps)],
+    },
+    "/knowledge/documents/:id/reindex": { POST: ["knowledge:write", (c) => reindexDocument(c, deps)] },
+    "/knowledge/search": { POST: ["knowledge:read", (c) => searchDocuments(c, deps)] },
+    "/knowledge/formats": { GET: ["knowledge:read", (c) => listFormats(c, deps)] },
+  };
+}
+
 /** Lets in who has a key, and counts how often. */
 function createGate(deps: PlatformDeps) {
-  const limiter = createFailureLimiter(deps.clock);
-  const tooFast = createRateLimiter(deps.clock);
+  const limiter = createFailureLimiter(deps.clock, deps.sharedCounts?.("keys"));
+  const tooFast = createRateLimiter(deps.clock, deps.sharedCounts?.("key-rate"));
   return async (c: Context<PlatformEnv>, requestId: string): Promise<Problem | undefined> => {
     const presented = bearer(c.req.header("authorization"));
     const key = presented === undefined ? undefined : await deps.keys.find(presented);
@@ -70,16 +89,16 @@ export function createPlatform(deps: PlatformDeps): Platform {
   const app = new Hono<PlatformEnv>().basePath("/v1");
   const gate = createGate(deps);
   const joins = createJoins(deps.clock);
-  const route = (method: "GET" | "POST", path: string, scope: Scope, handler: Handler): void => {
-    app.on(method, path, async (c) => {
-      const { key, requestId } = c.get("caller");
-      return key.scopes.includes(scope) ? handler(c) : problemResponse(noScope(scope), requestId);
-    });
-    app.all(path, (c) => {
-      const message = `only ${method} at this address`;
-      const headers = { allow: method === "GET" ? "GET, HEAD" : method };
-      return problemResponse({ ...problemOf({ code: "method_not_allowed", message }), headers }, c.get("caller").requestId);
-    });
+  const route = (path: string, methods: Methods): void => {
+    for (const [method, [scope, handler]] of Object.entries(methods))
+      app.on(method, path, async (c) => {
+        const { key, requestId } = c.get("caller");
+        return key.scopes.includes(scope) ? handler(c) : problemResponse(noScope(scope), requestId);
+      });
+    const names = Object.keys(methods);
+    const headers = { allow: names.flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name])).join(", ") };
+    const problem = { ...problemOf({ code: "method_not_allowed", message: `only ${names.join(" and ")} at this address` }), headers };
+    app.all(path, (c) => problemResponse(problem, c.get("caller").requestId));
   };
   app.use("*", async (c, next) => {
     const requestId = newId("req");
@@ -87,11 +106,12 @@ export function createPlatform(deps: PlatformDeps): Platform {
     if (problem) return problemResponse(problem, requestId);
     await next();
   });
-  route("POST", "/chat/completions", "chat", (c) => chatCompletions(c, deps, joins));
-  route("POST", "/responses", "chat", (c) => createResponse(c, deps, joins));
-  route("GET", "/models", "agents:read", (c) => listModels(c, deps));
-  route("GET", "/models/:id", "agents:read", (c) => showModel(c, deps));
-  route("GET", "/agents", "agents:read", (c) => listAgents(c, deps));
+  route("/chat/completions", { POST: ["chat", (c) => chatCompletions(c, deps, joins)] });
+  route("/responses", { POST: ["chat", (c) => createResponse(c, deps, joins)] });
+  route("/models", { GET: ["agents:read", (c) => listModels(c, deps)] });
+  route("/models/:id", { GET: ["agents:read", (c) => showModel(c, deps)] });
+  route("/agents", { GET: ["agents:read", (c) => listAgents(c, deps)] });
+  for (const [path, methods] of Object.entries(knowledgeRoutes(deps))) route(path, methods);
   app.notFound(() => problemResponse(problemOf({ code: "not_found", message: "there is nothing at this address" }), newId("req")));
   app.onError((error, c) => {
     const requestId = newId("req");

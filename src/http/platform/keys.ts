@@ -2,9 +2,9 @@ import { hash as digestOf, timingSafeEqual } from "node:crypto";
 import { OPERATOR_KEY } from "../../config/checks.ts";
 import type { Config } from "../../config/schema/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Failure } from "../../core/errors.ts";
+import { RouseError, type Failure } from "../../core/errors.ts";
 import { newToken } from "../../core/secret.ts";
-import type { Store } from "../../store/types.ts";
+import { LEASE_LOST, STORE_UNAVAILABLE, type Held, type Peers, type Store } from "../../store/types.ts";
 
 type Configured = Config["platform"]["apiKeys"][number];
 export type Scope = Configured["scopes"][number];
@@ -41,6 +41,10 @@ type Created = { ok: true; key: string } | { ok: false; failure: Failure };
 type Revoked = { ok: true } | { ok: false; failure: Failure };
 
 const VALUE = "platform.keys";
+/** A key that another gateway has revoked is known here for so long at most. */
+const FRESH_MS = 1000;
+/** A change waits so long for that of another gateway. */
+const LONGEST_TURN_MS = 20_000;
 
 const hex = (text: string): string => digestOf("sha256", text, "hex");
 const bytes = (hash: string): Buffer => Buffer.from(hash, "latin1");
@@ -50,17 +54,23 @@ function withoutHash({ hash: _hash, createdAt: _createdAt, ...key }: StoredKey):
 }
 
 function configuredKey({ id, tenant, agents, scopes, rateLimit, userAsSession }: Configured): ApiKey {
-  return { id, tenant, scopes, userAsSession, ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
+  return { id, tenant: tenant ?? id, scopes, userAsSession, ...(agents ? { agents } : {}), ...(rateLimit ? { rateLimit } : {}) };
 }
 
 const hashOf = ({ key, hash }: Configured): string => (key === undefined ? (hash ?? "").replace(/^sha256:/, "") : hex(key));
 
 /** The keys of the config and those in the store. Where both have an id, the config's counts. */
-export function createApiKeys(deps: { store: Store; clock: Pick<Clock, "now">; config(): Config }): ApiKeys {
-  const { store, clock } = deps;
+export function createApiKeys(deps: {
+  store: Store;
+  peers: Pick<Peers, "shared" | "hold">;
+  clock: Pick<Clock, "now">;
+  config(): Config;
+}): ApiKeys {
+  const { store, peers, clock } = deps;
   const compiled = new WeakMap<Config, { key: ApiKey; hash: Buffer }[]>();
-  /** Nobody else writes to the store while this process has it. */
+  /** As they were at `readAt`: where several gateways share the store, another may change them. */
   let stored: StoredKey[] | undefined;
+  let readAt = -Infinity;
   let writing: Promise<unknown> = Promise.resolve();
 
   const configured = (): { key: ApiKey; hash: Buffer }[] => {
@@ -71,21 +81,40 @@ export function createApiKeys(deps: { store: Store; clock: Pick<Clock, "now">; c
     compiled.set(config, made);
     return made;
   };
-  const read = async (): Promise<StoredKey[]> => (stored ??= ((await store.getValue(VALUE)) as StoredKey[] | undefined) ?? []);
+  const readNow = async (): Promise<StoredKey[]> => {
+    const at = clock.now();
+    stored = ((await store.getValue(VALUE)) as StoredKey[] | undefined) ?? [];
+    readAt = at;
+    return stored;
+  };
+  const read = async (): Promise<StoredKey[]> => {
+    const fresh = !peers.shared || Math.abs(clock.now() - readAt) < FRESH_MS;
+    return stored && fresh ? stored : readNow();
+  };
   const isConfigured = (id: string): boolean => configured().some(({ key }) => key.id === id);
 
   /** One change at a time, each on disk before it counts. */
   const change = <T>(make: (keys: readonly StoredKey[]) => { keys?: StoredKey[]; result: T }): Promise<T> => {
-    const next = writing.then(async () => {
-      const { keys, result } = make(await read());
+    const write = async ({ fence }: Pick<Held, "fence">): Promise<T> => {
+      const { keys, result } = make(peers.shared ? await readNow() : await read());
       if (!keys) return result;
-      await store.commit((tx) => tx.setValue(VALUE, keys));
+      if (!(await store.commit((tx) => tx.setValue(VALUE, keys), fence))) throw new RouseError(LEASE_LOST);
       stored = keys;
       return result;
-    });
+    };
+    const next = writing.then(() => (peers.shared ? inTurn(write) : write({ fence: undefined })));
     writing = next.catch(() => undefined);
     return next;
   };
+
+  /** One gateway at a time. */
+  const inTurn = <T>(write: (held: Pick<Held, "fence">) => Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const signal = AbortSignal.timeout(LONGEST_TURN_MS);
+      void peers
+        .hold(`once:${VALUE}`, signal, (held) => write(held).then(resolve, reject))
+        .finally(() => reject(new RouseError(STORE_UNAVAILABLE)));
+    });
 
   return {
     async find(presented) {

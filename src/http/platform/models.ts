@@ -2,13 +2,9 @@ import { z } from "zod";
 import type { Context } from "hono";
 import type { Agent } from "../../agent/types.ts";
 import { agentOf, agentsOf } from "./agents.ts";
+import { json } from "./json.ts";
 import { badRequest, problemResponse } from "./problems.ts";
 import type { PlatformDeps, PlatformEnv } from "./types.ts";
-
-const json = (c: Context<PlatformEnv>, body: object): Response =>
-  new Response(JSON.stringify(body), {
-    headers: { "content-type": "application/json", "x-request-id": c.get("caller").requestId, "cache-control": "no-store" },
-  });
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 

@@ -4,9 +4,9 @@ import { agentsAnswer, chatAnswer, errorAnswer, modelAnswer, modelsAnswer, respo
 import { chatBody } from "./chat-schema.ts";
 import { responsesBody } from "./responses-schema.ts";
 
-const failure = (description: string) => problem(description, "PlatformError");
+export const failure = (description: string) => problem(description, "PlatformError");
 
-const ALWAYS = {
+export const ALWAYS = {
   "401": failure("The API key is missing, wrong or revoked."),
   "403": failure("The key has not the scope, or the Host header is not the gateway's."),
   "429": failure("More requests than the key's rate limit; `retry-after` says when."),
@@ -45,15 +45,15 @@ function turn(operationId: string, summary: string, sent: z.ZodType, answered: z
   };
 }
 
-function list(operationId: string, summary: string, answered: z.ZodType, more: object = {}, errors: object = {}): object {
+export function list(operationId: string, summary: string, answered: z.ZodType, more: object = {}, errors: object = {}): object {
   const responses = { "200": answer(summary, answered), ...ALWAYS, ...errors };
   return { operationId, summary, security: [{ apiKey: [] }], responses, ...more };
 }
 
-const query = (name: string, type: string, description: string) => ({ name, in: "query", schema: { type }, description });
+export const query = (name: string, type: string, description: string) => ({ name, in: "query", schema: { type }, description });
 
-/** The paths of the platform API, from the schemas that check its bodies. */
-export function platformPaths(): Record<string, object> {
+/** The paths of chats and agents, from the schemas that check its bodies. */
+export function chatPaths(): Record<string, object> {
   return {
     "/v1/chat/completions": { post: turn("createChatCompletion", "Talk to an agent", chatBody, chatAnswer) },
     "/v1/responses": { post: turn("createResponse", "Talk to an agent, in the form of responses", responsesBody, responseAnswer) },

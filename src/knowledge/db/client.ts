@@ -1,11 +1,17 @@
 import { Worker } from "node:worker_threads";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { isPostgres } from "../../store/postgres/address.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
 import { CLOSE, type Calls, type CallMessage, type ReplyMessage, type Role, type WorkerSettings } from "./protocol.ts";
 
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const WORKER = new URL(`./worker${extension}`, import.meta.url);
+const SHARED_WORKER = new URL(`../postgres/worker${extension}`, import.meta.url);
+
+/** What a PostgreSQL client takes from its surroundings: user, password and certificates where the URL has none. */
+const postgresEnv = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(?:PG[A-Z]+|HOME|NODE_EXTRA_CA_CERTS)$/.test(name)));
 
 type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: infer A) => unknown ? A : never;
 type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: never[]) => infer V ? V : never;
@@ -32,7 +38,13 @@ function errorOf({ code, message, extra }: Extract<ReplyMessage, { ok: false }>[
  * @throws RouseError `config_invalid` or `store_unavailable` where it cannot be opened.
  */
 export async function openDatabase<R extends Role>(settings: WorkerSettings & { role: R }, log: Logger): Promise<Database<R>> {
-  const worker = new Worker(WORKER, { workerData: settings, execArgv: ["--no-warnings"], env: {}, stdin: false });
+  const shared = isPostgres(settings.database);
+  const worker = new Worker(shared ? SHARED_WORKER : WORKER, {
+    workerData: settings,
+    execArgv: ["--no-warnings"],
+    env: shared ? postgresEnv() : {},
+    stdin: false,
+  });
   const waiting = new Map<number, Waiting>();
   let nextId = 1;
   let dead = false;

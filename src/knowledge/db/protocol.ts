@@ -1,6 +1,12 @@
 import type { Ranked } from "../fuse.ts";
 import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
 
+/** Documents of a list, where nothing else is asked for. */
+export const LIST = 50;
+export const MOST_LISTED = 500;
+/** So many of each ranking are fused. */
+export const FUSED = 100;
+
 /** A document whose text is to be read now. */
 export interface Job {
   id: string;
@@ -53,11 +59,15 @@ export interface WriterCalls {
   /** After a kill: queues what was under way and deletes files that no document has. Says how many documents. */
   recover(): number;
   putVectors(model: string, vectors: NewVector[]): void;
+  /** Makes sure that the bytes of a document lie at `to`, where the threads do not share a folder of files. */
+  fetch(sha256: string, to: string): void;
+  /** Says that the work on these goes on. Returns those of them that are still one's own; others are to be left alone. */
+  beat(ids: string[]): string[];
 }
 
 export interface Scope {
   tenant: string;
-  agentId?: string;
+  agentIds?: readonly string[];
 }
 
 export interface WordsQuery extends Scope {
@@ -71,6 +81,8 @@ export interface ReaderCalls {
   list(tenant: string, query: DocumentQuery, model: string | undefined): DocumentPage;
   /** By words, and by a vector where there is one; all of it sees the same moment. */
   search(query: WordsQuery, vector: { model: string; vector: Float32Array } | undefined): Passage[];
+  /** Whether the scope has a document that can be found. */
+  has(scope: Scope): boolean;
   /** Ranks chunks by words alone, without their texts. */
   rank(query: WordsQuery): Ranked[];
   /** Chunks after `seq` that have no vector of the model. */
@@ -82,8 +94,9 @@ export type Role = keyof Calls;
 
 export interface WorkerSettings {
   role: Role;
+  /** The path of a file, or the URL of PostgreSQL. */
   database: string;
-  /** Where documents' files lie, by their hash. */
+  /** Where documents' files lie, by their hash: of a database in a file. */
   files: string;
   now: number;
 }

@@ -2,58 +2,20 @@ import type { SQLInputValue } from "node:sqlite";
 import type { Statements } from "../../store/sqlite/statements.ts";
 import { fuse, type Ranked } from "../fuse.ts";
 import { queryTerms, type Term } from "../tokenize.ts";
-import type { Metadata, Passage } from "../types.ts";
-import type { ReaderCalls, Scope, WordsQuery } from "./protocol.ts";
+import type { Passage } from "../types.ts";
+import { FUSED, LIST, MOST_LISTED, type ReaderCalls, type Scope, type WordsQuery } from "./protocol.ts";
+import { passageOf, type PassageRow } from "./passage.ts";
 import { agentMark, recordOf, type DocumentRow } from "./rows.ts";
 import { Vectors } from "./vectors.ts";
-
-const LIST = 50;
-const MOST_LISTED = 500;
-const NONE = "";
-/** So many of each ranking are fused. */
-const FUSED = 100;
 
 /** Any of the terms: hardly a question has all its words in one passage. */
 const matchOf = (terms: readonly Term[]): string => terms.map(({ text, prefix }) => `"${text}"${prefix ? "*" : ""}`).join(" OR ");
 
-/** Visible chunks of a scope, as a join on `c`: tenant is ?1, the agent's mark ?2, empty for none. */
-const VISIBLE = `JOIN documents d ON d.seq = c.doc AND d.generation = c.generation
-  WHERE d.tenant = ?1 AND (?2 = '' OR d.agents = '' OR instr(d.agents, ?2) > 0)`;
-
-const markOf = ({ agentId }: Scope): string => (agentId === undefined ? NONE : agentMark(agentId));
-
-interface PassageRow {
-  seq: number;
-  n: number;
-  text: string;
-  headings: string;
-  page: number | null;
-  start_at: number;
-  end_at: number;
-  id: string;
-  filename: string;
-  title: string | null;
-  version: number;
-  external_id: string | null;
-  metadata: string;
-}
-
-function passageOf(row: PassageRow, score: number): Passage {
-  return {
-    documentId: row.id,
-    id: `${row.id}#${row.n}`,
-    filename: row.filename,
-    title: row.title,
-    text: row.text,
-    headings: JSON.parse(row.headings) as string[],
-    page: row.page,
-    start: row.start_at,
-    end: row.end_at,
-    score,
-    version: row.version,
-    externalId: row.external_id,
-    metadata: JSON.parse(row.metadata) as Metadata,
-  };
+/** Documents of a scope, as a condition with a value for each of its marks. */
+function visible({ tenant, agentIds }: Scope): { condition: string; values: string[] } {
+  if (agentIds === undefined) return { condition: "tenant = ?", values: [tenant] };
+  const any = agentIds.map(() => " OR instr(agents, ?) > 0").join("");
+  return { condition: `tenant = ? AND (agents = ''${any})`, values: [tenant, ...agentIds.map(agentMark)] };
 }
 
 /** The calls of the thread that reads. */
@@ -69,20 +31,21 @@ export function createReader(sql: Statements): ReaderCalls {
   const rank = (query: WordsQuery): Ranked[] => {
     const terms = queryTerms(query.text);
     if (terms.length === 0) return [];
+    const { condition, values } = visible(query);
     return sql.all<Ranked>(
       `SELECT c.seq AS seq, -words.rank AS score FROM words JOIN chunks c ON c.seq = words.rowid
-      ${VISIBLE} AND words MATCH ?3 ORDER BY words.rank LIMIT ?4`,
-      query.tenant,
-      markOf(query),
+      JOIN documents d ON d.seq = c.doc AND d.generation = c.generation
+      WHERE ${condition} AND words MATCH ? ORDER BY words.rank LIMIT ?`,
+      ...values,
       matchOf(terms),
       query.limit,
     );
   };
 
   const nearest = (scope: Scope, model: string, vector: Float32Array): Ranked[] => {
-    const text = `SELECT seq, generation FROM documents
-      WHERE tenant = ?1 AND generation > 0 AND (?2 = '' OR agents = '' OR instr(agents, ?2) > 0)`;
-    const rows = sql.all<{ seq: number; generation: number }>(text, scope.tenant, markOf(scope));
+    const { condition, values } = visible(scope);
+    const text = `SELECT seq, generation FROM documents WHERE generation > 0 AND ${condition}`;
+    const rows = sql.all<{ seq: number; generation: number }>(text, ...values);
     return vectors.nearest(new Map(rows.map(({ seq, generation }) => [seq, generation])), model, vector, FUSED);
   };
 
@@ -100,17 +63,17 @@ export function createReader(sql: Statements): ReaderCalls {
       const row = sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
       return row && recordOf(row, embedded(row.seq, model));
     },
-    list(tenant, { limit = LIST, after, status, agentId, externalId }, model) {
+    list(tenant, { limit = LIST, after, status, agentIds, externalId }, model) {
       const most = Math.max(1, Math.min(MOST_LISTED, limit));
-      const conditions = ["tenant = ?"];
-      const values: SQLInputValue[] = [tenant];
+      const scope = visible({ tenant, ...(agentIds ? { agentIds } : {}) });
+      const conditions = [scope.condition];
+      const values: SQLInputValue[] = [...scope.values];
       const when = (condition: string, ...of: SQLInputValue[]): void => {
         conditions.push(condition);
         values.push(...of);
       };
       if (after !== undefined) when("seq < (SELECT seq FROM documents WHERE id = ? AND tenant = ?)", after, tenant);
       if (status !== undefined) when("status = ?", status);
-      if (agentId !== undefined) when("(agents = '' OR instr(agents, ?) > 0)", agentMark(agentId));
       if (externalId !== undefined) when("external_id = ?", externalId);
       const text = `SELECT * FROM documents WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
       const rows = sql.all<DocumentRow>(text, ...values, most + 1);
@@ -126,6 +89,10 @@ export function createReader(sql: Statements): ReaderCalls {
       } finally {
         sql.db.exec("COMMIT");
       }
+    },
+    has(scope) {
+      const { condition, values } = visible(scope);
+      return sql.get(`SELECT 1 FROM documents WHERE generation > 0 AND ${condition} LIMIT 1`, ...values) !== undefined;
     },
     rank,
     pending: (model, after, limit) =>

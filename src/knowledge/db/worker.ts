@@ -4,11 +4,10 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, receiveMessageOnPort, workerData, type MessagePort } from "node:worker_threads";
-import { RouseError, safeError } from "../../core/errors.ts";
 import { Statements } from "../../store/sqlite/statements.ts";
-import { STORE_UNAVAILABLE } from "../../store/types.ts";
 import { CLOSE, type CallMessage, type ReplyMessage, type WorkerSettings } from "./protocol.ts";
 import { createReader } from "./reader.ts";
+import { errorReply } from "./reply.ts";
 import { prepareKnowledge } from "./schema.ts";
 import { createWriter } from "./writer.ts";
 
@@ -18,21 +17,13 @@ const port = parentPort as MessagePort;
 const TOGETHER = 32;
 const READER_CACHE = "PRAGMA cache_size=-64000; PRAGMA mmap_size=268435456; PRAGMA query_only=1; PRAGMA busy_timeout=5000;";
 
-function errorOf(error: unknown): Extract<ReplyMessage, { ok: false }>["error"] {
-  const { code, message, extra } = error instanceof RouseError ? error : new RouseError(STORE_UNAVAILABLE);
-  const cause = error instanceof RouseError && error.cause !== undefined ? error.cause : error;
-  const { errstr } = cause as { errstr?: string };
-  const reason = errstr ?? safeError(cause).code ?? safeError(cause).name;
-  return { code, message, reason, ...(extra === undefined ? {} : { extra }) };
-}
-
 type AnyCalls = Record<string, (...args: unknown[]) => unknown>;
 
 function run(calls: AnyCalls, { id, name, args }: CallMessage): ReplyMessage {
   try {
     return { id, ok: true, value: calls[name]?.(...args) };
   } catch (error) {
-    return { id, ok: false, error: errorOf(error) };
+    return { id, ok: false, error: errorReply(error) };
   }
 }
 
@@ -69,7 +60,7 @@ function write(db: DatabaseSync): void {
       afterCommit();
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");
-      replies = messages.map(({ id }) => ({ id, ok: false, error: errorOf(error) }));
+      replies = messages.map(({ id }) => ({ id, ok: false, error: errorReply(error) }));
     }
     for (const reply of replies) port.postMessage(reply);
   };
@@ -91,5 +82,5 @@ try {
   else read(db);
   port.postMessage({ id: 0, ok: true, value: null } satisfies ReplyMessage);
 } catch (error) {
-  port.postMessage({ id: 0, ok: false, error: errorOf(error) } satisfies ReplyMessage);
+  port.postMessage({ id: 0, ok: false, error: errorReply(error) } satisfies ReplyMessage);
 }

@@ -1,41 +1,9 @@
-import { closeSync, openSync, readSync } from "node:fs";
 import type { Statements } from "../../store/sqlite/statements.ts";
 import type { ChunkLine } from "../extract/extractor.ts";
+import { CHUNKS_A_PART, readLines } from "./lines.ts";
 import { Documents } from "./documents.ts";
 import type { IndexedPart, IndexPart, Job, WriterCalls } from "./protocol.ts";
 import { recordOf, type DocumentRow } from "./rows.ts";
-
-/** A part of the work on a document, after which others have their turn. */
-const CHUNKS_A_PART = 200;
-const READ = 256 * 1024;
-const LINE_BREAK = 10;
-
-/** The next lines of a file, from a byte on; `rest` is false at its end. */
-function readLines(file: string, offset: number, most: number): { lines: string[]; offset: number; rest: boolean } {
-  const handle = openSync(file, "r");
-  const lines: string[] = [];
-  let waiting: Buffer[] = [];
-  let at = offset;
-  try {
-    const buffer = Buffer.allocUnsafe(READ);
-    for (let position = offset; ;) {
-      const read = readSync(handle, buffer, 0, READ, position);
-      if (read === 0) return { lines, offset: at, rest: false };
-      position += read;
-      let from = 0;
-      for (let end: number; (end = buffer.subarray(0, read).indexOf(LINE_BREAK, from)) >= 0; from = end + 1) {
-        const line = Buffer.concat([...waiting, buffer.subarray(from, end)]);
-        waiting = [];
-        at += line.length + 1;
-        lines.push(line.toString("utf8"));
-        if (lines.length === most) return { lines, offset: at, rest: true };
-      }
-      waiting.push(Buffer.from(buffer.subarray(from, read)));
-    }
-  } finally {
-    closeSync(handle);
-  }
-}
 
 class Indexer {
   readonly #sql: Statements;
@@ -156,6 +124,9 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
       documents.sweepFiles();
       return sql.run("UPDATE documents SET status = 'queued' WHERE status IN ('extracting', 'indexing')");
     },
+    // One process at a time, with one folder: the files lie at their place, and nobody else takes the work.
+    fetch: () => undefined,
+    beat: (ids) => ids,
     putVectors(model, vectors) {
       for (const { seq, vector } of vectors) {
         // The chunk may be gone by now.

@@ -1,0 +1,63 @@
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { systemClock } from "../core/clock.ts";
+import { createLogger } from "../core/log.ts";
+import { copyKnowledge } from "../knowledge/copy.ts";
+import type { CopiedCount } from "../store/copy/copy-table.ts";
+import { copyStore } from "../store/copy/copy-store.ts";
+import { acquireLock } from "../store/lock.ts";
+import { isPostgres } from "../store/postgres/address.ts";
+import { usage } from "./failure.ts";
+import type { CliIo } from "./io.ts";
+import type { CommonOptions } from "./options.ts";
+import { printJson, printTable } from "./print.ts";
+import { createProgress } from "./progress.ts";
+import { loadSettings } from "./settings.ts";
+
+export interface CopyOptions extends CommonOptions {
+  from?: string;
+  to: string;
+}
+
+const SCHEME = "sqlite:";
+
+/** The source's file, and the state folder that it belongs to: its own, or the config's where it lies elsewhere. */
+async function sourceOf(options: CopyOptions, io: CliIo): Promise<{ file: string; stateDir: string }> {
+  const { stateDir } = await loadSettings(options, io);
+  const from = options.from ?? `${SCHEME}${join(stateDir, "rouse.db")}`;
+  if (!from.startsWith(SCHEME)) throw usage('--from: write "sqlite:<path of the store\'s file>"');
+  const file = resolve(io.cwd, from.slice(SCHEME.length));
+  if (!existsSync(file)) throw usage(`--from: there is no file ${file}`);
+  return { file, stateDir: existsSync(join(dirname(file), "gateway.lock")) ? dirname(file) : stateDir };
+}
+
+/** Copies a store from a file into PostgreSQL, with its documents. A second run goes on where the first ended. */
+export async function copy(options: CopyOptions, io: CliIo): Promise<void> {
+  if (!isPostgres(options.to)) throw usage('--to: write "postgres://user:password@host:5432/database"');
+  const { file, stateDir } = await sourceOf(options, io);
+  const began = io.now();
+  const log = createLogger(options.verbose ? "info" : "error");
+  const progress = createProgress(io, "copying");
+  const onProgress = (table: string, done: number, total: number): void => progress.update(done, `${table} ${done}/${total}`);
+  await using opened = new AsyncDisposableStack();
+  const lock = await acquireLock(stateDir);
+  opened.defer(() => lock.release());
+  opened.defer(() => progress.end());
+  const { tables, target } = await copyStore({ file, url: options.to, clock: systemClock, log, onProgress });
+  opened.defer(() => target.close());
+  const documents = await copyKnowledge({ dir: stateDir, db: target.db, now: io.now(), onProgress });
+  await target.finish();
+  progress.end();
+  report([...tables, ...documents], target.db.address.shown, (io.now() - began) / 1000, options, io);
+}
+
+function report(tables: readonly CopiedCount[], shown: string, seconds: number, options: CopyOptions, io: CliIo): void {
+  if (options.json) return printJson(io, { to: shown, seconds, tables });
+  printTable(
+    io,
+    ["TABLE", "ROWS", "SHA-256"],
+    tables.map(({ table, rows, hash }) => [table, String(rows), hash.slice(0, 16)]),
+  );
+  io.out(`\ncopied to ${shown} in ${seconds.toFixed(1)} s; counts and hashes of all tables agree\n`);
+  io.out("set store.url to it and start the gateway; keep the old file until you have seen it work\n");
+}

@@ -1,0 +1,196 @@
+import { Readable } from "node:stream";
+import type { Context } from "hono";
+import { RouseError } from "../../core/errors.ts";
+import type { DocumentRecord, NewDocument } from "../../knowledge/types.ts";
+import { discard, sourceOf } from "../source.ts";
+import { json } from "./json.ts";
+import type { ApiKey } from "./keys.ts";
+import { namedAgents, namesIn } from "./knowledge-documents.ts";
+import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
+import { audienceOf } from "./knowledge-scope.ts";
+import { documentView } from "./knowledge-view.ts";
+import { badRequest, errorObject, problemOf, problemResponse, type Problem, type Result } from "./problems.ts";
+import { bodyProblem, readJson } from "./read.ts";
+import type { PlatformDeps, PlatformEnv } from "./types.ts";
+import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
+
+const FORM = /^multipart\/form-data(?:;|$)/i;
+
+interface Upload {
+  files: UploadedFile[];
+  fields: UploadFields;
+}
+interface Added {
+  document: DocumentRecord;
+  duplicate: boolean;
+}
+type Outcome = { filename: string } & ({ added: Added } | { problem: Problem });
+
+const BUSY: Problem = problemOf({
+  code: "overloaded",
+  message: "too many uploads at the same time (platform.knowledge.uploads); try again",
+  retryAfterSeconds: 2,
+});
+const STOPPING = problemOf({ code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 });
+
+/** The fields of a form as those of a JSON body. */
+function fieldsOf(pairs: readonly [name: string, value: string][]): Result<UploadFields> {
+  const last = new Map(pairs);
+  const agents = pairs.filter(([name]) => name === "agent_id" || name === "agent_ids").map(([, value]) => value);
+  const raw: Record<string, unknown> = Object.fromEntries(
+    ["title", "external_id", "on_duplicate", "wait"].flatMap((name) => (last.get(name) ? [[name, last.get(name)]] : [])),
+  );
+  const metadata = last.get("metadata");
+  try {
+    if (metadata) raw["metadata"] = JSON.parse(metadata) as unknown;
+  } catch {
+    return { ok: false, problem: badRequest("metadata", "metadata: write an object in JSON") };
+  }
+  const parsed = uploadFields.safeParse({ ...raw, agent_id: agents.filter((value) => value !== "") });
+  return parsed.success ? { ok: true, value: parsed.data } : { ok: false, problem: bodyProblem(parsed.error) };
+}
+
+async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapshot, knowledge }: PlatformDeps): Promise<Result<Upload>> {
+  const { hooks, platform } = snapshot().config;
+  const { requestMb, fileMb, files: most } = platform.knowledge;
+  const limits = { requestBytes: requestMb * 1e6, fileBytes: fileMb * 1e6, files: most };
+  if (Number(c.req.header("content-length") ?? 0) > limits.requestBytes) {
+    const message = `the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`;
+    return { ok: false, problem: problemOf({ code: "body_too_large", message }) };
+  }
+  const headers = { "content-type": c.req.header("content-type") ?? "" };
+  const form = await readForm(source, { headers, limits, idleMs: hooks.bodyTimeoutSeconds * 1000, stage: knowledge.stage });
+  if (!form.ok) return form;
+  const { files } = form.value;
+  const fields = fieldsOf(form.value.fields);
+  const named = fields.ok && files.length > 1 ? (["title", "external_id"] as const).find((name) => fields.value[name]) : undefined;
+  const problem = !fields.ok
+    ? fields.problem
+    : files.length === 0
+      ? badRequest("file", "file: send at least one file")
+      : named && badRequest(named, `${named}: names one document; upload the files one by one`);
+  if (fields.ok && !problem) return { ok: true, value: { files, fields: fields.value } };
+  await removeFiles(files);
+  return { ok: false, problem: problem ?? badRequest(null, "the form is wrong") };
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
+
+async function readDocument(c: Context<PlatformEnv>, { snapshot, knowledge }: PlatformDeps): Promise<Result<Upload>> {
+  const { platform, hooks } = snapshot().config;
+  const read = await readJson(c, { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 });
+  if (!read.ok) return read;
+  const parsed = uploadBody.safeParse(read.value.value);
+  if (!parsed.success) return { ok: false, problem: bodyProblem(parsed.error) };
+  const { filename, text, content_base64: encoded, ...fields } = parsed.data;
+  if (typeof encoded === "string" && !BASE64.test(encoded))
+    return { ok: false, problem: badRequest("content_base64", "content_base64: this is not base64") };
+  const bytes = typeof encoded === "string" ? Buffer.from(encoded, "base64") : Buffer.from(text ?? "");
+  const fileBytes = platform.knowledge.fileMb * 1e6;
+  if (typeof encoded !== "string" && typeof text !== "string")
+    return { ok: false, problem: badRequest("text", "text: send the document as `text` or as `content_base64`") };
+  if (bytes.length > fileBytes) {
+    const message = `the document has more than ${fileBytes} bytes (platform.knowledge.fileMb)`;
+    return { ok: false, problem: problemOf({ code: "body_too_large", message }) };
+  }
+  const staged = await knowledge.stage(Readable.from([bytes], { objectMode: false }), fileBytes);
+  return { ok: true, value: { files: [{ ...staged, filename }], fields } };
+}
+
+function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey): NewDocument {
+  const { title, metadata, external_id: externalId, on_duplicate: onDuplicate } = fields;
+  return {
+    tenant: key.tenant,
+    ...file,
+    agentIds: audienceOf(key, namesIn(fields.agent_id, fields.agent_ids)),
+    ...(title ? { title } : {}),
+    ...(metadata ? { metadata } : {}),
+    ...(externalId ? { externalId } : {}),
+    ...(onDuplicate ? { onDuplicate } : {}),
+  };
+}
+
+/** Each file stands alone: one that is refused keeps no other from being added. */
+async function addAll({ files, fields }: Upload, key: ApiKey, { knowledge }: PlatformDeps): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const file of files) {
+    const { filename } = file;
+    try {
+      outcomes.push({ filename, added: await knowledge.add(newDocument(file, fields, key)) });
+    } catch (error) {
+      if (!(error instanceof RouseError) || error.code !== "duplicate_document") {
+        await removeFiles(files);
+        throw error;
+      }
+      outcomes.push({ filename, problem: problemOf(error) });
+    }
+  }
+  return outcomes;
+}
+
+/** Waits for the ends of the work, so long at most. */
+async function settle(outcomes: readonly Outcome[], ms: number, { knowledge }: PlatformDeps): Promise<Outcome[]> {
+  if (ms === 0) return [...outcomes];
+  return Promise.all(
+    outcomes.map(async (outcome) => {
+      if (!("added" in outcome)) return outcome;
+      const { document, duplicate } = outcome.added;
+      return { ...outcome, added: { document: (await knowledge.wait(document.id, ms)) ?? document, duplicate } };
+    }),
+  );
+}
+
+const isOver = (outcome: Outcome): boolean =>
+  !("added" in outcome) ||
+  outcome.added.duplicate ||
+  outcome.added.document.status === "ready" ||
+  outcome.added.document.status === "failed";
+
+async function answerUpload(c: Context<PlatformEnv>, outcomes: readonly Outcome[], { keys }: PlatformDeps): Promise<Response> {
+  const status = outcomes.every(isOver) ? 200 : 202;
+  const data = await Promise.all(
+    outcomes.map(async (outcome) =>
+      "added" in outcome
+        ? { ...(await documentView(outcome.added.document, keys)), duplicate: outcome.added.duplicate }
+        : { object: "error" as const, filename: outcome.filename, ...errorObject(outcome.problem) },
+    ),
+  );
+  const [only] = outcomes;
+  // None was added: the first one's failure is the answer.
+  if (only && "problem" in only && outcomes.every((outcome) => "problem" in outcome))
+    return problemResponse(only.problem, c.get("caller").requestId);
+  return json(c, data.length === 1 ? (data[0] as object) : { object: "list", data, has_more: false }, status);
+}
+
+/** `POST /v1/knowledge/upload`: a form whose files are streamed to disk, or one document in JSON. */
+export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => Promise<Response> {
+  let arriving = 0;
+  const receive = async (c: Context<PlatformEnv>, source: Readable): Promise<Result<Upload>> => {
+    if (deps.draining()) return { ok: false, problem: STOPPING };
+    if (arriving >= deps.snapshot().config.platform.knowledge.uploads) return { ok: false, problem: BUSY };
+    arriving++;
+    try {
+      const isForm = FORM.test(c.req.header("content-type") ?? "");
+      return await (isForm ? readMultipart(c, source, deps) : readDocument(c, deps));
+    } finally {
+      arriving--;
+    }
+  };
+  return async (c) => {
+    const { key, requestId } = c.get("caller");
+    const source = sourceOf(c);
+    const read = await receive(c, source);
+    if (!read.ok) {
+      const headers = (await discard(source)) ? {} : { connection: "close" };
+      return problemResponse({ ...read.problem, headers: { ...read.problem.headers, ...headers } }, requestId);
+    }
+    const { files, fields } = read.value;
+    const agents = namedAgents(namesIn(fields.agent_id, fields.agent_ids), key, deps);
+    if (!agents.ok) {
+      await removeFiles(files);
+      return problemResponse(agents.problem, requestId);
+    }
+    const added = await addAll(read.value, key, deps);
+    return answerUpload(c, await settle(added, waitMs(fields.wait), deps), deps);
+  };
+}

@@ -1,0 +1,142 @@
+import { rm } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
+import { RouseError } from "../../core/errors.ts";
+import type { StagedFile } from "../../knowledge/stage.ts";
+import { badRequest, problemOf, type Problem, type Result } from "./problems.ts";
+
+export interface UploadedFile extends StagedFile {
+  filename: string;
+}
+
+export interface UploadedForm {
+  files: UploadedFile[];
+  /** The other fields, in their order. */
+  fields: [name: string, value: string][];
+}
+
+export interface FormOptions {
+  headers: BusboyHeaders;
+  /** Of the request, of one file, and how many files. */
+  limits: { requestBytes: number; fileBytes: number; files: number };
+  /** The longest time without a byte. */
+  idleMs: number;
+  stage(source: Readable, mostBytes: number): Promise<StagedFile>;
+}
+
+const FIELDS = 200;
+const FIELD_BYTES = 64 * 1024;
+const FIELD = "file";
+
+const tooLarge = (message: string, code = "body_too_large"): Problem => ({ ...problemOf({ code: "body_too_large", message }), code });
+const BROKEN = problemOf({
+  code: "invalid_body",
+  message: "the form is cut off, or is none: send multipart/form-data as its boundary says",
+});
+const SLOW = problemOf({ code: "body_timeout", message: "the form did not arrive in time (hooks.bodyTimeoutSeconds without a byte)" });
+
+/**
+ * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,
+ * and nothing else so.
+ */
+const nameOf = (filename: string): string => filename.replace(/%(?:22|0d|0a)/gi, (code) => decodeURIComponent(code));
+
+export const removeFiles = async (files: readonly StagedFile[]): Promise<void> => {
+  await Promise.all(files.map(({ file }) => rm(file, { force: true })));
+};
+
+/** Why a file did not get to disk, as the caller can be told; what the caller is not to blame for is thrown on. */
+function stagingProblem(error: unknown, { limits }: FormOptions): Problem {
+  if (error instanceof RouseError && error.code === "body_too_large")
+    return { ...tooLarge(`a file has more than ${limits.fileBytes} bytes (platform.knowledge.fileMb)`), param: FIELD };
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOSPC" || code === "EDQUOT" || code === "EIO" || code === "EROFS")
+    return problemOf({ code: "store_unavailable", message: "the upload cannot be kept just now", retryAfterSeconds: 30 });
+  return BROKEN;
+}
+
+/** The parser with its limits; undefined where the content type has no boundary. */
+function parserOf({ headers, limits }: FormOptions): Busboy | undefined {
+  try {
+    return new Busboy({
+      headers,
+      limits: {
+        files: limits.files,
+        fields: FIELDS,
+        fieldSize: FIELD_BYTES,
+        parts: limits.files + FIELDS,
+        headerPairs: 50,
+        headerSize: 16_384,
+      },
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads a form as it comes: files go to disk, hashed on the way; nothing of them is whole in memory. Where anything is
+ * wrong, no file is left behind. What is left of the source is the caller's to discard.
+ */
+export function readForm(source: Readable, options: FormOptions): Promise<Result<UploadedForm>> {
+  const { limits, idleMs, stage } = options;
+  const parser = parserOf(options);
+  if (!parser) return Promise.resolve({ ok: false, problem: BROKEN });
+  const fields: UploadedForm["fields"] = [];
+  const staging: Promise<UploadedFile>[] = [];
+  const streams: BusboyFileStream[] = [];
+  let bytes = 0;
+  return new Promise((resolve) => {
+    const finish = async (found?: Problem): Promise<void> => {
+      for (const stream of streams) if (found) stream.destroy();
+      const settled = await Promise.allSettled(staging);
+      const files = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+      const failed = settled.find((one) => one.status === "rejected");
+      const problem = found ?? (failed && stagingProblem(failed.reason, options));
+      if (!problem) return resolve({ ok: true, value: { files, fields } });
+      await removeFiles(files);
+      resolve({ ok: false, problem });
+    };
+    let over = false;
+    const end = (problem?: Problem): void => {
+      if (over) return;
+      over = true;
+      clearTimeout(idle);
+      source.off("data", onData).off("close", onClose).off("error", onClose);
+      source.unpipe(parser);
+      void finish(problem);
+    };
+    const idle = setTimeout(() => end(SLOW), idleMs);
+    const onData = (chunk: Buffer): void => {
+      idle.refresh();
+      bytes += chunk.length;
+      if (bytes > limits.requestBytes)
+        end(tooLarge(`the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`));
+    };
+    const onClose = (): void => {
+      if (!source.readableEnded) end(BROKEN);
+    };
+    parser.on("file", (name, stream, filename) => {
+      // After the end nobody reads it.
+      if (over) return void stream.on("error", () => undefined).destroy();
+      streams.push(stream);
+      stream.on("error", () => undefined);
+      if (name !== FIELD) return end(badRequest(FIELD, `send files in the field "${FIELD}"`));
+      if (!filename) return end(badRequest(FIELD, `${FIELD}: send a file with its name`));
+      const staged = stage(stream, limits.fileBytes).then((file) => ({ ...file, filename: nameOf(filename) }));
+      staging.push(staged);
+      staged.catch((error: unknown) => end(stagingProblem(error, options)));
+    });
+    parser.on("field", (name, value, _nameCut, cut) => {
+      if (cut) end(tooLarge(`a field has more than ${FIELD_BYTES} bytes`));
+      else fields.push([name, value]);
+    });
+    parser.on("filesLimit", () => end(tooLarge(`send at most ${limits.files} files at once (platform.knowledge.files)`, "too_many_files")));
+    parser.on("fieldsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
+    parser.on("partsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
+    parser.on("error", () => end(BROKEN));
+    parser.on("finish", () => end());
+    source.on("data", onData).on("close", onClose).on("error", onClose);
+    source.pipe(parser);
+  });
+}

@@ -1,0 +1,65 @@
+import { constants } from "node:fs";
+import { chmod, copyFile, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { backup, DatabaseSync } from "node:sqlite";
+
+/** Where the documents' part of a backup lies. */
+export interface KnowledgeCopy {
+  database: string;
+  /** The folder of the files as they were uploaded. */
+  files: string;
+  bytes: number;
+}
+
+/** More pages than a database has: the copy is one step and so one snapshot, while others write. */
+const ALL_PAGES = 2 ** 31 - 1;
+
+/** `backup.db` → `backup.knowledge.db` and `backup.knowledge/`: which copies belong together is seen by their names. */
+function namesBeside(file: string): { database: string; files: string } {
+  const base = file.replace(/\.db$/, "");
+  return { database: `${base}.knowledge.db`, files: `${base}.knowledge` };
+}
+
+async function copyFiles(from: string, to: string): Promise<number> {
+  let bytes = 0;
+  await mkdir(to, { mode: 0o700 });
+  for (const name of await readdir(from).catch(() => [])) {
+    try {
+      await copyFile(join(from, name), join(to, name), constants.COPYFILE_FICLONE);
+      bytes += (await stat(join(to, name))).size;
+    } catch (error) {
+      // Deleted since the database was copied: without its file a document can still be found, and not be read again.
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+  }
+  return bytes;
+}
+
+/**
+ * Copies the documents of a state folder beside the backup `file` of its store, also while they are in use. Undefined
+ * where there are none.
+ * @throws the file system's error, with nothing left behind; `EEXIST` where a copy has these names already.
+ */
+export async function backupKnowledge(dir: string, file: string): Promise<KnowledgeCopy | undefined> {
+  const source = join(dir, "knowledge.db");
+  if (!(await stat(source).catch(() => undefined))) return undefined;
+  const { database, files } = namesBeside(file);
+  await writeFile(database, "", { flag: "wx", mode: 0o600 });
+  let made = false;
+  try {
+    const db = new DatabaseSync(source, { readOnly: true });
+    try {
+      await backup(db, database, { rate: ALL_PAGES });
+    } finally {
+      db.close();
+    }
+    await chmod(database, 0o600);
+    made = !(await stat(files).catch(() => undefined));
+    const copied = await copyFiles(join(dir, "knowledge"), files);
+    return { database, files, bytes: copied + (await stat(database)).size };
+  } catch (error) {
+    await rm(database, { force: true });
+    if (made) await rm(files, { recursive: true, force: true });
+    throw error;
+  }
+}

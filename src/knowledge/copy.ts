@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { RouseError } from "../core/errors.ts";
+import { copyTable, type CopiedCount, type OnProgress } from "../store/copy/copy-table.ts";
+import { renumber } from "../store/copy/copy-store.ts";
+import { columnsOf, sameTable, type CopiedTable } from "../store/copy/table.ts";
+import type { Db } from "../store/postgres/db.ts";
+import { migrate } from "../store/postgres/migrate.ts";
+import { prepareKnowledge } from "./db/schema.ts";
+import { Files } from "./postgres/files.ts";
+import { MIGRATIONS, MIGRATIONS_TABLE } from "./postgres/schema.ts";
+import { chunkTokens } from "./postgres/terms.ts";
+import { indexWords } from "./tokenize.ts";
+
+const seq = { order: "seq", numbered: "seq" };
+/** What was under way in the source is begun anew. */
+const STATUS = "CASE WHEN status IN ('extracting', 'indexing') THEN 'queued' ELSE status END AS status";
+const DOCUMENTS = sameTable(
+  "knowledge_documents",
+  "n:seq t:id t:tenant t:sha256 n:bytes t:filename t:title t:found_title t:metadata t:agents t:mime_type t:status t:error t:external_id " +
+    "n:version t:replaces n:generation n:building n:chunk_count n:page_count n:created n:indexed",
+  { ...seq, from: "documents" },
+);
+
+/** The words of a chunk are made anew, as they were made when it was read: an index of SQLite keeps none. */
+function tokensOf(row: Record<string, unknown>): { tokens: string; length: number } {
+  const headings = JSON.parse(String(row["headings"])) as string[];
+  const words = indexWords(`${(row["title"] as string | null) ?? ""}\n${headings.join("\n")}\n${String(row["text"])}`);
+  const { tokens, length } = chunkTokens(String(row["tenant"]), words);
+  return { tokens: `{${tokens.join(",")}}`, length };
+}
+
+const FROM_CHUNKS = "FROM chunks c JOIN passages p ON p.seq = c.seq JOIN documents d ON d.seq = c.doc";
+
+const TABLES: readonly CopiedTable[] = [
+  { ...DOCUMENTS, select: DOCUMENTS.select.replace(/\bstatus\b/, STATUS) },
+  {
+    name: "knowledge_chunks",
+    columns: [
+      ...columnsOf("n:seq n:doc n:generation n:n n:words"),
+      { name: "tokens", type: "text", write: "tokens::bigint[]", read: "tokens::text" },
+    ],
+    select: `SELECT c.seq, c.doc, c.generation, p.n, p.text, p.headings, d.tenant, coalesce(d.title, d.found_title) AS title ${FROM_CHUNKS} ORDER BY c.seq`,
+    count: `SELECT count(*) AS n ${FROM_CHUNKS}`,
+    values(row) {
+      const { tokens, length } = tokensOf(row);
+      return [row["seq"], row["doc"], row["generation"], row["n"], length, tokens];
+    },
+    numbered: "seq",
+  },
+  sameTable("knowledge_passages", "n:seq t:text t:headings n:page n:start_at n:end_at", { order: "seq", from: "passages" }),
+  sameTable("knowledge_vectors", "n:id n:seq t:model n:dimension b:vector", { order: "id", from: "vectors", numbered: "id" }),
+];
+
+/** What can be found of a document, and of a tenant, is a part of the ranking. */
+const FINISH: readonly string[] = [
+  `UPDATE knowledge_documents d SET words = (
+    SELECT coalesce(sum(words), 0) FROM knowledge_chunks c WHERE c.doc = d.seq AND c.generation = d.generation)`,
+  "DELETE FROM knowledge_sizes",
+  `INSERT INTO knowledge_sizes (tenant, chunks, words)
+    SELECT tenant, sum(chunk_count), sum(words) FROM knowledge_documents WHERE generation > 0 GROUP BY tenant`,
+];
+
+/** Reads a file back and says whether it is what its name says. */
+async function isWhole(db: Db, sha256: string): Promise<boolean> {
+  const hash = createHash("sha256");
+  for (let n = 0; ; n++) {
+    const [part] = await db.query<{ data: Buffer }>("SELECT data FROM knowledge_file_parts WHERE sha256 = $1 AND n = $2", [sha256, n]);
+    if (!part) return hash.digest("hex") === sha256;
+    hash.update(part.data);
+  }
+}
+
+async function copyFiles(from: DatabaseSync, db: Db, folder: string, onProgress: OnProgress): Promise<CopiedCount> {
+  const files = new Files(db);
+  const names = from.prepare("SELECT DISTINCT sha256 FROM documents ORDER BY sha256").all() as { sha256: string }[];
+  // One that is gone from the source's folder as well is missed when the document is read anew, as it was there.
+  const there = names.filter(({ sha256 }) => existsSync(join(folder, sha256)));
+  const all = createHash("sha256");
+  for (const [index, { sha256 }] of there.entries()) {
+    await files.put(sha256, join(folder, sha256));
+    if (!(await isWhole(db, sha256)))
+      throw new RouseError({ code: "internal", message: `the file ${sha256} of a document is damaged in ${folder}, or in its copy` });
+    all.update(sha256);
+    onProgress("knowledge_files", index + 1, there.length);
+  }
+  return { table: "knowledge_files", rows: there.length, hash: all.digest("hex") };
+}
+
+/** Copies the documents of a state folder into PostgreSQL, with their files, passages and vectors; nothing where there are none. */
+export async function copyKnowledge(options: { dir: string; db: Db; now: number; onProgress: OnProgress }): Promise<CopiedCount[]> {
+  const { dir, db, now, onProgress } = options;
+  const file = join(dir, "knowledge.db");
+  if (!existsSync(file)) return [];
+  await migrate(db, MIGRATIONS, MIGRATIONS_TABLE);
+  const from = new DatabaseSync(file);
+  try {
+    prepareKnowledge(from, now);
+    const copied: CopiedCount[] = [];
+    for (const table of TABLES) copied.push(await copyTable(from, db, table, onProgress));
+    copied.push(await copyFiles(from, db, join(dir, "knowledge"), onProgress));
+    await db.transaction(async (sql) => {
+      for (const text of FINISH) await sql.query(text);
+    });
+    await renumber(db, TABLES, "1");
+    return copied;
+  } finally {
+    from.close();
+  }
+}

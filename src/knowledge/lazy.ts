@@ -1,0 +1,103 @@
+import { existsSync } from "node:fs";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { DatabaseSync } from "node:sqlite";
+import { installedFormats } from "./formats.ts";
+import { stageFile, stagingFolder, UPLOAD, type StagedFile } from "./stage.ts";
+import type { DocumentPage, Knowledge } from "./types.ts";
+
+/** The documents of a gateway, opened when something first needs them. */
+export interface LazyKnowledge extends Knowledge {
+  /** Writes a stream into a file for `add`; see `stageFile`. */
+  stage(source: Readable, mostBytes: number): Promise<StagedFile>;
+  /** Before anything is uploaded: deletes what a killed process left of uploads. */
+  sweep(): Promise<void>;
+}
+
+const NONE: DocumentPage = { documents: [], hasMore: false };
+
+/** Whether a killed or stopped process left work behind; without opening threads for the answer. */
+function isUnfinished(file: string, embeds: boolean): boolean {
+  let db: DatabaseSync | undefined;
+  try {
+    db = new DatabaseSync(file, { readOnly: true });
+    const sql = embeds
+      ? "SELECT 1 FROM documents LIMIT 1"
+      : "SELECT 1 FROM documents WHERE status IN ('queued', 'extracting', 'indexing') LIMIT 1";
+    return db.prepare(sql).get() !== undefined;
+  } catch {
+    // Whatever is wrong with it, opening it says.
+    return true;
+  } finally {
+    db?.close();
+  }
+}
+
+/**
+ * Documents that cost nothing until there are any: neither threads nor the code that reads them. `open` is
+ * `createKnowledge` of the state folder `dir`; where it fails, the next call tries again. With `embeds`, vectors are made
+ * up for at the start as well. Those that are `shared` with other gateways are opened at the start: only the database
+ * knows whether there is work.
+ */
+export function createLazyKnowledge(options: {
+  dir: string;
+  shared: boolean;
+  open(): Promise<Knowledge>;
+  embeds(): boolean;
+}): LazyKnowledge {
+  const { dir, shared, open, embeds } = options;
+  const file = join(dir, "knowledge.db");
+  let opening: Promise<Knowledge> | undefined;
+  let working = false;
+
+  const openNow = async (): Promise<Knowledge> => {
+    const knowledge = await open();
+    if (working) await knowledge.start();
+    return knowledge;
+  };
+  const opened = (): Promise<Knowledge> => {
+    opening ??= openNow().catch((error: unknown) => {
+      opening = undefined;
+      throw error;
+    });
+    return opening;
+  };
+  /** The documents where there can be any, else what no documents answer. */
+  const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T): Promise<T> =>
+    opening === undefined && !shared && !existsSync(file) ? none : work(await opened());
+
+  return {
+    stage: (source, mostBytes) => stageFile(dir, source, mostBytes),
+    async sweep() {
+      const tmp = stagingFolder(dir);
+      const names = await readdir(tmp).catch(() => []);
+      for (const name of names) if (name.startsWith(UPLOAD) || name.startsWith("chunks-")) await rm(join(tmp, name), { force: true });
+    },
+    add: async (upload) => {
+      const knowledge = await opened().catch(async (error: unknown) => {
+        await rm(upload.file, { force: true });
+        throw error;
+      });
+      return knowledge.add(upload);
+    },
+    get: (tenant, id) => ask((knowledge) => knowledge.get(tenant, id), undefined),
+    list: (tenant, query) => ask((knowledge) => knowledge.list(tenant, query), NONE),
+    remove: (tenant, id) => ask((knowledge) => knowledge.remove(tenant, id), false),
+    reindex: (tenant, id) => ask((knowledge) => knowledge.reindex(tenant, id), undefined),
+    wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
+    search: (query) => ask((knowledge) => knowledge.search(query), []),
+    has: (scope) => ask((knowledge) => knowledge.has(scope), false),
+    formats: installedFormats,
+    async start() {
+      working = true;
+      if (opening) await (await opening).start();
+      else if (shared || (existsSync(file) && isUnfinished(file, embeds()))) await opened();
+    },
+    async close() {
+      working = false;
+      const knowledge = await opening?.catch(() => undefined);
+      await knowledge?.close();
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
+import type { Db, Sql } from "../../store/postgres/db.ts";
+
+/** What is in memory at once of a file. */
+const PIECE = 1024 * 1024;
+/** Files that no document has are kept so long: an upload may be between its file and its document. */
+const UNUSED = "1 hour";
+
+/** The bytes of documents, in the database. The same bytes are there once. */
+export class Files {
+  readonly #db: Db;
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  /** Brings a file into the database, piece by piece; nothing happens where it is there. */
+  async put(sha256: string, file: string): Promise<void> {
+    const touch = "UPDATE knowledge_files SET touched = now() WHERE sha256 = $1 RETURNING sha256";
+    if ((await this.#db.query(touch, [sha256])).length > 0) return;
+    await this.#db.transaction(async (sql) => {
+      const add = "INSERT INTO knowledge_files (sha256) VALUES ($1) ON CONFLICT DO NOTHING RETURNING sha256";
+      if ((await sql.query(add, [sha256])).length === 0) return void (await sql.query(touch, [sha256]));
+      let n = 0;
+      for await (const piece of createReadStream(file, { highWaterMark: PIECE }))
+        await sql.query("INSERT INTO knowledge_file_parts (sha256, n, data) VALUES ($1, $2, $3)", [sha256, n++, piece]);
+    });
+  }
+
+  /** Keeps a file from going until the transaction ends; false where it is gone already. */
+  async hold(sql: Sql, sha256: string): Promise<boolean> {
+    return (await sql.query("SELECT sha256 FROM knowledge_files WHERE sha256 = $1 FOR SHARE", [sha256])).length > 0;
+  }
+
+  /** Writes the file to `to`; false where the database does not have it, and then there is no `to`. */
+  async fetch(sha256: string, to: string): Promise<boolean> {
+    if ((await this.#db.query("SELECT sha256 FROM knowledge_files WHERE sha256 = $1", [sha256])).length === 0) return false;
+    await using out = await open(to, "w", 0o600);
+    for (let n = 0; ; n++) {
+      const [part] = await this.#db.query<{ data: Buffer }>("SELECT data FROM knowledge_file_parts WHERE sha256 = $1 AND n = $2", [
+        sha256,
+        n,
+      ]);
+      if (!part) return true;
+      await out.write(part.data);
+    }
+  }
+
+  /** Before documents go: nobody else adds one with these bytes until the transaction ends. */
+  async lock(sql: Sql, sha256s: readonly string[]): Promise<void> {
+    await sql.query("SELECT sha256 FROM knowledge_files WHERE sha256 = ANY($1::text[]) ORDER BY sha256 FOR UPDATE", [sha256s]);
+  }
+
+  /** After documents went, in the transaction that has locked their files: deletes those that no other document has. */
+  async dropUnused(sql: Sql, sha256s: readonly string[]): Promise<void> {
+    const gone = await sql.query<{ sha256: string }>(
+      `DELETE FROM knowledge_files f WHERE sha256 = ANY($1::text[])
+        AND NOT EXISTS (SELECT 1 FROM knowledge_documents d WHERE d.sha256 = f.sha256) RETURNING sha256`,
+      [sha256s],
+    );
+    await sql.query("DELETE FROM knowledge_file_parts WHERE sha256 = ANY($1::text[])", [gone.map(({ sha256 }) => sha256)]);
+  }
+
+  /** Deletes what uploads left that never became documents. */
+  async sweep(): Promise<void> {
+    await this.#db.query(
+      `WITH gone AS (
+          DELETE FROM knowledge_files f WHERE touched < now() - interval '${UNUSED}'
+            AND NOT EXISTS (SELECT 1 FROM knowledge_documents d WHERE d.sha256 = f.sha256) RETURNING sha256)
+        DELETE FROM knowledge_file_parts p USING gone WHERE p.sha256 = gone.sha256`,
+    );
+  }
+}

@@ -1,0 +1,69 @@
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Database } from "./db/client.ts";
+import type { EmbeddingLoop } from "./embed.ts";
+import type { Jobs } from "./jobs.ts";
+
+/** How often a gateway says that it still works on what it took, and looks for what others left: several times within a lease. */
+const BEAT_MS = 2500;
+/** How often it looks for passages without a vector, of which nobody told it. */
+const VECTORS_MS = 60_000;
+/** How soon somebody who waits hears of what another gateway did. */
+const LOOK_MS = 250;
+const TELL_EVERY_MS = 30_000;
+
+export interface Sharing {
+  start(): void;
+  /** Resolves with the promise, or soon. */
+  orSoon(changed: Promise<void>): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** One gateway's part in work that several do. */
+export function createSharing(parts: {
+  writer: Database<"writer">;
+  jobs: Jobs;
+  embedding: EmbeddingLoop | undefined;
+  log: Logger;
+}): Sharing {
+  const { writer, jobs, embedding, log } = parts;
+  let timer: NodeJS.Timeout | undefined;
+  let beating: Promise<void> | undefined;
+  let vectorsAt = performance.now();
+  let told = -Infinity;
+
+  const beat = async (): Promise<void> => {
+    try {
+      const running = jobs.running();
+      const own = new Set(running.length === 0 ? [] : await writer.call("beat", running));
+      // Deleted, to be read anew, or taken over because this gateway was not heard of.
+      for (const id of running) if (!own.has(id)) jobs.abort(id);
+      jobs.poke();
+    } catch (error) {
+      if (performance.now() - told < TELL_EVERY_MS) return;
+      told = performance.now();
+      log.warn({ err: safeError(error) }, "PostgreSQL does not answer: documents that are read here may be read elsewhere too");
+    }
+    if (performance.now() - vectorsAt < VECTORS_MS) return;
+    vectorsAt = performance.now();
+    embedding?.poke();
+  };
+
+  return {
+    start() {
+      timer ??= setInterval(() => {
+        beating ??= beat().finally(() => (beating = undefined));
+      }, BEAT_MS).unref();
+    },
+    async orSoon(changed) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const soon = setTimeout(resolve, LOOK_MS);
+      await Promise.race([changed, promise]);
+      clearTimeout(soon);
+    },
+    async close() {
+      clearInterval(timer);
+      await beating;
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { Ranked } from "./fuse.ts";
+
+/** Vectors of one allocation. */
+const BLOCK = 4096;
+const LARGEST = 127;
+
+interface Block {
+  /** What a number of the vector is to be multiplied with. */
+  scales: Float32Array;
+  numbers: Int8Array;
+}
+
+export interface KnownVector {
+  seq: number;
+  doc: number;
+  generation: number;
+  vector: Uint8Array;
+}
+
+export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+
+export function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
+  return sum;
+}
+
+/** Keeps the best so many, without sorting all. */
+export function keepBest(best: Ranked[], limit: number, seq: number, score: number): void {
+  if (best.length === limit && score <= (best.at(-1)?.score ?? -Infinity)) return;
+  let at = best.length;
+  while (at > 0 && (best[at - 1]?.score ?? 0) < score) at--;
+  best.splice(at, 0, { seq, score });
+  if (best.length > limit) best.pop();
+}
+
+/** Vectors of one length in memory, a byte for each number. */
+export class VectorMemory {
+  readonly #dimension: number;
+  readonly #blocks: Block[] = [];
+  readonly #seqs: number[] = [];
+  readonly #docs: number[] = [];
+  readonly #generations: number[] = [];
+
+  constructor(dimension: number) {
+    this.#dimension = dimension;
+  }
+
+  get size(): number {
+    return this.#seqs.length;
+  }
+
+  add({ seq, doc, generation, vector }: KnownVector): void {
+    const at = this.#seqs.length;
+    const slot = at % BLOCK;
+    if (slot === 0) this.#blocks.push({ scales: new Float32Array(BLOCK), numbers: new Int8Array(BLOCK * this.#dimension) });
+    const { numbers, scales } = this.#blocks.at(-1) as Block;
+    const floats = floatsOf(vector);
+    let most = 0;
+    for (let i = 0; i < floats.length; i++) most = Math.max(most, Math.abs(floats[i] as number));
+    const scale = most / LARGEST || 1;
+    const factor = 1 / scale;
+    const from = slot * this.#dimension;
+    scales[slot] = scale;
+    for (let i = 0; i < floats.length; i++) numbers[from + i] = Math.round((floats[i] as number) * factor);
+    this.#seqs.push(seq);
+    this.#docs.push(doc);
+    this.#generations.push(generation);
+  }
+
+  /**
+   * Those that are nearest, best first; nearly in the order of an exact comparison.
+   * `visible`: which generation of which document may be found; all else is not looked at.
+   */
+  near(visible: ReadonlyMap<number, number>, vector: Float32Array, limit: number): Ranked[] {
+    const near: Ranked[] = [];
+    for (let at = 0; at < this.#seqs.length; at++) {
+      if (visible.get(this.#docs[at] as number) !== this.#generations[at]) continue;
+      const { scales, numbers } = this.#blocks[Math.floor(at / BLOCK)] as Block;
+      const slot = at % BLOCK;
+      const from = slot * vector.length;
+      let sum = 0;
+      for (let i = 0; i < vector.length; i++) sum += (vector[i] as number) * (numbers[from + i] as number);
+      keepBest(near, limit, this.#seqs[at] as number, sum * (scales[slot] as number));
+    }
+    return near;
+  }
+}

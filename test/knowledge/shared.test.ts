@@ -1,0 +1,156 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { evaluate } from "../../src/knowledge/evaluate.ts";
+import type { Embedder } from "../../src/knowledge/types.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
+import { postgresAddress } from "../store/postgres-client.ts";
+import { silent } from "../store/home.ts";
+import { FIXTURES, onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
+
+const CHILD = join(import.meta.dirname, "crash-child.ts");
+const KILLS = 3;
+
+let schema: Schema;
+let worlds: KnowledgeWorld[];
+beforeEach(() => {
+  schema = newSchema();
+  worlds = [];
+});
+afterEach(async () => {
+  for (const world of worlds) await world.knowledge.close();
+  for (const world of worlds) await world.close();
+});
+
+/** One more gateway on the same database, with a folder of its own. */
+async function gateway(options: WorldOptions = {}): Promise<KnowledgeWorld> {
+  const world = await onPostgres(options, schema);
+  worlds.push(world);
+  return world;
+}
+const until = async (done: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await done())) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+/** A reader that never comes to an end, unless the document says so. */
+function endless(world: KnowledgeWorld): string {
+  const file = join(world.dir, "endless.mjs");
+  const reply = '{ id: call.id, kind: "failed", tired: false, error: { code: "no_text_found", message: "none" } }';
+  writeFileSync(file, `process.on("message", (call) => { while (call.filename === "loop"); process.send(${reply}); });`);
+  return file;
+}
+
+describePostgres("several gateways on one PostgreSQL", () => {
+  it("what one takes another reads, and each finds it; a large file comes over whole", async () => {
+    const takes = await gateway({ start: false });
+    const reads = await gateway();
+    const text = `The walrus stands in a long file.\n\n${"Some words of no importance. ".repeat(120_000)}`;
+    const { document } = await takes.upload(text, { filename: "long.txt" });
+    expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({ status: "ready", bytes: text.length });
+    for (const world of [takes, reads]) expect((await world.found("walrus"))[0]).toContain("The walrus stands");
+    expect(readdirSync(join(reads.dir, "tmp"))).toEqual([]);
+    expect(readdirSync(join(takes.dir, "tmp"))).toEqual([]);
+    expect((await takes.upload(text)).duplicate).toBe(true);
+  });
+
+  it("a document that one deletes another stops reading", async () => {
+    const busy = await gateway({ start: false });
+    const slow = await gateway({ config: { workers: 1 }, extractionChild: endless(busy) });
+    const { document } = await slow.upload("one", { filename: "loop" });
+    await until(async () => (await busy.knowledge.get("t", document.id))?.status === "extracting");
+    expect(await busy.knowledge.remove("t", document.id)).toBe(true);
+    // Its reader is free again, or this one would wait for ever.
+    expect(await slow.index("two", { filename: "other" })).toMatchObject({ error: { code: "no_text_found" } });
+    expect(await busy.rows()).toMatchObject({ documents: 1, chunks: 0 });
+  });
+
+  it("each document is read once, however many gateways there are", async () => {
+    const all = [await gateway(), await gateway(), await gateway()];
+    const ids = (
+      await Promise.all(Array.from({ length: 30 }, (_, n) => (all[n % 3] as KnowledgeWorld).upload(`Text about marker${n}.`)))
+    ).map(({ document }) => document.id);
+    for (const id of ids) expect(await (all[0] as KnowledgeWorld).knowledge.wait(id, 25_000)).toMatchObject({ status: "ready" });
+    const generations = await plainly((client) =>
+      client.query(`SELECT DISTINCT generation, building FROM "${schema.name}".knowledge_documents`),
+    );
+    expect(generations.rows).toEqual([{ generation: 1, building: 1 }]);
+    expect((await (all[1] as KnowledgeWorld).rows())["chunks"]).toBe(30);
+  });
+
+  it("versions that two gateways finish at the same moment leave the newest", async () => {
+    const both = [await gateway(), await gateway()];
+    for (let n = 0; n < 6; n++) await (both[n % 2] as KnowledgeWorld).upload(`Version ${n} of the manual.`, { externalId: "manual" });
+    const [first] = both as [KnowledgeWorld];
+    await until(async () => {
+      const { documents } = await first.knowledge.list("t");
+      return documents.length === 1 && documents[0]?.status === "ready";
+    });
+    expect(await first.found("manual version")).toEqual(["Version 5 of the manual."]);
+    expect(await first.rows()).toMatchObject({ documents: 1, chunks: 1, passages: 1 });
+    expect(await first.files()).toHaveLength(1);
+    const sizes = await plainly((client) => client.query(`SELECT chunks::int, words::int FROM "${schema.name}".knowledge_sizes`));
+    expect(sizes.rows).toEqual([{ chunks: 1, words: 5 }]);
+  });
+
+  it("vectors are made once, by whichever gateway comes first", async () => {
+    const texts: string[] = [];
+    const embed: Embedder = {
+      model: "m",
+      embed: async (some) => {
+        texts.push(...some);
+        return some.map(() => Float32Array.from([1, 0]));
+      },
+    };
+    const [one, two] = [await gateway({ embed }), await gateway({ embed })];
+    const made = await Promise.all(Array.from({ length: 20 }, (_, n) => [one, two][n % 2]?.index(`Text number ${n}.`)));
+    for (const document of made) await until(async () => (await one.knowledge.get("t", document?.id ?? ""))?.embeddedCount === 1);
+    expect(texts).toHaveLength(20);
+    expect((await two.knowledge.search({ tenant: "t", text: "nothing alike", limit: 30 })).length).toBe(20);
+  });
+
+  it("a kill in the middle of indexing loses nothing that was accepted: another takes it over", { timeout: 120_000 }, async () => {
+    const world = await gateway({ start: false });
+    const accepted = new Map<number, string>();
+    for (let kill = 0; kill < KILLS; kill++) {
+      const child = spawn(process.execPath, ["--no-warnings", CHILD, world.dir, String(kill * 1000), schema.url], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const ended = once(child, "close");
+      let output = "";
+      child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
+      await until(() => output.split("\n").length > 3);
+      await until(async () => {
+        const { rows } = await plainly((client) =>
+          client.query(`SELECT 1 FROM "${schema.name}".knowledge_documents WHERE status IN ('extracting', 'indexing')`),
+        );
+        return rows.length > 0;
+      });
+      child.kill("SIGKILL");
+      await ended;
+      for (const line of output.split("\n").slice(0, -1)) {
+        const [n, id] = line.split(" ");
+        accepted.set(Number(n), id as string);
+      }
+    }
+    await world.knowledge.start();
+    let chunks = 0;
+    for (const id of accepted.values()) expect(await world.knowledge.wait(id, 60_000)).toMatchObject({ id, status: "ready" });
+    const { documents } = await world.knowledge.list("t", { limit: 500 });
+    for (const { id } of documents) chunks += (await world.knowledge.wait(id, 60_000))?.chunkCount ?? 0;
+    expect(await world.rows()).toMatchObject({ documents: documents.length, chunks, passages: chunks });
+    for (const [n, id] of accepted) {
+      const found = await world.knowledge.search({ tenant: "t", text: `marker${n}`, limit: 1 });
+      expect(found[0]?.documentId).toBe(id);
+    }
+  });
+});
+
+describePostgres("the ranking", () => {
+  it.each(["en", "zh"])("%s: is the one that SQLite gives", async (language) => {
+    const folder = join(FIXTURES, `corpus-${language}`);
+    const { ndcg10, map, recall100 } = await evaluate(folder, silent);
+    expect(await evaluate(folder, silent, undefined, postgresAddress().href)).toMatchObject({ ndcg10, map, recall100 });
+  });
+});

@@ -1,0 +1,80 @@
+import { readdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { FIXTURES } from "../knowledge/world.ts";
+import { platformWorld, type Called, type PlatformWorld } from "./world.ts";
+
+export const DESK = "rk_desk-key-0123456789-0123456789";
+export const SALES = "rk_sales-key-0123456789-0123456789";
+export const READER = "rk_reader-key-0123456789-0123456789";
+export const STRANGER = "rk_stranger-key-0123456789-0123456789";
+
+export interface DocumentsWorld extends Omit<PlatformWorld, "get"> {
+  /** Uploads a form; the document's key unless another is named. */
+  upload(form: FormData, key?: string): Promise<Called>;
+  /** Uploads one file and waits for the end of its indexing. */
+  index(name: string, content: string | Uint8Array, fields?: Record<string, string | string[]>, key?: string): Promise<Called>;
+  fixture(name: string, fields?: Record<string, string>): Promise<Called>;
+  search(query: string, more?: object, key?: string): Promise<string[]>;
+  get(path: string, key?: string): Promise<Called>;
+  del(path: string, key?: string): Promise<Called>;
+  /** What lies in the folder of uploads and was not taken over. */
+  staged(): string[];
+}
+
+export function formOf(name: string, content: string | Uint8Array, fields: Record<string, string | string[]> = {}): FormData {
+  const form = new FormData();
+  for (const [field, value] of Object.entries(fields)) for (const one of [value].flat()) form.append(field, one);
+  form.append("file", new Blob([content]), name);
+  return form;
+}
+
+const called = async (response: Response): Promise<Called> => {
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, body: text === "" ? undefined : JSON.parse(text) };
+};
+
+type Options = NonNullable<Parameters<typeof platformWorld>[0]>;
+
+const ALL = ["chat", "agents:read", "knowledge:read", "knowledge:write"];
+
+/**
+ * A gateway with keys for documents: `desk`, `sales` (one agent alone) and `reader` share the tenant `shop`; `stranger`
+ * has one of its own.
+ */
+export async function documentsWorld(options: Options = {}): Promise<DocumentsWorld> {
+  const world = await platformWorld({
+    ...options,
+    keys: [
+      { id: "desk", key: DESK, tenant: "shop", scopes: ALL },
+      { id: "sales", key: SALES, tenant: "shop", agents: ["sales"], scopes: ALL },
+      { id: "reader", key: READER, tenant: "shop", scopes: ["knowledge:read"] },
+      { id: "stranger", key: STRANGER, scopes: ALL },
+      ...(options.keys ?? []),
+    ],
+  });
+  const ask = async (path: string, init: RequestInit, key: string): Promise<Called> => called(await world.ask(path, { ...init, key }));
+  const upload: DocumentsWorld["upload"] = (form, key = DESK) => ask("/v1/knowledge/upload", { method: "POST", body: form }, key);
+  const index: DocumentsWorld["index"] = (name, content, fields = {}, key = DESK) =>
+    upload(formOf(name, content, { wait: "25", ...fields }), key);
+  return {
+    ...world,
+    upload,
+    index,
+    fixture: async (name, fields) => index(basename(name), await readFile(join(FIXTURES, name)), fields),
+    async search(query, more = {}, key = DESK) {
+      const { status, body } = await ask("/v1/knowledge/search", { method: "POST", body: JSON.stringify({ query, ...more }) }, key);
+      if (status !== 200) throw new Error(`search answered ${status}`);
+      return body.data.map(({ text }: { text: string }) => text);
+    },
+    get: (path, key = DESK) => ask(`/v1/knowledge/${path}`, {}, key),
+    del: (path, key = DESK) => ask(`/v1/knowledge/${path}`, { method: "DELETE" }, key),
+    staged() {
+      try {
+        return readdirSync(join(world.dir, ".rouse/tmp")).filter((name) => name.startsWith("upload-"));
+      } catch {
+        return [];
+      }
+    },
+  };
+}
