@@ -94,7 +94,8 @@ async function startAndMemory(name: string, program?: string): Promise<Row> {
   return figure(`${name}: ready after start (at most 0.8 s), memory when idle (at most 120 MB)`, note);
 }
 
-function figure(row: string, note: string): Row {
+/** A row that is no pair. */
+export function figure(row: string, note: string): Row {
   return { row, ratio: null, least: null, perSecond: [0, null], cpuMicros: [0, null], errors: 0, note };
 }
 

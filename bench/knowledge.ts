@@ -1,6 +1,6 @@
 /**
  * Documents indexed in a second, and the time of a search, on made-up text whose words are as frequent as in English
- * (Zipf). `npm run bench:knowledge -- [--documents 1000] [--chunks 50000]`
+ * (Zipf). `npm run bench:knowledge -- [--documents 1000] [--chunks 50000] [--store postgres://…]`
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,10 +11,16 @@ import { knowledgeSchema } from "../src/config/schema/knowledge.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
 import { createKnowledge } from "../src/knowledge/knowledge.ts";
+import { scratchSchema } from "../src/knowledge/postgres/scratch.ts";
 import { stageBytes } from "../src/knowledge/stage.ts";
 
 const { values } = parseArgs({
-  options: { documents: { type: "string", default: "1000" }, chunks: { type: "string", default: "50000" }, json: { type: "boolean" } },
+  options: {
+    documents: { type: "string", default: "1000" },
+    chunks: { type: "string", default: "50000" },
+    store: { type: "string" },
+    json: { type: "boolean" },
+  },
 });
 const DOCUMENTS = Number(values.documents);
 const CHUNKS = Number(values.chunks);
@@ -61,7 +67,9 @@ function makeDocument(): Buffer {
 }
 
 const dir = mkdtempSync(join(tmpdir(), "rouse-bench-knowledge-"));
-const knowledge = await createKnowledge({ dir, clock: systemClock, log: createLogger("error"), config: knowledgeSchema.parse(undefined) });
+const scratch = values.store === undefined ? undefined : await scratchSchema(values.store);
+const common = { dir, clock: systemClock, log: createLogger("error"), config: knowledgeSchema.parse(undefined) };
+const knowledge = await createKnowledge(scratch ? { ...common, url: scratch.url } : common);
 const delay = monitorEventLoopDelay({ resolution: 5 });
 
 /** Adds documents, many at a time, and waits until all can be found. Returns seconds, and how many chunks they became. */
@@ -120,5 +128,6 @@ try {
   }
 } finally {
   await knowledge.close();
+  await scratch?.drop();
   rmSync(dir, { recursive: true, force: true });
 }

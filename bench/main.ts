@@ -1,9 +1,11 @@
 /** `npm run bench`: pairs measured in turn in one run; ratios and CPU time per request, as a table and as JSON. */
 import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
+import { chatRows } from "./chat.ts";
 import { installed, median, wholeRuns, withModel, type Row } from "./figures.ts";
 import { PRESETS_DIR, presetNames } from "../src/mapping/presets.ts";
 import { MARK, type LoadJob } from "./load.ts";
+import { enqueueToStart, hasPostgres, twoAgainstOne, withSchema } from "./postgres.ts";
 import { load, startEcho, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
 const { values } = parseArgs({
@@ -12,8 +14,18 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "3" },
     rounds: { type: "string", default: "3" },
     row: { type: "string" },
+    costs: { type: "boolean" },
+    simulate: { type: "boolean" },
+    seed: { type: "string", default: "1" },
+    hooks: { type: "string", default: "1000,10000,100000" },
   },
 });
+if (values.costs || values.simulate) {
+  if (values.costs) await (await import("./costs.ts")).writeCosts(Number(values.seconds) * 1000, Number(values.rounds));
+  if (values.simulate)
+    (await import("./simulate.ts")).main({ ...values, seed: Number(values.seed), rates: values.hooks.split(",").map(Number) });
+  process.exit(0);
+}
 const MS = Number(values.seconds) * 1000;
 const ROUNDS = Number(values.rounds);
 const CONNECTIONS = 16;
@@ -199,6 +211,23 @@ if (wanted("workers")) {
     ),
   );
 }
+if (wanted("postgres")) {
+  if (await hasPostgres()) {
+    await withSchema((url) =>
+      withServers([startGateway({ store: { url } }, ["--no-workers"]), startEcho()], async ([gateway, echo]) =>
+        pair(
+          "PostgreSQL: durable agent",
+          { server: gateway as Server, path: "/hooks/agent", body: AGENT },
+          { server: echo as Server, path: "/echo", body: AGENT },
+          0.2,
+        ),
+      ),
+    );
+    rows.push(await twoAgainstOne({ connections: CONNECTIONS, rounds: ROUNDS, ms: MS }));
+    rows.push(await enqueueToStart(100));
+  } else console.error("PostgreSQL: left out, none answers at TEST_POSTGRES_URL");
+}
+if (wanted("chat")) rows.push(...(await chatRows(MS, ROUNDS)));
 if (wanted("runs")) rows.push(await wholeRuns(MS));
 if (wanted("start")) rows.push(...(await installed()));
 

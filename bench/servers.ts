@@ -21,11 +21,17 @@ export interface Server {
 
 const TICKS_PER_SECOND = 100;
 
-function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
-    .replace(/^.*\) /, "")
-    .split(" ");
-  return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6;
+/** User and system time of a process so far, in microseconds; 0 where it has ended. `ended` adds that of children that have. */
+export function cpuOf(pid: number, ended = false): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
+      .replace(/^.*\) /, "")
+      .split(" ");
+    const ticks = fields.slice(11, ended ? 15 : 13).reduce((sum, field) => sum + Number(field), 0);
+    return (ticks / TICKS_PER_SECOND) * 1e6;
+  } catch {
+    return 0;
+  }
 }
 
 async function started(child: ChildProcess, cleanUp: () => void): Promise<Server> {
@@ -54,10 +60,14 @@ async function started(child: ChildProcess, cleanUp: () => void): Promise<Server
   };
 }
 
-/** The same server stack with no work at all. */
-export function startEcho(): Promise<Server> {
-  return started(spawn(process.execPath, [join(ROOT, "bench/echo.ts")], { stdio: ["ignore", "pipe", "inherit"] }), () => undefined);
+/** A server that stands beside this file. */
+export function startScript(name: string, args: readonly string[]): Promise<Server> {
+  const script = join(ROOT, "bench", name);
+  return started(spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] }), () => undefined);
 }
+
+/** The same server stack with no work at all. */
+export const startEcho = (): Promise<Server> => startScript("echo.ts", []);
 
 const CLONE = join(ROOT, "bin/rouse.js");
 

@@ -1,0 +1,123 @@
+/**
+ * `npm run bench -- --costs`: measures what a hook and a run cost here, and writes it into `bench/costs.json`, from which
+ * `--simulate` computes. Entries that it does not measure stay as they are: PostgreSQL's come from a run of their own.
+ */
+import {
+  closeSync,
+  fdatasyncSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { cpus, loadavg, tmpdir, totalmem } from "node:os";
+import { join } from "node:path";
+import { wholeRuns } from "./figures.ts";
+import { load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+import { COSTS_FILE, parseCosts, type Cost } from "./simulate/costs.ts";
+
+const BODY = JSON.stringify({
+  message: "A build failed on main, please look.",
+  name: "CI",
+  sessionKey: "hook:ci",
+  deliver: false,
+  wakeMode: "next-heartbeat",
+});
+const CONNECTIONS = 16;
+
+const sizeOf = (dir: string): number => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
+
+/** Processor time and disk of a hook that is accepted and waits. */
+async function accepting(ms: number, rounds: number): Promise<Record<string, Cost>> {
+  const stateDir = mkdtempSync(join(tmpdir(), "rouse-costs-"));
+  const cpu: number[] = [];
+  let requests = 0;
+  const job = { path: "/hooks/agent", body: BODY, token: TOKEN, connections: CONNECTIONS, ms };
+  try {
+    await withServers([startGateway({ stateDir }, ["--no-workers"])], async ([gateway]) => {
+      const server = gateway as Server;
+      for (let round = 0; round <= rounds; round++) {
+        const before = server.cpuMicros();
+        const result = await load({ ...job, port: server.port });
+        requests += result.requests;
+        if (round > 0) cpu.push((server.cpuMicros() - before) / result.requests);
+      }
+    });
+    const how = `${rounds} rounds of ${ms / 1000} s of POST /hooks/agent (${BODY.length} bytes) from ${CONNECTIONS} connections over loopback, no workers, store in a file`;
+    return {
+      "gateway.acceptCpu": {
+        unit: "µs",
+        value: Math.round(Math.min(...cpu)),
+        how: `user and system time of the gateway's process (store included) by hook, the least of ${how}`,
+      },
+      "store.bytesPerHook": {
+        unit: "bytes",
+        value: Math.round(sizeOf(stateDir) / requests),
+        how: `size of the state folder after a stop, by hook: ${how}`,
+      },
+    };
+  } finally {
+    rmSync(stateDir, { recursive: true, force: true });
+  }
+}
+
+/** What the disk under the temporary folder does. */
+function disk(): Record<string, Cost> {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-costs-"));
+  const file = openSync(join(dir, "log"), "w");
+  try {
+    const page = Buffer.alloc(8192, 1);
+    const times = Array.from({ length: 400 }, () => {
+      const began = performance.now();
+      writeSync(file, page);
+      fdatasyncSync(file);
+      return (performance.now() - began) * 1000;
+    });
+    const block = Buffer.alloc(1 << 20, 1);
+    const began = performance.now();
+    for (let n = 0; n < 256; n++) {
+      writeSync(file, block);
+      if (n % 16 === 15) fdatasyncSync(file);
+    }
+    const perSecond = 256 / ((performance.now() - began) / 1000);
+    return {
+      "disk.flush": {
+        unit: "µs",
+        value: Math.round(times.toSorted((a, b) => a - b)[100] ?? 0),
+        how: "lower quartile of 400 times: append 8 KB, fdatasync",
+      },
+      "disk.logSpeed": { unit: "MB/s", value: Math.round(perSecond), how: "256 MB appended, fdatasync every 16 MB" },
+    };
+  } finally {
+    closeSync(file);
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Measures, and writes what was found over what was there. The least of several rounds: what else runs on the machine only adds.
+ */
+export async function writeCosts(ms: number, rounds: number): Promise<void> {
+  const known = parseCosts(readFileSync(COSTS_FILE, "utf8"));
+  // Others' work makes everything dearer: whoever reads the figures should know of it.
+  const [busy = 0] = loadavg();
+  const accept = await accepting(ms, rounds);
+  const runs: number[] = [];
+  for (let round = 0; round < rounds; round++) runs.push((await wholeRuns(ms)).cpuMicros[0]);
+  const run: Record<string, Cost> = {
+    "gateway.runCpu": {
+      unit: "µs",
+      value: Math.min(...runs),
+      how: `user and system time of the gateway's process by whole run, accepted before, with a model that answers at once; the least of ${rounds} rounds of ${ms / 1000} s`,
+    },
+  };
+  const measuredOn = `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, load average before ${busy.toFixed(1)}`;
+  const found = { ...accept, ...run, ...disk() };
+  for (const cost of Object.values(found)) cost.on = measuredOn;
+  writeFileSync(COSTS_FILE, `${JSON.stringify({ ...known, costs: { ...known.costs, ...found } }, null, 2)}\n`);
+  for (const [name, { value, unit }] of Object.entries(found)) console.log(`${name}: ${value} ${unit}`);
+}
