@@ -25,6 +25,8 @@ const MAX_SAID = 5000;
 /** More is not kept to be said: who says so much says it again. */
 const MAX_WAITING = 20_000;
 const RETRY_MS = 1000;
+/** What comes so close behind a message waits for the next one: each is a transaction, and work for every gateway. */
+const PAUSE_MS = 10;
 /** A connection on which nothing comes is asked regularly whether it still is one. */
 const PROBE_MS = 5000;
 
@@ -83,6 +85,7 @@ export function createBus(parts: BusParts): Bus {
       for (const [agentId] of message.w) wakes.delete(agentId);
       // Where it fails, the others find the work when they look next.
       await db.query("SELECT pg_notify($1, $2)", [channel, JSON.stringify(message)]).catch(() => undefined);
+      await sleep(PAUSE_MS);
     }
   };
 

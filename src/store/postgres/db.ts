@@ -4,6 +4,7 @@ import type { Logger } from "../../core/log.ts";
 import type { Address } from "./address.ts";
 import { isRefused, isConflict, storeError } from "./errors.ts";
 import type { Ms } from "../types.ts";
+import { binaryList } from "./binary.ts";
 import { decodeNul, encodeValue } from "./nul.ts";
 
 const CONNECT_MS = 4000;
@@ -30,13 +31,25 @@ export interface Sql {
   query<T>(text: string, values?: readonly unknown[]): Promise<T[]>;
 }
 
+export interface Statement {
+  text: string;
+  values: readonly unknown[];
+}
+
+export interface Transaction extends Sql {
+  /** Nothing more follows: the COMMIT goes out right behind what was sent, without waiting for the answers. */
+  last(): void;
+}
+
 export interface Db extends Sql {
   readonly address: Address;
   /**
    * Runs `work` between BEGIN and COMMIT. Statements that it does not wait for are sent at once, one behind the other;
    * what it throws rolls back. Times are bounded by `statementMs` per statement.
    */
-  transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Runs statements in a transaction of their own, without waiting between them; returns the rows of each. */
+  write<T>(statements: readonly Statement[]): Promise<T[][]>;
   /** A connection of its own, outside of the pool; the caller ends it. */
   client(): Promise<Client>;
   close(): Promise<void>;
@@ -72,17 +85,32 @@ function decoded<T>(rows: T[]): T[] {
   return rows;
 }
 
-/** Statements are told apart by their text; each connection prepares them under the same name. */
-const names = new Map<string, string>();
-function nameOf(text: string): string {
-  let name = names.get(text);
-  if (name === undefined) names.set(text, (name = `s${names.size}`));
-  return name;
+interface Prepared {
+  /** Statements are told apart by their text; each connection prepares them under the same name. */
+  name: string;
+  /** Of what lists of values are, by place: as the statement casts them. */
+  lists: ReadonlyMap<number, string>;
+}
+
+const known = new Map<string, Prepared>();
+function preparedOf(text: string): Prepared {
+  let found = known.get(text);
+  if (!found) {
+    const lists = [...text.matchAll(/\$(\d+)::(\w+)\[\]/g)].map(([, place, type]) => [Number(place) - 1, type as string] as const);
+    known.set(text, (found = { name: `s${known.size}`, lists: new Map(lists) }));
+  }
+  return found;
 }
 
 async function run<T>(on: Pick<ClientBase, "query">, text: string, values: readonly unknown[]): Promise<T[]> {
+  const { name, lists } = preparedOf(text);
+  const sent = values.map((value, place) => {
+    const type = lists.get(place);
+    const list = type !== undefined && Array.isArray(value) ? binaryList(type, value) : undefined;
+    return list ?? encodeValue(value);
+  });
   try {
-    const result = await on.query<Record<string, unknown>>({ name: nameOf(text), text, values: values.map(encodeValue) });
+    const result = await on.query<Record<string, unknown>>({ name, text, values: sent });
     return decoded(result.rows as T[]);
   } catch (error) {
     throw storeError(error);
@@ -91,28 +119,58 @@ async function run<T>(on: Pick<ClientBase, "query">, text: string, values: reado
 
 const ignore = (): void => undefined;
 
-async function transact<T>(client: PoolClient, work: (tx: Sql) => Promise<T>): Promise<T> {
+/** The client writes each statement to its socket by itself; what is sent before the next tick goes out as one here. */
+function together(client: PoolClient): () => void {
+  const { stream } = (client as PoolClient & Pick<Client, "connection">).connection;
+  let held = false;
+  return () => {
+    if (held) return;
+    held = true;
+    stream.cork();
+    process.nextTick(() => {
+      held = false;
+      stream.uncork();
+    });
+  };
+}
+
+async function transact<T>(client: PoolClient, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  const hold = together(client);
+  hold();
   const begun = run(client, "BEGIN", []);
   begun.catch(ignore);
-  let value: T;
+  let committed: Promise<void> | undefined;
   // Of statements that were sent one behind the other, the first that fails says why; the others only that one did.
   let failure: unknown;
-  const query = <R>(text: string, values: readonly unknown[] = []): Promise<R[]> =>
-    run<R>(client, text, values).catch((error: unknown) => {
+  const query = <R>(text: string, values: readonly unknown[] = []): Promise<R[]> => {
+    if (committed) throw new Error("nothing can follow the last statement of a transaction");
+    hold();
+    return run<R>(client, text, values).catch((error: unknown) => {
       throw (failure ??= error);
     });
+  };
+  const commit = async (): Promise<void> => {
+    // PostgreSQL answers the COMMIT of a transaction that has failed with ROLLBACK, which is no error to the client.
+    const { command } = await client.query("COMMIT").catch((error: unknown) => {
+      throw storeError(error);
+    });
+    if (command !== "COMMIT") throw storeError(new Error("rolled back"));
+  };
+  const last = (): void => {
+    hold();
+    committed ??= commit();
+    committed.catch(ignore);
+  };
+  let value: T;
   try {
-    value = await work({ query });
+    value = await work({ query, last });
     await begun;
   } catch (error) {
-    await run(client, "ROLLBACK", []).catch(ignore);
+    await (committed ?? run(client, "ROLLBACK", [])).catch(ignore);
     throw failure ?? error;
   }
-  // PostgreSQL answers the COMMIT of a transaction that has failed with ROLLBACK, which is no error to the client.
-  const { command } = await client.query("COMMIT").catch((error: unknown) => {
-    throw storeError(error);
-  });
-  if (command !== "COMMIT") throw storeError(new Error("rolled back"));
+  last();
+  await committed;
   return value;
 }
 
@@ -133,27 +191,41 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
   const pool: Pool = new pg.Pool(pooled);
   pool.on("error", (error) => log.warn({ err: safeError(error) }, "a connection to PostgreSQL was lost; another one is made"));
 
+  const query = <T>(text: string, values: readonly unknown[] = []): Promise<T[]> => run<T>(pool, text, values);
+  const transaction = async <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => {
+    const client = await pool.connect().catch((error: unknown) => {
+      throw storeError(error);
+    });
+    // A connection that is lost between two statements tells it by an event, which nobody may leave unheard.
+    client.on("error", ignore);
+    let broken = true;
+    try {
+      const value = await transact(client, work);
+      broken = false;
+      return value;
+    } catch (error) {
+      broken = !isConflict(error) && !isRefused(error);
+      throw error;
+    } finally {
+      client.off("error", ignore);
+      client.release(broken);
+    }
+  };
+
   return {
     address,
-    query: (text, values = []) => run(pool, text, values),
-    async transaction(work) {
-      const client = await pool.connect().catch((error: unknown) => {
-        throw storeError(error);
+    query,
+    transaction,
+    async write<T>(statements: readonly Statement[]) {
+      const [first, ...others] = statements;
+      if (!first) return [];
+      // A statement by itself is a transaction.
+      if (others.length === 0) return [await query<T>(first.text, first.values)];
+      return transaction((sql) => {
+        const sent = statements.map(({ text, values }) => sql.query<T>(text, values));
+        sql.last();
+        return Promise.all(sent);
       });
-      // A connection that is lost between two statements tells it by an event, which nobody may leave unheard.
-      client.on("error", ignore);
-      let broken = true;
-      try {
-        const value = await transact(client, work);
-        broken = false;
-        return value;
-      } catch (error) {
-        broken = !isConflict(error) && !isRefused(error);
-        throw error;
-      } finally {
-        client.off("error", ignore);
-        client.release(broken);
-      }
     },
     async client() {
       const client = new pg.Client(config);

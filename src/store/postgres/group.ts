@@ -9,7 +9,7 @@ import { openWindows } from "./ledger.ts";
 import { bindKeys, recordsOf, unbindKeys, type NewKey } from "./keys.ts";
 import { Plan, type Loaded } from "./plan.ts";
 import type { Ops } from "./recorded.ts";
-import { writePlan } from "./write.ts";
+import { planStatements } from "./write.ts";
 
 /** One caller's part of a commit. */
 export interface Request {
@@ -98,6 +98,15 @@ async function eventIds(sql: Sql, ids: readonly string[]): Promise<Set<string>> 
   return new Set(rows.map((row) => row.id));
 }
 
+const NOTHING: Loaded = {
+  windows: new Set(),
+  fences: new Map(),
+  events: new Set(),
+  runs: new Map(),
+  deliveries: new Map(),
+  jobs: new Map(),
+};
+
 async function load(sql: Sql, { jobs }: GroupParts, wanted: Wanted): Promise<Loaded> {
   const [windows, fences, events, runs, deliveries, locked] = await Promise.all([
     openWindows(sql, wanted.windows),
@@ -144,6 +153,14 @@ function laterOf({ jobs }: Plan, now: Ms): Committed["later"] {
   return times.filter(({ at }) => at > now);
 }
 
+const unusedKeys = (requests: readonly Request[], outcomes: readonly Outcome[], bound: ReadonlySet<string>): NewKey[] =>
+  requests.flatMap((request, n) => (outcomes[n]?.kind === "done" ? [] : request.keys.filter((key) => bound.has(key.name))));
+
+interface Ready {
+  kind: JobKind;
+  ready?: boolean;
+}
+
 /**
  * Writes a group in one transaction. No two of the requests may ask for the same key. Bound by the statements' times;
  * @throws what PostgreSQL says; then nothing of the group is there, unless the connection was lost during the commit.
@@ -151,22 +168,34 @@ function laterOf({ jobs }: Plan, now: Ms): Committed["later"] {
 export async function commitGroup(requests: readonly Request[], parts: GroupParts, careful: boolean): Promise<Committed> {
   const now = parts.now();
   const keys = requests.flatMap((request) => request.keys);
-  return parts.db.transaction(async (sql) => {
-    const [bound, loaded] = await Promise.all([
-      keys.length === 0 ? new Set<string>() : bindKeys(sql, keys, now),
-      load(sql, parts, wantedOf(requests, careful)),
-    ]);
-    const held = await holdersOf(sql, requests, bound);
+  const wanted = wantedOf(requests, careful);
+
+  const planned = (loaded: Loaded, held: ReadonlyMap<string, DedupeRecord>) => {
     const plan = new Plan(loaded);
     const outcomes = requests.map((request) => outcomeOf(request, plan, held));
-    const unused = requests.flatMap((request, n) =>
-      outcomes[n]?.kind === "done" ? [] : request.keys.filter((key) => bound.has(key.name)),
-    );
-    const [ready] = await Promise.all([
-      Promise.all(parts.jobs.write(sql, plan.jobs, now, parts.dbTime)),
-      ...writePlan(sql, plan),
-      unused.length === 0 ? undefined : unbindKeys(sql, unused),
-    ]);
-    return { outcomes, touched: plan.jobs.touched, ready: new Set(ready.flat()), wakes: plan.wakes, later: laterOf(plan, now) };
+    return { plan, outcomes, statements: planStatements(plan, now, parts.dbTime) };
+  };
+  const committed = ({ plan, outcomes }: ReturnType<typeof planned>, rows: Ready[][]): Committed => ({
+    outcomes,
+    touched: plan.jobs.touched,
+    ready: new Set(rows.flatMap((of) => of.filter((row) => row.ready !== false).map((row) => row.kind))),
+    wakes: plan.wakes,
+    later: laterOf(plan, now),
+  });
+
+  if (keys.length === 0 && Object.values(wanted).every((list: readonly unknown[]) => list.length === 0)) {
+    const group = planned(NOTHING, new Map());
+    return committed(group, await parts.db.write<Ready>(group.statements));
+  }
+  return parts.db.transaction(async (sql) => {
+    const [bound, loaded] = await Promise.all([keys.length === 0 ? new Set<string>() : bindKeys(sql, keys, now), load(sql, parts, wanted)]);
+    const group = planned(loaded, await holdersOf(sql, requests, bound));
+    const unused = unusedKeys(requests, group.outcomes, bound);
+    const sent = [
+      ...group.statements.map(({ text, values }) => sql.query<Ready>(text, values)),
+      ...(unused.length === 0 ? [] : [unbindKeys(sql, unused)]),
+    ];
+    sql.last();
+    return committed(group, await Promise.all(sent));
   });
 }

@@ -1,32 +1,11 @@
 import type { Job, JobKind, Ms } from "../types.ts";
-import type { Db, Sql } from "./db.ts";
-import { digest } from "./digest.ts";
+import type { Db, Sql, Statement } from "./db.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
 
 /** A holder that was not heard of for so long holds nothing any more. */
 export const LEASE_MS = 10_000;
 const ATTEMPTS = 5;
-
-/**
- * Adds jobs. The first of a key is ready, and those behind it are not: what is there already is locked against being
- * deleted until this commits (KEY SHARE, which others that add may take as well), so that whoever deletes it sees what
- * stands behind it. Two gateways that open a key at the same moment both make theirs ready; `TAKE` keeps to the order.
- */
-const INSERT = `
-  WITH given AS MATERIALIZED (
-    SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY nth) AS place
-    FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-      WITH ORDINALITY AS g (kind, id, key, name, data, enqueued, run_at, nth)
-    WHERE (SELECT seq FROM jobs WHERE jobs.kind = g.kind AND jobs.id = g.id) IS NULL),
-  behind AS MATERIALIZED (
-    SELECT g.kind, g.key FROM (SELECT kind, key FROM given WHERE place = 1 ORDER BY kind, key) AS g CROSS JOIN LATERAL (
-      SELECT seq FROM jobs WHERE jobs.kind = g.kind AND jobs.key = g.key ORDER BY seq DESC LIMIT 1 FOR KEY SHARE) AS last)
-  INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
-  SELECT kind, id, key, name, data, enqueued, run_at,
-    CASE WHEN place = 1 AND NOT EXISTS (SELECT 1 FROM behind WHERE behind.kind = given.kind AND behind.key = given.key) THEN run_at END
-  FROM given ORDER BY nth
-  RETURNING kind, ready IS NOT NULL AS ready`;
 
 /** Lets the first of each key start that nobody holds: not before those of other keys that wait already. */
 const PROMOTE = `
@@ -85,6 +64,47 @@ export interface Taken {
 const LOST = `holder IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM holders WHERE holders.id = jobs.holder AND holders.seen > now() - interval '${LEASE_MS} ms')`;
 
+/** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
+export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): { before: Statement[]; after: Statement[] } {
+  const before: Statement[] = [];
+  const after: Statement[] = [];
+  const gone = [...plan.completes, ...plan.removes];
+  if (gone.length > 0) {
+    const kinds = gone.map((job) => job.kind);
+    before.push(
+      {
+        text: "DELETE FROM jobs USING unnest($1::text[], $2::text[]) AS given (kind, id) WHERE jobs.kind = given.kind AND jobs.id = given.id",
+        values: [kinds, gone.map((job) => job.id)],
+      },
+      { text: PROMOTE, values: [kinds, gone.map((job) => job.key), dbTime(now)] },
+    );
+  }
+  const { retries } = plan;
+  if (retries.length > 0) {
+    before.push({
+      text: `UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = given.run_at, attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
+        FROM unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[]) AS given (kind, id, run_at, reset)
+        WHERE jobs.kind = given.kind AND jobs.id = given.id RETURNING jobs.kind`,
+      values: [
+        retries.map((one) => one.kind),
+        retries.map((one) => one.id),
+        retries.map((one) => dbTime(one.runAt)),
+        retries.map((one) => one.reset),
+      ],
+    });
+  }
+  const reschedules = [...plan.reschedules.values()];
+  if (reschedules.length > 0) {
+    after.push({
+      text: `UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE given.run_at END
+        FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (kind, id, run_at)
+        WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
+      values: [reschedules.map((one) => one.kind), reschedules.map((one) => one.id), reschedules.map((one) => dbTime(one.runAt))],
+    });
+  }
+  return { before, after };
+}
+
 /** The queue's table. Times are the database's, in milliseconds since the epoch. */
 export class Jobs {
   readonly #db: Db;
@@ -101,62 +121,6 @@ export class Jobs {
         ORDER BY jobs.seq FOR NO KEY UPDATE OF jobs`,
       [jobs.map((job) => job.kind), jobs.map((job) => job.id)],
     );
-  }
-
-  /** Sends a plan's changes. Resolves with the kinds of which a job has become ready, or will. */
-  write(sql: Sql, plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): Promise<JobKind[]>[] {
-    const sent: Promise<JobKind[]>[] = [];
-    const send = (text: string, values: readonly unknown[]): void =>
-      void sent.push(
-        sql
-          .query<{ kind: JobKind; ready?: boolean }>(text, values)
-          .then((rows) => rows.filter((row) => row.ready !== false).map((row) => row.kind)),
-      );
-    const gone = [...plan.completes, ...plan.removes];
-    if (gone.length > 0) {
-      const kinds = gone.map((job) => job.kind);
-      send(
-        "DELETE FROM jobs USING unnest($1::text[], $2::text[]) AS given (kind, id) WHERE jobs.kind = given.kind AND jobs.id = given.id",
-        [kinds, gone.map((job) => job.id)],
-      );
-      send(PROMOTE, [kinds, gone.map((job) => job.key), dbTime(now)]);
-    }
-    const { retries } = plan;
-    if (retries.length > 0) {
-      send(
-        `UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = given.run_at, attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
-          FROM unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[]) AS given (kind, id, run_at, reset)
-          WHERE jobs.kind = given.kind AND jobs.id = given.id RETURNING jobs.kind`,
-        [
-          retries.map((one) => one.kind),
-          retries.map((one) => one.id),
-          retries.map((one) => dbTime(one.runAt)),
-          retries.map((one) => one.reset),
-        ],
-      );
-    }
-    const inserts = [...plan.inserts.values()];
-    if (inserts.length > 0) {
-      send(INSERT, [
-        inserts.map(({ job }) => job.kind),
-        inserts.map(({ job }) => job.id),
-        inserts.map(({ job }) => digest(job.key)),
-        inserts.map(({ job }) => job.key),
-        inserts.map(({ data }) => data),
-        inserts.map(({ job }) => job.enqueuedAt),
-        inserts.map(({ job }) => dbTime(job.runAt ?? job.enqueuedAt)),
-      ]);
-    }
-    const reschedules = [...plan.reschedules.values()];
-    if (reschedules.length > 0) {
-      send(
-        `UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE given.run_at END
-          FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (kind, id, run_at)
-          WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
-        [reschedules.map((one) => one.kind), reschedules.map((one) => one.id), reschedules.map((one) => dbTime(one.runAt))],
-      );
-    }
-    return sent;
   }
 
   /** Takes up to `limit` jobs that may start at `now` and counts their starts. */

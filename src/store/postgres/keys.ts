@@ -63,8 +63,8 @@ export async function bindKeys(sql: Sql, keys: readonly NewKey[], now: Ms): Prom
 }
 
 /** Lets keys go again that were bound in this transaction. */
-export async function unbindKeys(sql: Sql, keys: readonly NewKey[]): Promise<void> {
-  await sql.query("DELETE FROM dedupe WHERE id = ANY($1::bytea[])", [keys.map((key) => key.id)]);
+export function unbindKeys(sql: Sql, keys: readonly NewKey[]): Promise<never[]> {
+  return sql.query<never>("DELETE FROM dedupe WHERE id = ANY($1::bytea[])", [keys.map((key) => key.id)]);
 }
 
 /** The records that hold keys, by name, also where they are expired. */

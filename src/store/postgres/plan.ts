@@ -37,7 +37,7 @@ export interface Loaded {
 type RunState = Omit<RunRecord, "spec">;
 
 /** A run that a group adds or changes. */
-interface PlannedRun {
+export interface PlannedRun {
   fresh: boolean;
   changed: boolean;
   /** Set where it is new, or its spec changes. */

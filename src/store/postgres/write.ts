@@ -1,40 +1,11 @@
-import type { Sql } from "./db.ts";
+import type { Ms } from "../types.ts";
+import { addWork } from "./add.ts";
+import type { Statement } from "./db.ts";
 import { digest } from "./digest.ts";
+import { jobStatements } from "./jobs.ts";
 import type { Plan } from "./plan.ts";
 
-/** A statement to be sent: all of a group go to PostgreSQL one behind the other, without waiting between them. */
-type Sent = Promise<unknown>;
-
-const INSERT_EVENTS = `
-  WITH added AS (
-    INSERT INTO events (id, at, path, credential, outcome, mapping, head, actions, body)
-    SELECT id, at, path, credential, outcome, mapping, head, actions, body
-    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
-      WITH ORDINALITY AS given (id, at, path, credential, outcome, mapping, head, actions, body, nth)
-    ORDER BY nth RETURNING outcome)
-  INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, count(*) FROM added GROUP BY outcome`;
-
-function* events(sql: Sql, { events }: Plan): Generator<Sent> {
-  if (events.length === 0) return;
-  yield sql.query(INSERT_EVENTS, [
-    events.map((row) => row.id),
-    events.map((row) => row.at),
-    events.map((row) => row.path),
-    events.map((row) => row.credential),
-    events.map((row) => row.outcome),
-    events.map((row) => row.mapping),
-    events.map((row) => row.head),
-    events.map((row) => row.actions),
-    events.map(({ body }) => body && Buffer.from(body.buffer, body.byteOffset, body.byteLength)),
-  ]);
-}
-
-const INSERT_RUNS = `
-  INSERT INTO runs (id, event_id, session_key, status, created, ended, spec, record, mapping)
-  SELECT id, event_id, session_key, status, created, ended, spec, record, mapping
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[])
-    WITH ORDINALITY AS given (id, event_id, session_key, status, created, ended, spec, record, mapping, nth)
-  ORDER BY nth`;
+const statement = (text: string, values: readonly unknown[]): Statement => ({ text, values });
 
 const UPDATE_RUNS = `
   UPDATE runs SET status = given.status, ended = given.ended, record = given.record
@@ -44,25 +15,10 @@ const UPDATE_SPECS = `
   UPDATE runs SET session_key = given.session_key, spec = given.spec
   FROM unnest($1::text[], $2::text[], $3::text[]) AS given (id, session_key, spec) WHERE runs.id = given.id`;
 
-function* runs(sql: Sql, { runs }: Plan): Generator<Sent> {
-  const planned = [...runs.values()].filter((run) => run.changed);
-  const fresh = planned.filter((run) => run.fresh);
-  if (fresh.length > 0) {
-    yield sql.query(INSERT_RUNS, [
-      fresh.map(({ state }) => state.id),
-      fresh.map(({ state }) => state.eventId),
-      fresh.map(({ row }) => row?.sessionKey),
-      fresh.map(({ state }) => state.status),
-      fresh.map(({ state }) => state.createdAt),
-      fresh.map(({ state }) => state.endedAt),
-      fresh.map(({ row }) => row?.spec),
-      fresh.map(({ state }) => JSON.stringify(state)),
-      fresh.map(({ state }) => state.mapping),
-    ]);
-  }
-  const known = planned.filter((run) => !run.fresh);
+function* runs({ runs }: Plan): Generator<Statement> {
+  const known = [...runs.values()].filter((run) => run.changed && !run.fresh);
   if (known.length > 0) {
-    yield sql.query(UPDATE_RUNS, [
+    yield statement(UPDATE_RUNS, [
       known.map(({ state }) => state.id),
       known.map(({ state }) => state.status),
       known.map(({ state }) => state.endedAt),
@@ -71,7 +27,7 @@ function* runs(sql: Sql, { runs }: Plan): Generator<Sent> {
   }
   const specs = known.filter((run) => run.row);
   if (specs.length > 0) {
-    yield sql.query(UPDATE_SPECS, [
+    yield statement(UPDATE_SPECS, [
       specs.map(({ state }) => state.id),
       specs.map(({ row }) => row?.sessionKey),
       specs.map(({ row }) => row?.spec),
@@ -79,10 +35,10 @@ function* runs(sql: Sql, { runs }: Plan): Generator<Sent> {
   }
 }
 
-function* collected(sql: Sql, { collected, dropped }: Plan): Generator<Sent> {
-  if (dropped.size > 0) yield sql.query("DELETE FROM collected WHERE run_id = ANY($1::text[])", [[...dropped]]);
+function* collected({ collected, dropped }: Plan): Generator<Statement> {
+  if (dropped.size > 0) yield statement("DELETE FROM collected WHERE run_id = ANY($1::text[])", [[...dropped]]);
   if (collected.length === 0) return;
-  yield sql.query(
+  yield statement(
     `INSERT INTO collected (run_id, record) SELECT run_id, record
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS given (run_id, record, nth) ORDER BY nth`,
     [collected.map((one) => one.runId), collected.map((one) => one.record)],
@@ -96,18 +52,18 @@ const UPSERT_SESSIONS = `
   ORDER BY id
   ON CONFLICT (id) DO UPDATE SET turns = known.turns + excluded.turns, used = excluded.used`;
 
-function* sessions(sql: Sql, { sessions }: Plan): Generator<Sent> {
+function* sessions({ sessions }: Plan): Generator<Statement> {
   const planned = [...sessions.planned.values()];
   const wiped = planned.filter((one) => one.wiped !== "nothing").map((one) => one.id);
   const gone = planned.filter((one) => one.wiped === "all").map((one) => one.id);
   if (wiped.length > 0) {
-    yield sql.query("DELETE FROM turns WHERE session = ANY($1::bytea[])", [wiped]);
-    yield sql.query("UPDATE sessions SET turns = 0 WHERE id = ANY($1::bytea[])", [wiped]);
+    yield statement("DELETE FROM turns WHERE session = ANY($1::bytea[])", [wiped]);
+    yield statement("UPDATE sessions SET turns = 0 WHERE id = ANY($1::bytea[])", [wiped]);
   }
-  if (gone.length > 0) yield sql.query("DELETE FROM sessions WHERE id = ANY($1::bytea[])", [gone]);
+  if (gone.length > 0) yield statement("DELETE FROM sessions WHERE id = ANY($1::bytea[])", [gone]);
   const used = planned.flatMap((one) => (one.used ? [{ ...one, used: one.used }] : []));
   if (used.length === 0) return;
-  yield sql.query(UPSERT_SESSIONS, [
+  yield statement(UPSERT_SESSIONS, [
     used.map((one) => one.id),
     used.map((one) => one.session),
     used.map((one) => one.ref.agentId),
@@ -118,17 +74,17 @@ function* sessions(sql: Sql, { sessions }: Plan): Generator<Sent> {
     used.map((one) => one.used.last),
   ]);
   const turns = used.flatMap(({ id, turns }) => turns.map((record) => ({ id, record })));
-  yield sql.query(
+  yield statement(
     `INSERT INTO turns (session, record) SELECT session, record
       FROM unnest($1::bytea[], $2::text[]) WITH ORDINALITY AS given (session, record, nth) ORDER BY nth`,
     [turns.map((turn) => turn.id), turns.map((turn) => turn.record)],
   );
 }
 
-function* systemEvents(sql: Sql, { systemEvents, systemEventChanges }: Plan): Generator<Sent> {
+function* systemEvents({ systemEvents, systemEventChanges }: Plan): Generator<Statement> {
   const fresh = [...systemEvents.values()];
   if (fresh.length > 0) {
-    yield sql.query(
+    yield statement(
       `INSERT INTO system_events (id, agent, at, mode, record) SELECT id, agent, at, mode, record
         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[]) WITH ORDINALITY AS given (id, agent, at, mode, record, nth)
         ORDER BY nth ON CONFLICT (id) DO NOTHING`,
@@ -143,18 +99,18 @@ function* systemEvents(sql: Sql, { systemEvents, systemEventChanges }: Plan): Ge
   }
   const changed = [...systemEventChanges].toSorted(([a], [b]) => (a < b ? -1 : 1));
   if (changed.length === 0) return;
-  yield sql.query(
+  yield statement(
     `UPDATE system_events SET state = coalesce(given.state, system_events.state), failures = system_events.failures + given.failures
       FROM unnest($1::text[], $2::text[], $3::int[]) AS given (id, state, failures) WHERE system_events.id = given.id`,
     [changed.map(([id]) => id), changed.map(([, change]) => change.state), changed.map(([, change]) => change.failures)],
   );
 }
 
-function* deliveries(sql: Sql, { deliveries }: Plan): Generator<Sent> {
+function* deliveries({ deliveries }: Plan): Generator<Statement> {
   const planned = [...deliveries.values()].filter((one) => one.changed);
   const fresh = planned.filter((one) => one.fresh).map((one) => one.record);
   if (fresh.length > 0) {
-    yield sql.query(
+    yield statement(
       `INSERT INTO deliveries (id, status, channel, created, ended, record) SELECT id, status, channel, created, ended, record
         FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
           WITH ORDINALITY AS given (id, status, channel, created, ended, record, nth) ORDER BY nth`,
@@ -170,17 +126,17 @@ function* deliveries(sql: Sql, { deliveries }: Plan): Generator<Sent> {
   }
   const known = planned.filter((one) => !one.fresh).map((one) => one.record);
   if (known.length === 0) return;
-  yield sql.query(
+  yield statement(
     `UPDATE deliveries SET status = given.status, ended = given.ended, record = given.record
       FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS given (id, status, ended, record) WHERE deliveries.id = given.id`,
     [known.map((one) => one.id), known.map((one) => one.status), known.map((one) => one.endedAt), known.map((one) => JSON.stringify(one))],
   );
 }
 
-function* rest(sql: Sql, { routes, restarts, values }: Plan): Generator<Sent> {
+function* rest({ routes, restarts, values }: Plan): Generator<Statement> {
   if (routes.size > 0) {
     const given = [...routes.values()];
-    yield sql.query(
+    yield statement(
       `INSERT INTO last_routes (agent, channel, recipient, thread, at)
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS given (agent, channel, recipient, thread, at)
         ORDER BY agent, channel
@@ -196,14 +152,14 @@ function* rest(sql: Sql, { routes, restarts, values }: Plan): Generator<Sent> {
   }
   if (restarts.size > 0) {
     const given = [...restarts.values()];
-    yield sql.query(
+    yield statement(
       `UPDATE dedupe SET restarts = dedupe.restarts + given.n
         FROM unnest($1::bytea[], $2::int[]) AS given (id, n) WHERE dedupe.id = given.id`,
       [given.map((one) => digest(one.scope, one.key)), given.map((one) => one.n)],
     );
   }
   if (values.size > 0) {
-    yield sql.query(
+    yield statement(
       `INSERT INTO meta (key, value) SELECT * FROM unnest($1::text[], $2::text[]) AS given (key, value) ORDER BY key
         ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
       [[...values.keys()], [...values.values()]],
@@ -211,7 +167,12 @@ function* rest(sql: Sql, { routes, restarts, values }: Plan): Generator<Sent> {
   }
 }
 
-/** Sends a plan's rows, all but the jobs, table by table: in an order that is the same for every gateway. */
-export function writePlan(sql: Sql, plan: Plan): Sent[] {
-  return [events, runs, collected, sessions, systemEvents, deliveries, rest].flatMap((part) => [...part(sql, plan)]);
+/**
+ * What a plan comes to: all of it goes to PostgreSQL one statement behind the other, table by table, in an order that is
+ * the same for every gateway. Rows that come back name kinds of jobs; with `ready`, whether one of them is.
+ */
+export function planStatements(plan: Plan, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
+  const { before, after } = jobStatements(plan.jobs, now, dbTime);
+  const parts = [runs, collected, sessions, systemEvents, deliveries, rest];
+  return [...before, ...addWork(plan, dbTime), ...after, ...parts.flatMap((part) => [...part(plan)])];
 }
