@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- --costs`: measures what a hook and a run cost here, and writes it into `bench/costs.json`, from which
- * `--simulate` computes. Entries that it does not measure stay as they are: PostgreSQL's come from a run of their own.
+ * `--simulate` computes. Entries that it does not measure stay as they are: the network's, and PostgreSQL's where none answers.
  */
 import {
   closeSync,
@@ -17,6 +17,8 @@ import {
 import { cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { wholeRuns } from "./figures.ts";
+import { hasPostgres } from "./postgres.ts";
+import { postgresCosts } from "./postgres-costs.ts";
 import { load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 import { COSTS_FILE, parseCosts, type Cost } from "./simulate/costs.ts";
 
@@ -116,7 +118,8 @@ export async function writeCosts(ms: number, rounds: number): Promise<void> {
     },
   };
   const measuredOn = `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, load average before ${busy.toFixed(1)}`;
-  const found = { ...accept, ...run, ...disk() };
+  const postgres = (await hasPostgres()) ? await postgresCosts(BODY, ms, rounds) : {};
+  const found = { ...accept, ...run, ...postgres, ...disk() };
   for (const cost of Object.values(found)) cost.on = measuredOn;
   writeFileSync(COSTS_FILE, `${JSON.stringify({ ...known, costs: { ...known.costs, ...found } }, null, 2)}\n`);
   for (const [name, { value, unit }] of Object.entries(found)) console.log(`${name}: ${value} ${unit}`);

@@ -55,14 +55,16 @@ export async function withModel<T>(work: (config: object, turns: () => number) =
   }
 }
 
+/** Each a run in a session of its own. */
+export const RUN_BODY = JSON.stringify({ message: "x", deliver: false, wakeMode: "next-heartbeat" });
+
 /** Hooks posted in a flood beforehand: how many runs end in a second. */
 export function wholeRuns(ms: number): Promise<Row> {
-  const body = JSON.stringify({ message: "x", deliver: false, wakeMode: "next-heartbeat" });
   return withModel((config, turns) =>
     withServers([startGateway(config, [])], async ([gateway]) => {
       const server = gateway as Server;
-      await load({ port: server.port, path: "/hooks/agent", body, token: TOKEN, connections: 1, ms: 500 });
-      await load({ port: server.port, path: "/hooks/agent", body, token: TOKEN, connections: CONNECTIONS, ms: 1000 });
+      await load({ port: server.port, path: "/hooks/agent", body: RUN_BODY, token: TOKEN, connections: 1, ms: 500 });
+      await load({ port: server.port, path: "/hooks/agent", body: RUN_BODY, token: TOKEN, connections: CONNECTIONS, ms: 1000 });
       const before = turns();
       const cpu = server.cpuMicros();
       await new Promise((done) => setTimeout(done, ms));

@@ -14,7 +14,7 @@ function address(): URL {
   return url;
 }
 
-async function query(sql: string): Promise<pg.QueryResult<Record<string, unknown>>> {
+export async function query(sql: string): Promise<pg.QueryResult<Record<string, unknown>>> {
   const client = new pg.Client({ connectionString: address().href, connectionTimeoutMillis: 3000 });
   await client.connect();
   try {
@@ -59,7 +59,7 @@ const parentOf = (pid: number): number => {
  * CPU time of the server and of all its processes, those that have ended included, in microseconds. The server has to be
  * on this machine, and the user to be a superuser of it.
  */
-async function postgresCpu(): Promise<() => number> {
+export async function postgresCpu(): Promise<() => number> {
   const { rows } = await query("SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int AS pid");
   const postmaster = Number(rows[0]?.["pid"]);
   return () => {
