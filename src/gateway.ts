@@ -99,7 +99,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await opened.disposeAsync();
     throw error;
   });
-  const { log, lock, peers, reloader, snapshot, ended, operatorToken } = ground;
+  const { log, lock, peers, cursorOf, reloader, snapshot, ended, operatorToken } = ground;
   const startedAt = systemClock.now();
   let url: string | undefined;
   let draining = false;
@@ -131,6 +131,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const services = createServices({
     hook: (path, body, fence) => postHook(ground, apps, path, body, fence),
     peers,
+    cursorOf,
     clock: systemClock,
     log,
   });

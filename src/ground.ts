@@ -9,7 +9,9 @@ import { createReloader, type Reloader } from "./reload.ts";
 import { buildSnapshot, type Built } from "./snapshot.ts";
 import { acquireLock, type Lock } from "./store/lock.ts";
 import { isShared, openStore, storeUrl } from "./store/open.ts";
-import type { StoreHandle } from "./store/types.ts";
+import type { Cursor } from "./plugin/api.ts";
+import { keptCursor } from "./store/cursor.ts";
+import type { Fence, StoreHandle } from "./store/types.ts";
 
 export interface GatewayOptions {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
@@ -35,6 +37,8 @@ export interface Ground extends StoreHandle {
   operatorToken: string;
   stateDir: string;
   snapshot(): Snapshot;
+  /** The place of a plugin's service. */
+  cursorOf(service: string, fence: Fence | undefined): Cursor;
   /** Called with each snapshot that takes another's place. */
   swapped: ((built: Built) => void)[];
   /** Aborts when the gateway stops. */
@@ -102,6 +106,7 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
     operatorToken,
     stateDir,
     snapshot: () => reloader.built().snapshot,
+    cursorOf: (service, fence) => keptCursor(handle.store, `service.cursor:${service}`, fence),
     swapped,
     ended,
     opened,

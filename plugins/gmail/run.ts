@@ -29,7 +29,8 @@ export const runCommand: Command<GmailConfig> = {
     };
     const { stateDir, fetch, log, clock, hook } = context;
     const watcher = createWatcher({ config: { ...config, account }, stateDir, fetch, log, now: () => clock.now() });
-    await watcher.run(signal, { hook, report });
+    // Nobody else watches then: the state file is all there is to keep.
+    await watcher.run(signal, { hook, report, cursor: async () => undefined, saveCursor: async () => undefined });
     return 0;
   },
 };

@@ -74,6 +74,21 @@ export async function writeState(dir: string, state: WatchState): Promise<void> 
   await replaceFile(join(dir, STATE), JSON.stringify(state));
 }
 
+/** What of the state is worth something to another gateway. */
+type Place = Pick<WatchState, "account" | "historyId" | "startedAt" | "lastSync">;
+
+/** The place of the watcher, for the gateway that watches next. */
+export const placeOf = ({ account, historyId, startedAt, lastSync }: WatchState): string =>
+  JSON.stringify({ account, historyId, startedAt, lastSync });
+
+/** Takes over how far another gateway has come since this one watched last. */
+export function goOnFrom(state: WatchState, place: string | undefined): void {
+  if (place === undefined) return;
+  const { account, ...rest } = JSON.parse(place) as Place;
+  if (account !== state.account || rest.historyId === undefined) return;
+  if (state.historyId === undefined || BigInt(rest.historyId) > BigInt(state.historyId)) Object.assign(state, rest);
+}
+
 /** The owner's consent, kept for the watcher. */
 export interface Grant {
   account: string;

@@ -2,15 +2,15 @@ import type { Gateway, PluginLog } from "#plugin";
 import { batchesOf, giveToHook } from "./deliver.ts";
 import { GoogleError } from "./google.ts";
 import type { Mailbox } from "./mailbox.ts";
-import { writeState, type WatchState } from "./state.ts";
+import type { WatchState } from "./state.ts";
 
 export interface SyncDeps {
   mailbox: Mailbox;
   gateway: Gateway;
   hook: string;
-  /** Folder of the state file. */
-  dir: string;
   state: WatchState;
+  /** Keeps the state as it is now. */
+  keep(): Promise<void>;
   log: PluginLog;
   now(): number;
 }
@@ -21,7 +21,7 @@ const CHUNK = 50;
 const OVERLAP_MS = 600_000;
 
 /** Gives the messages to the hook that it has not had. What was given is on disk, here and there, when this resolves. */
-async function deliver(ids: readonly string[], { mailbox, gateway, hook, dir, state, log, now }: SyncDeps, notBefore = 0): Promise<void> {
+async function deliver(ids: readonly string[], { mailbox, gateway, hook, state, keep, log, now }: SyncDeps, notBefore = 0): Promise<void> {
   const known = new Set(state.delivered);
   const fresh = ids.filter((id) => !known.has(id));
   for (let at = 0; at < fresh.length; at += CHUNK) {
@@ -31,14 +31,14 @@ async function deliver(ids: readonly string[], { mailbox, gateway, hook, dir, st
       for (const { id, reason } of refused) log.warn(`the hook refused the message ${id} (${reason}); the rest goes on`);
       state.refused.push(...refused);
       state.delivered.push(...batch.map(({ id }) => id));
-      await writeState(dir, state);
+      await keep();
     }
   }
 }
 
 /** Takes the mailbox's present as the start where nothing is known, else gives to the hook what has come since. */
 export async function syncMailbox(deps: SyncDeps): Promise<void> {
-  const { mailbox, dir, state, log, now } = deps;
+  const { mailbox, state, keep, log, now } = deps;
   const began = now();
   if (state.historyId === undefined) {
     state.historyId = await mailbox.historyId();
@@ -49,7 +49,7 @@ export async function syncMailbox(deps: SyncDeps): Promise<void> {
         await deliver(ids, deps);
         if (historyId === state.historyId) continue;
         state.historyId = historyId;
-        await writeState(dir, state);
+        await keep();
       }
     } catch (error) {
       if (!(error instanceof GoogleError && error.kind === "notFound")) throw error;
@@ -65,5 +65,5 @@ export async function syncMailbox(deps: SyncDeps): Promise<void> {
   state.lastSync = began;
   state.aliveAt = began;
   delete state.lastError;
-  await writeState(dir, state);
+  await keep();
 }

@@ -7,7 +7,7 @@ import { createGoogle, GoogleError, type Google } from "./google.ts";
 import { createMailbox, labelIds, type Mailbox } from "./mailbox.ts";
 import { acknowledge, laterId, namesOf, pull, type Names, type Pulled } from "./pubsub.ts";
 import { Problem } from "./problem.ts";
-import { readState, writeState, type WatchState } from "./state.ts";
+import { goOnFrom, placeOf, readState, writeState, type WatchState } from "./state.ts";
 import { STALE_MS, stateOf } from "./status.ts";
 import { syncMailbox } from "./sync.ts";
 
@@ -70,6 +70,8 @@ class Watch {
   readonly #host: ServiceHost;
   readonly #state: WatchState;
   readonly #dir: string;
+  /** The place as it was kept last. */
+  #place: string | undefined;
   #connection: Connection | undefined;
   #failures = 0;
   #starting = true;
@@ -105,6 +107,15 @@ class Watch {
     } finally {
       clearInterval(check);
     }
+  }
+
+  /** Writes the state down here, and its place for whichever gateway watches next. */
+  async #keep(): Promise<void> {
+    await writeState(this.#dir, this.#state);
+    const place = placeOf(this.#state);
+    if (place === this.#place) return;
+    await this.#host.saveCursor(place);
+    this.#place = place;
   }
 
   /** A loop that hangs says nothing by itself. */
@@ -151,7 +162,7 @@ class Watch {
       if (state.historyId === undefined) Object.assign(state, { historyId, startedAt: now(), lastSync: now() });
       Object.assign(state, { watchExpires: expires, watchedAt: now(), watched });
       this.#renewalFailed = undefined;
-      await writeState(this.#dir, state);
+      await this.#keep();
       log.info(`the watch on ${config.account} lasts until ${new Date(expires).toISOString()}`);
     } catch (error) {
       if (!alive || this.#signal.aborted || !(error instanceof GoogleError) || error.kind === "revoked") throw error;
@@ -161,7 +172,7 @@ class Watch {
 
   async #sync({ mailbox }: Connection): Promise<void> {
     const { config, log, now } = this.#deps;
-    await syncMailbox({ mailbox, gateway: this.#host, hook: config.hook, dir: this.#dir, state: this.#state, log, now });
+    await syncMailbox({ mailbox, gateway: this.#host, hook: config.hook, state: this.#state, keep: () => this.#keep(), log, now });
     this.#starting = false;
     await this.#succeeded();
   }
@@ -203,7 +214,7 @@ class Watch {
     this.#aliveAt = now();
     if (this.#aliveAt - (this.#state.aliveAt ?? 0) > this.#timing.aliveEvery) {
       this.#state.aliveAt = this.#aliveAt;
-      await writeState(this.#dir, this.#state);
+      await this.#keep();
     }
     // That the mailbox can be read does not make up for a pull that fails.
     if (this.#step === "sync" && this.#failedStep === "pull") return;
@@ -228,7 +239,7 @@ class Watch {
       this.#host.report({ ok: false, message });
       if (this.#state.lastError?.message !== message) {
         this.#state.lastError = { at: this.#deps.now(), message };
-        await writeState(this.#dir, this.#state).catch(() => undefined);
+        await this.#keep().catch(() => undefined);
       }
     }
     const revoked = problem instanceof GoogleError && problem.kind === "revoked";
@@ -260,6 +271,7 @@ export function createWatcher(deps: WatcherDeps): Watcher {
       const dir = await deps.stateDir();
       const state = await readable(() => readState(dir, deps.config.account), signal, host);
       if (!state) return;
+      goOnFrom(state, await host.cursor());
       watch = new Watch(deps, signal, host, dir, state);
       await watch.run();
     },

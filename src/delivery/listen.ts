@@ -1,7 +1,7 @@
-import { RouseError } from "../core/errors.ts";
 import type { ChannelHost, IncomingMessage, Service } from "../plugin/api.ts";
 import type { NamedService } from "../plugin/services.ts";
-import { LEASE_LOST, type Fence, type Store } from "../store/types.ts";
+import { keptCursor } from "../store/cursor.ts";
+import type { Fence, Store } from "../store/types.ts";
 import type { Channels } from "./types.ts";
 
 export interface ListenDeps {
@@ -23,18 +23,10 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
 export function channelServices(channels: Channels, { store, receive }: ListenDeps): NamedService[] {
   return channels.loaded.flatMap(({ id, channel }): NamedService[] => {
     if (!channel.listen && !channel.request) return [];
-    const cursorKey = `channel.cursor:${id}`;
     const hostOf = (report: ChannelHost["report"], fence: Fence | undefined): ChannelHost => ({
       report,
       receive: (message) => receive(id, message, fence),
-      async cursor() {
-        const value = await store.getValue(cursorKey);
-        return typeof value === "string" ? value : undefined;
-      },
-      async saveCursor(cursor) {
-        // The new holder's is further on.
-        if (!(await store.commit((tx) => tx.setValue(cursorKey, cursor), fence))) throw new RouseError(LEASE_LOST);
-      },
+      ...keptCursor(store, `channel.cursor:${id}`, fence),
     });
     let report: ChannelHost["report"] = () => undefined;
     const start: NonNullable<NamedService["start"]> = async ({ signal, fence }, host) => {

@@ -4,7 +4,7 @@
  */
 import type { z } from "zod";
 
-import type { Channel, PluginContext, ServiceState } from "./channel.ts";
+import type { Channel, Cursor, PluginContext, ServiceState } from "./channel.ts";
 
 export { parseMarkdown } from "../delivery/markdown.ts";
 export type * from "./channel.ts";
@@ -35,8 +35,8 @@ export interface Gateway {
   hook(path: string, body: unknown): Promise<{ status: number; body: unknown }>;
 }
 
-/** The gateway, as a service sees it. */
-export interface ServiceHost extends Gateway {
+/** The gateway, as a service sees it. With its cursor a service goes on where it stopped, in whichever gateway it runs next. */
+export interface ServiceHost extends Gateway, Cursor {
   report(state: ServiceState): void;
 }
 

@@ -37,14 +37,18 @@ export interface IncomingMessage {
   text: string;
 }
 
-/** The gateway, as a channel that receives sees it. */
-export interface ChannelHost {
+/** The place of what reads on where it stopped, kept across restarts and in whichever gateway runs it next. */
+export interface Cursor {
+  cursor(): Promise<string | undefined>;
+  /** On disk when it resolves. Save it after what lies before it was received. Throws where another gateway runs it meanwhile. */
+  saveCursor(cursor: string): Promise<void>;
+}
+
+/** The gateway, as a channel that receives sees it. The cursor is the place in the vendor's stream. */
+export interface ChannelHost extends Cursor {
   /** Hands a message over; once it resolves the message is on disk, and the vendor may forget it. */
   receive(message: IncomingMessage): Promise<void>;
   report(state: ServiceState): void;
-  /** The place in the vendor's stream, kept across restarts. Save it after what lies before it was received. */
-  cursor(): Promise<string | undefined>;
-  saveCursor(cursor: string): Promise<void>;
 }
 
 /** A place where replies go. Only `send` is required. */

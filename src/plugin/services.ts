@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Fence, Held, Peers } from "../store/types.ts";
-import type { Gateway, Service, ServiceHost, ServiceState } from "./api.ts";
+import type { Cursor, Gateway, Service, ServiceHost, ServiceState } from "./api.ts";
 
 /** What is known of a service that runs. */
 export interface ServiceStatus extends ServiceState {
@@ -26,6 +26,8 @@ export interface ServicesOptions {
   hook(path: string, body: unknown, fence: Fence | undefined): ReturnType<Gateway["hook"]>;
   /** Of several gateways one runs a service at a time; requests are answered by all. */
   peers: Pick<Peers, "hold" | "tell" | "on">;
+  /** The place of a service; refused once the lease of `fence` is lost. */
+  cursorOf(id: string, fence: Fence | undefined): Cursor;
   clock: Clock;
   log: Logger;
 }
@@ -48,7 +50,7 @@ const RECOVERED_MS = 600_000;
 const END_MS = 5000;
 
 /** Runs the services of plugins, each in one gateway at a time: one that ends by itself counts as failing and is started again. */
-export function createServices({ hook, peers, clock, log }: ServicesOptions): Services {
+export function createServices({ hook, peers, cursorOf, clock, log }: ServicesOptions): Services {
   const states = new Map<string, ServiceStatus>();
   let running = new Map<string, Service>();
   /** Those that this gateway runs itself. */
@@ -73,7 +75,11 @@ export function createServices({ hook, peers, clock, log }: ServicesOptions): Se
         if (!signal.aborted) note(id, state);
       };
       try {
-        const host: ServiceHost = { hook: (path, body) => hook(path, body, fence), report };
+        const host: ServiceHost = {
+          hook: (path, body) => hook(path, body, fence),
+          report,
+          ...cursorOf(id, fence),
+        };
         await (start ? start(held, host) : service.start(signal, host));
       } catch (error) {
         const { name, code } = safeError(error);

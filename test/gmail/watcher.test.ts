@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { gmailConfig } from "../../plugins/gmail/config.ts";
 import { createWatcher, type Timing, type Watcher } from "../../plugins/gmail/watcher.ts";
@@ -14,6 +14,8 @@ let logged: string[];
 let posts: MailMessage[][];
 let answer: (messages: MailMessage[]) => { status: number; body: unknown } | Promise<{ status: number; body: unknown }>;
 let ahead: number;
+/** What the gateways keep of the watcher between them. */
+let place: string | undefined;
 
 beforeEach(async () => {
   world = await createGmailWorld();
@@ -23,6 +25,7 @@ beforeEach(async () => {
   logged = [];
   posts = [];
   ahead = 0;
+  place = undefined;
   answer = () => ({ status: 202, body: { ok: true } });
 });
 afterEach(async () => {
@@ -53,6 +56,8 @@ function start(config: object = {}, timing: Partial<Timing> = {}): void {
   const abort = new AbortController();
   const ended = watcher.run(abort.signal, {
     report: (state) => void states.push(state),
+    cursor: async () => place,
+    saveCursor: async (cursor) => void (place = cursor),
     async hook(path, body) {
       expect(path).toBe("gmail");
       const { source, messages } = body as { source: string; messages: MailMessage[] };
@@ -225,6 +230,53 @@ describe("the state", () => {
   });
 });
 
+describe("a watcher on another machine", () => {
+  beforeEach(prepare);
+  const moved = async (): Promise<void> => {
+    await running?.stop();
+    rmSync(stateFile());
+  };
+
+  it("goes on where the one before it stopped", async () => {
+    start();
+    await until(well);
+    const before = world.google.receive();
+    await until(() => given().includes(before));
+    await moved();
+    const between = world.google.receive();
+    start();
+    await until(() => given().length > 1);
+    await until(() => state()["historyId"] === String(world.google.mailbox.historyId));
+    expect(given()).toEqual([before, between]);
+  });
+
+  it("comes back to the first, and reads from where the second was", async () => {
+    start();
+    await until(well);
+    await running?.stop();
+    const first = world.read("state/watch.json");
+    rmSync(stateFile());
+    start();
+    const there = world.google.receive();
+    await until(() => given().includes(there));
+    await running?.stop();
+    writeFileSync(stateFile(), first);
+    const back = world.google.receive();
+    start();
+    await until(() => given().includes(back));
+    expect(given()).toEqual([there, back]);
+  });
+
+  it("does not take over the place of another account's", async () => {
+    place = JSON.stringify({ account: "other@example.com", historyId: "1000", startedAt: 1, lastSync: 1 });
+    world.google.receive();
+    start();
+    await until(well);
+    expect(posts).toEqual([]);
+    expect(JSON.parse(place)).toMatchObject({ account: "ann@example.com", historyId: state()["historyId"] });
+  });
+});
+
 describe("a redelivery", () => {
   beforeEach(prepare);
 
@@ -249,6 +301,7 @@ describe("a redelivery", () => {
     await until(() => state().delivered.includes(id) && waiting() === 0);
     await running?.stop();
     writeFileSync(stateFile(), JSON.stringify({ ...state(), historyId: "1000" }));
+    place = undefined;
     const next = world.google.receive();
     start();
     await until(() => given().includes(next));
