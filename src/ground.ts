@@ -9,7 +9,7 @@ import { createReloader, type Reloader } from "./reload.ts";
 import { buildSnapshot, type Built } from "./snapshot.ts";
 import { acquireLock, type Lock } from "./store/lock.ts";
 import { isShared, openStore, storeUrl } from "./store/open.ts";
-import type { Cursor } from "./plugin/api.ts";
+import type { CommonValues, Cursor } from "./plugin/api.ts";
 import { keptCursor } from "./store/cursor.ts";
 import type { Fence, StoreHandle } from "./store/types.ts";
 
@@ -62,7 +62,9 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
   opened.defer(() => metrics.close());
   const pool = createTransformPool({ log });
   opened.defer(() => pool.close());
-  const build = () => buildSnapshot({ ...options, clock, log, pool, print });
+  let shared: CommonValues | undefined;
+  const common = (): CommonValues | undefined => shared;
+  const build = () => buildSnapshot({ ...options, clock, log, pool, print, common });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
@@ -93,6 +95,12 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
     throw error;
   });
   opened.defer(() => handle.store.close());
+  if (isShared(url)) {
+    shared = {
+      get: (key) => handle.store.getValue(key),
+      set: async (key, value) => void (await handle.store.commit((tx) => tx.setValue(key, value))),
+    };
+  }
   opened.defer(() => reloader.close());
   metrics.watchCounts(() => handle.store.counts());
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));

@@ -15,7 +15,7 @@ import type { Snapshot } from "./http/types.ts";
 import { compileMappings } from "./mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "./mapping/pool.ts";
 import { PRESETS_DIR } from "./mapping/presets.ts";
-import type { Service } from "./plugin/api.ts";
+import type { CommonValues, Service } from "./plugin/api.ts";
 import { loadPlugins } from "./plugin/host.ts";
 import { createVerifiers } from "./signatures/verifiers.ts";
 
@@ -36,6 +36,8 @@ export interface SnapshotOptions {
   print(text: string): void;
   port?: number;
   host?: string;
+  /** Values of plugins that all gateways of one database have; undefined where there is but one. */
+  common?: () => CommonValues | undefined;
 }
 
 export interface Built {
@@ -113,6 +115,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     baseDir,
     builtinDir: BUILTIN_PLUGINS,
     stateDir,
+    ...(options.common ? { common: options.common } : {}),
     env,
     fetch,
     clock,

@@ -87,6 +87,13 @@ export interface PluginLog {
   error(message: string): void;
 }
 
+/** Values of a plugin's own, by key, that all gateways of one database have. */
+export interface CommonValues {
+  get(key: string): Promise<unknown>;
+  /** A value that JSON can hold; in the database when it resolves. */
+  set(key: string, value: unknown): Promise<void>;
+}
+
 /** What a plugin gets. Side effects come in as arguments. */
 export interface PluginContext<C> {
   config: C;
@@ -97,6 +104,8 @@ export interface PluginContext<C> {
   signal: AbortSignal;
   /** A folder of the plugin's own in the state folder; made when first asked for. */
   stateDir: () => Promise<string>;
+  /** Where several gateways share a store: what a file of this machine's would keep from the others. */
+  common?: () => CommonValues | undefined;
   /** Standard output of the gateway, for channels that are a terminal. */
   print: (text: string) => void;
 }

@@ -9,7 +9,7 @@ import type { Logger } from "../core/log.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
 import { accountsOf, type Account } from "./accounts.ts";
-import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
+import type { Channel, CommonValues, Plugin, PluginContext, Service } from "./api.ts";
 import { checkChannel, checkPlugin, checkSection, checkService, explain, type Checked } from "./check.ts";
 import { importUserModule, type UserModule } from "./resolve.ts";
 import { builtinSources, folderSources, namedSources, readCatalog, type CatalogEntry, type PluginSource } from "./sources.ts";
@@ -21,6 +21,8 @@ export interface HostOptions {
   /** Rouse's own plugins. */
   builtinDir: string;
   stateDir: string;
+  /** Values that all gateways of one database have; undefined where there is but one. */
+  common?: () => CommonValues | undefined;
   /** The environment. Plugins see nothing of it but what the config takes from it. */
   env: Record<string, string | undefined>;
   fetch: typeof fetch;
@@ -147,6 +149,11 @@ function contextOf(id: string, config: unknown, signal: AbortSignal, options: Ho
     async stateDir() {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       return folder;
+    },
+    common() {
+      const values = options.common?.();
+      const keyOf = (key: string): string => `plugin:${id}:${key}`;
+      return values && { get: (key) => values.get(keyOf(key)), set: (key, value) => values.set(keyOf(key), value) };
     },
   };
 }

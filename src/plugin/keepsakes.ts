@@ -9,9 +9,12 @@ export interface Keepsakes<T> {
   keep(keys: readonly string[], thing: T): Promise<void>;
 }
 
-/** Things by key in a file of the plugin's own, which its owner alone may read; the oldest go where there are more than `most`. `what` names them in warnings. */
+/**
+ * Things by key in a file of the plugin's own, which its owner alone may read; the oldest go where there are more than
+ * `most`. Gateways that share a store have them of each other. `what` names them in warnings.
+ */
 export function keepsakes<T>(
-  { log, stateDir }: Pick<PluginContext<unknown>, "log" | "stateDir">,
+  { log, stateDir, common }: Pick<PluginContext<unknown>, "log" | "stateDir" | "common">,
   { file, most, what }: { file: string; most: number; what: string },
 ): Keepsakes<T> {
   let loaded: Promise<Map<string, T>> | undefined;
@@ -30,11 +33,26 @@ export function keepsakes<T>(
     await writeFile(`${path}.new`, JSON.stringify([...things]), { mode: 0o600, flush: true });
     await rename(`${path}.new`, path);
   };
+  const tell = async (keys: readonly string[], thing: T, text: string): Promise<void> => {
+    const values = common?.();
+    if (!values) return;
+    for (const key of keys) {
+      const name = `${file}:${key}`;
+      if (JSON.stringify(await values.get(name)) !== text) await values.set(name, thing);
+    }
+  };
   return {
-    get: async (key) => (await known()).get(key),
+    async get(key) {
+      // Another gateway's may be newer.
+      const found = await common?.()
+        ?.get(`${file}:${key}`)
+        .catch(() => undefined);
+      return found === undefined ? (await known()).get(key) : (found as T);
+    },
     async keep(keys, thing) {
       const things = await known();
       const text = JSON.stringify(thing);
+      await tell(keys, thing, text).catch(() => log.warn(`other gateways do not hear of ${what} that are new: the store took none`));
       if (keys.every((key) => JSON.stringify(things.get(key)) === text)) return writing;
       for (const key of keys) {
         things.delete(key);

@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { activityRequest, directMessage, ENTRA, PERSONAL, teamsServer } from "../channels/teams-server.ts";
+import { section } from "../channels/teams-world.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { createWorld, TOKEN, type World, type WorldOptions } from "./world.ts";
@@ -152,6 +154,23 @@ describePostgres("gateways that share a store", () => {
     await patiently(other, async () => (await detail(other)).leases.every((one: { holder: string }) => one.holder !== null));
     expect((await detail(other)).gateways).toHaveLength(1);
     expect(await check(other, "leases")).toMatchObject({ status: "ok", message: expect.stringContaining(`(process ${process.pid})`) });
+  });
+
+  it("reach a person of whom only another gateway has heard", async () => {
+    const teams = await teamsServer();
+    onTestFinished(teams.close);
+    const config = { channels: { msteams: { ...section(teams.url), allowFrom: [] } } };
+    const first = await open({ config });
+    const request = activityRequest(directMessage(teams.url), await teams.sign());
+    const heard = await first.gateway.fetch(new Request("http://127.0.0.1/channels/msteams/api/messages", request));
+    expect(heard.status).toBe(200);
+    await close(first);
+    // Another machine: its state folder has never heard of the conversation.
+    const second = await open({ config });
+    const answer = await second.post("/hooks/agent", { message: "x", channel: "msteams", to: `user:${ENTRA}`, deliver: true });
+    expect(answer.status).toBe(202);
+    await second.until(async () => teams.arrived.length > 0);
+    expect([teams.arrived[0]?.to, teams.opened]).toEqual([PERSONAL, []]);
   });
 
   it("carry out each wake soon, whichever gateway took it and whichever ran the last heartbeat", async () => {
