@@ -37,11 +37,15 @@ const postings = (docs: string): string => `
 const POSTINGS = postings("NULL::bigint[]");
 const POSTINGS_WITH_DOCUMENTS = postings("array_agg(doc)");
 
-/** What is given back is of the scope, whatever was summed up. */
+/**
+ * What is given back is of the scope, whatever was summed up. One by one, by their numbers: the planner would look through
+ * all chunks of a large document for each.
+ */
 const VISIBLE = `
-  SELECT c.seq FROM unnest($3::bigint[]) AS given (seq) JOIN knowledge_chunks c ON c.seq = given.seq
-    JOIN knowledge_documents d ON d.seq = c.doc AND d.generation = c.generation
-  WHERE d.tenant = $1 AND ${seenBy(2)}`;
+  SELECT given.seq FROM unnest($3::bigint[]) AS given (seq)
+    CROSS JOIN LATERAL (SELECT doc, generation FROM knowledge_chunks WHERE seq = given.seq OFFSET 0) AS c
+    CROSS JOIN LATERAL (SELECT FROM knowledge_documents d
+      WHERE d.seq = c.doc AND d.generation = c.generation AND d.tenant = $1 AND ${seenBy(2)} OFFSET 0) AS seen`;
 
 interface Postings {
   level: number;

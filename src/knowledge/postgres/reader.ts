@@ -18,7 +18,8 @@ const CLAIM = "interval '3 minutes'";
 const PASSAGES = `
   SELECT c.n, p.text, p.headings, p.page, p.start_at, p.end_at, c.seq, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version,
     d.external_id, d.metadata
-  FROM unnest($1::bigint[]) WITH ORDINALITY AS given (seq, place) JOIN knowledge_chunks c ON c.seq = given.seq
+  FROM unnest($1::bigint[]) WITH ORDINALITY AS given (seq, place)
+    CROSS JOIN LATERAL (SELECT * FROM knowledge_chunks WHERE seq = given.seq OFFSET 0) AS c
     JOIN knowledge_passages p ON p.seq = c.seq JOIN knowledge_documents d ON d.seq = c.doc
   ORDER BY place`;
 
