@@ -12,8 +12,11 @@ import type { ExtractDone, Extractor } from "./extract/extractor.ts";
 const READING = 0.7;
 /** Documents that are taken beyond those that are read: each taking is a write to disk, so several go together. */
 const AHEAD = 16;
-/** Where other gateways take documents as well, they are left those that would only wait here. */
+/** Where other gateways take documents as well, they are left those that would only wait here, longer than for this time. */
+const SHARED_WAIT_MS = 500;
 const SHARED_AHEAD = 2;
+/** How much the last document counts in the mean. */
+const LAST = 0.2;
 const AGAIN_MS = 5_000;
 
 export interface Jobs {
@@ -42,7 +45,9 @@ export function createJobs(options: {
 }): Jobs {
   const { writer, extractor, config, files, tmp, clock, log, onSettled } = options;
   const limits = { pages: config.pages, textChars: config.textMb * 1e6, unzipRatio: config.unzipRatio };
-  const ahead = files === undefined ? SHARED_AHEAD : AHEAD;
+  /** How long a document takes, of those that are worked on at once; no time is known at first. */
+  let meanMs = SHARED_WAIT_MS;
+  const ahead = (): number => (files === undefined ? Math.max(SHARED_AHEAD, Math.min(AHEAD, Math.floor(SHARED_WAIT_MS / meanMs))) : AHEAD);
   const running = new Map<string, { stop: AbortController; progress: number; ended: Promise<void> }>();
   const closed = new AbortController();
   let taking = false;
@@ -90,7 +95,9 @@ export function createJobs(options: {
     const stop = new AbortController();
     const entry = { stop, progress: 0, ended: Promise.resolve() };
     running.set(job.id, entry);
+    const began = performance.now();
     entry.ended = work(job, stop).finally(() => {
+      meanMs += LAST * ((performance.now() - began) / Math.max(1, running.size) - meanMs);
       if (running.get(job.id) === entry) running.delete(job.id);
       void take();
     });
@@ -102,8 +109,9 @@ export function createJobs(options: {
     try {
       do {
         again = false;
-        const room = config.workers + ahead - running.size;
-        if (room < ahead / 2 || closed.signal.aborted) return;
+        const most = ahead();
+        const room = config.workers + most - running.size;
+        if (room < most / 2 || closed.signal.aborted) return;
         const jobs = await writer.call("take", room);
         for (const job of jobs) begin(job);
       } while (again);

@@ -113,7 +113,10 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     },
   });
   const search = createSearch(reader, embed, log);
-  const others = url === undefined ? undefined : createSharing({ writer, jobs, embedding, log });
+  const others =
+    url === undefined
+      ? undefined
+      : createSharing({ writer, jobs, embedding, log, reader, awaited: () => [...waiters.keys()], onSettled: settle });
   let started = false;
   const work = (): void => void (started && jobs.poke());
 
@@ -167,7 +170,8 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
           const document = await get(id);
           if (!document || isOver(document) || over.aborted) return document;
           // What another gateway did is not told here.
-          await (others ? others.orSoon(changed.promise) : changed.promise);
+          others?.look();
+          await changed.promise;
         } finally {
           set.delete(changed.resolve);
           if (set.size === 0 && waiters.get(id) === set) waiters.delete(id);

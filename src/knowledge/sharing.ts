@@ -14,8 +14,8 @@ const TELL_EVERY_MS = 30_000;
 
 export interface Sharing {
   start(): void;
-  /** Resolves with the promise, or soon. */
-  orSoon(changed: Promise<void>): Promise<void>;
+  /** Looks, for as long as somebody waits for a document, whether another gateway came to its end. */
+  look(): void;
   close(): Promise<void>;
 }
 
@@ -25,8 +25,15 @@ export function createSharing(parts: {
   jobs: Jobs;
   embedding: EmbeddingLoop | undefined;
   log: Logger;
+  reader: Database<"reader">;
+  /** The ids of documents that somebody waits for. */
+  awaited(): string[];
+  onSettled(id: string): void;
 }): Sharing {
-  const { writer, jobs, embedding, log } = parts;
+  const { writer, jobs, embedding, log, reader, awaited, onSettled } = parts;
+  let closed = false;
+  let lookTimer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
   let vectorsAt = performance.now();
@@ -49,21 +56,32 @@ export function createSharing(parts: {
     embedding?.poke();
   };
 
+  const lookAt = async (ids: string[]): Promise<void> => {
+    // What is wrong with the database, it says to those who wait.
+    const over = await reader.call("over", ids).catch(() => ids);
+    for (const id of over) onSettled(id);
+  };
+  const look = (): void => {
+    const ids = awaited();
+    if (ids.length > 0) return void (looking ??= lookAt(ids).finally(() => (looking = undefined)));
+    clearInterval(lookTimer);
+    lookTimer = undefined;
+  };
+
   return {
+    look() {
+      if (!closed) lookTimer ??= setInterval(look, LOOK_MS);
+    },
     start() {
       timer ??= setInterval(() => {
         beating ??= beat().finally(() => (beating = undefined));
       }, BEAT_MS).unref();
     },
-    async orSoon(changed) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const soon = setTimeout(resolve, LOOK_MS);
-      await Promise.race([changed, promise]);
-      clearTimeout(soon);
-    },
     async close() {
+      closed = true;
       clearInterval(timer);
-      await beating;
+      clearInterval(lookTimer);
+      await Promise.all([beating, looking]);
     },
   };
 }

@@ -6,6 +6,7 @@ import { createLogger } from "../../src/core/log.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { FIXTURES } from "./world.ts";
 
 let cli: CliWorld;
@@ -16,8 +17,10 @@ const start = async (workers: boolean): Promise<void> => {
 };
 beforeEach(async () => {
   cli = await createCli();
-  await cli.write("rouse.json5", { gateway: { port: 0, drainSeconds: 0 }, platform: { knowledge: { fileMb: 1 } } });
+  await configure({});
 });
+const configure = (more: object): Promise<unknown> =>
+  cli.write("rouse.json5", { gateway: { port: 0, drainSeconds: 0 }, platform: { knowledge: { fileMb: 1 } }, ...more });
 afterEach(async () => {
   await gateway.stop();
   await cli.close();
@@ -25,7 +28,7 @@ afterEach(async () => {
 
 const json = async <T>(...args: string[]): Promise<T> => JSON.parse((await cli.rouse(["knowledge", ...args, "--json"])).out) as T;
 
-describe("rouse knowledge, while a gateway runs", () => {
+function commands(): void {
   it("adds, lists, shows, searches, indexes anew and removes through it", async () => {
     await start(true);
     for (const name of ["pandoc.docx", "guide.md"]) await copyFile(join(FIXTURES, name), join(cli.dir, name));
@@ -100,4 +103,19 @@ describe("rouse knowledge, while a gateway runs", () => {
       await new Promise((done) => setTimeout(done, 20));
     expect((await cli.rouse(["knowledge", "search", "walrus"])).out).toContain("The walrus.");
   });
+}
+
+describe("rouse knowledge, while a gateway runs", commands);
+
+describePostgres("rouse knowledge, while a gateway runs on PostgreSQL", () => {
+  let schema: Schema;
+  beforeEach(async () => {
+    schema = newSchema();
+    await configure({ store: { url: schema.url } });
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await schema.drop();
+  });
+  commands();
 });

@@ -79,6 +79,24 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect((await (all[1] as KnowledgeWorld).rows())["chunks"]).toBe(30);
   });
 
+  it("what another one is half through with is neither found nor counted", async () => {
+    const world = await gateway();
+    for (const text of ["The walrus sleeps.", "A walrus and a heron.", "Nothing of the kind.", "Nor here.", "Nor there."])
+      await world.index(text);
+    const ask = () => world.knowledge.search({ tenant: "t", text: "walrus heron" });
+    const before = await ask();
+    expect(before.map(({ text }) => text)).toEqual(["A walrus and a heron.", "The walrus sleeps."]);
+    await plainly(async (client) => {
+      await client.query(`SET search_path TO "${schema.name}"`);
+      await client.query(`INSERT INTO knowledge_chunks (doc, generation, n, words, tokens)
+        SELECT doc, generation + 1, n, words, tokens FROM knowledge_chunks, generate_series(1, 20) WHERE generation = 1`);
+      await client.query(`UPDATE knowledge_documents
+        SET building = 2, status = 'indexing', holder = 'another', lease = now() + interval '1 hour'`);
+    });
+    expect(await ask()).toEqual(before);
+    expect(await world.knowledge.search({ tenant: "t", text: "walrus heron", agentIds: ["a"] })).toEqual(before);
+  });
+
   it("versions that two gateways finish at the same moment leave the newest", async () => {
     const both = [await gateway(), await gateway()];
     for (let n = 0; n < 6; n++) await (both[n % 2] as KnowledgeWorld).upload(`Version ${n} of the manual.`, { externalId: "manual" });

@@ -9,7 +9,7 @@ import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { stageBytes } from "../../src/knowledge/stage.ts";
-import type { Knowledge } from "../../src/knowledge/types.ts";
+import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { CopiedCount } from "../../src/store/copy/copy-table.ts";
@@ -46,13 +46,14 @@ async function copied(): Promise<Record<string, CopiedCount>> {
   return Object.fromEntries((JSON.parse(out) as Report).tables.map((table) => [table.table, table]));
 }
 
-const openDocuments = (url?: string): Promise<Knowledge> =>
+const openDocuments = (url?: string, embed?: Embedder): Promise<Knowledge> =>
   createKnowledge({
     dir: join(dir, ".rouse"),
     clock: systemClock,
     log: silent,
     config: knowledgeSchema.parse({}),
     ...(url === undefined ? {} : { url }),
+    ...(embed ? { embed } : {}),
   });
 
 async function addDocuments(): Promise<{ ready: string; queued: string }> {
@@ -159,6 +160,43 @@ describePostgres("rouse store copy", () => {
     server.close();
     // What a gateway has worked with is not copied over.
     expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("has worked with") as string });
+  });
+
+  it("brings vectors over: what was near is near, and no endpoint is asked for them again", { timeout: 60_000 }, async () => {
+    await smallStore();
+    // As a gateway leaves it in its folder.
+    (await acquireLock(join(dir, ".rouse"))).release();
+    const asked: string[] = [];
+    const embed: Embedder = {
+      model: "m",
+      embed: async (texts) => {
+        asked.push(...texts);
+        return texts.map((text) => Float32Array.from(/sea|walrus|whale/.test(text) ? [0.6, 0.8, text.length / 100] : [-1, 0.1, 0]));
+      },
+    };
+    const search = (knowledge: Knowledge) => knowledge.search({ tenant: "t", text: "life at sea" });
+    const source = await openDocuments(undefined, embed);
+    await source.start();
+    const ids: string[] = [];
+    for (const text of ["The walrus sleeps.", "A bicycle has two wheels.", "There goes a whale, far out."]) {
+      const staged = await stageBytes(join(dir, ".rouse"), Buffer.from(text), 1000);
+      ids.push((await source.add({ tenant: "t", ...staged, filename: "note.txt" })).document.id);
+    }
+    const areEmbedded = async (knowledge: Knowledge): Promise<boolean> =>
+      (await Promise.all(ids.map(async (id) => (await knowledge.get("t", id))?.embeddedCount))).every((count) => count === 1);
+    while (!(await areEmbedded(source))) await new Promise((done) => setTimeout(done, 20));
+    const before = await search(source);
+    expect(before.map(({ documentId }) => documentId)).toEqual([ids[0], ids[2], ids[1]]);
+    await source.close();
+
+    expect((await copied())["knowledge_vectors"]?.rows).toBe(3);
+    asked.length = 0;
+    const target = await openDocuments(schema.url, embed);
+    await target.start();
+    expect(await areEmbedded(target)).toBe(true);
+    expect(await search(target)).toEqual(before);
+    expect(asked).toEqual(["life at sea"]);
+    await target.close();
   });
 
   it("can be repeated: the same hashes; what has changed in the source since is there too", async () => {

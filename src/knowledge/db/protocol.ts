@@ -78,6 +78,8 @@ export interface WordsQuery extends Scope {
 /** What the thread that reads can be asked. */
 export interface ReaderCalls {
   get(id: string, model: string | undefined): DocumentRecord | undefined;
+  /** Those of the documents that are ready, failed or gone. */
+  over(ids: string[]): string[];
   list(tenant: string, query: DocumentQuery, model: string | undefined): DocumentPage;
   /** By words, and by a vector where there is one; all of it sees the same moment. */
   search(query: WordsQuery, vector: { model: string; vector: Float32Array } | undefined): Passage[];

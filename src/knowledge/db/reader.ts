@@ -63,6 +63,11 @@ export function createReader(sql: Statements): ReaderCalls {
       const row = sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
       return row && recordOf(row, embedded(row.seq, model));
     },
+    over: (ids) =>
+      ids.filter((id) => {
+        const row = sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
+        return !row || row.status === "ready" || row.status === "failed";
+      }),
     list(tenant, { limit = LIST, after, status, agentIds, externalId }, model) {
       const most = Math.max(1, Math.min(MOST_LISTED, limit));
       const scope = visible({ tenant, ...(agentIds ? { agentIds } : {}) });

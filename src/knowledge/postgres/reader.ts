@@ -1,12 +1,13 @@
 import type { Db, Sql } from "../../store/postgres/db.ts";
 import { passageOf, type PassageRow } from "../db/passage.ts";
-import { FUSED, LIST, MOST_LISTED, type Pending, type ReaderCalls, type Scope, type WordsQuery } from "../db/protocol.ts";
-import { agentMark, recordOf } from "../db/rows.ts";
+import { FUSED, LIST, MOST_LISTED, type Pending, type ReaderCalls, type Scope } from "../db/protocol.ts";
+import { recordOf } from "../db/rows.ts";
 import { fuse, type Ranked } from "../fuse.ts";
 import type { Passage } from "../types.ts";
 import { DOCUMENT, type SharedRow } from "./documents.ts";
 import type { NearestInDatabase } from "./pgvector.ts";
-import { askedTokens } from "./terms.ts";
+import { rank } from "./rank.ts";
+import { marksOf, seenBy } from "./scope.ts";
 import { ScannedVectors } from "./vectors.ts";
 
 type Async<T> = { [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<R> : never };
@@ -14,38 +15,11 @@ type Async<T> = { [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (
 /** Longer than a request for vectors may take; another gateway takes the passages over then. */
 const CLAIM = "interval '3 minutes'";
 
-/** Whether one of the agents may see a document; `$n` is null for all of the tenant's. */
-const seenBy = (n: number): string =>
-  `($${n}::text[] IS NULL OR d.agents = '' OR EXISTS (SELECT 1 FROM unnest($${n}::text[]) AS mark WHERE strpos(d.agents, mark) > 0))`;
-
-/**
- * BM25 as FTS5 has it (k1 = 1.2, b = 0.75), over what the tenant can find: how many chunks have a word is counted as they
- * are looked up, all of them, so that what an agent may not see counts for the weight of a word but is never among the
- * ranked.
- */
-const RANK = `
-  WITH asked AS (SELECT * FROM unnest($2::int[], $3::int[], $4::int[], $5::bigint[]) AS a (word, weight, frequency, token)),
-  -- Each step as it stands: the planner knows nothing of how rare a word is, and would look through all chunks instead.
-  found AS MATERIALIZED (
-    SELECT a.word, a.weight, a.frequency, c.seq, c.doc, c.generation, c.words
-    FROM asked AS a CROSS JOIN LATERAL (
-      SELECT seq, doc, generation, words FROM knowledge_chunks WHERE tokens @> ARRAY[a.token] OFFSET 0) AS c),
-  hits AS MATERIALIZED (
-    SELECT f.word, f.weight, f.frequency, f.seq, f.words, d.agents
-    FROM found AS f JOIN knowledge_documents d ON d.seq = f.doc AND d.generation = f.generation
-    WHERE d.tenant = $1),
-  size AS (SELECT chunks::float8 AS n, words::float8 / greatest(chunks, 1) AS mean FROM knowledge_sizes WHERE tenant = $1),
-  rarity AS (
-    SELECT word, greatest(ln(greatest(n - count(*)::float8 + 0.5::float8, 0.5::float8) / (count(*)::float8 + 0.5::float8)), 0.000001::float8) AS idf FROM hits, size GROUP BY word, n)
-  SELECT seq, sum(d.weight * idf * frequency * 2.2::float8 / (frequency + 1.2::float8 * (0.25::float8 + 0.75::float8 * words / mean))) AS score
-  FROM hits AS d JOIN rarity USING (word), size
-  WHERE ${seenBy(6)}
-  GROUP BY seq ORDER BY score DESC, seq LIMIT $7`;
-
 const PASSAGES = `
   SELECT c.n, p.text, p.headings, p.page, p.start_at, p.end_at, c.seq, d.id, d.filename, coalesce(d.title, d.found_title) AS title, d.version,
     d.external_id, d.metadata
-  FROM unnest($1::bigint[]) WITH ORDINALITY AS given (seq, place) JOIN knowledge_chunks c ON c.seq = given.seq
+  FROM unnest($1::bigint[]) WITH ORDINALITY AS given (seq, place)
+    CROSS JOIN LATERAL (SELECT * FROM knowledge_chunks WHERE seq = given.seq OFFSET 0) AS c
     JOIN knowledge_passages p ON p.seq = c.seq JOIN knowledge_documents d ON d.seq = c.doc
   ORDER BY place`;
 
@@ -66,15 +40,6 @@ const PENDING = `
     RETURNING seq)
   SELECT p.seq, p.text FROM claimed JOIN knowledge_passages p ON p.seq = claimed.seq ORDER BY p.seq`;
 
-const marksOf = ({ agentIds }: Scope): string[] | null => agentIds?.map(agentMark) ?? null;
-
-async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
-  const asked = askedTokens(query.tenant, query.text);
-  if (asked.tokens.length === 0) return [];
-  const { words, weights, frequencies, tokens } = asked;
-  return sql.query<Ranked>(RANK, [query.tenant, words, weights, frequencies, tokens, marksOf(query), query.limit]);
-}
-
 async function passages(sql: Sql, ranking: readonly Ranked[]): Promise<Passage[]> {
   if (ranking.length === 0) return [];
   const scores = new Map(ranking.map(({ seq, score }) => [seq, score]));
@@ -89,6 +54,13 @@ async function visibleDocuments(sql: Sql, scope: Scope): Promise<Map<number, num
   );
   return new Map(rows.map(({ seq, generation }) => [seq, generation]));
 }
+
+/** What a new version replaces in the meantime is either all there or all gone. */
+const atOneMoment = <T>(db: Db, work: (sql: Sql) => Promise<T>): Promise<T> =>
+  db.transaction(async (sql) => {
+    const [, found] = await Promise.all([sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"), work(sql)]);
+    return found;
+  });
 
 type SharedReader = Async<ReaderCalls> & {
   /** Lets others get vectors for what this one was to. */
@@ -112,6 +84,13 @@ export function createSharedReader(db: Db, holder: string, inDatabase: NearestIn
       );
       return row && recordOf(row, row.embedded);
     },
+    async over(ids) {
+      const rows = await db.query<{ id: string }>(
+        "SELECT id FROM unnest($1::text[]) AS given (id) LEFT JOIN knowledge_documents d USING (id) WHERE d.status IS NULL OR d.status IN ('ready', 'failed')",
+        [ids],
+      );
+      return rows.map(({ id }) => id);
+    },
     async list(tenant, { limit = LIST, after, status, agentIds, externalId }, model) {
       const most = Math.max(1, Math.min(MOST_LISTED, limit));
       const rows = await db.query<SharedRow & { embedded: number }>(
@@ -133,11 +112,7 @@ export function createSharedReader(db: Db, holder: string, inDatabase: NearestIn
     },
     async search(query, vector) {
       if (vector && !inDatabase) await vectors.catchUp(vector.model, vector.vector.length);
-      return db.transaction(async (sql) => {
-        // One moment for all of it: what a new version replaces in the meantime is either all there or all gone.
-        await sql.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
-        // A frequent word brings tens of thousands of rows: they are not to go through files.
-        await sql.query("SET LOCAL work_mem = '32MB'");
+      return atOneMoment(db, async (sql) => {
         if (!vector) return passages(sql, await rank(sql, query));
         const byWords = await rank(sql, { ...query, limit: Math.max(FUSED, query.limit) });
         const byMeaning = await nearest(sql, query, vector.model, vector.vector);
@@ -151,7 +126,7 @@ export function createSharedReader(db: Db, holder: string, inDatabase: NearestIn
       );
       return found.length > 0;
     },
-    rank: (query) => rank(db, query),
+    rank: (query) => atOneMoment(db, (sql) => rank(sql, query)),
     pending: (model, after, limit) => db.query<Pending>(PENDING, [model, after, limit, holder]),
     release: async () => void (await db.query("DELETE FROM knowledge_claims WHERE holder = $1", [holder])),
   };

@@ -48,6 +48,14 @@ export const MIGRATIONS: readonly string[] = [
   -- Passages that a gateway is getting vectors for just now.
   CREATE TABLE knowledge_claims (seq bigint PRIMARY KEY, holder text NOT NULL, until timestamptz NOT NULL);
   `,
+  // Chunks come in rows: the index takes in many at a time, with a tenth of the work. What waits for it each look goes
+  // through, one by one: not more than that.
+  `
+  ALTER INDEX knowledge_chunks_tokens SET (fastupdate = on, gin_pending_list_limit = 256);
+  CREATE INDEX knowledge_documents_building ON knowledge_documents (tenant)
+    WHERE building > generation AND status IN ('queued', 'extracting', 'indexing');
+  CREATE INDEX knowledge_documents_agents ON knowledge_documents (tenant) WHERE agents <> '';
+  `,
 ];
 
 /** Where it is kept which of them were applied. */

@@ -1,7 +1,8 @@
 import type { Db } from "../../store/postgres/db.ts";
 import type { Job, NewVector, WriterCalls } from "../db/protocol.ts";
 import { recordOf } from "../db/rows.ts";
-import { addDocument, DOCUMENT, dropChunks, dropDocuments, lockDocument, lockTenant, type SharedRow } from "./documents.ts";
+import { Uploads } from "./adding.ts";
+import { DOCUMENT, dropChunks, dropDocuments, lockDocument, lockTenant, type SharedRow } from "./documents.ts";
 import { Files } from "./files.ts";
 import { indexPart, lockWork } from "./indexer.ts";
 import type { NearestInDatabase } from "./pgvector.ts";
@@ -56,6 +57,7 @@ async function putVectors(db: Db, model: string, vectors: readonly NewVector[], 
 /** What the thread of a gateway that writes does, where many gateways share the documents. `holder` names this one. */
 export function createSharedWriter(db: Db, holder: string, nearest: NearestInDatabase | undefined): SharedWriter {
   const files = new Files(db);
+  const uploads = new Uploads(db, files);
   const { schema } = db.address;
 
   const ended = async (job: { id: string; generation: number }, change: string, values: readonly unknown[] = []): Promise<void> => {
@@ -67,7 +69,7 @@ export function createSharedWriter(db: Db, holder: string, nearest: NearestInDat
   };
 
   return {
-    add: (upload, now) => addDocument(db, files, upload, now),
+    add: (upload, now) => uploads.add(upload, now),
     async take(limit) {
       const rows = await db.query<Job & { seq: number }>(TAKE, [limit, holder]);
       return rows.toSorted((a, b) => a.seq - b.seq).map(({ seq: _seq, ...job }) => job);
