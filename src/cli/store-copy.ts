@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { systemClock } from "../core/clock.ts";
 import { createLogger } from "../core/log.ts";
-import { copyKnowledge } from "../knowledge/copy.ts";
+import { copyKnowledge, documentsOf } from "../knowledge/copy.ts";
 import type { CopiedCount } from "../store/copy/copy-table.ts";
 import { copyStore } from "../store/copy/copy-store.ts";
 import { acquireLock } from "../store/lock.ts";
@@ -45,19 +45,28 @@ export async function copy(options: CopyOptions, io: CliIo): Promise<void> {
   opened.defer(() => progress.end());
   const { tables, target } = await copyStore({ file, url: options.to, clock: systemClock, log, onProgress });
   opened.defer(() => target.close());
-  const documents = await copyKnowledge({ dir: stateDir, db: target.db, now: io.now(), onProgress });
+  const source = documentsOf(file, stateDir);
+  const documents = await copyKnowledge({ ...source, db: target.db, now: io.now(), onProgress });
   await target.finish();
   progress.end();
-  report([...tables, ...documents], target.db.address.shown, (io.now() - began) / 1000, options, io);
+  const shown = { to: target.db.address.shown, documents: documents.length > 0 ? source.database : null };
+  report([...tables, ...documents], shown, (io.now() - began) / 1000, options, io);
 }
 
-function report(tables: readonly CopiedCount[], shown: string, seconds: number, options: CopyOptions, io: CliIo): void {
-  if (options.json) return printJson(io, { to: shown, seconds, tables });
+interface Places {
+  to: string;
+  /** Where documents were copied from; null where there were none. */
+  documents: string | null;
+}
+
+function report(tables: readonly CopiedCount[], { to, documents }: Places, seconds: number, options: CopyOptions, io: CliIo): void {
+  if (options.json) return printJson(io, { to, documents, seconds, tables });
   printTable(
     io,
     ["TABLE", "ROWS", "SHA-256"],
     tables.map(({ table, rows, hash }) => [table, String(rows), hash.slice(0, 16)]),
   );
-  io.out(`\ncopied to ${shown} in ${seconds.toFixed(1)} s; counts and hashes of all tables agree\n`);
+  io.out(`\ncopied to ${to} in ${seconds.toFixed(1)} s; counts and hashes of all tables agree\n`);
+  io.out(documents === null ? "no documents were found beside the store\n" : `documents are those of ${documents}\n`);
   io.out("set store.url to it and start the gateway; keep the old file until you have seen it work\n");
 }

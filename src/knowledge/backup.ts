@@ -15,7 +15,7 @@ export interface KnowledgeCopy {
 const ALL_PAGES = 2 ** 31 - 1;
 
 /** `backup.db` → `backup.knowledge.db` and `backup.knowledge/`: which copies belong together is seen by their names. */
-function namesBeside(file: string): { database: string; files: string } {
+export function namesBeside(file: string): { database: string; files: string } {
   const base = file.replace(/\.db$/, "");
   return { database: `${base}.knowledge.db`, files: `${base}.knowledge` };
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../core/errors.ts";
 import { copyTable, type CopiedCount, type OnProgress } from "../store/copy/copy-table.ts";
@@ -8,6 +8,7 @@ import { renumber } from "../store/copy/copy-store.ts";
 import { columnsOf, sameTable, type CopiedTable } from "../store/copy/table.ts";
 import type { Db } from "../store/postgres/db.ts";
 import { migrate } from "../store/postgres/migrate.ts";
+import { namesBeside } from "./backup.ts";
 import { prepareKnowledge } from "./db/schema.ts";
 import { Files } from "./postgres/files.ts";
 import { MIGRATIONS, MIGRATIONS_TABLE } from "./postgres/schema.ts";
@@ -89,18 +90,30 @@ async function copyFiles(from: DatabaseSync, db: Db, folder: string, onProgress:
   return { table: "knowledge_files", rows: there.length, hash: all.digest("hex") };
 }
 
-/** Copies the documents of a state folder into PostgreSQL, with their files, passages and vectors; nothing where there are none. */
-export async function copyKnowledge(options: { dir: string; db: Db; now: number; onProgress: OnProgress }): Promise<CopiedCount[]> {
-  const { dir, db, now, onProgress } = options;
-  const file = join(dir, "knowledge.db");
-  if (!existsSync(file)) return [];
+/** Documents in files: their database, and the folder of the files as they were uploaded. */
+export interface DocumentFiles {
+  database: string;
+  files: string;
+}
+
+/** The documents that belong to the store in `file`: those of the same backup, of the same folder, or else of the state folder. */
+export function documentsOf(file: string, stateDir: string): DocumentFiles {
+  const inFolder = (dir: string): DocumentFiles => ({ database: join(dir, "knowledge.db"), files: join(dir, "knowledge") });
+  const places = [namesBeside(file), inFolder(dirname(file))];
+  return places.find(({ database }) => existsSync(database)) ?? inFolder(stateDir);
+}
+
+/** Copies documents into PostgreSQL, with their files, passages and vectors; nothing where there are none. */
+export async function copyKnowledge(options: DocumentFiles & { db: Db; now: number; onProgress: OnProgress }): Promise<CopiedCount[]> {
+  const { database, files, db, now, onProgress } = options;
+  if (!existsSync(database)) return [];
   await migrate(db, MIGRATIONS, MIGRATIONS_TABLE);
-  const from = new DatabaseSync(file);
+  const from = new DatabaseSync(database);
   try {
     prepareKnowledge(from, now);
     const copied: CopiedCount[] = [];
     for (const table of TABLES) copied.push(await copyTable(from, db, table, onProgress));
-    copied.push(await copyFiles(from, db, join(dir, "knowledge"), onProgress));
+    copied.push(await copyFiles(from, db, files, onProgress));
     await db.transaction(async (sql) => {
       for (const text of FINISH) await sql.query(text);
     });
