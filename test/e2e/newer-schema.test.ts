@@ -68,7 +68,11 @@ describePostgres("versions side by side", () => {
   const succeeds = (world: World, id: string): Promise<boolean> => world.until(async () => (await runOf(world, id)).status === "succeeded");
   const toNext = async (): Promise<void> => {
     const db = await openDb(parseAddress(schema.url), silent);
-    await migrate(db, [...MIGRATIONS, NEXT]).finally(() => db.close());
+    try {
+      await migrate(db, [...MIGRATIONS, NEXT]);
+    } finally {
+      await db.close();
+    }
   };
 
   it(

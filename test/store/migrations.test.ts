@@ -38,7 +38,11 @@ describePostgres("the schema's steps", () => {
   /** Brings the schema to where an earlier version of the program left it. */
   const bringTo = async (steps: readonly string[]): Promise<void> => {
     const db = await openDb(parseAddress(schema.url), silent);
-    await migrate(db, steps).finally(() => db.close());
+    try {
+      await migrate(db, steps);
+    } finally {
+      await db.close();
+    }
   };
   const within = <T>(work: (client: pg.Client) => Promise<T>): Promise<T> =>
     plainly(async (client) => {
