@@ -67,7 +67,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     log,
     snapshot,
     operatorToken,
-    ready: () => !draining(),
+    ready: () => !draining() && peers.reachable(),
     sharedCounts,
     serviceRequest,
   });

@@ -37,6 +37,8 @@ const MAX_VALUES = 100;
 const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const RUN_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
 const SAMPLE_MS = 20;
+/** A store that does not answer for so long is left out: those who scrape wait ten seconds in all. */
+const COUNTS_MS = 3000;
 const WAIT_BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
 
 /** Children of a metric by one bounded label, resolved once. */
@@ -101,7 +103,9 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
     labelNames: ["kind", "state"],
     registers,
     async collect() {
-      const counts = await read();
+      // Without the store there are no rows to tell of; what this process counted says that it is gone.
+      const late = new Promise<Record<string, number>>((done) => setTimeout(() => done({}), COUNTS_MS).unref());
+      const counts = await Promise.race([read().catch(() => ({})), late]);
       this.reset();
       for (const [name, count] of Object.entries(counts)) {
         const [kind = name, state = "all"] = name.split(".");

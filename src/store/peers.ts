@@ -57,6 +57,8 @@ export interface Peers {
   readonly id: string;
   /** Whether there can be others. */
   readonly shared: boolean;
+  /** Whether the store that is shared has answered lately: false some seconds after it, or the way to it, is gone. */
+  reachable(): boolean;
   /**
    * Runs `run` whenever this gateway has the lease, until `run` returns by itself or `signal` aborts; resolves when it
    * has ended. A `run` that throws gives the lease back, and is begun again later. Never rejects.
@@ -96,6 +98,7 @@ export function alone(now: () => Ms, log: Logger): Peers {
   return {
     id,
     shared: false,
+    reachable: () => true,
     async hold(name, signal, run) {
       held.set(name, now());
       while (!signal.aborted && (await runHeld(name, { signal, fence: undefined }, run, log)));

@@ -12,7 +12,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
-import { AFTER_DRAIN_SECONDS, checked, deployed, filesIn, hasMigrate, misunderstood, ROOT, settle } from "./world.ts";
+import { AFTER_DRAIN_SECONDS, checked, deployed, filesIn, misunderstood, ROOT, settle } from "./world.ts";
 
 const TEXT = deployed("kubernetes/rouse.yaml");
 const documents = parseAllDocuments(TEXT, { merge: true }).map(
@@ -25,7 +25,6 @@ const container = pod?.containers[0];
 const config = one<IConfigMap>("ConfigMap", "rouse-config").data?.["rouse.json5"] ?? "";
 const SECRETS_AT = "/run/secrets/rouse";
 /** The command comes with the drivers of a shared database. */
-const MIGRATES = await hasMigrate();
 const MODELS = { Deployment, PodDisruptionBudget, ConfigMap, Service };
 
 let drainSeconds: number;
@@ -108,7 +107,7 @@ describe("what it names is there", () => {
     expect(await misunderstood(container?.args ?? ["none"])).toEqual([]);
   });
 
-  it.skipIf(!MIGRATES)("the command that changes the tables", async () => {
+  it("the command that changes the tables", async () => {
     expect(await misunderstood(pod?.initContainers?.[0]?.args ?? ["none"])).toEqual([]);
   });
 

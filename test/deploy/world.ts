@@ -86,11 +86,6 @@ export async function misunderstood(args: readonly string[]): Promise<string[]> 
   }
 }
 
-/** Whether this tree has the drivers of a shared database yet. */
-export async function hasMigrate(): Promise<boolean> {
-  return (await misunderstood(["store", "migrate"])).length === 0;
-}
-
 /** Environment variables named ROUSE_… that neither the program nor a given config reads. */
 export function unreadVariables(names: readonly string[], config: string): string[] {
   const source = execFileSync("grep", ["-rhoE", "ROUSE_[A-Z_]+", join(ROOT, "src")], { encoding: "utf8" });

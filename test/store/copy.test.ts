@@ -239,6 +239,23 @@ describePostgres("rouse store copy", () => {
     await opened.store.close();
   });
 
+  it("waits for what a copy that was killed has still sent: nothing comes twice", async () => {
+    await smallStore();
+    const db = new DatabaseSync(file());
+    db.exec("INSERT INTO collected (run_id, record) VALUES ('run_1', '{}'), ('run_2', '{}')");
+    db.close();
+    const whole = await copied();
+    await plainly(async (client) => {
+      await client.query(`SET search_path TO "${schema.name}"`);
+      await client.query("DELETE FROM collected WHERE seq > 1; UPDATE copies SET ended = NULL");
+      await client.query("BEGIN; INSERT INTO collected (seq, run_id, record) VALUES (2, 'run_2', '{}')");
+      const again = copied();
+      await new Promise((done) => setTimeout(done, 1500));
+      await client.query("COMMIT");
+      expect(await again).toEqual(whole);
+    });
+  });
+
   it("refuses a source in use, a target with other data or in use, and addresses that are none", async () => {
     await smallStore();
     const lock = await acquireLock(join(dir, ".rouse"));

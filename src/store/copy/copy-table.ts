@@ -39,6 +39,16 @@ export async function countRows(sql: Sql, table: string): Promise<number> {
   return row?.n ?? 0;
 }
 
+/**
+ * How many rows an earlier copy has left. One that was killed may have a statement on its way: PostgreSQL carries it out
+ * without it, and its rows would come twice.
+ */
+const countLeft = (target: Db, table: string): Promise<number> =>
+  target.transaction(async (sql) => {
+    await sql.query(`LOCK TABLE ${table} IN SHARE MODE`);
+    return countRows(sql, table);
+  });
+
 /** Sends the rows after the first `known`, and says what all of them are. */
 async function sendRows(
   source: DatabaseSync,
@@ -96,7 +106,7 @@ async function readBack(target: Db, { name, columns }: CopiedTable): Promise<Row
  */
 export async function copyTable(source: DatabaseSync, target: Db, table: CopiedTable, onProgress: OnProgress): Promise<CopiedCount> {
   const total = (source.prepare(table.count).get() as { n: number }).n;
-  for (let known = await countRows(target, table.name); ; known = 0) {
+  for (let known = await countLeft(target, table.name); ; known = 0) {
     onProgress(table.name, known, total);
     const [sent, kept] = [
       await sendRows(source, target, table, known, (done) => onProgress(table.name, done, total)),

@@ -25,7 +25,18 @@ export const STORE_TABLES: readonly CopiedTable[] = [
       row["record"],
     ],
   },
-  sameTable("runs", "n:seq t:id t:event_id t:session_key t:status n:created n:ended t:spec t:record", seq),
+  {
+    name: "runs",
+    columns: columnsOf("n:seq t:id t:event_id t:session_key t:status n:created n:ended t:spec t:record t:mapping"),
+    select: "SELECT seq, id, event_id, session_key, status, created, ended, spec, record FROM runs ORDER BY seq",
+    count: "SELECT count(*) AS n FROM runs",
+    // By its column a run that waits is counted for the limits of its mapping.
+    values: (row) => [
+      ...["seq", "id", "event_id", "session_key", "status", "created", "ended", "spec", "record"].map((column) => row[column]),
+      recordOf(row)["mapping"],
+    ],
+    numbered: "seq",
+  },
   sameTable("collected", "n:seq t:run_id t:record", seq),
   {
     name: "sessions",

@@ -21,6 +21,7 @@ export function createPeers(parts: { id: string; db: Db; holder: Holder; leases:
   return {
     id,
     shared: true,
+    reachable: holder.sure,
     hold: leases.hold,
     leases: leases.list,
     describe: holder.describe,

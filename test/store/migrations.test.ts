@@ -1,0 +1,241 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type pg from "pg";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import { parseAddress } from "../../src/store/postgres/address.ts";
+import { openDb } from "../../src/store/postgres/db.ts";
+import { migrate } from "../../src/store/postgres/migrate.ts";
+import { MIGRATIONS } from "../../src/store/postgres/schema.ts";
+import { createCli, shopConfig, TOKEN, type CliWorld } from "../cli/world.ts";
+import { startProgram, type Program } from "../e2e/program.ts";
+import { silent } from "./home.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+
+const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
+
+describePostgres("the schema's steps", () => {
+  let schema: Schema;
+  let cli: CliWorld;
+  let dir: string;
+  let programs: Program[] = [];
+  beforeEach(async () => {
+    schema = newSchema();
+    cli = await createCli();
+    dir = mkdtempSync(join(tmpdir(), "rouse-migrate-"));
+    await cli.write("rouse.json5", shopConfig({ store: { url: schema.url } }));
+    writeFileSync(join(dir, "rouse.json5"), JSON.stringify(shopConfig({ store: { url: "${STORE_URL}" } })));
+  });
+  afterEach(async () => {
+    await Promise.all(programs.splice(0).map((program) => program.kill().catch(() => undefined)));
+    await cli.close();
+    await schema.drop();
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  /** Brings the schema to where an earlier version of the program left it. */
+  const bringTo = async (steps: readonly string[]): Promise<void> => {
+    const db = await openDb(parseAddress(schema.url), silent);
+    try {
+      await migrate(db, steps);
+    } finally {
+      await db.close();
+    }
+  };
+  const within = <T>(work: (client: pg.Client) => Promise<T>): Promise<T> =>
+    plainly(async (client) => {
+      await client.query(`SET search_path TO "${schema.name}"`);
+      return work(client);
+    });
+  const there = (...names: string[]): Promise<boolean[]> =>
+    within(async (client) => {
+      const { rows } = await client.query<{ there: boolean }>(
+        `SELECT to_regclass('"${schema.name}".' || name) IS NOT NULL AS there FROM unnest($1::text[]) WITH ORDINALITY AS g (name, n) ORDER BY n`,
+        [names],
+      );
+      return rows.map((row) => row.there);
+    });
+  const start = async (url = schema.url): Promise<Program> => {
+    const program = await startProgram(process.execPath, [ROUSE, "start"], { cwd: dir, env: { STORE_URL: url, ROUSE_LOG_LEVEL: "warn" } });
+    programs.push(program);
+    return program;
+  };
+  const hook = (to: Program, id: number): Promise<Response> =>
+    fetch(`${to.url}/hooks/shop`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+      body: JSON.stringify({ type: "order", id, customer: { name: "Ann" } }),
+    });
+  /** The client's own bound for statements, so that no test has to wait for the usual one. */
+  const impatient = (): string => {
+    const url = new URL(schema.url);
+    url.searchParams.set("query_timeout", "1000");
+    return url.href;
+  };
+  /** Begins something on a connection of its own, and ends it after so long. */
+  const during = async (begin: string, ms: number): Promise<() => Promise<void>> => {
+    let release = (): void => undefined;
+    let begun = (): void => undefined;
+    const ready = new Promise<void>((done) => (begun = done));
+    const held = within(async (client) => {
+      await client.query(begin);
+      begun();
+      await new Promise<void>((done) => {
+        release = done;
+        setTimeout(done, ms);
+      });
+    });
+    await ready;
+    return () => {
+      release();
+      return held;
+    };
+  };
+
+  it("one that fails leaves nothing half done and says what to do; the next start goes on with it", { timeout: 60_000 }, async () => {
+    await bringTo(MIGRATIONS.slice(0, 1));
+    // In the way of the second step, after it has made two tables and changed a third.
+    await within((client) => client.query("CREATE TABLE windows (mine text); INSERT INTO marks VALUES ('kept', 7)"));
+    for (const args of [["store", "migrate"], ["events", "list"], ["start"]]) {
+      const { code, out, err } = await cli.rouse(args);
+      expect([code, out]).toEqual([1, ""]);
+      expect(err).toMatch(/step 2 of the schema failed \(SQLSTATE 42P07: relation "windows" already exists\); nothing of it was kept/);
+      expect(err).toMatch(/the schema is at 1\. .*start again: it goes on with step 2\n$/);
+    }
+    expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({ schema: 1 });
+    expect(await there("leases", "spent", "windows")).toEqual([false, false, true]);
+    const columns = await within((client) =>
+      client.query("SELECT 1 FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'gateway'", [schema.name]),
+    );
+    expect(columns.rows).toEqual([]);
+
+    await within((client) => client.query("DROP TABLE windows"));
+    const repaired = await start();
+    expect((await hook(repaired, 1)).status).toBe(202);
+    expect(await repaired.stop()).toBe(0);
+    expect(await cli.rouse(["store", "migrate"])).toMatchObject({ code: 0, out: `schema ${MIGRATIONS.length}: up to date\n` });
+    const kept = await within((client) => client.query("SELECT seq FROM marks WHERE name = 'kept'"));
+    expect(kept.rows).toEqual([{ seq: "7" }]);
+  });
+
+  it("one that fails in the midst of an empty database leaves the steps before it, each whole", async () => {
+    const steps = [
+      "CREATE TABLE one (id int)",
+      "CREATE TABLE two (id int); CREATE TABLE three (id int); SELEC 1",
+      "CREATE TABLE four (id int)",
+    ];
+    await expect(bringTo(steps)).rejects.toMatchObject({
+      code: "store_unavailable",
+      message: expect.stringMatching(/step 2 .*SQLSTATE 42601: syntax error at or near "SELEC"\).* the schema is at 1\./) as string,
+    });
+    expect(await there("one", "two", "three", "four")).toEqual([true, false, false, false]);
+    await bringTo(steps.map((step) => step.replace("; SELEC 1", "")));
+    expect(await there("one", "two", "three", "four")).toEqual([true, true, true, true]);
+  });
+
+  it("one that is ended by the server says so, and quotes no row of a table", async () => {
+    const steps = (second: string): string[] => ["CREATE TABLE one (word text); INSERT INTO one VALUES ('canary')", second];
+    await expect(bringTo(steps("SET LOCAL statement_timeout TO 50; SELECT pg_sleep(5)"))).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /SQLSTATE 57014: canceling statement due to statement timeout\).*Look into PostgreSQL's log/,
+      ) as string,
+    });
+    await expect(bringTo(steps("ALTER TABLE one ALTER word TYPE int USING word::int"))).rejects.toMatchObject({
+      message: expect.stringMatching(/^(?!.*canary).*step 2 of the schema failed \(SQLSTATE 22P02\)/) as string,
+    });
+  });
+
+  it("a user who may not make or change tables is told by whom, and how, it is done", async () => {
+    const role = `${schema.name}_app`;
+    const own = new URL(schema.url);
+    own.username = role;
+    await cli.write("rouse.json5", shopConfig({ store: { url: own.href } }));
+    await plainly((client) => client.query(`CREATE ROLE ${role} LOGIN`));
+    try {
+      const nothing = await cli.rouse(["store", "migrate"]);
+      expect(nothing).toMatchObject({ code: 3, err: expect.stringContaining(`CREATE SCHEMA ${schema.name} AUTHORIZATION`) as string });
+      await bringTo(MIGRATIONS.slice(0, 1));
+      await within((client) =>
+        client.query(`GRANT USAGE ON SCHEMA ${schema.name} TO ${role};
+          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema.name} TO ${role}`),
+      );
+      const { code, err } = await cli.rouse(["start"]);
+      expect(code).toBe(1);
+      expect(err).toMatch(/step 2 .*SQLSTATE 42501.* Run `rouse store migrate` as the user whose tables these are/);
+      await bringTo(MIGRATIONS);
+      await within((client) => client.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema.name} TO ${role}`));
+      expect(await cli.rouse(["events", "list"])).toMatchObject({ code: 0 });
+    } finally {
+      await plainly((client) => client.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
+    }
+  });
+
+  it("gateways wait for the one that makes them, for longer than they wait for anything else", { timeout: 60_000 }, async () => {
+    await bringTo(MIGRATIONS.slice(0, 1));
+    const unlock = await during(`SELECT pg_advisory_lock(hashtextextended('rouse ${schema.name}', 7420))`, 3000);
+    const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
+    await opened.store.close();
+    await unlock();
+    expect(await there("leases")).toEqual([true]);
+  });
+
+  it("a step waits for those who read a table, for longer than a gateway waits for an answer", { timeout: 60_000 }, async () => {
+    await bringTo(MIGRATIONS.slice(0, 1));
+    const unlock = await during("BEGIN; SELECT count(*) FROM runs", 3000);
+    const opened = await openStore({ url: impatient(), clock: systemClock, log: silent });
+    await opened.store.close();
+    await unlock();
+    expect(await there("leases")).toEqual([true]);
+  });
+
+  it("two programs that start at the same moment make them once, on an empty database and on an old one", { timeout: 60_000 }, async () => {
+    for (const known of [0, 1]) {
+      await schema.drop();
+      if (known > 0) await bringTo(MIGRATIONS.slice(0, known));
+      const [a, b] = await Promise.all([start(), start()]);
+      const made = await within((client) => client.query<{ version: number }>("SELECT version FROM migrations ORDER BY version"));
+      expect(made.rows.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, n) => n + 1));
+      for (const [n, gateway] of [a, b].entries()) {
+        expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+        expect((await hook(gateway, n)).status).toBe(202);
+      }
+      for (const gateway of [a, b]) {
+        expect(await gateway.stop()).toBe(0);
+        expect(gateway.output()).not.toMatch(/"level":(?:40|50|60)/);
+      }
+    }
+  });
+
+  it("leave to the version before all that it reads and writes", async () => {
+    /** What a statement of an older program can depend on, as lines. */
+    const facts = (): Promise<Map<string, string>> =>
+      within(async (client) => {
+        const { rows } = await client.query<{ what: string; how: string }>(
+          `SELECT 'column ' || table_name || '.' || column_name AS what,
+              concat_ws(' ', data_type, CASE WHEN is_nullable = 'NO' AND column_default IS NULL AND is_identity = 'NO' THEN 'required' END) AS how
+            FROM information_schema.columns WHERE table_schema = $1
+          UNION ALL SELECT 'rule ' || conrelid::regclass || ' ' || conname, pg_get_constraintdef(oid) FROM pg_constraint
+            WHERE connamespace = $1::regnamespace
+          UNION ALL SELECT 'unique ' || tablename || ' ' || indexname, indexdef FROM pg_indexes WHERE schemaname = $1 AND indexdef LIKE '% UNIQUE %'
+          UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || tgname, pg_get_triggerdef(t.oid)
+            FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = $1::regnamespace AND NOT tgisinternal`,
+          [schema.name],
+        );
+        return new Map(rows.map(({ what, how }) => [what, how]));
+      });
+    for (let known = 1; known < MIGRATIONS.length; known++) {
+      await bringTo(MIGRATIONS.slice(0, known));
+      const before = await facts();
+      await bringTo(MIGRATIONS.slice(0, known + 1));
+      const after = await facts();
+      const tables = new Set([...before.keys()].map((what) => what.split(/[ .]/)[1]));
+      expect([...before].filter(([what, how]) => after.get(what) !== how)).toEqual([]);
+      // In tables that were there, nothing has come that refuses or changes what the version before writes.
+      const fresh = [...after].filter(([what]) => !before.has(what) && tables.has(what.split(/[ .]/)[1]));
+      expect(fresh.filter(([what, how]) => !what.startsWith("column ") || how.endsWith("required"))).toEqual([]);
+      expect(fresh.length).toBeGreaterThan(0);
+    }
+  });
+});
