@@ -1,12 +1,13 @@
 import { createServer } from "node:http";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { backupKnowledge } from "../../src/knowledge/backup.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { stageBytes } from "../../src/knowledge/stage.ts";
 import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
@@ -35,6 +36,7 @@ afterEach(async () => {
 
 interface Report {
   to: string;
+  documents: string | null;
   tables: CopiedCount[];
 }
 
@@ -160,6 +162,33 @@ describePostgres("rouse store copy", () => {
     server.close();
     // What a gateway has worked with is not copied over.
     expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("has worked with") as string });
+  });
+
+  it("takes the documents that lie beside the store, and a backup's with a backup", { timeout: 60_000 }, async () => {
+    await smallStore();
+    const { ready, queued } = await addDocuments();
+    copyFileSync(file(), join(dir, "kept.db"));
+    await backupKnowledge(join(dir, ".rouse"), join(dir, "kept.db"));
+    const live = await openDocuments();
+    await live.remove("t", ready);
+    await live.close();
+    const from = async (name: string, to: Schema): Promise<{ documents: string; ids: string[] }> => {
+      const { code, out } = await cli.rouse(["store", "copy", "--from", `sqlite:${join(dir, name)}`, "--to", to.url, "--json"]);
+      expect(code).toBe(0);
+      const { rows } = await plainly((client) =>
+        client.query<{ id: string }>(`SELECT id FROM ${to.name}.knowledge_documents ORDER BY seq`),
+      );
+      return { documents: (JSON.parse(out) as Report).documents ?? "", ids: rows.map(({ id }) => id) };
+    };
+    expect(await from(".rouse/rouse.db", schema)).toEqual({ documents: join(dir, ".rouse/knowledge.db"), ids: [queued] });
+    const other = newSchema();
+    onTestFinished(() => other.drop());
+    expect(await from("kept.db", other)).toEqual({ documents: join(dir, "kept.knowledge.db"), ids: [ready, queued] });
+  });
+
+  it("says where there are no documents", async () => {
+    await smallStore();
+    expect((await copy()).out).toContain("no documents were found beside the store");
   });
 
   it("brings vectors over: what was near is near, and no endpoint is asked for them again", { timeout: 60_000 }, async () => {
