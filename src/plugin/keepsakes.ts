@@ -9,10 +9,13 @@ export interface Keepsakes<T> {
   keep(keys: readonly string[], thing: T): Promise<void>;
 }
 
-/** Things by key in a file of the plugin's own, which its owner alone may read; the oldest go where there are more than `most`. `what` names them in warnings. */
+/**
+ * Things by key in a file of the plugin's own, which its owner alone may read; the oldest go where there are more than
+ * `most`. `what` names them in warnings. A thing of which `holds` says no, as after a change of the config, is not given.
+ */
 export function keepsakes<T>(
   { log, stateDir }: Pick<PluginContext<unknown>, "log" | "stateDir">,
-  { file, most, what }: { file: string; most: number; what: string },
+  { file, most, what, holds = () => true }: { file: string; most: number; what: string; holds?(thing: T): boolean },
 ): Keepsakes<T> {
   let loaded: Promise<Map<string, T>> | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -31,7 +34,10 @@ export function keepsakes<T>(
     await rename(`${path}.new`, path);
   };
   return {
-    get: async (key) => (await known()).get(key),
+    async get(key) {
+      const found = (await known()).get(key);
+      return found !== undefined && holds(found) ? found : undefined;
+    },
     async keep(keys, thing) {
       const things = await known();
       const text = JSON.stringify(thing);
