@@ -1,4 +1,4 @@
-import { renderMarkdown, type Dialect, type Mark } from "#plugin";
+import { DRAWN, renderMarkdown, type Dialect, type Mark } from "#plugin";
 
 /** Addresses that Discord makes a link of; of others it would show the markup. */
 const LINKABLE = /^https?:\/\//i;
@@ -28,6 +28,7 @@ function code(text: string): string {
 
 /** Discord's own markdown: no tables, no images, three levels of headings, no quote in a quote. */
 const DIALECT: Dialect = {
+  ...DRAWN,
   escape,
   paragraph: escapeStarts,
   mark(kind, text, depth) {
@@ -53,8 +54,6 @@ const DIALECT: Dialect = {
   nestedQuote: "» ",
   flush: ["code", "table"],
   bullet: "- ",
-  rule: "──────────",
-  columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true },
 };
 
 /** A markdown text in Discord's own. */

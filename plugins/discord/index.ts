@@ -5,11 +5,7 @@ import { listen } from "./receive.ts";
 import { createChannel, createClient, LIMIT } from "./send.ts";
 
 const parseRecipient = recipients(
-  {
-    like: "a channel's id such as 1099999999999999999",
-    pattern: /^(?:channel:(\d{15,20})|<#(\d{15,20})>|(\d{15,20}))$/,
-    to: (...ids) => ids.find(Boolean),
-  },
+  { like: "a channel's id such as 1099999999999999999", pattern: /^(?:channel:(\d{15,20})|<#(\d{15,20})>|(\d{15,20}))$/ },
   {
     like: '"user:" and a user\'s id',
     pattern: /^(?:user:(\d{15,20})|<@!?(\d{15,20})>)$/,
@@ -26,12 +22,7 @@ const config = channelConfig(
       .optional()
       .describe("Address of the gateway. Default: what the API says."),
   },
-  {
-    person: { like: "a user's id, a number of 15 to 20 digits in quotes", pattern: /^\d{15,20}$/ },
-    who: "User ids, in quotes,",
-    parseRecipient,
-    to: "a channel's id, or `user:` and a user's id",
-  },
+  { person: { like: "a user's id, a number of 15 to 20 digits in quotes", pattern: /^\d{15,20}$/ }, parseRecipient },
 );
 
 /** Replies to Discord, and messages from there. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { REST } from "@discordjs/rest";
-import { conversations, failureOf, loadPackage, postInDoubt, remember, sent, sortAnswer, vendorChannel } from "#plugin";
+import { conversations, loadPackage, networkCode, neverConnected, postInDoubt, remember, sent, vendorChannel } from "#plugin";
 import type { Channel, OutgoingMessage, PluginContext, SendResult, Vendor } from "#plugin";
 import { toDiscord } from "./format.ts";
 
@@ -12,15 +12,13 @@ export const VENDOR: Vendor = {
   defaultWaitMs: 5_000,
   errors: { 401: { status: "failed", reason: "discord does not know the bot token (401)" } },
   sort(error) {
-    const { status, code, name, retryAfter } = (typeof error === "object" && error !== null ? error : {}) as Record<string, unknown>;
-    if (typeof retryAfter === "number") return sortAnswer(VENDOR, { status: 429, afterMs: Math.ceil(retryAfter) || undefined });
-    if (typeof status === "number") return sortAnswer(VENDOR, { status, code: CODES[String(code)] });
+    const { status, code, name, retryAfter } = error as Record<string, unknown>;
+    if (typeof retryAfter === "number") return { status: 429, afterMs: Math.ceil(retryAfter) };
+    if (typeof status === "number") return { status, code: CODES[String(code)] };
     // What the SDK says of the sessions of a day.
     if (error instanceof Error && error.message.startsWith("Not enough sessions ")) return { status: "retry", reason: error.message };
-    const failure = failureOf({ name: "discord" }, error);
-    if (failure.status !== "unknown") return failure;
-    const why = /\((\w+)\)$/.exec(failure.reason)?.[1] ?? (name === "AbortError" ? "no answer in time" : "the connection was cut");
-    return { status: "unknown", reason: `discord gave no answer (${why})` };
+    const why = networkCode(error) ?? (name === "AbortError" ? "no answer in time" : "the connection was cut");
+    return neverConnected(why) ? undefined : { status: "unknown", reason: `discord gave no answer (${why})` };
   },
 };
 
@@ -95,20 +93,17 @@ export function createChannel(client: () => Promise<REST>): Channel {
     find: ({ to, thread }, signal) => conversation(thread ?? to, signal),
     async post(message, channel, signal) {
       const { replyTo } = message;
-      const body = bodyOf(message);
-      let reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
-      const post = async (): Promise<SendResult> => {
-        try {
-          return sent(await idOf(`/channels/${channel}/messages`, { ...body, ...reply }, signal));
-        } catch (error) {
-          if ((error as { code?: unknown }).code !== NO_HISTORY || !("message_reference" in reply)) throw error;
+      const reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+      const post = async (more: object): Promise<SendResult> =>
+        sent(await idOf(`/channels/${channel}/messages`, { ...bodyOf(message), ...more }, signal));
+      const attempt = (): Promise<SendResult> =>
+        post(reply).catch((error: { code?: unknown }) => {
           // An answer that points to nothing is better than none.
-          reply = {};
-          return post();
-        }
-      };
+          if (error.code === NO_HISTORY) return post({});
+          throw error;
+        });
       // Discord tells by its answer to the same nonce what has become of the first try.
-      return postInDoubt(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, post);
+      return postInDoubt(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, attempt);
     },
   });
 }

@@ -21,7 +21,7 @@ const config = channelConfig(
     mentions: z.array(z.string().trim().min(2)).default([]).describe("Words by which a group calls the agent. None: groups are not heard."),
     privateApi: z.boolean().default(false).describe("Whether the server's Private API is on: then answers quote what they answer."),
   },
-  { person: PERSON, who: "Numbers or e-mail addresses", parseRecipient, to: "+15551234567, an e-mail address or chat:<guid>" },
+  { person: PERSON, parseRecipient },
 );
 
 /** iMessage, by a BlueBubbles server on a Mac. */

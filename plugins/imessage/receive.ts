@@ -31,8 +31,9 @@ export function createReceiver(
       const given = new URL(request.url).pathname.split("/").at(-1) ?? "";
       if (secret === undefined || !sameSecret(given, secret)) return new Response(null, { status: 404 });
       const read = await readHook<{ type?: unknown; data?: Message }>(request, {});
-      if (!read.ok || !read.body) return new Response(null, { status: read.ok ? 400 : read.response.status, headers: { allow: "POST" } });
+      if (!read.ok) return new Response(null, { status: read.response.status, headers: { allow: "POST" } });
       const { type, data } = read.body;
+      if (type === undefined) return new Response(null, { status: 400 });
       const message = type === "new-message" && data ? toMessage(data, mentions) : undefined;
       if (message) await host.receive(message);
       return new Response(null, { status: 204 });

@@ -30,10 +30,9 @@ export function createCall({ config, fetch }: MattermostContext): ReturnType<typ
     base: `${config.url}/api/v4`,
     headers: { authorization: `Bearer ${config.token}` },
     read(body, { headers }) {
-      const { id } = body as { id?: unknown };
       // Seconds to wait, as in `Retry-After`.
       const seconds = Number(headers.get("x-ratelimit-reset") ?? 0);
-      return { code: typeof id === "string" ? id : undefined, afterMs: seconds > 0 ? seconds * 1000 : undefined };
+      return { code: (body as { id?: unknown }).id, afterMs: Math.max(0, seconds * 1000) };
     },
   });
 }

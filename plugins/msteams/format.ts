@@ -5,16 +5,10 @@ import { rewriteMarkdown } from "#plugin";
  * form for is written anew: tables as aligned text in a code block, images as their address, HTML as visible text.
  */
 export function toTeams(text: string): string {
-  return rewriteMarkdown(text, (node, { source, start, url, table }) => {
+  return rewriteMarkdown(text, (node, { source, url, table }) => {
     switch (node.type) {
-      case "table": {
-        // Each line stands behind the quote marks or the indentation that the table stood behind.
-        const before = text.slice(text.lastIndexOf("\n", start - 1) + 1, start).replace(/[^>\s]/g, " ");
-        const drawn = table({ between: "  ", rule: ["-", "  "] });
-        const longest = Math.max(2, ...[...drawn.matchAll(/`+/g)].map(([ticks]) => ticks.length));
-        const fence = "`".repeat(longest + 1);
-        return `${fence}\n${drawn}\n${fence}`.replaceAll("\n", `\n${before}`);
-      }
+      case "table":
+        return table({ between: "  ", rule: ["-", "  "] });
       case "image":
       case "imageReference":
         return [(node.alt ?? "").replace(/[\\`*_[\]<>~]/g, "\\$&"), url].filter((part) => part !== "").join(" ");

@@ -20,11 +20,6 @@ const parseRecipient = recipients(
   },
 );
 
-const PERSON = {
-  like: "the object id in Entra, else `29:…`",
-  pattern: /^(?:user:)?(.+)$/,
-  to: (id = "") => (normalForm(parseRecipient, `user:${id}`) ?? id).replace(/^user:/, ""),
-};
 const OPEN_ID = "https://login.botframework.com/v1/.well-known/openidconfiguration";
 
 const config = channelConfig(
@@ -40,10 +35,12 @@ const config = channelConfig(
     openIdUrl: httpUrl("Metadata of the keys that sign what comes in.", OPEN_ID),
   },
   {
-    person: PERSON,
-    who: "Ids (the object id in Entra, else `29:…`)",
     parseRecipient,
-    to: "a conversation's id, or `user:` and a user's id",
+    person: {
+      like: "the object id in Entra, else `29:…`",
+      pattern: /^(?:user:)?(.+)$/,
+      to: (id = "") => (normalForm(parseRecipient, `user:${id}`) ?? id).replace(/^user:/, ""),
+    },
   },
 );
 

@@ -5,11 +5,6 @@ import type { TeamsConfig } from "./index.ts";
 export interface Reference {
   serviceUrl: string;
   conversation: string;
-  /** Who writes there: the bot's id and its tenant. */
-  bot: string;
-  tenant: string | undefined;
-  /** The user's id there, in a conversation of two. */
-  user: string | undefined;
 }
 
 /** Services to which the bot's token may go. Whole names: anybody may take another below trafficmanager.net. */
@@ -33,11 +28,6 @@ export function trusted(serviceUrl: string, config: TeamsConfig): boolean {
 /** The conversations that are known by their id, or by `user:` and an id of a user, so that a message can be sent first after a restart. */
 export function createReferences(context: PluginContext<TeamsConfig>): Keepsakes<Reference> {
   const { config } = context;
-  const kept = keepsakes<Reference>(context, { file: `${config.appId}.json`, most: MAX_KEPT, what: "conversations" });
-  const get = async (key: string): Promise<Reference | undefined> => {
-    const found = await kept.get(key);
-    // Not one that is no longer trusted.
-    return found && trusted(found.serviceUrl, config) ? found : undefined;
-  };
-  return { ...kept, get };
+  const holds = ({ serviceUrl }: Reference): boolean => trusted(serviceUrl, config);
+  return keepsakes(context, { file: `${config.appId}.json`, most: MAX_KEPT, what: "conversations", holds });
 }

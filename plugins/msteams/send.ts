@@ -43,10 +43,7 @@ export function createChannel(context: PluginContext<TeamsConfig>, references: K
   const { serviceUrl, tenantId, appId, appSecret, loginUrl } = config;
   const url = `${loginUrl}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`;
   const tokens = clientToken(context, { vendor: SIGN_IN, url, id: appId, secret: appSecret, scope: SCOPE });
-  const read = (body: unknown) => {
-    const { code } = (body as { error?: { code?: unknown } }).error ?? {};
-    return typeof code === "string" && /^\w{1,60}$/.test(code) ? { code } : {};
-  };
+  const read = (body: unknown) => ({ code: (body as { error?: { code?: unknown } }).error?.code });
   /** Posts to a service. Gives the id of what was made. */
   const post = async (service: string, path: string, body: object, signal: AbortSignal): Promise<string | undefined> => {
     const call = createRest({ ...VENDOR, fetch, base: service, read });
@@ -61,12 +58,10 @@ export function createChannel(context: PluginContext<TeamsConfig>, references: K
     if (known) return { service: known.serviceUrl, id: known.conversation };
     const unreachable = "this user has not written yet: set channels.msteams.tenantId, so that the bot can begin";
     if (tenantId === "botframework.com") throw new Trouble({ status: "failed", reason: unreachable });
-    const bot = `28:${appId}`;
-    const user = to.slice("user:".length);
-    const about = { isGroup: false, bot: { id: bot }, members: [{ id: user }], tenantId, channelData: { tenant: { id: tenantId } } };
-    const id = await post(serviceUrl, "", about, signal);
+    const pair = { isGroup: false, bot: { id: `28:${appId}` }, members: [{ id: to.slice("user:".length) }] };
+    const id = await post(serviceUrl, "", { ...pair, tenantId, channelData: { tenant: { id: tenantId } } }, signal);
     if (id === undefined) throw new Trouble({ status: "failed", reason: "Teams opened no conversation with this user" });
-    await references.keep([to, id], { serviceUrl, conversation: id, bot, tenant: tenantId, user });
+    await references.keep([to, id], { serviceUrl, conversation: id });
     return { service: serviceUrl, id };
   };
 
@@ -76,8 +71,7 @@ export function createChannel(context: PluginContext<TeamsConfig>, references: K
     find: ({ to }, signal) => open(to, signal),
     async post({ text, thread, replyTo }, { service, id }, signal) {
       const place = encodeURIComponent(thread === undefined ? id : `${id};messageid=${thread}`);
-      const reply = replyTo === undefined ? {} : { replyToId: replyTo };
-      const activity = { type: "message", text: toTeams(text), textFormat: "markdown", ...reply };
+      const activity = { type: "message", text: toTeams(text), textFormat: "markdown", replyToId: replyTo };
       return sent(await post(service, `/${place}/activities`, activity, signal));
     },
   });

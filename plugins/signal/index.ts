@@ -41,7 +41,7 @@ const config = channelConfig(
       .refine((text) => parsePerson(text).ok, `must be ${PERSON.map(({ like }) => like).join(", or ")}`)
       .describe("The agent's own account on the daemon: its number, or its account id as uuid:…"),
   },
-  { person: PERSON, who: "Numbers or account ids (uuid:…)", parseRecipient, to: "+15551234567, uuid:…, u:name.01 or group:<id>" },
+  { person: PERSON, parseRecipient },
 );
 
 /** Signal, by a `signal-cli daemon --http` that holds the account. */

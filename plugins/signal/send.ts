@@ -55,7 +55,7 @@ function sortError(code: number, results: NonNullable<SendResponse["results"]>):
   const seconds = Math.max(0, ...results.map(({ retryAfterSeconds = 0 }) => retryAfterSeconds));
   const challenged = kind === KINDS[0] && results.some(({ token }) => token !== undefined);
   if (!Object.hasOwn(VENDOR.errors ?? {}, kind)) return { status: "unknown", reason: `the daemon failed inside (${code})` };
-  return sortAnswer(VENDOR, { code: challenged ? "challenged" : kind, afterMs: seconds * 1000 || undefined });
+  return sortAnswer(VENDOR, { code: challenged ? "challenged" : kind, afterMs: seconds * 1000 });
 }
 
 /** Sends by the daemon. */

@@ -25,12 +25,7 @@ export default definePlugin({
       signingSecret: secret("The app's signing secret: messages come to /channels/slack/events. Not used beside `appToken`.").optional(),
       apiUrl: z.url().default("https://slack.com/api/").describe("The address of the Web API."),
     },
-    {
-      person: { like: "a member's ID, as U0123ABC", pattern: /^[UW][A-Z0-9]{2,30}$/ },
-      who: "IDs of the members",
-      parseRecipient,
-      to: "a conversation (C0123ABC), a public channel (#name) or a member (user:U0123ABC)",
-    },
+    { person: { like: "a member's ID, as U0123ABC", pattern: /^[UW][A-Z0-9]{2,30}$/ }, parseRecipient },
   ),
   channel(context) {
     const { appToken, signingSecret } = context.config;

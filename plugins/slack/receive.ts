@@ -34,8 +34,8 @@ interface SlackPayload {
 }
 
 /** A direct message or a mention, or nothing where it is neither or a bot wrote it. */
-export function readEvent({ event, authorizations }: SlackPayload): IncomingMessage | undefined {
-  if (!event || event.bot_id !== undefined || !WRITTEN.has(event.subtype)) return undefined;
+function readEvent({ type, event, authorizations }: SlackPayload): IncomingMessage | undefined {
+  if (type !== "event_callback" || !event || event.bot_id !== undefined || !WRITTEN.has(event.subtype)) return undefined;
   const { channel, user, ts } = event;
   if (channel === undefined || user === undefined || ts === undefined) return undefined;
   const self = authorizations?.find(({ is_bot }) => is_bot === true)?.user_id;
@@ -78,8 +78,8 @@ export function createEvents(secret: string, clock: { now(): number }): Required
     async request(request, host) {
       const read = await readHook<SlackPayload>(request, hook);
       if (!read.ok) return read.response;
-      if (read.body?.type === "url_verification") return Response.json({ challenge: String(read.body.challenge) });
-      const message = read.body?.type === "event_callback" ? readEvent(read.body) : undefined;
+      if (read.body.type === "url_verification") return Response.json({ challenge: String(read.body.challenge) });
+      const message = readEvent(read.body);
       // Where this fails the vendor gets a 500 and sends the event again.
       if (message) await host.receive(message);
       return new Response("");
@@ -88,7 +88,6 @@ export function createEvents(secret: string, clock: { now(): number }): Required
 }
 
 interface Envelope {
-  type: string;
   body: SlackPayload;
   ack(): Promise<void>;
 }
@@ -103,8 +102,8 @@ export function createSocket(
   load: () => Promise<Pick<typeof SocketMode, "SocketModeClient">> = () => import("@slack/socket-mode"),
   { helloMs = HELLO_MS, stableMs }: { helloMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
-  const take = async ({ type, body, ack }: Envelope, host: ChannelHost): Promise<void> => {
-    const message = type === "events_api" ? readEvent(body) : undefined;
+  const take = async ({ body, ack }: Envelope, host: ChannelHost): Promise<void> => {
+    const message = readEvent(body);
     try {
       if (message) await host.receive(message);
     } catch {
@@ -115,9 +114,8 @@ export function createSocket(
     await ack().catch(() => {});
   };
 
-  const unopened = "the socket cannot be opened";
   const connect = (signal: AbortSignal, host: ChannelHost): Promise<void> =>
-    holdLink(signal, { helloMs, late: unopened, unopened }, async (link) => {
+    holdLink(signal, { helloMs, unopened: "the socket cannot be opened" }, async (link) => {
       const { SocketModeClient } = await loadPackage("@slack/socket-mode", load, advice("@slack/socket-mode"));
       const client = new SocketModeClient({
         appToken,

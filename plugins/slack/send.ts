@@ -1,5 +1,5 @@
 import type * as WebApi from "@slack/web-api";
-import { alike, conversations, loadPackage, postOrFind, sent, sortAnswer, vendorChannel } from "#plugin";
+import { alike, conversations, loadPackage, postOrFind, sent, Trouble, vendorChannel } from "#plugin";
 import type { Channel, PluginContext, Vendor } from "#plugin";
 import { toMarkdown, toMrkdwn } from "./format.ts";
 
@@ -39,16 +39,12 @@ export const VENDOR: Vendor = {
     ...alike(["fatal_error", "internal_error"], { status: "unknown" }),
   },
   sort(error) {
-    const { code: kind, data, statusCode, retryAfter = 0, message } = error as SdkError;
-    if (kind === "slack_webapi_platform_error") {
-      const code = /^[a-z0-9_]{1,80}$/.exec(data?.error ?? "")?.[0];
-      if (code === undefined) return { status: "unknown", reason: "slack answered what is not its format" };
-      return sortAnswer(VENDOR, { code, afterMs: (data?.response_metadata?.retryAfter ?? 1) * 1000 });
-    }
+    const { code: kind, data, statusCode: status, retryAfter = 0, message } = error as SdkError;
+    if (kind === "slack_webapi_platform_error") return { code: data?.error, afterMs: (data?.response_metadata?.retryAfter ?? 1) * 1000 };
+    if (kind === "slack_webapi_http_error") return { status };
     // The client has a plain error for a 429 that names no wait.
-    const limited = kind === "slack_webapi_rate_limited_error" || message?.startsWith("Retry header did not contain") === true;
-    const status = limited ? 429 : kind === "slack_webapi_http_error" ? statusCode : undefined;
-    return status === undefined ? undefined : sortAnswer(VENDOR, { status, afterMs: retryAfter * 1000 || undefined });
+    const limited = kind === "slack_webapi_rate_limited_error" || message?.startsWith("Retry header did not contain");
+    return limited ? { status: 429, afterMs: retryAfter * 1000 } : undefined;
   },
 };
 
@@ -91,7 +87,6 @@ export function createChannel(
   const post = postOrFind<string>(VENDOR, {
     ...PATIENCE,
     again: true,
-    now: () => Date.now(),
     async post({ text, thread, idempotencyKey }, channel, signal) {
       const client = await connect(signal);
       const metadata = { event_type: EVENT_TYPE, event_payload: { key: idempotencyKey } };
@@ -99,17 +94,17 @@ export function createChannel(
       const about = { channel, metadata, unfurl_links: false, unfurl_media: false, ...(thread !== undefined && { thread_ts: thread }) };
       const call = (content: Record<string, string>) =>
         client.apiCall("chat.postMessage", { ...about, ...content }) as Promise<WebApi.ChatPostMessageResponse>;
-      const inText = async (): Promise<WebApi.ChatPostMessageResponse | undefined> => {
+      const inText = () => {
         const mrkdwn = toMrkdwn(text);
-        return mrkdwn.length > MAX_TEXT ? undefined : call({ text: mrkdwn });
+        if (mrkdwn.length > MAX_TEXT) throw new Trouble({ status: "failed", reason: "the text is too long for slack" });
+        return call({ text: mrkdwn });
       };
       const markdown = toMarkdown(text);
       const answer = await (markdown.length > MAX_MARKDOWN ? inText() : call({ markdown_text: markdown })).catch((error: SdkError) => {
         if (!NO_MARKDOWN.has(error.data?.error ?? "")) throw error;
         return inText();
       });
-      if (!answer) return { status: "failed", reason: "the text is too long for slack" };
-      return sent(answer.ts === undefined ? undefined : messageId(answer.channel ?? channel, answer.ts));
+      return sent(answer.ts && messageId(answer.channel ?? channel, answer.ts));
     },
     /** Where the vendor can tell, and the app may read there: known by its metadata. */
     async find({ thread, idempotencyKey }, channel, since, signal) {

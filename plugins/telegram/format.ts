@@ -1,4 +1,4 @@
-import { escapeHtml, htmlText, renderMarkdown, type Dialect } from "#plugin";
+import { DRAWN, escapeHtml, htmlText, renderMarkdown, type Dialect } from "#plugin";
 
 /** Telegram leaves out all entities of a message after the first hundred: what they hid, as a link's address, is then written out. */
 const MAX_ENTITIES = 100;
@@ -21,6 +21,7 @@ function dialect(entities: number): Dialect {
   let left = entities;
   const tag = (open: string, inner: string, close = open): string => (inner === "" || left-- <= 0 ? inner : `<${open}>${inner}</${close}>`);
   return {
+    ...DRAWN,
     escape: escapeHtml,
     address: escapeHtml,
     mark: (kind, text) => tag(TAGS[kind], text),
@@ -35,7 +36,5 @@ function dialect(entities: number): Dialect {
     quote: (text) => tag("blockquote", text),
     nestedQuote: "&gt; ",
     flush: ["code", "table", "blockquote"],
-    rule: "──────────",
-    columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true },
   };
 }

@@ -27,7 +27,7 @@ const config = channelConfig(
       .optional()
       .describe('What Telegram sends with each update: the `secret_token` given to `setWebhook`. Needed for `mode: "webhook"`.'),
   },
-  { person: { like: "a user's numeric id", pattern: /^\d+$/ }, who: "Numeric user ids", parseRecipient, to: "a chat id or `@name`" },
+  { person: { like: "a user's numeric id", pattern: /^\d+$/ }, parseRecipient },
 ).refine(({ mode, webhookSecret }) => mode === "polling" || webhookSecret !== undefined, {
   path: ["webhookSecret"],
   message: 'is needed where mode is "webhook"',

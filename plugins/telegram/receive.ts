@@ -1,8 +1,9 @@
-import type { Api } from "grammy";
 import type { Message, Update, UserFromGetMe } from "grammy/types";
 import { failureOf, heard, plainAnswer, readHook, remember, sameSecret, stayConnected, watch } from "#plugin";
 import type { Channel, ChannelHost, IncomingMessage } from "#plugin";
-import { asSdkSignal, refusalOf, VENDOR } from "./send.ts";
+import { refusalOf, VENDOR, type createClient } from "./send.ts";
+
+type Client = ReturnType<typeof createClient>;
 
 const POLL_SECONDS = 30;
 /** Past this a poll hangs: the connection is dead without a word. */
@@ -23,7 +24,7 @@ function isForBot(message: Message, text: string, me: UserFromGetMe): boolean {
 }
 
 /** An update as a message for the agent; undefined where it is none: of a bot, not to this one, or without content. */
-function toMessage({ message }: Update, me: UserFromGetMe): IncomingMessage | undefined {
+function toMessage({ message }: Pick<Update, "message">, me: UserFromGetMe): IncomingMessage | undefined {
   if (!message?.from || message.from.is_bot || message.sender_chat) return undefined;
   const { message_id: id, from, chat } = message;
   const written = message.text ?? message.caption ?? "";
@@ -40,46 +41,43 @@ function toMessage({ message }: Update, me: UserFromGetMe): IncomingMessage | un
 }
 
 /** Long polling. Telegram forgets updates once a later offset is asked for, which is after they were received. */
-export async function poll(client: () => Promise<Api>, signal: AbortSignal, host: ChannelHost): Promise<void> {
-  const saved = Number((await host.cursor()) ?? 0);
-  let offset = Number.isSafeInteger(saved) ? saved : 0;
-  const self = remember(async () => (await client()).getMe(asSdkSignal(signal)));
+export async function poll(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
+  const self = remember(async () => (await client(signal)).getMe());
   let connected = false;
-  const round = async (to: ChannelHost): Promise<number> => {
-    const api = await client();
+  const connect = async (watched: ChannelHost): Promise<number> => {
     const me = await self();
-    const patience = asSdkSignal(AbortSignal.any([signal, AbortSignal.timeout(POLL_TIMEOUT_MS)]));
+    const offset = Number(await watched.cursor()) || 0;
+    const api = await client(AbortSignal.any([signal, AbortSignal.timeout(POLL_TIMEOUT_MS)]));
     // The first answer comes at once, so that a good connection is told as soon as there is one.
     const timeout = connected ? POLL_SECONDS : 0;
     connected = false;
-    const updates = await api.getUpdates({ offset, timeout, allowed_updates: UPDATES }, patience).catch(async (error: unknown) => {
+    const updates = await api.getUpdates({ offset, timeout, allowed_updates: UPDATES }).catch(async (error: unknown) => {
       const refusal = refusalOf(error);
       // Left from `mode: "webhook"`: while it is set nothing can be polled. What waits there is kept.
       if (refusal?.error_code === 409 && refusal.description.includes("webhook is active"))
-        await api.deleteWebhook({}, asSdkSignal(signal)).catch(() => undefined);
+        await api.deleteWebhook().catch(() => undefined);
       throw error;
     });
-    to.report({ ok: true, message: `receiving as @${me.username}` });
+    watched.report({ ok: true, message: `receiving as @${me.username}` });
     for (const update of updates) {
       const message = toMessage(update, me);
-      if (message) await to.receive(message);
-      offset = update.update_id + 1;
-      await to.saveCursor(String(offset));
+      if (message) await watched.receive(message);
+      await watched.saveCursor(String(update.update_id + 1));
     }
     connected = true;
     return 0;
   };
-  await stayConnected(signal, host, { connect: round, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
+  await stayConnected(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
 }
 
 /** Answers Telegram's webhook. A status that is no success makes Telegram send the update again. */
-export function createWebhook(client: () => Promise<Api>, secret: string): NonNullable<Channel["request"]> {
-  const self = remember(async () => (await client()).getMe());
+export function createWebhook(client: Client, secret: string): NonNullable<Channel["request"]> {
+  const self = remember(async () => (await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).getMe());
   const admits = (headers: Headers): boolean => sameSecret(headers.get("x-telegram-bot-api-secret-token") ?? "", secret);
   return async (request, host) => {
     const read = await readHook<Update>(request, { admits });
     if (!read.ok) return read.response;
-    if (typeof read.body?.update_id !== "number") return plainAnswer(400, "not an update");
+    if (typeof read.body.update_id !== "number") return plainAnswer(400, "not an update");
     try {
       const message = toMessage(read.body, await self());
       if (message) await watch(host).receive(message);

@@ -1,5 +1,5 @@
 import type { Api } from "grammy";
-import { htmlText, loadPackage, remember, sent, sortAnswer, vendorChannel } from "#plugin";
+import { htmlText, loadPackage, sent, vendorChannel } from "#plugin";
 import type { Channel, PluginContext, SendResult, Vendor } from "#plugin";
 import { toHtml, toPlainText } from "./format.ts";
 
@@ -30,42 +30,34 @@ export const VENDOR: Vendor = {
     const refusal = refusalOf(error);
     if (!refusal) return undefined;
     const { error_code: status, description, parameters } = refusal;
-    return sortAnswer(VENDOR, { status, code: KNOWN.exec(description)?.[0], afterMs: (parameters.retry_after ?? 0) * 1000 || undefined });
+    return { status, code: KNOWN.exec(description)?.[0], afterMs: (parameters.retry_after ?? 0) * 1000 };
   },
 };
 
-/** What sending needs of the plugin's context. */
-type Context = Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">;
-
-/** The client of the Bot API, made when first needed: the SDK in its build for the web; tests put another in its place. */
+/** Clients of the Bot API, each for what ends with a signal: the SDK in its build for the web; tests put another in its place. */
 export function createClient(
-  { config, fetch }: Context,
+  { config, fetch }: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">,
   load: () => Promise<{ Api: typeof Api }> = () => import("grammy/web"),
-): () => Promise<Api> {
-  // Proxies answer in HTML; what they say is put into Telegram's form, so that the status is not lost.
-  const inJson = async (url: string, init: RequestInit): Promise<Response> => {
-    const response = await fetch(url, init);
-    if (response.headers.get("content-type")?.includes("json")) return response;
-    await response.body?.cancel();
-    return Response.json({ ok: false, error_code: response.status, description: response.statusText });
-  };
-  return remember(async () => {
+): (signal: AbortSignal) => Promise<Api> {
+  return async (signal) => {
     const sdk = await loadPackage("grammy", load);
-    // The types of the SDK are those of its build for Node, with another `fetch`.
+    // Proxies answer in HTML; what they say is put into Telegram's form, so that the status is not lost.
+    const inJson = async (url: string, init: RequestInit): Promise<Response> => {
+      const response = await fetch(url, { ...init, signal });
+      if (response.headers.get("content-type")?.includes("json")) return response;
+      await response.body?.cancel();
+      return Response.json({ ok: false, error_code: response.status, description: response.statusText });
+    };
+    // The types of the SDK are those of its build for Node, with another `fetch` and another signal.
     return new sdk.Api(config.token, { apiRoot: config.apiUrl, fetch: inJson } as unknown as ConstructorParameters<typeof Api>[1]);
-  });
-}
-
-/** The SDK's signal has the same shape as the platform's, and another name. */
-export function asSdkSignal(signal: AbortSignal): NonNullable<Parameters<Api["getMe"]>[0]> {
-  return signal as unknown as NonNullable<Parameters<Api["getMe"]>[0]>;
+  };
 }
 
 /** Sends by the Bot API. */
-export function createChannel(client: () => Promise<Api>, log: Pick<PluginContext<unknown>["log"], "warn">): Channel {
+export function createChannel(client: ReturnType<typeof createClient>, log: Pick<PluginContext<unknown>["log"], "warn">): Channel {
   return vendorChannel({
     vendor: VENDOR,
-    check: async (signal) => (await client()).getMe(asSdkSignal(signal)),
+    check: async (signal) => (await client(signal)).getMe(),
     async post({ to, thread, replyTo, text: markdown }, _, signal) {
       const [chat = "", topic] = to.split(":");
       const topicId = Number(thread ?? topic ?? 0);
@@ -81,9 +73,8 @@ export function createChannel(client: () => Promise<Api>, log: Pick<PluginContex
       const blank = htmlText(html).trim() === "";
       const plain = { text: blank ? markdown : toPlainText(markdown) };
       const attempt = async (where: string, form: { text: string; parse_mode?: "HTML" }, moved = false): Promise<SendResult> => {
-        const { text, ...mode } = form;
         try {
-          const { message_id: id } = await (await client()).sendMessage(where, text, { ...options, ...mode }, asSdkSignal(signal));
+          const { message_id: id } = await (await client(signal)).raw.sendMessage({ chat_id: where, ...form, ...options });
           return sent(String(id));
         } catch (error) {
           const refusal = refusalOf(error);

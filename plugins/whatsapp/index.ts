@@ -26,7 +26,7 @@ const config = channelConfig(
     verifyToken: secret("Any text of your own: Meta repeats it when the webhook is set up.").optional(),
     apiUrl: httpUrl("Address of the Graph API.", "https://graph.facebook.com"),
   },
-  { person: NUMBER, who: "Phone numbers", parseRecipient, to: "+15551234567" },
+  { person: NUMBER, parseRecipient },
 );
 
 /** The checked section. */

@@ -1,4 +1,4 @@
-import { hmacSha256, plainAnswer, readHook, sameSecret, type ChannelHost, type IncomingMessage, type PluginContext } from "#plugin";
+import { hmacSha256, listOf, plainAnswer, readHook, sameSecret, type ChannelHost, type IncomingMessage, type PluginContext } from "#plugin";
 import { parseNumber, type WhatsAppConfig } from "./index.ts";
 
 const MAX_BODY = 256 * 1024;
@@ -57,13 +57,9 @@ function handshake({ verifyToken }: WhatsAppConfig, query: URLSearchParams): Res
   return plainAnswer(200, challenge);
 }
 
-function listOf<T>(value: readonly T[] | undefined): readonly T[] {
-  return Array.isArray(value) ? value.filter((entry) => typeof entry === "object" && entry !== null) : [];
-}
-
 /** What concerns the configured number: an app's webhook tells of all its numbers. */
-function valuesOf(notification: Notification | undefined, phoneNumberId: string): Value[] {
-  if (notification?.object !== "whatsapp_business_account") return [];
+function valuesOf(notification: Notification, phoneNumberId: string): Value[] {
+  if (notification.object !== "whatsapp_business_account") return [];
   return listOf(notification.entry)
     .flatMap(({ changes }) => listOf(changes))
     .filter(({ field, value }) => field === "messages" && value?.metadata?.phone_number_id === phoneNumberId)

@@ -38,10 +38,10 @@ const VENDOR: Vendor = {
 };
 
 /** The wait that Meta names in the report on the use of the account, in minutes. */
-function waitOf(headers: Headers): number | undefined {
+function waitOf(headers: Headers): number {
   const usage = headers.get("x-business-use-case-usage") ?? "";
   const minutes = [...usage.matchAll(/"estimated_time_to_regain_access"\s*:\s*(\d{1,6})/g)].map((match) => Number(match[1]));
-  return minutes.length > 0 ? Math.max(...minutes) * 60_000 || undefined : undefined;
+  return Math.max(0, ...minutes) * 60_000;
 }
 
 const read: NonNullable<Rest["read"]> = (body, { status, headers }) => {

@@ -67,6 +67,9 @@ export const PLAIN: Dialect = {
   link: (_, url, plain) => (url.replace(/^https?:\/\//, "") === plain ? url : undefined),
 };
 
+/** What is drawn with lines, for channels whose code is shown in letters of one width. */
+export const DRAWN: Dialect = { rule: "──────────", columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true } };
+
 const WORD = /[\p{L}\p{N}]/u;
 const COLUMNS: Columns = { between: " | ", rule: ["-", "-+-"], aligned: true };
 const BOXES = ["☐ ", "☑ "] as const;

@@ -22,17 +22,17 @@ export interface Vendor {
   shown?(code: string): string;
   /** The wait where a 429 names none, in milliseconds. */
   defaultWaitMs?: number;
-  /** How an error of the vendor's SDK is answered; undefined for any other error. */
-  sort?(error: unknown): Failure | undefined;
+  /** What an error of the vendor's SDK says, as far as sorting needs it, or how it is answered; undefined for any other error. */
+  sort?(error: object): Answered | Failure | undefined;
 }
 
 /** An answer that is an error, as far as sorting needs it. */
 export interface Answered {
   /** Of HTTP; none where the vendor tells errors in another way. */
   status?: number | undefined;
-  /** The vendor's own code; told only where it looks like one. */
-  code?: string | undefined;
-  /** How long the vendor wants to be left alone, in milliseconds. */
+  /** The vendor's own code, where it has a text for one; told only where it looks like a code. */
+  code?: unknown;
+  /** How long the vendor wants to be left alone, in milliseconds. 0 is no wish. */
   afterMs?: number | undefined;
   /** Overrules the tables. */
   passing?: boolean | undefined;
@@ -58,19 +58,21 @@ export function retryAfter(headers: Headers): number | undefined {
   return /^\d{1,6}(?:\.\d{1,6})?$/.test(seconds) ? Number(seconds) * 1000 : undefined;
 }
 
-/** What an answer means that is an error. */
-export function sortAnswer(vendor: Vendor, { status, code, afterMs, passing }: Answered): Failure {
+/** What an answer means that is an error. One without a status and a code that can be told is none of the vendor's: nobody knows what was done. */
+export function sortAnswer(vendor: Vendor, { status, code: given, afterMs, passing }: Answered): Failure {
   const { name, errors = {}, shown = (known) => ` (${known})`, defaultWaitMs } = vendor;
+  const code = typeof given === "string" ? given : undefined;
   const told = code !== undefined && /^[\w.' -]{1,100}$/.test(code) ? code : undefined;
   const known = [code ?? "", String(status)].find((key) => Object.hasOwn(errors, key));
   const found = known === undefined ? undefined : errors[known];
   const verdict: Exclude<Verdict, string> | undefined = typeof found === "string" ? { status: "failed", advice: found } : found;
-  const byStatus = status === 408 || status === 429 || (status ?? 0) >= 500 ? "retry" : "failed";
+  const mayPass = status === 408 || status === 429 || (status ?? 0) >= 500;
+  const byStatus = mayPass ? "retry" : status === undefined && told === undefined ? "unknown" : "failed";
   const result = passing === undefined ? (verdict?.status ?? byStatus) : passing ? "retry" : "failed";
   const advice = verdict?.advice === undefined ? "" : `: ${verdict.advice}`;
   const answer = status === undefined ? (told ?? "what is not its format") : `${status}${told === undefined ? "" : shown(told)}`;
   const reason = verdict?.reason ?? `${name} answered ${answer}${advice}`;
-  const wait = afterMs ?? (status === 429 ? defaultWaitMs : undefined);
+  const wait = afterMs || (status === 429 ? defaultWaitMs : undefined);
   return result === "retry" && wait !== undefined ? { status: result, reason, afterMs: wait } : { status: result, reason };
 }
 
@@ -84,8 +86,9 @@ export function networkCode(error: unknown): string | undefined {
 
 /** How a send ended that threw: what a `Trouble` or the vendor's error says; of any other, whether the message may have got there. */
 export function failureOf(vendor: Vendor, error: unknown): Failure {
-  const sorted = error instanceof Trouble ? error.failure : vendor.sort?.(error);
-  if (sorted) return sorted;
+  if (error instanceof Trouble) return error.failure;
+  const sorted = typeof error === "object" && error !== null ? vendor.sort?.(error) : undefined;
+  if (sorted) return "reason" in sorted ? sorted : sortAnswer(vendor, sorted);
   const code = networkCode(error) ?? (error instanceof DOMException ? error.name : undefined);
   if (neverConnected(code ?? "")) return { status: "retry", reason: `${vendor.name} cannot be reached (${code})` };
   return { status: "unknown", reason: `the connection ended before ${vendor.name} answered${code === undefined ? "" : ` (${code})`}` };

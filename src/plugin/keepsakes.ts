@@ -11,11 +11,12 @@ export interface Keepsakes<T> {
 
 /**
  * Things by key in a file of the plugin's own, which its owner alone may read; the oldest go where there are more than
- * `most`. Gateways that share a store have them of each other. `what` names them in warnings.
+ * `most`. Gateways that share a store have them of each other. `what` names them in warnings. A thing of which `holds`
+ * says no, as after a change of the config, is not given.
  */
 export function keepsakes<T>(
   { log, stateDir, common }: Pick<PluginContext<unknown>, "log" | "stateDir" | "common">,
-  { file, most, what }: { file: string; most: number; what: string },
+  { file, most, what, holds = () => true }: { file: string; most: number; what: string; holds?(thing: T): boolean },
 ): Keepsakes<T> {
   let loaded: Promise<Map<string, T>> | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -44,10 +45,11 @@ export function keepsakes<T>(
   return {
     async get(key) {
       // Another gateway's may be newer.
-      const found = await common?.()
+      const others = (await common?.()
         ?.get(`${file}:${key}`)
-        .catch(() => undefined);
-      return found === undefined ? (await known()).get(key) : (found as T);
+        .catch(() => undefined)) as T | undefined;
+      const found = others ?? (await known()).get(key);
+      return found !== undefined && holds(found) ? found : undefined;
     },
     async keep(keys, thing) {
       const things = await known();

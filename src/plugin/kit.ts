@@ -51,3 +51,18 @@ export function remember<T>(make: () => Promise<T>): () => Promise<T> {
     return made;
   };
 }
+
+/** A JSON object or list; undefined where the text is none. */
+export function parseObject(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What of a list in an answer or a notification are objects; nothing where there is no list. */
+export function listOf<T extends object>(value: readonly T[] | undefined): readonly T[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === "object" && entry !== null) : [];
+}

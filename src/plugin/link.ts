@@ -22,7 +22,8 @@ export interface Link {
 export interface Greeting {
   /** A connection without its greeting by then carries nothing. Default: none is waited for. */
   helloMs?: number;
-  late: string;
+  /** Where it is given up for that. Default: as `unopened`. */
+  late?: string;
   /** Where it ends before its greeting. */
   unopened: string;
 }
@@ -33,7 +34,7 @@ export interface Greeting {
  */
 export async function holdLink(
   signal: AbortSignal,
-  { helloMs, late, unopened }: Greeting,
+  { helloMs, unopened, late = unopened }: Greeting,
   open: (link: Link) => (() => unknown) | Promise<() => unknown>,
 ): Promise<void> {
   const over = Promise.withResolvers<void>();

@@ -3,28 +3,36 @@ import type { Channel } from "./channel.ts";
 /** What `parseRecipient` answers. */
 export type Parsed = ReturnType<NonNullable<Channel["parseRecipient"]>>;
 
+/** A `parseRecipient` that may say what a recipient looks like. */
+export type Parse = ((to: string) => Parsed) & { like?: string };
+
 /** One way to write a recipient. */
 export interface Form {
   /** For the message where nothing fits: `a group (group:<id>)`. */
   like: string;
   /** Matches the whole of what was written, without white space around it. */
   pattern: RegExp;
-  /** The one form in which it is kept, from what the pattern's groups hold; undefined where it is none after all. Default: as written. */
+  /**
+   * The one form in which it is kept, from what the pattern's groups hold; undefined where it is none after all.
+   * Default: what the first group holds that holds anything, else as written.
+   */
   to?(...groups: string[]): string | undefined;
 }
 
 /** A `parseRecipient` from the ways in which a recipient can be written; the first that fits counts. */
-export function recipients(...forms: readonly Form[]): (to: string) => Parsed {
-  const message = `must be ${forms.map(({ like }) => like).join(", or ")}`;
-  return (to) => {
+export function recipients(...forms: readonly Form[]): Parse {
+  const like = forms.map((form) => form.like).join(", or ");
+  const parse = (to: string): Parsed => {
     const text = to.trim();
     for (const { pattern, to: normal } of forms) {
       const match = pattern.exec(text);
-      const found = match && (normal ? normal(...match.slice(1).map((group) => group ?? "")) : text);
+      const groups = match?.slice(1).map((group) => group ?? "") ?? [];
+      const found = match && (normal ? normal(...groups) : groups.find((group) => group !== "") || text);
       if (typeof found === "string") return { ok: true, to: found };
     }
-    return { ok: false, message };
+    return { ok: false, message: `must be ${like}` };
   };
+  return Object.assign(parse, { like });
 }
 
 /** A phone number as `+` and 7 to 15 digits, without its decoration; undefined where it is none, or names no country. */

@@ -1,4 +1,5 @@
 import { retryAfter, sortAnswer, Trouble, type Answered, type Vendor } from "./failure.ts";
+import { parseObject } from "./kit.ts";
 
 /** An API that takes and gives JSON. */
 export interface Rest extends Vendor {
@@ -35,14 +36,4 @@ export function createRest(
     const answered = { ...said, afterMs: retryAfter(response.headers) ?? said?.afterMs, status: response.status };
     throw new Trouble(sortAnswer(rest, answered), answered);
   };
-}
-
-/** A JSON object or list; undefined where the text is none. */
-function parseObject(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -7,12 +7,17 @@ import { alignTable as align, type Columns } from "./table.ts";
 interface Stretch {
   /** As it was written. */
   source: string;
-  /** Where it begins in the text, in UTF-16 units. */
-  start: number;
   /** Where a link or an image leads, also by reference; else empty. */
   url: string;
-  /** A table as lines of text in columns. */
+  /** A table as lines of text in columns, in a block of code; each stands behind the quote marks or the indentation that the table stood behind. */
   table(columns: Columns): string;
+}
+
+/** Lines as a block of code, the later ones behind what stood `before` the first. */
+function inCode(lines: string, before: string): string {
+  const longest = Math.max(2, ...[...lines.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${lines}\n${fence}`.replaceAll("\n", `\n${before.replace(/[^>\s]/g, " ")}`);
 }
 
 /**
@@ -23,7 +28,7 @@ export function rewriteMarkdown(text: string, edit: (node: Nodes, stretch: Stret
   const root = parseMarkdown(text);
   let result = "";
   let done = 0;
-  const none = { source: text, start: 0, url: "", table: () => "" };
+  const none = { source: text, url: "", table: () => "" };
   try {
     const page = pageOf(root);
     const visit = (node: Nodes): void => {
@@ -32,16 +37,12 @@ export function rewriteMarkdown(text: string, edit: (node: Nodes, stretch: Stret
       const target = "identifier" in node ? page.definitions.get(node.identifier) : "url" in node ? node : undefined;
       const changed = edit(node, {
         source: node.position ? text.slice(start, end) : text,
-        start,
         url: target?.url ?? "",
-        table: (columns) =>
-          node.type === "table"
-            ? align(
-                node.children.map((row) => row.children.map((cell) => plainCell(cell, page))),
-                columns,
-                node.align ?? [],
-              )
-            : "",
+        table(columns) {
+          if (node.type !== "table") return "";
+          const rows = node.children.map((row) => row.children.map((cell) => plainCell(cell, page)));
+          return inCode(align(rows, columns, node.align ?? []), text.slice(text.lastIndexOf("\n", start - 1) + 1, start));
+        },
       });
       if (changed !== undefined) {
         result += text.slice(done, start) + changed;

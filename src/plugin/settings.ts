@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { recipients, type Form, type Parsed } from "./recipients.ts";
+import { recipients, type Form, type Parse } from "./recipients.ts";
 
 /** A token, a password or the like; white space around it is never meant. */
 export const secret = (describe: string) => z.string().trim().min(1).describe(describe);
@@ -12,18 +12,14 @@ export function httpUrl(describe: string, fallback?: string) {
   return (fallback === undefined ? url : url.default(fallback)).describe(describe);
 }
 
-/** Who may speak on a channel, and where its replies go. */
+/** Who may speak on a channel, and where its replies go. The section is described by what their forms look like. */
 export interface People {
   /** The ways to write an entry of `allowFrom`, kept in the form in which `from` gives it. */
   person: Form | readonly Form[];
-  /** What the entries are, for the description: `Numeric user ids`. */
-  who: string;
-  parseRecipient(to: string): Parsed;
-  /** What a recipient looks like, for the description. */
-  to: string;
+  parseRecipient: Parse;
 }
 
-function checked(parse: (text: string) => Parsed) {
+function checked(parse: Parse) {
   return (text: string | number, context: z.RefinementCtx): string => {
     const parsed = parse(String(text));
     if (parsed.ok) return parsed.to;
@@ -33,13 +29,13 @@ function checked(parse: (text: string) => Parsed) {
 }
 
 /** The section of a channel that people write to: its own settings, `allowFrom` and `defaultTo`. The host gives both to the channel. */
-export function channelConfig<T extends z.ZodRawShape>(own: T, { person, who, parseRecipient, to }: People) {
-  const forms = [person].flat();
-  const like = forms.map((form) => form.like).join(", or ");
-  const entry = z.union([z.string(), z.int()], `must be ${like}`).transform(checked(recipients(...forms)));
+export function channelConfig<T extends z.ZodRawShape>(own: T, { person, parseRecipient }: People) {
+  const parsePerson = recipients(...[person].flat());
+  const entry = z.union([z.string(), z.int()], `must be ${parsePerson.like}`).transform(checked(parsePerson));
+  const to = parseRecipient.like === undefined ? "" : `: ${parseRecipient.like}`;
   return z.strictObject({
     ...own,
-    allowFrom: z.array(entry).default([]).describe(`${who} of those who may speak to the agent. Empty: nobody.`),
-    defaultTo: z.string().transform(checked(parseRecipient)).optional().describe(`The recipient where none is named: ${to}.`),
+    allowFrom: z.array(entry).default([]).describe(`Who may speak to the agent, each ${parsePerson.like}. Empty: nobody.`),
+    defaultTo: z.string().transform(checked(parseRecipient)).optional().describe(`The recipient where none is named${to}.`),
   });
 }

@@ -25,12 +25,12 @@ export function plainAnswer(status: number, text: string, headers: Record<string
 
 /**
  * The body of what a vendor posted, a JSON object, or how to answer what is none, is too long or is not the vendor's.
- * `body` is undefined for JSON that is no object.
+ * `body` holds nothing for JSON that is no object.
  */
 export async function readHook<T>(
   request: Request,
   { path, admits, signed, most = MAX_BODY, also }: Hook,
-): Promise<{ ok: true; body: T | undefined } | { ok: false; response: Response }> {
+): Promise<{ ok: true; body: Partial<T> } | { ok: false; response: Response }> {
   const refuse = (status: number, text: string, headers?: Record<string, string>) =>
     ({ ok: false, response: plainAnswer(status, text, headers) }) as const;
   if (path !== undefined && !new URL(request.url).pathname.endsWith(path)) return refuse(404, "not found");
@@ -44,7 +44,7 @@ export async function readHook<T>(
   if (signed && !signed(raw, request.headers)) return refuse(401, "the signature does not match");
   try {
     const body: unknown = JSON.parse(raw.toString("utf8"));
-    return { ok: true, body: typeof body === "object" && body !== null ? (body as T) : undefined };
+    return { ok: true, body: typeof body === "object" && body !== null ? body : {} };
   } catch {
     return refuse(400, "the body is not JSON");
   }

@@ -410,6 +410,16 @@ describe("discord", () => {
       await connected(broken);
     });
 
+    it("begins a new session where Discord closed the old one for good", async () => {
+      const host = testHost();
+      await listen(host);
+      await connected(host);
+      server.disconnect(4007);
+      await vi.waitFor(() => expect(server.gateway.map(({ op }) => op)).toEqual(["identify", "identify"]), 8000);
+      await connected(host);
+      expect(host.states).toContainEqual({ ok: false, message: "not receiving: the connection was closed (4007)" });
+    });
+
     it("keeps trying while the API is away, and reports it", async () => {
       const host = testHost();
       server.fail("502", { path: "/gateway/bot" });
