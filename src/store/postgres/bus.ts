@@ -25,8 +25,12 @@ const MAX_SAID = 5000;
 /** More is not kept to be said: who says so much says it again. */
 const MAX_WAITING = 20_000;
 const RETRY_MS = 1000;
-/** What comes so close behind a message waits for the next one: each is a transaction, and work for every gateway. */
+/**
+ * What comes close behind a message waits for the next one, longer while more keeps coming: each is a transaction, and
+ * work for every gateway.
+ */
 const PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 40;
 /** A connection on which nothing comes is asked regularly whether it still is one. */
 const PROBE_MS = 5000;
 
@@ -77,7 +81,7 @@ export function createBus(parts: BusParts): Bus {
   let missed = false;
 
   const send = async (): Promise<void> => {
-    while (kinds.size > 0 || wakes.size > 0 || said.length > 0) {
+    for (let pause = PAUSE_MS; kinds.size > 0 || wakes.size > 0 || said.length > 0; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       await new Promise((resolve) => setImmediate(resolve));
       const message: Message = { f: self, k: [...kinds], w: [...wakes].slice(0, MAX_WAKES) };
       if (said.length > 0) message.t = takeSaid(said);
@@ -85,7 +89,7 @@ export function createBus(parts: BusParts): Bus {
       for (const [agentId] of message.w) wakes.delete(agentId);
       // Where it fails, the others find the work when they look next.
       await db.query("SELECT pg_notify($1, $2)", [channel, JSON.stringify(message)]).catch(() => undefined);
-      await sleep(PAUSE_MS);
+      await sleep(pause);
     }
   };
 
