@@ -47,23 +47,20 @@ function byPosition(value: unknown, position: number): unknown {
   return (value as unknown[]).at(position);
 }
 
-/** A step `name[position]…`: positions belong to each value that the name finds, before the results are joined. */
-function step(value: unknown, name: string, positions: readonly number[]): unknown {
-  if (positions.length === 0) return byName(value, name);
+/**
+ * A step `name[position]…`: positions belong to each value that the name finds, before the results are joined. At the end
+ * of a path a list that is the only result stays as it is.
+ */
+function step(value: unknown, name: string, positions: readonly number[], isLast: boolean): unknown {
   const one = (context: unknown): unknown => {
     let at = byName(context, name);
     for (const position of positions) at = byPosition(at, position);
     return at;
   };
   if (!Array.isArray(value)) return one(value);
-  const found: unknown[] = [];
-  for (const member of value as unknown[]) {
-    const inner = one(member);
-    if (inner === undefined) continue;
-    if (Array.isArray(inner)) found.push(...(inner as unknown[]));
-    else found.push(inner);
-  }
-  return settle(found);
+  const found = (value as unknown[]).map(one).filter((inner) => inner !== undefined);
+  if (isLast && found.length === 1 && Array.isArray(found[0])) return found[0];
+  return settle(found.flat());
 }
 
 function readFrom(start: unknown, path: Path, from: number): unknown {
@@ -72,7 +69,7 @@ function readFrom(start: unknown, path: Path, from: number): unknown {
     const name = path[i] as string;
     const positions: number[] = [];
     for (i++; typeof path[i] === "number"; i++) positions.push(path[i] as number);
-    at = step(at, name, positions);
+    at = step(at, name, positions, i === path.length);
   }
   return at;
 }

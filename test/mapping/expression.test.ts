@@ -48,6 +48,18 @@ describe("plain paths", () => {
     );
   });
 
+  it.each([
+    [{ a: [{ b: [1] }] }, "a.b", [1]],
+    [{ a: [{ b: [] }, {}] }, "a.b", []],
+    [{ a: [{ b: [] }, { b: [] }] }, "a.b", undefined],
+    [{ a: [[{ b: [] }]] }, "a.b", undefined],
+    [{ a: [[{ b: [[1]] }]] }, "a.b", [1]],
+    [{ a: [{ b: [[]] }] }, "a.b[0]", []],
+    [{ a: [{ b: [{ c: 1 }] }] }, "a.b.c", 1],
+  ])("of %j read %s as JSONata does", async (value, source, wanted) => {
+    expect([readPath(parsePath(source) ?? [], value), await jsonata(source).evaluate(value)]).toEqual([wanted, wanted]);
+  });
+
   it.each(["__proto__", "constructor", "prototype", "a.__proto__", "a.constructor.name", "toString"])(
     "finds nothing under %s",
     async (source) => {
