@@ -1,61 +1,29 @@
-import type { WakeMode } from "../../config/schema/common.ts";
-import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { createListeners, LONGEST_TIMER_MS, type Listeners } from "../listeners.ts";
 import type { JobKind, Ms } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
 
-/** A wait for a job's time is looked at again at least so often: the clock may be set. */
-const LONGEST_TIMER_MS = 60_000;
-
-export interface Signals {
-  onReady(listener: (kind: JobKind) => void): () => void;
-  onWake(listener: (agentId: string, mode: WakeMode) => void): () => void;
+export interface Signals extends Omit<Listeners, "any"> {
   /** Somebody waits for work. */
   readonly listened: boolean;
-  announce(kinds: Iterable<JobKind>): void;
-  woke(wakes: ReadonlyMap<string, WakeMode>): void;
   /** Announces the kind when the time of its next waiting job comes. */
   watchTime(kind: JobKind): void;
-  close(): void;
 }
 
 /** Who is told that work may be ready, and the timers of jobs that wait for their time. */
 export function createSignals({ jobs, now, log }: { jobs: Jobs; now: () => Ms; log: Logger }): Signals {
-  const ready = new Set<(kind: JobKind) => void>();
-  const wakes = new Set<(agentId: string, mode: WakeMode) => void>();
+  const { onReady, onWake, any, announce, woke, close } = createListeners(log);
   const timers = new Map<JobKind, NodeJS.Timeout>();
   let closed = false;
 
-  // What a listener does wrong must not look like a commit that failed.
-  const tell = <A extends unknown[]>(listeners: Iterable<(...values: A) => void>, ...values: A): void => {
-    for (const listener of listeners) {
-      try {
-        listener(...values);
-      } catch (error) {
-        log.error({ err: safeError(error) }, "a listener of the store failed");
-      }
-    }
-  };
-
-  const announce = (kinds: Iterable<JobKind>): void => {
-    if (!closed) for (const kind of kinds) tell(ready, kind);
-  };
-
-  const subscribe = <T>(set: Set<T>, listener: T): (() => void) => {
-    set.add(listener);
-    return () => void set.delete(listener);
-  };
-
   return {
-    onReady: (listener) => subscribe(ready, listener),
-    onWake: (listener) => subscribe(wakes, listener),
+    onReady,
+    onWake,
     get listened() {
-      return ready.size > 0 || wakes.size > 0;
+      return any();
     },
     announce,
-    woke(agents) {
-      if (!closed) for (const [agentId, mode] of agents) tell(wakes, agentId, mode);
-    },
+    woke,
     watchTime(kind) {
       clearTimeout(timers.get(kind));
       timers.delete(kind);
@@ -66,6 +34,7 @@ export function createSignals({ jobs, now, log }: { jobs: Jobs; now: () => Ms; l
     },
     close() {
       closed = true;
+      close();
       for (const timer of timers.values()) clearTimeout(timer);
     },
   };
