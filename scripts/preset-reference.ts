@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readBodies, readSources } from "./recorded-bodies.ts";
 
 const MAPPINGS = fileURLToPath(new URL("../mappings", import.meta.url));
 
@@ -36,11 +37,24 @@ function duplicateOf({ duplicate, algorithm, timestamp }: Scheme): string {
   return timestamp ? "body and time" : "body, 30 days";
 }
 
+const count = (amount: number, one: string, many: string): string => `${amount} ${amount === 1 ? one : many}`;
+
 /** Markdown of docs/presets.md. */
 export function presetReference(): string {
+  const sources = readSources().map((source) => ({ ...source, bodies: readBodies(source).length }));
+  const testedWith = (preset: string): string => {
+    const own = sources.filter(({ sender }) => sender === preset);
+    if (own.length === 0) return "–";
+    const bodies = own.reduce((sum, source) => sum + source.bodies, 0);
+    return `${count(bodies, "recorded body", "recorded bodies")} from ${count(own.length, "source", "sources")}`;
+  };
+  const recorded = sources.map(
+    ({ sender, title, url, origin, paths, copyright, licence, bodies }) =>
+      `| \`${sender}\` | [${title}](${url}) | ${cell(origin)}: ${cell(paths)} | ${bodies} | ${licence}, © ${copyright} |`,
+  );
   const presets = files<Preset>(MAPPINGS).map(([name, { description, auth, mappings }]) => {
     const events = [...new Set(mappings.map((mapping) => mapping.event?.replaceAll(/\{\{[^}]*\}\}/g, "…") ?? "–"))].join(", ");
-    return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} |`;
+    return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} | ${testedWith(name)} |`;
   });
   const schemes = files<Scheme>(join(MAPPINGS, "schemes")).map(([name, scheme]) => {
     const signed = scheme.algorithm === "equals" || scheme.algorithm === "oidc" ? "nothing" : `\`${scheme.signed ?? "{raw}"}\``;
@@ -57,9 +71,17 @@ Generated from the files in \`mappings/\` by \`npm run docs\`. How to use them: 
 
 \`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. Without its secret a preset's callers send the hook token. \`rouse presets show <name>\` prints one, to be copied and changed.
 
-| preset | what it makes | signature | events |
-| --- | --- | --- | --- |
+| preset | what it makes | signature | events | tested with |
+| --- | --- | --- | --- | --- |
 ${presets.join("\n")}
+
+## Recorded bodies
+
+Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: they were recorded from the sender's program, or others published them as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the npm package does not.
+
+| preset | source | where | bodies | licence |
+| --- | --- | --- | --- | --- |
+${recorded.join("\n")}
 
 ## Schemes
 
