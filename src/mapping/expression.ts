@@ -2,6 +2,7 @@ import { GuardError } from "./functions.ts";
 import { compileGuarded, IN_PROCESS_MS } from "./guards.ts";
 import { parsePath, readScope } from "./path.ts";
 import { jsonataInput, type Scope } from "./scope.ts";
+import { compileShortcut } from "./shortcut.ts";
 
 export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };
 
@@ -59,7 +60,8 @@ export function compileExpression(
       if (performance.now() - begun > 2 * IN_PROCESS_MS) outside = true;
     }
   };
-  return { ok: true, expression: { source, evaluate } };
+  const shortcut = compileShortcut(source);
+  return { ok: true, expression: { source, evaluate: shortcut ? (scope) => shortcut(scope) ?? evaluate(scope) : evaluate } };
 }
 
 /** Evaluates an expression inside a child process: the same guards with a clock of the caller's. */

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
+import { holesIn } from "./holes.ts";
 import { SENDERS, type Sender } from "../signatures/senders.ts";
 
 const FIXTURES = resolve(import.meta.dirname, "../fixtures");
@@ -29,6 +30,22 @@ function recorded(body: unknown): string {
   return JSON.stringify(found?.examples.find((one) => one.action === named[1]));
 }
 
+/** The payload that a fixture's body is read as. */
+export function payloadOf({ body, contentType }: Fixture): unknown {
+  const text = recorded(body);
+  return contentType?.includes("form") ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text);
+}
+
+interface PresetFile {
+  auth?: { scheme: string };
+  mappings: { id: string; match: { path: string }; event?: string; dedupeKey?: string }[];
+}
+
+/** A preset as its file has it. */
+export function presetFile(preset: string): PresetFile {
+  return JSON.parse(readFileSync(join(MAPPINGS, `${preset}.json`), "utf8")) as PresetFile;
+}
+
 /** The bodies that are kept for a preset, by the names of their files. */
 export function fixturesOf(preset: string): [string, Fixture][] {
   return readdirSync(join(FIXTURES, preset)).map((name) => [
@@ -39,10 +56,7 @@ export function fixturesOf(preset: string): [string, Fixture][] {
 
 /** Suite for every preset: its sender's requests, signed where it signs, and those that nobody should believe. */
 export function presetContract(preset: string): void {
-  const file = JSON.parse(readFileSync(join(MAPPINGS, `${preset}.json`), "utf8")) as {
-    auth?: { scheme: string };
-    mappings: { id: string; match: { path: string }; event?: string; dedupeKey?: string }[];
-  };
+  const file = presetFile(preset);
   const sender = file.auth ? SENDERS.find((one) => one.scheme === file.auth?.scheme) : undefined;
   const path = file.mappings[0]?.match.path ?? "";
   const url = `${PUBLIC_URL}/hooks/${path}`;
@@ -58,7 +72,9 @@ export function presetContract(preset: string): void {
     // A sender whose time stands in the body writes it there.
     const timed =
       sender?.body && sender.tolerance !== undefined ? body.replace(/"webhookTimestamp":\d+/, `"webhookTimestamp":${time * 1000}`) : body;
-    const signed = sender ? sender.sign({ body: timed, secret, time, url }).headers : { authorization: `Bearer ${TOKEN}` };
+    const signed = sender
+      ? sender.sign({ body: timed, secret, time, url, id: `msg_${timed.length}` }).headers
+      : { authorization: `Bearer ${TOKEN}` };
     // Who signs nothing sends an id of its own, the same in each try.
     const id = sender?.coversBody === false ? { "idempotency-key": `${body.length}-${body.slice(-20)}` } : {};
     const headers = { ...id, authorization: "", "content-type": fixture.contentType ?? "application/json", ...signed };
@@ -94,8 +110,8 @@ export function presetContract(preset: string): void {
       const { run } = (await world.admin(`/admin/v1/runs/${result.runId}`)).body;
       const text = run.input.map((part: { text: string }) => part.text).join("");
       for (const words of fixture.expect.text) expect(text).toContain(words);
-      expect(text).not.toMatch(/undefined|\[object|\{\{/);
-      expect(run.name).not.toMatch(/undefined|^.*: $/);
+      expect(text).not.toContain("{{");
+      expect(holesIn(run.name)).toEqual([]);
       expect(fixture.source).not.toBe("");
     });
 

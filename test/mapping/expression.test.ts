@@ -5,6 +5,7 @@ import { compileExpression, evaluateOutside, type JsonataRunner } from "../../sr
 import { parsePath, readPath } from "../../src/mapping/path.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
 import type { Scope } from "../../src/mapping/scope.ts";
+import { compileShortcut } from "../../src/mapping/shortcut.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { plainText } from "../../src/core/text.ts";
 
@@ -77,6 +78,49 @@ describe("plain paths", () => {
     expect(await evaluate("payload.messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
     expect(await evaluate("messages[0].subject", { messages: [{ subject: "s" }] })).toEqual({ ok: true, value: "s" });
   });
+});
+
+describe("expressions around a field that may be missing", () => {
+  const value = fc.oneof(
+    fc.constantFrom<unknown>("", "x", "a'b", "1", 0, -1, 7, 1.5, 1e21, 0.1 + 0.2, true, false, null, [], ["x"], ["", 0], {}, { c: "x" }, [
+      { c: 1 },
+    ]),
+    fc.string({ maxLength: 3 }),
+  );
+  const operand = fc.constantFrom("a", "b", "a.c", "b[0]", "b[-1].c", "d", "'text'", '"a & b ?: c"', "'\n'", "''");
+  const chain = (separator: string) => fc.array(operand, { minLength: 1, maxLength: 3 }).map((operands) => operands.join(separator));
+  const choice = chain(" ?: ");
+  const conditional = fc
+    .tuple(operand, chain(" & "), chain("&"))
+    .map(([condition, then, otherwise]) => `${condition} ? ${then} : ${otherwise}`);
+
+  it("give what JSONata gives", async () => {
+    let taken = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.record({ a: value, b: value }, { requiredKeys: [] }), fc.oneof(choice, conditional), async (payload, source) => {
+        const compiled = compileShortcut(source);
+        expect(compiled).toBeDefined();
+        const ours = compiled?.(scope(payload));
+        if (ours) taken++;
+        if (ours) expect(ours).toEqual({ ok: true, value: await jsonata(source).evaluate(payload) });
+      }),
+      { numRuns: 1500 },
+    );
+    expect(taken).toBeGreaterThan(500);
+  });
+
+  it.each([
+    "a ?: b & 'x'",
+    "a-b ?: 'x'",
+    "a ? b",
+    "a ? 'it\\'s' : ''",
+    "$a ?: 'x'",
+    "a and b ? 'x' : ''",
+    "(a ?: b) ? a : ''",
+    "a ? b : c ? d : ''",
+    "a ?: null",
+    "",
+  ])("leave %s to JSONata", (source) => expect(compileShortcut(source)).toBeUndefined());
 });
 
 const DOUBLE_TEXT = "$f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) };";

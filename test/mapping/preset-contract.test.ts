@@ -1,18 +1,64 @@
-import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 import { presetContract } from "../contract/preset.ts";
 import { createWorld } from "../e2e/world.ts";
-import { PRESETS } from "./world.ts";
-
-const names = readdirSync(PRESETS)
-  .filter((name) => name.endsWith(".json"))
-  .map((name) => name.slice(0, -".json".length));
+import { presetNames as names } from "./world.ts";
 
 for (const name of names) presetContract(name);
 
 it("all presets work beside each other", async () => {
   const world = await createWorld({ start: false, workers: false, config: { hooks: { presets: names } } });
   expect(world.gateway.status().warnings).toEqual([]);
+  await world.stop();
+});
+
+const post = { user: "U1", text: "<@U0> done?", ts: "1760000000.000500", channel: "C1" };
+const comment = { id: "9", updated: "2026-01-02T03:04:05.000+0000", author: { displayName: "Bob" }, body: "Cleaned up." };
+const issue = { id: "10001", key: "OPS-7", fields: { summary: "Disk is full" } };
+const payment = { amount: 1999, currency: "eur", customer: "cus_1" };
+
+it.each([
+  [
+    "slack",
+    "a post that mentions the app",
+    { type: "event_callback", event_id: "Ev1", event: { type: "app_mention", ...post } },
+    { type: "event_callback", event_id: "Ev2", event: { type: "message", channel_type: "channel", ...post } },
+  ],
+  [
+    "jira",
+    "a comment",
+    { webhookEvent: "comment_created", comment, issue },
+    { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_commented", user: { displayName: "Bob" }, comment, issue },
+  ],
+  [
+    "jira",
+    "an edited comment",
+    { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_comment_edited", comment, issue },
+    { webhookEvent: "comment_updated", comment, issue },
+  ],
+  [
+    "stripe",
+    "a failed payment",
+    { id: "evt_1", type: "charge.failed", data: { object: { id: "ch_1", object: "charge", ...payment } } },
+    { id: "evt_2", type: "payment_intent.payment_failed", data: { object: { id: "pi_1", latest_charge: "ch_1", ...payment } } },
+  ],
+])("%s: %s that comes as two events makes one run, whichever comes first", async (preset, _what, one, other) => {
+  for (const [first, second] of [
+    [one, other],
+    [other, one],
+  ]) {
+    const world = await createWorld({ workers: false, config: { hooks: { presets: [preset] } } });
+    const made = await world.post(`/hooks/${preset}`, first);
+    const again = await world.post(`/hooks/${preset}`, second);
+    expect([made.status, again.body.runId, again.body.sessionKey]).toEqual([202, made.body.runId, made.body.sessionKey]);
+    expect((await world.admin("/admin/v1/runs")).body.runs).toHaveLength(1);
+    await world.stop();
+  }
+});
+
+it("jira: an update that changes nothing that Jira names is unmatched, and makes no run", async () => {
+  const world = await createWorld({ workers: false, config: { hooks: { presets: ["jira"] } } });
+  await world.post("/hooks/jira", { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_commented", issue });
+  expect((await world.admin("/admin/v1/runs")).body.runs).toEqual([]);
   await world.stop();
 });
 

@@ -5,10 +5,13 @@ import { afterAll } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
+import { presetNames as namesIn } from "../../src/mapping/presets.ts";
 import { createTransformPool, type TransformPool } from "../../src/mapping/pool.ts";
 import type { MappingInput } from "../../src/mapping/types.ts";
 
 export const PRESETS = resolve(import.meta.dirname, "../../mappings");
+/** The names of all presets that ship. */
+export const presetNames = namesIn(PRESETS);
 
 const folders: string[] = [];
 afterAll(() => {

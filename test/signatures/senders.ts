@@ -7,6 +7,8 @@ export interface Signing {
   /** Seconds since the epoch. */
   time: number;
   url: string;
+  /** The event's id, for senders that sign one; default `msg_2b3c`. */
+  id?: string;
 }
 export interface Sender {
   scheme: string;
@@ -41,7 +43,7 @@ const JSON_BODY =
 const key = (secret: string): Buffer => Buffer.from(secret.slice("whsec_".length), "base64");
 
 const standard = (prefix: string) => (given: Signing) => {
-  const id = "msg_2b3c";
+  const { id = "msg_2b3c" } = given;
   const text = `${id}.${given.time}.${given.body}`;
   const signature = given.secret.startsWith("whpk_")
     ? `v1a,${signBytes(null, Buffer.from(text), ed25519.privateKey).toString("base64")}`

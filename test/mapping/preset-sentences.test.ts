@@ -1,0 +1,78 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { plainText } from "../../src/core/text.ts";
+import type { ActionDraft } from "../../src/mapping/types.ts";
+import { holesIn, withoutHoles, withOneFieldLess } from "../contract/holes.ts";
+import { fixturesOf, payloadOf, presetFile } from "../contract/preset.ts";
+import { compile, input, PRESETS, presetNames } from "./world.ts";
+
+const RECORDED = resolve(import.meta.dirname, "../fixtures/recorded");
+const { set, issues } = await compile({ presets: presetNames });
+// A preset whose wanted events are none skips each event, and says by which name.
+const withEvents = presetNames.filter((name) => presetFile(name).mappings.some((mapping) => mapping.event !== undefined));
+const { set: naming } = await compile({ presets: withEvents.map((use) => ({ use, events: ["none"] })) });
+
+const pathOf = (preset: string): string => presetFile(preset).mappings[0]?.match.path ?? "";
+
+/** Bodies that others have recorded or published. */
+function recordedFor(preset: string): [string, unknown][] {
+  const folder = join(RECORDED, preset);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => [name, JSON.parse(readFileSync(join(folder, name), "utf8"))]);
+}
+
+function problemsOf({ fields, content, missing }: ActionDraft): string[] {
+  const { name, sessionKey } = fields as Record<string, string>;
+  return [
+    ...holesIn(plainText(content)).map((hole) => `message: ${hole}`),
+    ...holesIn(name ?? "").map((hole) => `name: ${hole}`),
+    ...(/^hook(?::[^:]+)+$/.test(sessionKey ?? "") ? [] : [`sessionKey: ${sessionKey}`]),
+    ...missing.map((expression) => `missing: ${expression}`),
+  ];
+}
+
+async function eventProblems(path: string, body: unknown): Promise<string[]> {
+  const outcome = await naming.run(input(path, body));
+  if (outcome.kind !== "skipped") return outcome.kind === "failed" ? [outcome.failure.message] : [];
+  const [, event = ""] = /^the event "(.*)" is not among/.exec(outcome.reason) ?? [];
+  return /^[\w-]+(?:\.[\w-]+)*$/.test(event) ? [] : [`event: ${event}`];
+}
+
+/** What is wrong with what a preset makes of a body. A body that no mapping takes, or that gives no text, has nothing wrong. */
+async function problemsWith(preset: string, body: unknown): Promise<string[]> {
+  const path = pathOf(preset);
+  const outcome = await set.run(input(path, body));
+  if (outcome.kind === "unmatched" || outcome.kind === "skipped") return [];
+  if (outcome.kind !== "actions") return [`${outcome.mapping}: ${outcome.failure.message}`];
+  const problems = outcome.results.flatMap((result) => {
+    if (result.ok) return problemsOf(result.draft).map((problem) => `${result.draft.mapping}: ${problem}`);
+    return result.failure.code === "mapping_incomplete" ? [] : [`${result.mapping}: ${result.failure.message}`];
+  });
+  return withEvents.includes(preset) ? [...problems, ...(await eventProblems(path, body))] : problems;
+}
+
+it("all presets compile", () => expect(issues).toEqual([]));
+
+describe.each(presetNames)("the sentences of the preset %s", (preset) => {
+  const text = readFileSync(join(PRESETS, `${preset}.json`), "utf8");
+  const uses = (name: string): boolean => text.includes(name);
+
+  it.each(fixturesOf(preset))("have no hole for %s, nor for the same body with a field left out, null or empty", async (_name, fixture) => {
+    const body = withoutHoles(payloadOf(fixture));
+    expect(await problemsWith(preset, body)).toEqual([]);
+    const found: string[] = [];
+    for (const { change, body: changed } of withOneFieldLess(body, uses))
+      for (const problem of await problemsWith(preset, changed)) found.push(`${change} → ${problem}`);
+    expect(found).toEqual([]);
+  });
+
+  it("have no hole for any recorded body", async () => {
+    const found: string[] = [];
+    for (const [name, body] of recordedFor(preset))
+      for (const problem of await problemsWith(preset, withoutHoles(body))) found.push(`${name} → ${problem}`);
+    expect(found).toEqual([]);
+  });
+});
