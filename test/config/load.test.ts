@@ -9,7 +9,7 @@ import { rotateSecret, secretFile, stateSecret } from "../../src/config/state.ts
 import { suggest } from "../../src/config/suggest.ts";
 import { watchFiles } from "../../src/config/watch.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { sessionKeyProblem } from "../../src/sessions/keys.ts";
+import { sessionKeyProblem } from "../../src/core/session-key.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -114,6 +114,10 @@ describe("what it says", () => {
     [{ hooks: { path: "/a:b" } }, "hooks.path"],
     [{ hooks: { defaultSessionKey: "main" } }, "hooks.defaultSessionKey"],
     [{ hooks: { defaultSessionKey: "x", allowedSessionKeyPrefixes: ["hook:"] } }, "hooks.defaultSessionKey"],
+    [{ hooks: { allowedSessionKeyPrefixes: ["hook:", "api:"] } }, "hooks.allowedSessionKeyPrefixes[1]"],
+    [{ hooks: { allowedSessionKeyPrefixes: ["main:"] } }, "hooks.allowedSessionKeyPrefixes[0]"],
+    [{ hooks: { allowedSessionKeyPrefixes: ["k".repeat(101)] } }, "hooks.allowedSessionKeyPrefixes[0]"],
+    [{ hooks: { allowedSessionKeyPrefixes: [] } }, "hooks.allowedSessionKeyPrefixes"],
     [{ hooks: { allowedAgentIds: ["nobody"] } }, "hooks.allowedAgentIds[0]"],
     [{ agents: { list: [{ id: "a" }, { id: "a" }] } }, "agents.list[1].id"],
     [{ agents: { defaults: { timeoutSeconds: 10, maxTimeoutSeconds: 5 } } }, "agents.defaults.timeoutSeconds"],

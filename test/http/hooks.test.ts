@@ -174,6 +174,18 @@ describe("POST /hooks/agent", () => {
     expect(answer.body.warnings).toHaveLength(3);
   });
 
+  it("makes session keys that the config allows, and takes `*` for all agents", async () => {
+    const keyWith = async (allowedSessionKeyPrefixes: string[]) => {
+      const hooks = { allowedSessionKeyPrefixes, allowedAgentIds: ["*"] };
+      const own = await createWorld({ workers: false, config: { hooks, agents: { list: [{ id: "a" }, { id: "b" }] } } });
+      const { status, body } = await own.post("/hooks/agent", { message: "x", agentId: "b" });
+      await own.stop();
+      return [status, body.sessionKey];
+    };
+    expect(await keyWith(["team:", "hook:"])).toEqual([202, expect.stringMatching(/^hook:[0-9a-f-]{36}$/)]);
+    expect(await keyWith(["team:a:", "hook:github:"])).toEqual([202, expect.stringMatching(/^team:a:[0-9a-f-]{36}$/)]);
+  });
+
   it("binds what requests may choose to the config", async () => {
     const own = await createWorld({
       workers: false,

@@ -43,6 +43,32 @@ describe("problems are said all at once, each with its path", () => {
     expect(found?.message, JSON.stringify(issues)).toContain(message);
   });
 
+  it.each<[string, string[], string | undefined]>([
+    ["hook:ci", ["hook:"], undefined],
+    ["team:ci", ["hook:"], "team:ci"],
+    ["hook:", ["hook:ci"], `"hook:"`],
+    ["hook:{{a}}", ["hook:ci:"], undefined],
+    ["hook:ci:{{a}}", ["hook:", "team:"], undefined],
+    ["team:{{a}}", ["hook:", "ops:"], "team:"],
+    ["{{a}}:x", ["hook:"], undefined],
+    ["api:{{a}}", ["api"], "cannot reach"],
+    ["main{{a}}", ["main"], undefined],
+  ])("a session key that no event can use is a problem: %s with %j", async (sessionKey, allowedSessionKeyPrefixes, message) => {
+    const { issues } = await compile({ allowedSessionKeyPrefixes, mappings: [{ id: "a", ...base, sessionKey }] });
+    const found = { path: "hooks.mappings[0].sessionKey", message: expect.stringContaining(message ?? "") };
+    expect(issues).toEqual(message === undefined ? [] : [found]);
+  });
+
+  it("the session keys of a preset are held against the prefixes as well, one problem for each prefix", async () => {
+    const hooks = { allowedSessionKeyPrefixes: ["team:"], presets: ["github", "gmail"] };
+    const { issues } = await compile(hooks);
+    expect(issues).toEqual([
+      { path: "preset github: mappings[0].sessionKey", message: expect.stringContaining('"hook:github:"') },
+      { path: "preset gmail: mappings[0].sessionKey", message: expect.stringContaining("hooks.mappingsDir") },
+    ]);
+    expect((await compile({ ...hooks, allowedSessionKeyPrefixes: ["team:", "hook:github:", "hook:gmail:"] })).issues).toEqual([]);
+  });
+
   it("names unknown presets and broken files", async () => {
     const { issues } = await compile(
       { presets: ["githib", "gmail"] },

@@ -20,9 +20,20 @@ const fields = {
   allowQueryToken: z.boolean().default(true).describe("Accept `?token=`, with a warning."),
   allowRequestSessionKey: z.boolean().default(true).describe("Accept `sessionKey` in a request."),
   allowRequestRecipient: z.boolean().default(true).describe("Accept `to` and `channel` in a request."),
-  allowedSessionKeyPrefixes: z.array(z.string().min(1)).optional().describe("Session keys must start with one of these."),
-  allowedAgentIds: z.array(z.string()).optional().describe("Agents that hooks may use."),
-  defaultSessionKey: z.string().optional().describe("The session key where none is given; else a fresh one."),
+  allowedSessionKeyPrefixes: z
+    .array(z.string().min(1).max(100))
+    .min(1, "name at least one prefix, or leave the key out to allow every session key")
+    .optional()
+    .describe("Session keys must start with one of these, those of mappings and presets too."),
+  allowedAgentIds: z
+    .array(z.string())
+    .optional()
+    .transform((ids) => (ids?.includes("*") ? undefined : ids))
+    .describe('Agents that hooks may use; `["*"]` means all. Default: all.'),
+  defaultSessionKey: z
+    .string()
+    .optional()
+    .describe("The session key where none is given. Default: a fresh one, `hook:<uuid>`, or the first allowed prefix and a UUID."),
   dedupe: z.strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") }).prefault({}),
   retention: duration
     .prefault("3d")
