@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import JSON5 from "json5";
+import { existsSync, readdirSync } from "node:fs";
 import { configIssues } from "../config/issues.ts";
+import { readJson5 } from "../config/json5.ts";
 import { mappingFileSchema, PRESET_NAME, type MappingConfig, type MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
@@ -13,18 +13,13 @@ import type { Source } from "./source.ts";
 type Env = Record<string, string | undefined>;
 
 function readFileOf(file: string, label: string, issues: Issue[]): MappingFile | undefined {
-  let raw: unknown;
-  try {
-    raw = JSON5.parse(readFileSync(file, "utf8"));
-  } catch (error) {
-    const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number };
-    issues.push({
-      path: label,
-      message: `is not valid JSON5${lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`}`,
-    });
+  const parsed = readJson5(file);
+  if (!parsed.ok) {
+    issues.push({ path: label, message: parsed.message });
     return undefined;
   }
-  const checked = mappingFileSchema.safeParse(raw);
+  for (const issue of parsed.duplicates) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
+  const checked = mappingFileSchema.safeParse(parsed.value);
   if (checked.success) return checked.data;
   for (const issue of configIssues(checked.error, mappingFileSchema))
     issues.push({ path: `${label}: ${issue.path}`, message: issue.message });

@@ -72,11 +72,16 @@ describe("problems are said all at once, each with its path", () => {
   it("names unknown presets and broken files", async () => {
     const { issues } = await compile(
       { presets: ["githib", "gmail"] },
-      { "mappings/a.json": "{", "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}' },
+      {
+        "mappings/a.json": "{",
+        "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}',
+        "mappings/c.json5": "{ id: 'c', mappings: [{ id: 'y', match: { path: 'c', path: 'd' }, messageTemplate: 'm' }] }",
+      },
     );
     expect(issues).toEqual([
       { path: "mappings/a.json", message: expect.stringContaining("JSON5 at line 1") },
       { path: "mappings/b.json: mappings[0].matsch", message: 'is not known. Did you mean "match"?' },
+      { path: "mappings/c.json5: mappings[0].match.path", message: expect.stringMatching(/twice: at line 1, column 43 and .*column 54/) },
       { path: "hooks.presets[0]", message: 'there is no preset of this name. Did you mean "github"?' },
     ]);
   });
