@@ -125,6 +125,36 @@ describe("which mapping runs", () => {
   });
 });
 
+describe("the id of a mapping that has none", () => {
+  const to = (path?: string | string[], id?: string) => ({
+    ...(id === undefined ? {} : { id }),
+    match: path === undefined ? {} : { path },
+    messageTemplate: "m",
+  });
+  const idsOf = async (hooks: object, files: Record<string, string> = {}) => {
+    const { set, issues } = await compile(hooks, files);
+    expect(issues).toEqual([]);
+    return set.mappings.filter(({ origin }) => !origin.startsWith("preset:")).map(({ id }) => id);
+  };
+
+  it("is its first path, or `any`, with a number where that is taken", async () => {
+    const mappings = [to("alerts"), to("alerts"), to(["ops/disk", "alerts"]), to(), to()];
+    expect(await idsOf({ mappings })).toEqual(["alerts", "alerts#2", "ops/disk", "any", "any#2"]);
+  });
+
+  it("is never one that is given, in whatever file and order", async () => {
+    const files = { "mappings/x.json": JSON.stringify({ id: "x", mappings: [to("other", "alerts"), to("any")] }) };
+    const mappings = [to("alerts"), to("github.push"), to()];
+    expect(await idsOf({ mappings, presets: ["github"] }, files)).toEqual(["alerts#2", "github.push#2", "any", "alerts", "any#2"]);
+  });
+
+  it("stays when mappings of other paths and ids are added before and behind it", async () => {
+    const before = await idsOf({ mappings: [to("alerts"), to("alerts"), to()] });
+    const ids = await idsOf({ mappings: [to("new"), to("alerts"), to("x", "given"), to("alerts"), to(), to("last")] });
+    expect(ids).toEqual(expect.arrayContaining(before));
+  });
+});
+
 describe("outcomes", () => {
   it("says which mapping came nearest, never the expected value", async () => {
     const { set } = await compile({
