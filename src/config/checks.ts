@@ -1,5 +1,6 @@
 import type { Issue } from "../core/errors.ts";
 import { newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
+import { narrowTools } from "../core/tool-names.ts";
 import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
 
@@ -101,6 +102,15 @@ function toolIssues(config: Config): Issue[] {
       return [{ path: at, message: `mcp.servers has no "${server.slice(0, 60)}".${didYouMean(server, servers)}` }];
     }),
   );
+}
+
+/** Returns what is allowed in a config and probably not meant. */
+export function configWarnings({ hooks, agents }: Config): Issue[] {
+  return hooks.tools.flatMap((pattern, index) => {
+    if (agents.list.some(({ tools }) => narrowTools(tools, [pattern]).length > 0)) return [];
+    const message = `no agent has "${pattern}": hooks.tools narrows an agent's own tools and adds none; add it to agents.list[].tools too`;
+    return [{ path: `hooks.tools[${index}]`, message }];
+  });
 }
 
 /** The caller that the operator's own commands are. */

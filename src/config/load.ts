@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
-import { checkConfig } from "./checks.ts";
+import { checkConfig, configWarnings } from "./checks.ts";
 import { parseWithVariables, type Variables } from "./environment.ts";
 import { configIssues, renderPath } from "./issues.ts";
 import { readJson5, type Parsed } from "./json5.ts";
@@ -80,7 +80,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     hash,
     files: [...(file === undefined ? [] : [file]), ...resolved.files],
     variables,
-    warnings: [],
+    warnings: configWarnings(config),
     ...named,
   };
 }

@@ -66,6 +66,18 @@ it("tools name servers that are there", async () => {
   ]);
 });
 
+it("warns of an entry of hooks.tools that no agent has", async () => {
+  const mcp = { servers: { town: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } } };
+  const warningsOf = async (tools: string[], agents: string[][]) => {
+    const list = agents.map((own, index) => ({ id: `a${index}`, tools: own }));
+    const loaded = await load(JSON.stringify({ hooks: { tools }, agents: { list }, mcp }));
+    return loaded.ok ? loaded.warnings.map(({ path }) => path) : loaded.issues;
+  };
+  expect(await warningsOf(["town.weather", "shop.*"], [["town.*"], ["shop.buy"]])).toEqual([]);
+  expect(await warningsOf(["town.weather", "shop.*"], [["town.erase"], []])).toEqual(["hooks.tools[0]", "hooks.tools[1]"]);
+  expect(await warningsOf(["town.*"], [])).toEqual(["hooks.tools[0]"]);
+});
+
 describe("where the config is", () => {
   it("the flag's file, else ROUSE_CONFIG, else rouse.json5, else rouse.json, else none", async () => {
     expect(await loadConfig({ cwd: dir, env: {} })).toMatchObject({

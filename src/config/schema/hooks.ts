@@ -55,7 +55,10 @@ const fields = {
       "Hosts that callbacks may go to: `example.com`, `*.example.com`; private addresses and ranges only if listed, as `10.0.0.0/8`.",
     ),
   receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
-  tools: z.array(z.string()).default([]).describe("Tools that hook runs and heartbeats may use."),
+  tools: z
+    .array(z.string())
+    .default([])
+    .describe("Which of an agent's own tools hook runs and heartbeats may use; none by default, and none is added."),
   allowedLinkHosts: z.array(z.string()).optional().describe("Links to other hosts are removed from replies."),
   maxMessageChars: z.int().positive().default(32_000).describe("Longer messages are cut, with a mark."),
   maxActions: z.int().positive().default(1000).describe("The most actions of one event."),
