@@ -116,6 +116,9 @@ export function configWarnings({ hooks, agents }: Config): Issue[] {
 /** The caller that the operator's own commands are. */
 export const OPERATOR_KEY = "operator";
 
+/** The tenant of the documents that the operator adds by the command line, and that hook runs, heartbeats and channels search. */
+export const OPERATOR_TENANT = "default";
+
 /** Sessions belong to a key by its id, so that no two may share one. */
 function apiKeyIssues(config: Config): Issue[] {
   const issues: Issue[] = [];

@@ -10,7 +10,8 @@ const NUMBER = /^[+-]?\d+(?:\.\d+)?$/;
 
 /** Returns `true` or `false` for these words, and anything else as it is. */
 export function toBoolean(value: unknown): unknown {
-  return value === "true" || (value === "false" ? false : value);
+  if (value === "true") return true;
+  return value === "false" ? false : value;
 }
 
 const toNumber = (value: unknown): unknown => (typeof value === "string" && NUMBER.test(value) ? Number(value) : value);
@@ -22,10 +23,10 @@ interface Mismatch {
 }
 
 /** Finds where a schema wanted a number or a boolean and got something else, in the branches of unions too. */
-function mismatches(issues: readonly RawIssue[], prefix: readonly PropertyKey[] = []): Mismatch[] {
+function findMismatches(issues: readonly RawIssue[], prefix: readonly PropertyKey[] = []): Mismatch[] {
   return issues.flatMap((issue): Mismatch[] => {
     const path = [...prefix, ...issue.path];
-    if (issue.code === "invalid_union") return issue.errors.flatMap((branch) => mismatches(branch, path));
+    if (issue.code === "invalid_union") return issue.errors.flatMap((branch) => findMismatches(branch, path));
     if (issue.code !== "invalid_type") return [];
     if (issue.expected === "number") return [{ path, wanted: "number", issue }];
     return issue.expected === "boolean" ? [{ path, wanted: "boolean", issue }] : [];
@@ -52,9 +53,9 @@ export function parseWithVariables<T>(
   const first = schema.safeParse(value);
   if (first.success) return first;
   const converted = structuredClone(value);
-  for (const mismatch of mismatches(first.error.issues)) if (variableAt(mismatch.path) !== undefined) convertAt(converted, mismatch);
+  for (const mismatch of findMismatches(first.error.issues)) if (variableAt(mismatch.path) !== undefined) convertAt(converted, mismatch);
   const second = schema.safeParse(converted);
-  for (const { path, wanted, issue } of mismatches(second.error?.issues ?? [])) {
+  for (const { path, wanted, issue } of findMismatches(second.error?.issues ?? [])) {
     const name = variableAt(path);
     const form = wanted === "boolean" ? "true or false" : "a number such as 8080";
     if (name !== undefined) Object.assign(issue, { message: `must be ${form}, and the environment's ${name} is not: change the variable` });

@@ -4,7 +4,7 @@ import type { Issue } from "../core/errors.ts";
 import { renderPath } from "./issues.ts";
 
 /** Comments, strings, punctuation, and whatever else stands between spaces. */
-const TOKEN = /\/\/.*|\/\*[^]*?\*\/|"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
+const TOKEN = /\/\/.*|\/\*[^]*?\*\/|"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
 
 /** An object or a list that is open at a token: the key or index that the path goes through, and the places of its keys. */
 interface Open {
@@ -12,18 +12,18 @@ interface Open {
   keys?: Map<string, number>;
 }
 
-function keyName(token: string): string {
+function readKey(token: string): string {
   if (token.includes("\\")) return Object.keys(JSON5.parse<object>(`{${token}: 0}`))[0] ?? token;
   return token.replace(/^["']|["']$/g, "");
 }
 
-function placeAt(text: string, index: number): string {
+function renderPlace(text: string, index: number): string {
   const lines = text.slice(0, index).split(/\r\n|[\n\r\u2028\u2029]/);
   return `line ${lines.length}, column ${(lines.at(-1) ?? "").length + 1}`;
 }
 
 /** Finds keys that one object of a valid JSON5 text has more than once; the parser keeps the last one. */
-function duplicateKeys(text: string): Issue[] {
+function findDuplicateKeys(text: string): Issue[] {
   const issues: Issue[] = [];
   const opened: Open[] = [];
   let before = { token: "", index: 0 };
@@ -35,11 +35,11 @@ function duplicateKeys(text: string): Issue[] {
     else if (token === "}" || token === "]") opened.pop();
     else if (token === "," && typeof inner?.at === "number") inner.at++;
     else if (token === ":" && inner?.keys) {
-      inner.at = keyName(before.token);
+      inner.at = readKey(before.token);
       const first = inner.keys.get(inner.at);
       if (first === undefined) inner.keys.set(inner.at, before.index);
       else {
-        const message = `is there twice: at ${placeAt(text, first)} and at ${placeAt(text, before.index)}; keep one`;
+        const message = `is there twice: at ${renderPlace(text, first)} and at ${renderPlace(text, before.index)}; keep one`;
         issues.push({ path: renderPath(opened.map(({ at }) => at)), message });
       }
     }
@@ -55,7 +55,7 @@ export type Parsed =
 
 function parseJson5(text: string): Parsed {
   try {
-    return { ok: true, value: JSON5.parse<unknown>(text), duplicates: duplicateKeys(text) };
+    return { ok: true, value: JSON5.parse<unknown>(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
     const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number };
     const place = lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`;

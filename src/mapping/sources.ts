@@ -49,7 +49,7 @@ function sourcesOf(file: MappingFile, label: string, folder: string, env: Env, i
  * Gives mappings without an id one: the first path, or `any` without a path, and `#2`, `#3`, … behind it where that is
  * taken. Ids that are given go first, and a mapping of another path changes none.
  */
-function withIds(sources: readonly WrittenSource[]): Source[] {
+function nameMappings(sources: readonly WrittenSource[]): Source[] {
   const taken = new Set(sources.flatMap(({ config }) => config.id ?? []));
   const freeId = (name: string): string => {
     let id = name;
@@ -119,5 +119,5 @@ export function collectSources(options: {
     if (file) sources.push(...presetSources(file, use, where, issues));
     used.add(use.use);
   }
-  return { sources: withIds(sources), issues, files };
+  return { sources: nameMappings(sources), issues, files };
 }

@@ -25,7 +25,10 @@ export const agentSchema = z.strictObject({
     .describe(
       "Tools the agent may use: `<server>.<tool>` or `<server>.*`. In hook runs and heartbeats only those that `hooks.tools` names too.",
     ),
-  knowledge: z.enum(["off", "tool", "auto"]).default("tool").describe("How the agent uses uploaded knowledge."),
+  knowledge: z
+    .enum(["off", "tool", "auto"])
+    .default("tool")
+    .describe("How the agent uses documents, in every turn: by a search tool, `auto` also by passages before the question."),
 });
 
 export const agentsSchema = z
