@@ -65,7 +65,12 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const { variables } = resolved;
   const found = [...parsed.duplicates, ...resolved.issues];
   const checked = parseWithVariables(configSchema, resolved.value, (path) => variables.get(renderPath(path)));
-  if (!checked.success) return { ok: false, issues: [...found, ...configIssues(checked.error, configSchema)], ...named };
+  if (!checked.success) {
+    // What could not be put in is told already.
+    const isOpen = ({ path }: Issue): boolean => resolved.issues.some((issue) => issue.path === path);
+    const wrong = configIssues(checked.error, configSchema).filter((issue) => !isOpen(issue));
+    return { ok: false, issues: [...found, ...wrong], ...named };
+  }
   const config = checked.data;
   config.hooks.enabled ??= file === undefined;
   const issues = [...found, ...checkConfig(config, file !== undefined)];

@@ -196,6 +196,9 @@ describe("what it says", () => {
     });
     for (const port of ["8080", "${A}${A}", "${A} ", "$${A}", "${EMPTY}"])
       expect([port, (await issuesOf({ gateway: { port } }, env)).map(({ path }) => path)]).toEqual([port, ["gateway.port"]]);
+    expect(await issuesOf({ gateway: { port: "${PORT}" } })).toEqual([
+      { path: "gateway.port", message: expect.stringContaining("has no variable PORT") },
+    ]);
     expect(await issuesOf({ gateway: { port: "${PORT}" } }, { PORT: "70000" })).toEqual([
       { path: "gateway.port", message: expect.stringContaining("65535") },
     ]);
