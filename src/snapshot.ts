@@ -105,13 +105,14 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const { cwd, env, clock, log, pool, print } = options;
   const loaded = await loadConfig({ cwd, env, ...(options.configFile === undefined ? {} : { file: options.configFile }) });
   if (!loaded.ok) return loaded;
-  const { config, baseDir, stateDir } = loaded;
+  const { config, variables, baseDir, stateDir } = loaded;
   if (options.port !== undefined) config.gateway.port = options.port;
   if (options.host !== undefined) config.gateway.host = options.host;
   const ended = new AbortController();
   const issues: Issue[] = [];
   const plugins = await loadPlugins({
     config,
+    variables,
     baseDir,
     builtinDir: BUILTIN_PLUGINS,
     stateDir,

@@ -85,6 +85,9 @@ export function createWork(ground: Ground): Work {
   const runEnds = createRunEnds({ store, peers, clock, signal: ended.signal });
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = ledger ? createSharedAdmission(admissionDeps, ledger) : createAdmission(admissionDeps);
+  const keys = createApiKeys({ store, peers, clock, config: () => snapshot().config });
+  const knowledge = createDocuments(ground);
+  const found = knowledgeFor(knowledge, keys);
   const turns = createTurnWorker({
     store,
     queue,
@@ -96,11 +99,10 @@ export function createWork(ground: Ground): Work {
     admission,
     combine: (mapping, events) => combineEvents(mapping, events, snapshot()),
     metrics,
+    knowledge: found,
   });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
-  const keys = createApiKeys({ store, peers, clock, config: () => snapshot().config });
-  const knowledge = createDocuments(ground);
   const chats = createChats({
     gateway: peers.id,
     store,
@@ -109,7 +111,7 @@ export function createWork(ground: Ground): Work {
     context: snapshot,
     onRunEnd: runEnds.ended,
     metrics,
-    knowledge: knowledgeFor(knowledge, keys),
+    knowledge: found,
   });
   return { heartbeat, deliveries, turns, chats, keys, knowledge, runEnds, admission, health };
 }

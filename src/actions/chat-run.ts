@@ -5,9 +5,9 @@ import { safeError } from "../core/errors.ts";
 import { turnToKeep } from "../sessions/forget.ts";
 import { STORE_UNAVAILABLE, type NewTurn, type RunRecord, type RunSpec, type SessionRef, type TurnRecord } from "../store/types.ts";
 import { historyFor, inputOf, turnToAppend, withToolNames, type ChatHistory } from "./chat-history.ts";
-import { gatherKnowledge, type TurnKnowledge } from "./chat-knowledge.ts";
 import { sessionOf, type LiveTurn } from "./chat-turn.ts";
 import type { ChatDeps, ChatEnd, ChatRequest } from "./chat-types.ts";
+import { gatherKnowledge, type TurnKnowledge } from "./knowledge.ts";
 import type { ActionContext } from "./types.ts";
 
 const INTERNAL = { code: "internal", message: "something failed inside the gateway; its log has the run's id" };
@@ -17,6 +17,12 @@ const STOPPED: Record<string, string> = {
   cancel: "cancelled by the operator",
   drain: "the gateway is stopping; try again",
 };
+
+/** Returns what documents are searched for: the last thing the user said. */
+function getQuestion({ said }: ChatRequest): string {
+  const last = said.findLast((message) => message.role === "user");
+  return last?.role === "user" ? last.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") : "";
+}
 
 function specOf(request: ChatRequest, session: SessionRef): RunSpec {
   const spec: RunSpec = {
@@ -135,7 +141,8 @@ async function takeTurn(passage: Passage): Promise<void> {
   const startedAt = deps.clock.now();
   const history = await historyFor(request, record.spec.session, turn.runId, deps.store);
   const model = context.models.resolve(request.agent.model);
-  const known = await gatherKnowledge(request, deps.knowledge);
+  const { agent, caller } = request;
+  const known = await gatherKnowledge({ agent, tenant: caller.tenant, question: getQuestion(request) }, deps.knowledge);
   const hosts = context.config.hooks.allowedLinkHosts;
   const cleaner = createReplyCleaner(hosts);
   // The model is asked first: the disk works while it thinks.

@@ -3,19 +3,9 @@ import type { Thinking } from "../config/schema/common.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Passage as FoundPassage } from "../knowledge/types.ts";
 import type { Fence, RunRecord, Store, Usage } from "../store/types.ts";
+import type { KnowledgeSearch, Passage } from "./knowledge.ts";
 import type { ActionContext, TurnMetrics } from "./types.ts";
-
-/** What a turn needs of a piece of a document that a search has found. */
-export type Passage = Pick<FoundPassage, "documentId" | "chunkId" | "filename" | "title" | "page" | "score" | "text">;
-
-/** Where passages come from. A turn without it has none. */
-export interface KnowledgeSearch {
-  /** False: nothing could be found, so that the turn need not look. Not there: something may. */
-  has?(scope: { tenant: string; agentId: string }): Promise<boolean>;
-  search(query: { tenant: string; agentId: string; text: string; limit: number }): Promise<readonly Passage[]>;
-}
 
 /** Which conversation a turn belongs to. */
 export type ChatSession =

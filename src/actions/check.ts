@@ -1,9 +1,8 @@
-import { randomUUID } from "node:crypto";
 import { newId } from "../core/ids.ts";
+import { newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure } from "../core/errors.ts";
 import type { WakeMode } from "../config/schema/common.ts";
-import { sessionKeyProblem } from "../sessions/keys.ts";
 import type { RunAction, RunSpec, WakeAction } from "../store/types.ts";
 import type { AgentFields } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
@@ -75,7 +74,7 @@ function checkAgentId(fields: AgentFields, context: ActionContext): Part<string>
 function checkSessionKey(fields: AgentFields, source: ActionSource, context: ActionContext): Part<string> {
   const { allowRequestSessionKey, defaultSessionKey, allowedSessionKeyPrefixes } = context.config.hooks;
   const given = fields.sessionKey;
-  if (given === undefined) return { ok: true, value: defaultSessionKey ?? `hook:${randomUUID()}` };
+  if (given === undefined) return { ok: true, value: defaultSessionKey ?? newSessionKey(allowedSessionKeyPrefixes) };
   if (source.fromRequest && !allowRequestSessionKey) {
     return fail("session_key_not_allowed", "sessionKey", "hooks.allowRequestSessionKey is false: leave the field out");
   }

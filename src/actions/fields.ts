@@ -36,6 +36,11 @@ export const agentBody = agentFields.extend({
   idempotencyKey: z.string().min(1).max(256).optional().describe("A repeat with the same key is answered as the first."),
 });
 
+/** Returns the fields of a body without those that are null: null is treated as absent. */
+export function withoutNulls(body: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
+}
+
 /** zod's problems as ours: one entry for each, with the dotted path of the field. */
 export function issuesOf(error: z.ZodError): Issue[] {
   return error.issues.map((issue) => ({ path: issue.path.join("."), message: issue.message }));

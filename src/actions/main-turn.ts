@@ -1,8 +1,8 @@
 import { parseAck } from "../agent/ack.ts";
 import { cleanReply } from "../agent/links.ts";
-import { allowedTools } from "../agent/tools.ts";
-import type { TurnInput, TurnResult } from "../agent/types.ts";
+import type { TurnResult } from "../agent/types.ts";
 import { newId } from "../core/ids.ts";
+import { plainText } from "../core/text.ts";
 import { planDelivery } from "../delivery/deliver.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
@@ -11,6 +11,8 @@ import { turnToKeep } from "../sessions/forget.ts";
 import { mainSession } from "../sessions/keys.ts";
 import type { Job, RouteDecision, RunRecord, RunSpec, RunStatus, SystemEvent } from "../store/types.ts";
 import { turnOf } from "./finish.ts";
+import { withSources } from "./knowledge.ts";
+import { takeModelTurn, type AnsweredTurn, type ModelTurn } from "./turn.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 const HEARTBEAT_RULES =
@@ -37,7 +39,7 @@ function specOf(agentId: string, batch: readonly SystemEvent[], context: ActionC
 }
 
 /** The end of a heartbeat: where its reply goes, and what is kept of it. */
-async function planReply(run: RunRecord, text: string, context: ActionContext, deps: TurnDeps) {
+async function planReply(run: RunRecord, { text, citations }: AnsweredTurn, context: ActionContext, deps: TurnDeps) {
   const { heartbeat } = context.config.agents.defaults;
   const ack = parseAck(text, heartbeat.ackMaxChars);
   if (ack.acknowledged) return { reply: text, route: { status: "skipped", reason: "only an acknowledgement" } as RouteDecision };
@@ -54,7 +56,13 @@ async function planReply(run: RunRecord, text: string, context: ActionContext, d
   return {
     reply,
     route,
-    planned: planDelivery({ runId: run.id, route: route.route, text: reply, channels: context.channels, now: deps.clock.now() }),
+    planned: planDelivery({
+      runId: run.id,
+      route: route.route,
+      text: withSources(reply, citations),
+      channels: context.channels,
+      now: deps.clock.now(),
+    }),
   };
 }
 
@@ -86,24 +94,12 @@ export async function executeHeartbeat(job: Job, data: HeartbeatJob, deps: TurnD
     startedAt,
   };
   const model = context.models.resolve(heartbeat.model ?? agent.model);
-  let result: TurnResult;
+  let result: ModelTurn;
   if (model.ok) {
     run.model = model.model.ref;
-    const input: TurnInput = {
-      agent,
-      history: await store.getTurns(spec.session),
-      input: spec.input,
-      hook: spec.hook,
-      unsafe: false,
-      tools: allowedTools(agent, context.config.hooks.tools, true),
-      model: model.model,
-      timeoutMs: context.config.agents.defaults.timeoutSeconds * 1000,
-      signal,
-      heartbeat: true,
-    };
-    if (spec.instructions !== undefined) input.instructions = spec.instructions;
-    if (agent.thinking !== undefined) input.thinking = agent.thinking;
-    result = await context.runtime.runTurn(input);
+    // Without events there is nothing to look up: the input only says so.
+    const question = plainText(batch.flatMap((event) => event.text));
+    result = await takeModelTurn(run, { agent, model: model.model, context, deps, signal, question });
   } else result = { ok: false, code: model.code, message: model.message, retryable: false, warnings: [] };
   if (result.ok) await succeeded(job, run, batch, result, context, deps);
   else await failed(job, run, batch, result, deps, signal);
@@ -113,12 +109,12 @@ async function succeeded(
   job: Job,
   run: RunRecord,
   batch: readonly SystemEvent[],
-  result: Extract<TurnResult, { ok: true }>,
+  result: AnsweredTurn,
   context: ActionContext,
   deps: TurnDeps,
 ): Promise<void> {
   const now = deps.clock.now();
-  const { reply, route, planned } = await planReply(run, result.text, context, deps);
+  const { reply, route, planned } = await planReply(run, result, context, deps);
   const done = await deps.store.commit((tx) => {
     tx.insertRun({
       ...run,

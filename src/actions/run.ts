@@ -1,13 +1,14 @@
 import { cleanReply } from "../agent/links.ts";
 import { stripAck } from "../agent/ack.ts";
-import { allowedTools } from "../agent/tools.ts";
-import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
+import type { Agent, ResolvedModel, TurnResult } from "../agent/types.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { planDelivery, type Planned } from "../delivery/deliver.ts";
 import type { Job, Parked, Route, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
 import { turnToKeep } from "../sessions/forget.ts";
 import { summaryEvent, turnOf, writeEnd } from "./finish.ts";
+import { withSources } from "./knowledge.ts";
 import { tokensOf } from "./limits.ts";
+import { takeModelTurn, type AnsweredTurn } from "./turn.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** What a run's job carries. */
@@ -111,21 +112,7 @@ async function takeTurn(
   }, job);
   if (!held) return { tokens: 0, again: false };
   deps.metrics?.runStarted({ waitSeconds: (startedAt - job.enqueuedAt) / 1000 });
-  const input: TurnInput = {
-    agent,
-    history: await store.getTurns(run.spec.session),
-    input: run.spec.input,
-    unsafe: run.spec.unsafe,
-    tools: allowedTools(agent, context.config.hooks.tools, run.kind === "hook"),
-    model,
-    timeoutMs: (run.spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000,
-    signal,
-  };
-  if (run.kind === "hook") input.hook = run.spec.hook;
-  if (run.spec.instructions !== undefined) input.instructions = run.spec.instructions;
-  const thinking = run.spec.thinking ?? agent.thinking;
-  if (thinking !== undefined) input.thinking = thinking;
-  const result = await context.runtime.runTurn(input);
+  const result = await takeModelTurn(run, { agent, model, context, deps, signal });
   const begun = { ...run, attempts, startedAt, route, model: model.ref };
   if (result.ok) {
     await endSucceeded(job, begun, context, deps, result);
@@ -166,13 +153,7 @@ async function afterFailure(
   return false;
 }
 
-async function endSucceeded(
-  job: Job,
-  run: RunRecord,
-  context: ActionContext,
-  deps: TurnDeps,
-  result: Extract<TurnResult, { ok: true }>,
-): Promise<void> {
+async function endSucceeded(job: Job, run: RunRecord, context: ActionContext, deps: TurnDeps, result: AnsweredTurn): Promise<void> {
   const now = deps.clock.now();
   const cleaned = cleanReply(stripAck(result.text), context.config.hooks.allowedLinkHosts);
   const reply = cleaned.text;
@@ -182,7 +163,8 @@ async function endSucceeded(
     run.route?.status === "route" && reply.trim() === ""
       ? { status: "skipped", reason: "there was nothing to send" }
       : (run.route as RouteDecision);
-  const text = run.spec.marker === undefined ? reply : `${reply}\n\n${run.spec.marker}`;
+  const shown = withSources(reply, result.citations);
+  const text = run.spec.marker === undefined ? shown : `${shown}\n\n${run.spec.marker}`;
   const planned =
     route.status === "route" ? planDelivery({ runId: run.id, route: route.route, text, channels: context.channels, now }) : undefined;
   const end = {

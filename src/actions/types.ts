@@ -8,6 +8,7 @@ import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Collected, Ms, Parked, Queue, RunAction, RunRecord, Store, StoredAction } from "../store/types.ts";
 import type { Budget, Budgets, BudgetUse, Place } from "./limits.ts";
+import type { KnowledgeSearch } from "./knowledge.ts";
 import type { Collecting } from "./windows.ts";
 
 /** The agents of a snapshot; there is always at least one. */
@@ -97,4 +98,5 @@ export interface TurnDeps {
   /** What the events that a mapping has collected come to together. */
   combine(mapping: string, events: readonly Collected[]): Promise<Combined>;
   metrics?: TurnMetrics;
+  knowledge?: KnowledgeSearch;
 }

@@ -86,21 +86,25 @@ function renderSaid(message: SaidMessage, boundary: Boundary): ModelMessage {
   }
 }
 
+function renderPassages(passages: TurnInput["passages"] = [], boundary: Boundary): string {
+  if (passages.length === 0) return "";
+  const shown = passages.map(({ text, origin }, index) => `[${index + 1}]\n${boundary.wrap(text, origin)}`);
+  return [PASSAGES_LEAD, ...shown].join("\n\n");
+}
+
 /** The passages stand in the message of the user that they were looked up for. */
-function withPassages(said: readonly SaidMessage[], passages: TurnInput["passages"], boundary: Boundary): readonly SaidMessage[] {
-  if (!passages || passages.length === 0) return said;
+function withPassages(said: readonly SaidMessage[], passages: string): readonly SaidMessage[] {
+  if (passages === "") return said;
   const last = said.findLastIndex((message) => message.role === "user");
-  const shown = passages.map(({ text, origin }, index) => `[${index + 1}]\n${boundary.wrap(text, origin)}`).join("\n\n");
   return said.map((message, index) =>
-    index === last && message.role === "user"
-      ? { role: "user", parts: [{ type: "text", text: `${PASSAGES_LEAD}\n\n${shown}` }, ...message.parts] }
-      : message,
+    index === last && message.role === "user" ? { role: "user", parts: [{ type: "text", text: passages }, ...message.parts] } : message,
   );
 }
 
 /** The messages of a turn, within a window of so many tokens: what was left out or cut is told in `warnings`. */
 export function messagesOf(input: TurnInput, boundary: Boundary, window: number, warnings: string[]): ModelMessage[] {
-  const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(instructionsOf(input)));
+  const passages = renderPassages(input.passages, boundary);
+  const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(instructionsOf(input)) - estimateTokens(passages));
   const historyWithin = (tokens: number): ModelMessage[] => {
     const { turns, left } = fitHistory(input.history, tokens);
     if (left > 0) warnings.push(`${left} older turns were left out to fit the model's window`);
@@ -109,7 +113,7 @@ export function messagesOf(input: TurnInput, boundary: Boundary, window: number,
   if (input.said) {
     const fitted = fitSaid(input.said, budget);
     if (fitted.left > 0) warnings.push(`${fitted.left} older messages were left out to fit the model's window`);
-    const messages = withPassages(fitted.said, input.passages, boundary).map((message) => renderSaid(message, boundary));
+    const messages = withPassages(fitted.said, passages).map((message) => renderSaid(message, boundary));
     return withoutOpenCalls([...historyWithin(budget - fitted.tokens), ...messages]);
   }
   const fitted = fitInput(input.input, budget);
@@ -118,6 +122,7 @@ export function messagesOf(input: TurnInput, boundary: Boundary, window: number,
     origin: input.hook === undefined ? "user" : `hook ${input.hook}`,
     unsafe: input.unsafe,
   });
+  const before = passages === "" ? "" : `${passages}\n\n`;
   const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
-  return [...historyWithin(budget - estimateTokens(plainText(fitted.parts))), { role: "user", content: lead + body }];
+  return [...historyWithin(budget - estimateTokens(plainText(fitted.parts))), { role: "user", content: before + lead + body }];
 }

@@ -1,17 +1,15 @@
 import type { Config } from "../config/schema/index.ts";
 import { RouseError, safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { coversTool, narrowTools } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { Boundary } from "./boundary.ts";
 import type { Agent, TurnInput } from "./types.ts";
 
-/** Tools that a turn may use: hook runs and heartbeats get only what `hooks.tools` names, others the agent's own. */
+/** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hooks.tools` names too. */
 export function allowedTools(agent: Agent, hookTools: readonly string[], outside: boolean): readonly string[] {
-  return outside ? hookTools : agent.tools;
+  return outside ? narrowTools(agent.tools, hookTools) : agent.tools;
 }
-
-const matches = (name: string, patterns: readonly string[]): boolean =>
-  patterns.some((pattern) => pattern === name || (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -1))));
 
 type Servers = Config["mcp"]["servers"];
 interface Connection {
@@ -71,7 +69,7 @@ export function createToolBox(servers: Servers, log: Logger): ToolBox {
         try {
           const connection = await within(open(name, server), waitMs);
           for (const [tool, definition] of Object.entries(connection.tools)) {
-            if (matches(`${name}.${tool}`, patterns)) tools[`${name}__${tool}`] = bounded(definition, `${name}.${tool}`, boundary);
+            if (coversTool(patterns, `${name}.${tool}`)) tools[`${name}__${tool}`] = bounded(definition, `${name}.${tool}`, boundary);
           }
         } catch (error) {
           log.warn({ err: safeError(error), server: name }, "an MCP server cannot be reached; the turn goes on without its tools");

@@ -92,7 +92,7 @@ export interface TurnInput {
   input: readonly TextPart[];
   /** The new input where it is more than text: takes the place of `input`. */
   said?: readonly SaidMessage[];
-  /** Outside text that goes before the last thing the user said, for example what a search has found. */
+  /** Outside text that goes before the new input, or the last thing the user said: what a search has found. */
   passages?: readonly { text: string; origin: string }[];
   /** The caller's own instructions: they stand below the agent's. */
   callerInstructions?: string;

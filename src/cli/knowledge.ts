@@ -2,7 +2,8 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { createLogger } from "../core/log.ts";
 import { evaluate } from "../knowledge/evaluate.ts";
-import { DEFAULT_TENANT, DOCUMENT_STATES, ON_DUPLICATE, type DocumentStatus, type Passage } from "../knowledge/types.ts";
+import { OPERATOR_TENANT } from "../config/checks.ts";
+import { DOCUMENT_STATES, ON_DUPLICATE, type DocumentStatus, type Passage } from "../knowledge/types.ts";
 import { isPostgres } from "../store/postgres/address.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
@@ -138,7 +139,7 @@ const collect = (value: string, before: string[] = []): string[] => [...before, 
 
 export function registerKnowledge(program: Command, io: CliIo): void {
   const knowledge = program.command("knowledge").description("documents that agents look things up in");
-  const tenant = (command: Command): Command => command.option("--tenant <id>", "whose documents", DEFAULT_TENANT);
+  const tenant = (command: Command): Command => command.option("--tenant <id>", "whose documents", OPERATOR_TENANT);
   reading(
     tenant(knowledge.command("add <path...>").description("index files, and those of folders"))
       .option("--agent <id>", "an agent that may search it (repeatable; default: all)", collect)

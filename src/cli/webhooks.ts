@@ -38,7 +38,7 @@ async function stateOf(id: string, { config, stateDir }: Settings): Promise<Serv
 function contextOf(plugin: CommandPlugin, settings: Settings, options: CommonOptions, io: CliIo, signal: AbortSignal) {
   const say = (message: string): void => io.err(`${message}\n`);
   const context: CommandContext<unknown> = {
-    config: sectionFor(plugin, settings.config),
+    config: sectionFor(plugin, settings),
     fetch,
     clock: systemClock,
     log: { debug: () => undefined, info: say, warn: say, error: say },

@@ -1,4 +1,6 @@
 import type { Issue } from "../core/errors.ts";
+import { newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
+import { narrowTools } from "../core/tool-names.ts";
 import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
 
@@ -57,16 +59,16 @@ function agentIssues(config: Config): Issue[] {
   return issues;
 }
 
-/** The default session key obeys the rules that requests obey. Kept in step with `sessions/keys.ts` by a test. */
-function defaultKeyIssues(config: Config): Issue[] {
-  const { defaultSessionKey: key, allowedSessionKeyPrefixes: prefixes } = config.hooks;
-  if (key === undefined) return [];
-  const wrong = (message: string): Issue[] => [{ path: "hooks.defaultSessionKey", message }];
-  if (key.trim() === "" || key.length > 200) return wrong("must have 1 to 200 characters");
-  if (/^(?:main$|main:|api:|channel:)/i.test(key)) return wrong("names a session that hooks cannot reach");
-  if (prefixes && !prefixes.some((prefix) => key.startsWith(prefix)))
-    return wrong("must start with one of hooks.allowedSessionKeyPrefixes");
-  return [];
+/** The session keys that the config names, or has Rouse make, obey the rules that requests obey. */
+function sessionKeyIssues({ hooks }: Config): Issue[] {
+  const { defaultSessionKey, allowedSessionKeyPrefixes: prefixes = [] } = hooks;
+  const checked: [path: string, problem: string | undefined][] = prefixes.map((prefix, index) => [
+    `hooks.allowedSessionKeyPrefixes[${index}]`,
+    sessionKeyProblem(newSessionKey([prefix]), undefined),
+  ]);
+  if (defaultSessionKey !== undefined)
+    checked.push(["hooks.defaultSessionKey", sessionKeyProblem(defaultSessionKey, hooks.allowedSessionKeyPrefixes)]);
+  return checked.flatMap(([path, message]) => (message === undefined ? [] : [{ path, message }]));
 }
 
 /** Embeddings come from an endpoint that speaks OpenAI's API. */
@@ -102,8 +104,20 @@ function toolIssues(config: Config): Issue[] {
   );
 }
 
+/** Returns what is allowed in a config and probably not meant. */
+export function configWarnings({ hooks, agents }: Config): Issue[] {
+  return hooks.tools.flatMap((pattern, index) => {
+    if (agents.list.some(({ tools }) => narrowTools(tools, [pattern]).length > 0)) return [];
+    const message = `no agent has "${pattern}": hooks.tools narrows an agent's own tools and adds none; add it to agents.list[].tools too`;
+    return [{ path: `hooks.tools[${index}]`, message }];
+  });
+}
+
 /** The caller that the operator's own commands are. */
 export const OPERATOR_KEY = "operator";
+
+/** The tenant of the documents that the operator adds by the command line, and that hook runs, heartbeats and channels search. */
+export const OPERATOR_TENANT = "default";
 
 /** Sessions belong to a key by its id, so that no two may share one. */
 function apiKeyIssues(config: Config): Issue[] {
@@ -133,6 +147,6 @@ export function checkConfig(config: Config, hasFile: boolean): Issue[] {
     ...toolIssues(config),
     ...embeddingIssues(config),
     ...apiKeyIssues(config),
-    ...defaultKeyIssues(config),
+    ...sessionKeyIssues(config),
   ];
 }

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
-import { checkConfig } from "./checks.ts";
-import { configIssues } from "./issues.ts";
+import { checkConfig, configWarnings } from "./checks.ts";
+import { parseWithVariables, type Variables } from "./environment.ts";
+import { configIssues, renderPath } from "./issues.ts";
+import { readJson5, type Parsed } from "./json5.ts";
 import { configSchema, type Config } from "./schema/index.ts";
 import { resolveReferences } from "./secrets.ts";
 
@@ -27,6 +28,8 @@ export type LoadResult =
       hash: string;
       /** Files that the config consists of. */
       files: string[];
+      /** For plugins' sections, which the plugins' own schemas check. */
+      variables: Variables;
       warnings: Issue[];
     }
   | { ok: false; issues: Issue[]; file?: string };
@@ -38,27 +41,6 @@ export function findConfig({ file, cwd, env }: LoadOptions): string | undefined 
   const named = file ?? (env["ROUSE_CONFIG"] || undefined);
   if (named !== undefined) return resolve(cwd, named);
   return NAMES.map((name) => join(cwd, name)).find((path) => existsSync(path));
-}
-
-type Parsed = { ok: true; raw: unknown; text: string } | { ok: false; issues: Issue[] };
-
-function parseFile(file: string): Parsed {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    return {
-      ok: false,
-      issues: [{ path: "", message: `the config file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` }],
-    };
-  }
-  try {
-    return { ok: true, raw: JSON5.parse(text), text };
-  } catch (error) {
-    const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number };
-    const where = lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`;
-    return { ok: false, issues: [{ path: "", message: `the config file is not valid JSON5${where}` }] };
-  }
 }
 
 /** Relative paths are relative to the config's folder. */
@@ -75,16 +57,23 @@ function absolutePaths(config: Config, baseDir: string, env: LoadOptions["env"])
 /** Loads and checks the config. All problems come back at once, each with its path; nothing is started. */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const file = findConfig(options);
-  const parsed: Parsed = file === undefined ? { ok: true, raw: {}, text: "" } : parseFile(file);
+  const parsed: Parsed = file === undefined ? { ok: true, value: {}, duplicates: [] } : readJson5(file);
   const named = file === undefined ? {} : { file };
-  if (!parsed.ok) return { ...parsed, ...named };
+  if (!parsed.ok) return { ok: false, issues: [{ path: "", message: `the config file ${parsed.message}` }], ...named };
   const baseDir = file === undefined ? options.cwd : dirname(file);
-  const resolved = resolveReferences(parsed.raw, { env: options.env, baseDir });
-  const checked = configSchema.safeParse(resolved.value);
-  if (!checked.success) return { ok: false, issues: [...resolved.issues, ...configIssues(checked.error, configSchema)], ...named };
+  const resolved = resolveReferences(parsed.value, { env: options.env, baseDir });
+  const { variables } = resolved;
+  const found = [...parsed.duplicates, ...resolved.issues];
+  const checked = parseWithVariables(configSchema, resolved.value, (path) => variables.get(renderPath(path)));
+  if (!checked.success) {
+    // What could not be put in is told already.
+    const isOpen = ({ path }: Issue): boolean => resolved.issues.some((issue) => issue.path === path);
+    const wrong = configIssues(checked.error, configSchema).filter((issue) => !isOpen(issue));
+    return { ok: false, issues: [...found, ...wrong], ...named };
+  }
   const config = checked.data;
   config.hooks.enabled ??= file === undefined;
-  const issues = [...resolved.issues, ...checkConfig(config, file !== undefined)];
+  const issues = [...found, ...checkConfig(config, file !== undefined)];
   if (issues.length > 0) return { ok: false, issues, ...named };
   const stateDir = absolutePaths(config, baseDir, options.env);
   const hash = createHash("sha256").update(JSON.stringify(config)).digest("hex");
@@ -95,7 +84,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
     stateDir,
     hash,
     files: [...(file === undefined ? [] : [file]), ...resolved.files],
-    warnings: [],
+    variables,
+    warnings: configWarnings(config),
     ...named,
   };
 }

@@ -1,13 +1,21 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
+import { toBoolean, type Variables } from "./environment.ts";
 import { hooksKeys } from "./schema/hooks.ts";
 
+/** A value that is one variable and nothing else. */
+export const ONE_VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 function isFileSecret(value: object): value is { file: string } {
   const keys = Object.keys(value);
   return keys.length === 1 && keys[0] === "file" && typeof (value as { file: unknown }).file === "string";
+}
+
+/** The switch of a plugin's section: the plugin's own schema does not know it. */
+function isSwitch(path: string): boolean {
+  return path.endsWith(".enabled") && isPluginSection(path.slice(0, -".enabled".length));
 }
 
 /** A plugin's whole section may happen to have the one field `file`: that is not a secret. */
@@ -23,13 +31,15 @@ const joinPath = (path: string, key: string | number): string =>
 /**
  * Puts in what a config refers to: `${ENV}` in any string (`$${` stands for itself) and `{ file: "…" }` where only that
  * stands, trimmed, relative to `baseDir`. What cannot be resolved is an issue that names the field and the variable.
+ * `variables` are the fields that are one variable and nothing else: a schema may want a number or a boolean there.
  */
 export function resolveReferences(
   raw: unknown,
   options: { env: Record<string, string | undefined>; baseDir: string },
-): { value: unknown; issues: Issue[]; files: string[] } {
+): { value: unknown; issues: Issue[]; files: string[]; variables: Variables } {
   const issues: Issue[] = [];
   const files: string[] = [];
+  const variables = new Map<string, string>();
 
   const text = (value: string, path: string): string =>
     value.replace(ENV, (all, name: string | undefined) => {
@@ -52,12 +62,16 @@ export function resolveReferences(
   };
 
   const walk = (value: unknown, path: string): unknown => {
-    if (typeof value === "string") return text(value, path);
+    if (typeof value === "string") {
+      const variable = ONE_VARIABLE.exec(value)?.[1];
+      if (variable !== undefined) variables.set(path, variable);
+      return variable !== undefined && isSwitch(path) ? toBoolean(text(value, path)) : text(value, path);
+    }
     if (Array.isArray(value)) return value.map((entry, index) => walk(entry, joinPath(path, index)));
     if (typeof value !== "object" || value === null) return value;
     if (isFileSecret(value) && !isPluginSection(path)) return file(text(value.file, path), path);
     return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, walk(entry, joinPath(path, key))]));
   };
 
-  return { value: walk(raw, ""), issues, files };
+  return { value: walk(raw, ""), issues, files, variables };
 }

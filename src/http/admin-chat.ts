@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import type { ChatEnd, ChatTurn } from "../actions/chat-types.ts";
-import { OPERATOR_KEY } from "../config/checks.ts";
+import { OPERATOR_KEY, OPERATOR_TENANT } from "../config/checks.ts";
 import { fail } from "./admin-answer.ts";
 import { parseJson } from "./admin-query.ts";
 import type { ChatLine } from "./admin-types.ts";
@@ -51,7 +51,7 @@ export function chatRoutes(deps: AdminDeps): Hono {
       return fail(c, { code: "unknown_agent", message: "agents.list has no such agent; `rouse agents list` shows which there are" });
     const begun = deps.chats.begin({
       agent,
-      caller: { id: OPERATOR_KEY, tenant: "default" },
+      caller: { id: OPERATOR_KEY, tenant: OPERATOR_TENANT },
       session: session === undefined ? { kind: "none" } : { kind: "named", id: session },
       callerKeepsHistory: false,
       said: [{ role: "user", parts: [{ type: "text", text: message }] }],

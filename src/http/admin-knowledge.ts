@@ -1,7 +1,8 @@
 import { Hono, type Context } from "hono";
 import { z } from "zod";
+import { OPERATOR_TENANT } from "../config/checks.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
-import { DEFAULT_TENANT, DOCUMENT_STATES, ON_DUPLICATE, type NewDocument } from "../knowledge/types.ts";
+import { DOCUMENT_STATES, ON_DUPLICATE, type NewDocument } from "../knowledge/types.ts";
 import { answer, fail } from "./admin-answer.ts";
 import { page, parseJson, parseQuery } from "./admin-query.ts";
 import { marksOf } from "./platform/knowledge-scope.ts";
@@ -9,7 +10,7 @@ import { discard, sourceOf } from "./source.ts";
 import type { AdminDeps } from "./types.ts";
 
 const name = z.string().min(1);
-const tenant = name.default(DEFAULT_TENANT);
+const tenant = name.default(OPERATOR_TENANT);
 const metadata = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
 
 const uploadQuery = z.strictObject({

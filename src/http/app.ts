@@ -51,14 +51,24 @@ const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("
 
 const isPlatform = (path: string): boolean => path === "/v1" || path.startsWith("/v1/");
 
-/** On a loopback bind a page in a browser must not reach the gateway under a name of its own (DNS rebinding). */
+/** What a browser opens with a session or without any credential. */
+const BROWSER_PATH = /^\/(?:console|admin|docs)(?:\/|$)/;
+
+/**
+ * Checks the Host header of requests for the operator's pages and the docs: on a loopback bind a page in a browser must
+ * not reach them under a name of its own (DNS rebinding). Everything else has its own credential, and a tunnel's name is
+ * the normal case there.
+ */
 function hostProblem(c: Context, snapshot: Snapshot): Failure | undefined {
+  if (!BROWSER_PATH.test(c.req.path)) return undefined;
   const { host, publicUrl } = snapshot.config.gateway;
-  // The usual case, without taking the address apart.
-  if (!isLoopback(host) || /^http:\/\/(?:127\.0\.0\.1|localhost)[:/]/.test(c.req.url)) return undefined;
+  if (!isLoopback(host)) return undefined;
   const { hostname } = new URL(c.req.url);
   if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname)) return undefined;
-  return { code: "address_not_allowed", message: "the Host header must be a loopback name or gateway.publicUrl's" };
+  return {
+    code: "address_not_allowed",
+    message: "the Host header must be a loopback name or gateway.publicUrl's: open this page under one of them, or set gateway.publicUrl",
+  };
 }
 
 /** The gateway token in a header; for the operator's interface a browser's session will do as well. */
@@ -124,15 +134,17 @@ function createReceipts(deps: AppDeps): Receipts {
 
 /** Builds the HTTP surface. Routes only: what they do is in the folders beside. */
 export function createApps(deps: AppDeps): Apps {
-  const main = new Hono();
-  main.onError(createErrorHandler(deps.log));
-  main.notFound(notFound);
-  main.use("*", (c, next) => {
-    const problem = hostProblem(c, deps.snapshot());
-    if (!problem) return next() as Promise<undefined>;
-    if (!isPlatform(c.req.path)) return Promise.resolve(failureResponse(c, problem, newId("req")));
-    return deps.platform().then((platform) => platform.failure(problem));
-  });
+  const createApp = (): Hono => {
+    const app = new Hono();
+    app.onError(createErrorHandler(deps.log));
+    app.notFound(notFound);
+    app.use("*", async (c, next) => {
+      const problem = hostProblem(c, deps.snapshot());
+      return problem ? failureResponse(c, problem, newId("req")) : next();
+    });
+    return app;
+  };
+  const main = createApp();
   main.get("/livez", (c) => c.text("ok"));
   main.get("/readyz", async (c, next) => {
     if (c.req.query("detail") !== undefined) return next();
@@ -182,9 +194,7 @@ export function createApps(deps: AppDeps): Apps {
     const separate = deps.snapshot().config.gateway.adminPort !== undefined;
     return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);
   });
-  const admin = new Hono();
-  admin.onError(createErrorHandler(deps.log));
-  admin.notFound(notFound);
+  const admin = createApp();
   admin.route("/", operator);
   return { main, admin };
 }

@@ -52,7 +52,7 @@ export function createFailureLimiter(clock: Pick<Clock, "now">, shared?: SharedC
   };
 }
 
-const BEARER = /^bearer\s+(.+)$/i;
+const BEARER = /^bearer(?:\s+(.*))?$/i;
 /** `user:password` of HTTP basic authentication, or undefined where there is none. */
 function presentedBasic(headers: Record<string, string>): string | undefined {
   const encoded = BASIC.exec(headers["authorization"] ?? "")?.[1];
@@ -61,10 +61,13 @@ function presentedBasic(headers: Record<string, string>): string | undefined {
 
 const BASIC = /^basic\s+([A-Za-z0-9+/=_-]+)$/i;
 
-/** The first form of a token that is present: there is no second try with another. */
+/**
+ * Returns the first form of a token that is present: there is no second try with another. `Authorization` with another
+ * scheme is no form of a token: a proxy in front may have its own basic authentication there.
+ */
 export function presentedToken(request: Pick<HookRequest, "headers" | "query">): { token: string; byQuery: boolean } | undefined {
-  const { authorization } = request.headers;
-  if (authorization !== undefined) return { token: BEARER.exec(authorization)?.[1]?.trim() ?? "", byQuery: false };
+  const bearer = BEARER.exec(request.headers["authorization"] ?? "");
+  if (bearer) return { token: bearer[1]?.trim() ?? "", byQuery: false };
   const header = request.headers["x-gateway-token"];
   if (header !== undefined) return { token: header, byQuery: false };
   const query = request.query["token"];

@@ -30,6 +30,8 @@ const COMMON_ERRORS = {
   "503": problem("Nothing was accepted; try again later."),
 };
 
+const NULLS = "`null` for an optional field is treated as absent.";
+
 const idParameter = [{ name: "id", in: "path", required: true, schema: { type: "string" } }];
 
 /** The OpenAPI 3.1 document of the hooks interface and the platform API, from the same schemas that check the bodies. */
@@ -49,7 +51,7 @@ export function openApiDocument(base: string): object {
         post: {
           operationId: "wake",
           summary: "Put an event into the main session's queue",
-          requestBody: body(wakeBody),
+          requestBody: { description: NULLS, ...body(wakeBody) },
           responses: { "200": answer("Accepted and on disk.", wakeAnswer), ...COMMON_ERRORS },
         },
       },
@@ -57,7 +59,7 @@ export function openApiDocument(base: string): object {
         post: {
           operationId: "runAgent",
           summary: "Run an agent's turn in its own session",
-          requestBody: body(agentBody),
+          requestBody: { description: NULLS, ...body(agentBody) },
           responses: {
             "200": answer("The run has ended (Prefer: wait).", heldAnswer),
             "202": answer("Accepted and on disk.", agentAnswer),
@@ -105,7 +107,7 @@ export function openApiDocument(base: string): object {
           operationId: "livez",
           security: [],
           summary: "Alive",
-          responses: { "200": { description: "ok" }, "403": problem("The Host header is not the gateway's.") },
+          responses: { "200": { description: "ok" }, "404": problem("Another method than GET.") },
         },
       },
       "/readyz": {

@@ -1,7 +1,7 @@
 import type { Combined } from "../actions/types.ts";
 import { checkDraft } from "../actions/dispatch.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
-import { agentBody, issuesOf, unknownFields, wakeBody } from "../actions/fields.ts";
+import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
 import type { Failure } from "../core/errors.ts";
 import type { ActionDraft, DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
@@ -53,7 +53,7 @@ const notAnObject: Failure = { code: "invalid_body", message: "the body must be 
 
 function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolution {
   if (!isObject(payload)) return refused(notAnObject);
-  const body = wakeBody.safeParse(payload);
+  const body = wakeBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "wake", unsafe: false, fromRequest: true, now };
   const checked = checkWake([{ text: body.data.text, outside: true }], body.data.mode, source, snapshot);
@@ -64,7 +64,7 @@ function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolut
 
 function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolution {
   if (!isObject(payload)) return refused(notAnObject);
-  const body = agentBody.safeParse(payload);
+  const body = agentBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "agent", unsafe: false, fromRequest: true, now };
   const warnings = unknownFields(payload, agentBody);

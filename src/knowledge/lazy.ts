@@ -17,21 +17,24 @@ export interface LazyKnowledge extends Knowledge {
 
 const NONE: DocumentPage = { documents: [], hasMore: false };
 
-/** Whether a killed or stopped process left work behind; without opening threads for the answer. */
-function isUnfinished(file: string, embeds: boolean): boolean {
+/** Whether a query finds anything in the file; without opening threads for the answer. */
+function findsAny(file: string, sql: string, ...parameters: string[]): boolean {
   let db: DatabaseSync | undefined;
   try {
     db = new DatabaseSync(file, { readOnly: true });
-    const sql = embeds
-      ? "SELECT 1 FROM documents LIMIT 1"
-      : "SELECT 1 FROM documents WHERE status IN ('queued', 'extracting', 'indexing') LIMIT 1";
-    return db.prepare(sql).get() !== undefined;
+    return db.prepare(`${sql} LIMIT 1`).get(...parameters) !== undefined;
   } catch {
     // Whatever is wrong with it, opening it says.
     return true;
   } finally {
     db?.close();
   }
+}
+
+/** Whether a killed or stopped process left work behind. */
+function isUnfinished(file: string, embeds: boolean): boolean {
+  const unfinished = embeds ? "" : "WHERE status IN ('queued', 'extracting', 'indexing')";
+  return findsAny(file, `SELECT 1 FROM documents ${unfinished}`);
 }
 
 /**
@@ -49,6 +52,8 @@ export function createLazyKnowledge(options: {
   const { dir, shared, open, embeds } = options;
   const file = join(dir, "knowledge.db");
   let opening: Promise<Knowledge> | undefined;
+  /** Tenants that had no documents in the file: whatever adds one opens it. */
+  const without = new Set<string>();
   let working = false;
 
   const openNow = async (): Promise<Knowledge> => {
@@ -66,6 +71,13 @@ export function createLazyKnowledge(options: {
   /** The documents where there can be any, else what no documents answer. */
   const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T): Promise<T> =>
     opening === undefined && !shared && !existsSync(file) ? none : work(await opened());
+
+  /** Every turn asks this: an agent of a tenant without documents must not open those of others. */
+  const hasNone = (tenant: string): boolean => {
+    if (opening !== undefined || shared || !existsSync(file)) return false;
+    if (!without.has(tenant) && !findsAny(file, "SELECT 1 FROM documents WHERE tenant = ?", tenant)) without.add(tenant);
+    return without.has(tenant);
+  };
 
   return {
     stage: (source, mostBytes) => stageFile(dir, source, mostBytes),
@@ -87,7 +99,7 @@ export function createLazyKnowledge(options: {
     reindex: (tenant, id) => ask((knowledge) => knowledge.reindex(tenant, id), undefined),
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
     search: (query) => ask((knowledge) => knowledge.search(query), []),
-    has: (scope) => ask((knowledge) => knowledge.has(scope), false),
+    has: async (scope) => !hasNone(scope.tenant) && ask((knowledge) => knowledge.has(scope), false),
     formats: installedFormats,
     async start() {
       working = true;

@@ -57,9 +57,6 @@ export interface Format {
 export const ON_DUPLICATE = ["skip", "replace", "error", "keep"] as const;
 export type OnDuplicate = (typeof ON_DUPLICATE)[number];
 
-/** The tenant of documents that are added without a key: by the command line. */
-export const DEFAULT_TENANT = "default";
-
 /** Flat facts about a document, as its owner wrote them. */
 export type Metadata = Record<string, string | number | boolean>;
 

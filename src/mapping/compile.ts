@@ -17,6 +17,7 @@ import { createMappingSet } from "./run.ts";
 import { parsePath, type Path } from "./path.ts";
 import { headersUsed } from "./headers.ts";
 import type { Source } from "./source.ts";
+import { sessionKeyIssues } from "./session-keys.ts";
 import { collectSources } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import { compileTransform } from "./transform.ts";
@@ -98,8 +99,6 @@ class MappingCompiler {
       if (!model.ok) this.#problem(source, field, model.message);
     } else if (field === "thinking" && !(THINKING_LEVELS as readonly string[]).includes(text))
       this.#problem(source, field, `use one of ${THINKING_LEVELS.join(", ")}`);
-    else if (field === "sessionKey" && /^(?:main$|main:|api:|channel:)/i.test(text))
-      this.#problem(source, field, "names a session that hooks cannot reach");
   }
 
   #validator(source: Source): Validator | undefined {
@@ -265,5 +264,6 @@ export async function compileMappings(options: CompileOptions): Promise<{ set: M
     files: [...collected.files, ...compiler.files],
     maxActions: hooks.maxActions,
   });
-  return { set, issues: [...collected.issues, ...paths.issues, ...compiler.issues], warnings: compiler.warnings };
+  const keyIssues = sessionKeyIssues(mappings, hooks.allowedSessionKeyPrefixes);
+  return { set, issues: [...collected.issues, ...paths.issues, ...compiler.issues, ...keyIssues], warnings: compiler.warnings };
 }

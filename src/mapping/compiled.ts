@@ -1,6 +1,6 @@
-import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Expression } from "./expression.ts";
 import type { CompiledMatch } from "./match.ts";
+import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transform.ts";
 import type { Path } from "./path.ts";
@@ -12,7 +12,7 @@ export const TEMPLATE_FIELDS = ["name", "sessionKey", "to", "model", "thinking",
 
 /** One mapping, ready to run. */
 export interface CompiledMapping {
-  readonly config: MappingConfig;
+  readonly config: NamedMapping;
   readonly info: MappingInfo;
   /** Where it stands, for problems: `hooks.mappings[0]`. */
   readonly at: string;

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import type { Issue } from "../core/errors.ts";
-import type { Source } from "./source.ts";
+import type { Source, WrittenSource } from "./source.ts";
 
 /** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
 export const PRESETS_DIR = fileURLToPath(
@@ -31,7 +31,8 @@ function withSection(mapping: MappingConfig, section: Readonly<Record<string, un
 
 /** One of a preset's mappings, as the options want it. Fields that say nothing to a wake are left out of it. */
 function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingConfig {
-  const made: MappingConfig = { ...mapping, id: mapping.id + suffix };
+  const made: MappingConfig = { ...mapping };
+  if (mapping.id !== undefined) made.id = mapping.id + suffix;
   if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
   if (use.shadow !== undefined) made.shadow = use.shadow;
   if (use.ignoreSelf && made.ignoreSelf) made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
@@ -58,7 +59,7 @@ export function presetSources(
   use: PresetUse,
   { at, folder, again, section = {} }: { at: string; folder: string; again: boolean; section?: Readonly<Record<string, unknown>> },
   issues: Issue[],
-): Source[] {
+): WrittenSource[] {
   const shared: Source["shared"] = authOf(file, use, at, issues);
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
   if (again && use.path === undefined) issues.push({ path: at, message: "this preset is in use before: give each a `path` of its own" });
@@ -67,7 +68,7 @@ export function presetSources(
   if (use.ignoreSelf && !file.mappings.some((mapping) => mapping.ignoreSelf !== undefined))
     issues.push({ path: `${at}.ignoreSelf`, message: "this preset's events do not name who caused them" });
   const budget = use.limits && { scope: `preset:${use.use}${again ? `@${use.path}` : ""}`, limits: use.limits };
-  return file.mappings.map((mapping, index): Source => ({
+  return file.mappings.map((mapping, index): WrittenSource => ({
     config: adapt(withSection(mapping, section), use, again ? `@${use.path}` : ""),
     at: `preset ${use.use}: mappings[${index}]`,
     origin: `preset:${use.use}`,

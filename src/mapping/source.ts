@@ -1,9 +1,12 @@
 import type { Limits } from "../config/schema/limits.ts";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
 
-/** A mapping as it was written, and where. */
+/** A mapping that has an id, its own or one by its path. */
+export type NamedMapping = MappingConfig & { id: string };
+
+/** A mapping and where it was written. */
 export interface Source {
-  config: MappingConfig;
+  config: NamedMapping;
   at: string;
   origin: string;
   /** What its file says for all of its mappings. */
@@ -17,3 +20,6 @@ export interface Source {
   /** The folder that files it names lie in. */
   folder: string;
 }
+
+/** A mapping as it was written, perhaps without an id. */
+export type WrittenSource = Omit<Source, "config"> & { config: MappingConfig };

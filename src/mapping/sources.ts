@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import JSON5 from "json5";
+import { existsSync, readdirSync } from "node:fs";
 import { configIssues } from "../config/issues.ts";
+import { readJson5 } from "../config/json5.ts";
 import { mappingFileSchema, PRESET_NAME, type MappingConfig, type MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
@@ -8,30 +8,25 @@ import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside } from "../core/files.ts";
 import { presetNames, presetSources } from "./presets.ts";
-import type { Source } from "./source.ts";
+import type { Source, WrittenSource } from "./source.ts";
 
 type Env = Record<string, string | undefined>;
 
 function readFileOf(file: string, label: string, issues: Issue[]): MappingFile | undefined {
-  let raw: unknown;
-  try {
-    raw = JSON5.parse(readFileSync(file, "utf8"));
-  } catch (error) {
-    const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number };
-    issues.push({
-      path: label,
-      message: `is not valid JSON5${lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`}`,
-    });
+  const parsed = readJson5(file);
+  if (!parsed.ok) {
+    issues.push({ path: label, message: parsed.message });
     return undefined;
   }
-  const checked = mappingFileSchema.safeParse(raw);
+  for (const issue of parsed.duplicates) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
+  const checked = mappingFileSchema.safeParse(parsed.value);
   if (checked.success) return checked.data;
   for (const issue of configIssues(checked.error, mappingFileSchema))
     issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
   return undefined;
 }
 
-function sourcesOf(file: MappingFile, label: string, folder: string, env: Env, issues: Issue[]): Source[] {
+function sourcesOf(file: MappingFile, label: string, folder: string, env: Env, issues: Issue[]): WrittenSource[] {
   const shared: Source["shared"] = {};
   if (file.auth) {
     // The one place of a mapping file where a secret may stand.
@@ -50,6 +45,25 @@ function sourcesOf(file: MappingFile, label: string, folder: string, env: Env, i
   }));
 }
 
+/**
+ * Gives mappings without an id one: the first path, or `any` without a path, and `#2`, `#3`, … behind it where that is
+ * taken. Ids that are given go first, and a mapping of another path changes none.
+ */
+function nameMappings(sources: readonly WrittenSource[]): Source[] {
+  const taken = new Set(sources.flatMap(({ config }) => config.id ?? []));
+  const freeId = (name: string): string => {
+    let id = name;
+    for (let number = 2; taken.has(id); number++) id = `${name}#${number}`;
+    taken.add(id);
+    return id;
+  };
+  return sources.map((source) => {
+    const { config } = source;
+    const [path = "any"] = [config.match.path ?? []].flat();
+    return { ...source, config: { ...config, id: config.id ?? freeId(path) } };
+  });
+}
+
 /** All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. */
 export function collectSources(options: {
   mappings: readonly MappingConfig[];
@@ -63,7 +77,7 @@ export function collectSources(options: {
   const { mappings, presets, section, mappingsDir, presetsDir, env } = options;
   const issues: Issue[] = [];
   const files: string[] = [];
-  const sources: Source[] = mappings.map((config, index) => ({
+  const sources: WrittenSource[] = mappings.map((config, index) => ({
     config,
     at: `hooks.mappings[${index}]`,
     origin: "config",
@@ -105,5 +119,5 @@ export function collectSources(options: {
     if (file) sources.push(...presetSources(file, use, where, issues));
     used.add(use.use);
   }
-  return { sources, issues, files };
+  return { sources: nameMappings(sources), issues, files };
 }

@@ -8,6 +8,8 @@ export interface Template {
   readonly source: string;
   /** True where it holds no expression. */
   readonly literal: boolean;
+  /** The text before the first expression. */
+  readonly start: string;
   render(scope: Scope): Rendered | Promise<Rendered>;
 }
 
@@ -96,5 +98,6 @@ export function compileTemplate(
     });
     return waits ? Promise.all(values).then(finish) : finish(values as (string | Evaluated)[]);
   };
-  return { ok: true, template: { source, literal, render } };
+  const start = typeof pieces[0] === "string" ? pieces[0] : "";
+  return { ok: true, template: { source, literal, start, render } };
 }

@@ -1,5 +1,6 @@
 import { relative } from "node:path";
 import { z } from "zod";
+import { parseWithVariables, type Variables } from "../config/environment.ts";
 import { renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { safeError, type Issue } from "../core/errors.ts";
@@ -125,14 +126,23 @@ function texts(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(texts) : [];
 }
 
-/** Checks a plugin's section of the config. A plugin's own messages lose every value of the section that they quote. */
-export function checkSection(plugin: Plugin, section: unknown, path: string): Checked<unknown> {
+/**
+ * Checks a plugin's section of the config. A plugin's own messages lose every value of the section that they quote.
+ * @param variables fields of the whole config that one variable of the environment gives.
+ */
+export function checkSection(plugin: Plugin, section: unknown, path: string, variables: Variables): Checked<unknown> {
   if (!plugin.config) return { ok: true, value: section };
-  const checked = plugin.config.safeParse(section);
+  const at = (inner: readonly PropertyKey[]): string => renderPath([...path.split("."), ...inner]);
+  // What several accounts share stands beside them.
+  const shared = path.replace(/\.accounts\.[^.]+$/, "");
+  const checked = parseWithVariables(
+    plugin.config,
+    section,
+    (inner) => variables.get(at(inner)) ?? variables.get(renderPath([...shared.split("."), ...inner])),
+  );
   if (checked.success) return { ok: true, value: checked.data };
   const values = texts(section).toSorted((a, b) => b.length - a.length);
   const known = Object.keys((plugin.config as { shape?: object }).shape ?? {});
-  const at = (inner: readonly PropertyKey[]): string => renderPath([...path.split("."), ...inner]);
   const issues = checked.error.issues.flatMap((issue): Issue[] =>
     issue.code === "unrecognized_keys"
       ? issue.keys.map((key) => ({

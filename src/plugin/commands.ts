@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Variables } from "../config/environment.ts";
 import type { Config } from "../config/schema/index.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import type { Plugin } from "./api.ts";
@@ -51,12 +52,12 @@ export async function loadCommandPlugins(builtinDir: string, user?: { config: Co
  * A plugin's section of the config, checked; undefined where there is none.
  * @throws RouseError `config_invalid` with what is wrong in it.
  */
-export function sectionFor(plugin: Plugin, config: Config): unknown {
+export function sectionFor(plugin: Plugin, { config, variables }: { config: Config; variables: Variables }): unknown {
   const name = plugin.section ?? "channels";
   const section = (config[name] as Record<string, unknown>)[plugin.id];
   if (section === undefined) return undefined;
   const { enabled: _enabled, ...settings } = section as Record<string, unknown>;
-  const checked = checkSection(plugin, settings, `${name}.${plugin.id}`);
+  const checked = checkSection(plugin, settings, `${name}.${plugin.id}`, variables);
   if (checked.ok) return checked.value;
   throw new RouseError({ code: "config_invalid", message: `${name}.${plugin.id} has problems:`, issues: checked.issues });
 }

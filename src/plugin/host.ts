@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Variables } from "../config/environment.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
@@ -16,6 +17,8 @@ import { builtinSources, folderSources, namedSources, readCatalog, type CatalogE
 
 export interface HostOptions {
   config: Config;
+  /** Fields of the config that one variable of the environment gives. */
+  variables: Variables;
   /** The config's folder: `plugins/` in it, and where paths and package names are resolved from. */
   baseDir: string;
   /** Rouse's own plugins. */
@@ -196,7 +199,7 @@ function offer(
   options: HostOptions,
 ): Checked<{ channel?: Channel; service?: Service }> {
   try {
-    const checked = checkSection(plugin, section, path);
+    const checked = checkSection(plugin, section, path, options.variables);
     if (!checked.ok) return checked;
     const context = contextOf(id, checked.value, signal, options) as PluginContext<never>;
     const channel = plugin.channel && checkChannel(plugin.channel(context), path, checked.value);

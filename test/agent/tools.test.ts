@@ -18,7 +18,13 @@ afterEach(async () => {
   mcp = undefined;
 });
 
-async function start(vendor: Vendor, servers: object, tools: string[], says: (call: number) => Said): Promise<void> {
+async function start(
+  vendor: Vendor,
+  servers: object,
+  tools: string[],
+  says: (call: number) => Said,
+  own = Object.keys(servers).map((name) => `${name}.*`),
+): Promise<void> {
   server = await startVendor(vendor);
   let calls = 0;
   server.handler = () => says(calls++);
@@ -29,7 +35,7 @@ async function start(vendor: Vendor, servers: object, tools: string[], says: (ca
       models: { providers: { local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" } } },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 } },
-        list: [{ id: "ops", tools: Object.keys(servers).map((name) => `${name}.*`) }],
+        list: [{ id: "ops", tools: own }],
       },
     },
   });
@@ -108,6 +114,23 @@ describe("tools of MCP servers", () => {
     await start(VENDORS[0] as Vendor, { town: STDIO }, [], () => ({ text: "No." }));
     await run();
     expect((VENDORS[0] as Vendor).toolNames(server.requests[0] as never)).toEqual([]);
+  });
+
+  it.each<[own: string[], hookTools: string[], offered: string[]]>([
+    [[], ["town.*"], []],
+    [["town.weather"], ["town.*"], ["town__weather"]],
+    [["town.*"], ["town.weather"], ["town__weather"]],
+    [["town.erase"], ["town.weather"], []],
+    [["town.*"], ["town.*"], ["town__weather", "town__erase"]],
+  ])("of an agent with %j are narrowed by hooks.tools %j to %j, and none is added", async (own, hookTools, offered) => {
+    const vendor = VENDORS[0] as Vendor;
+    await start(vendor, { town: STDIO }, hookTools, () => ({ text: "Done." }), own);
+    await run();
+    expect(vendor.toolNames(server.requests[0] as never).toSorted()).toEqual(offered.toSorted());
+    // A heartbeat of the same agent.
+    await world.post("/hooks/wake", { text: "x" });
+    await world.until(async () => server.requests.length === 2);
+    expect(vendor.toolNames(server.requests[1] as never).toSorted()).toEqual(offered.toSorted());
   });
 
   it("that the model makes up are not run, and the turn goes on", async () => {

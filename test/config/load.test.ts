@@ -4,12 +4,13 @@ import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { configJsonSchema, configReference } from "../../src/config/document.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { renderPath } from "../../src/config/issues.ts";
 import { maskConfig } from "../../src/config/mask.ts";
 import { rotateSecret, secretFile, stateSecret } from "../../src/config/state.ts";
 import { suggest } from "../../src/config/suggest.ts";
 import { watchFiles } from "../../src/config/watch.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { sessionKeyProblem } from "../../src/sessions/keys.ts";
+import { sessionKeyProblem } from "../../src/core/session-key.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -27,6 +28,30 @@ async function issuesOf(config: object, env: Record<string, string> = {}) {
   return result.ok ? [] : result.issues;
 }
 
+interface Schema {
+  type?: string;
+  minimum?: number;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  additionalProperties?: Schema | boolean;
+  anyOf?: Schema[];
+}
+
+/** The paths of all fields that are a number or a boolean and nothing else; `0` is a list's entry, `a` one of any name. */
+function scalarFields(schema: Schema, path: (string | number)[] = []): (Schema & { path: (string | number)[] })[] {
+  const { type, properties = {}, items, additionalProperties, anyOf = [] } = schema;
+  const kinds = anyOf.map((option) => option.type);
+  if (type === undefined && kinds.length === 2 && kinds[1] === "string" && /^(?:number|integer|boolean)$/.test(kinds[0] ?? ""))
+    return [{ ...anyOf[0], path }];
+  const rest = typeof additionalProperties === "object" ? scalarFields(additionalProperties, [...path, "a"]) : [];
+  return [
+    ...Object.entries(properties).flatMap(([name, inner]) => scalarFields(inner, [...path, name])),
+    ...(items ? scalarFields(items, [...path, 0]) : []),
+    ...anyOf.flatMap((option) => (option.properties ? scalarFields(option, path) : [])),
+    ...rest,
+  ];
+}
+
 it("tools name servers that are there", async () => {
   const servers = { town: { url: "http://127.0.0.1:1/mcp" } };
   const config = {
@@ -39,6 +64,18 @@ it("tools name servers that are there", async () => {
     { path: "hooks.tools[2]", message: expect.stringContaining("<server>.<tool>") },
     { path: "agents.list[0].tools[0]", message: expect.stringContaining('mcp.servers has no "other"') },
   ]);
+});
+
+it("warns of an entry of hooks.tools that no agent has", async () => {
+  const mcp = { servers: { town: { url: "http://127.0.0.1:1/mcp" }, shop: { url: "http://127.0.0.1:1/mcp" } } };
+  const warningsOf = async (tools: string[], agents: string[][]) => {
+    const list = agents.map((own, index) => ({ id: `a${index}`, tools: own }));
+    const loaded = await load(JSON.stringify({ hooks: { tools }, agents: { list }, mcp }));
+    return loaded.ok ? loaded.warnings.map(({ path }) => path) : loaded.issues;
+  };
+  expect(await warningsOf(["town.weather", "shop.*"], [["town.*"], ["shop.buy"]])).toEqual([]);
+  expect(await warningsOf(["town.weather", "shop.*"], [["town.erase"], []])).toEqual(["hooks.tools[0]", "hooks.tools[1]"]);
+  expect(await warningsOf(["town.*"], [])).toEqual(["hooks.tools[0]"]);
 });
 
 describe("where the config is", () => {
@@ -83,6 +120,28 @@ describe("what it says", () => {
     );
   });
 
+  it("has each key once: JSON5 would keep the last one and say nothing", async () => {
+    const text = `{
+  // gateway: { port: 1 }, gateway: {}
+  gateway: { port: 1, "host": "a: {", 'port': 2, export: 1 },
+  hooks: { mappings: [{ id: "a" /* { id: 1, */ }, { id: "b", match: { path: "p" }, "i\\u0064": 'it\\'s' }] },
+  gateway: {},
+}`;
+    expect(await load(text)).toMatchObject({
+      ok: false,
+      issues: expect.arrayContaining([
+        { path: "gateway.port", message: "is there twice: at line 3, column 14 and at line 3, column 39; keep one" },
+        { path: "hooks.mappings[1].id", message: "is there twice: at line 4, column 53 and at line 4, column 84; keep one" },
+        { path: "gateway", message: "is there twice: at line 3, column 3 and at line 5, column 3; keep one" },
+      ]),
+    });
+    const { issues } = (await load(text)) as { issues: { message: string }[] };
+    expect(issues.filter(({ message }) => message.includes("twice"))).toHaveLength(3);
+    expect(await load("{ gateway: { port: 1, port: 2, port: 3 } }")).toMatchObject({
+      issues: [{ path: "gateway.port" }, { path: "gateway.port" }],
+    });
+  });
+
   it("has all of its problems told at once, with paths and what may have been meant", async () => {
     expect(
       await issuesOf({
@@ -103,6 +162,48 @@ describe("what it says", () => {
     );
   });
 
+  it("takes every number and boolean from the environment, where one variable is the whole value", async () => {
+    const tried: string[] = [];
+    for (const { path, type, minimum } of scalarFields(configJsonSchema() as Schema)) {
+      const env = { NUMBER: String(Math.max(5, minimum ?? 0)), BOOLEAN: "true" };
+      const value = type === "boolean" ? "${BOOLEAN}" : "${NUMBER}";
+      const config = path.toReversed().reduce<unknown>((inner, key) => (key === 0 ? [inner] : { [key]: inner }), value);
+      const at = renderPath(path);
+      expect((await issuesOf(config as object, env)).filter((issue) => issue.path === at)).toEqual([]);
+      expect((await issuesOf(config as object, { NUMBER: "x", BOOLEAN: "1" })).filter((issue) => issue.path === at)).toEqual([
+        { path: at, message: expect.stringContaining(type === "boolean" ? "BOOLEAN" : "NUMBER") },
+      ]);
+      tried.push(at);
+    }
+    expect(tried).toEqual(
+      expect.arrayContaining([
+        "gateway.port",
+        "gateway.docs",
+        "hooks.enabled",
+        "hooks.presets[0].limits.queue",
+        "hooks.mappings[0].continue",
+        "agents.defaults.timeoutSeconds",
+      ]),
+    );
+  });
+
+  it("leaves text as it is where text is wanted, and a number in quotes is still none", async () => {
+    const env = { PORT: "8080", DIGITS: "1234567890123456", EMPTY: "", A: "80" };
+    const config = { gateway: { port: "${PORT}", token: "${DIGITS}", host: "${A}" }, agents: { defaults: { maxConcurrent: "${A}" } } };
+    expect(await load(JSON.stringify(config), env)).toMatchObject({
+      ok: true,
+      config: { gateway: { port: 8080, token: "1234567890123456", host: "80" }, agents: { defaults: { maxConcurrent: 80 } } },
+    });
+    for (const port of ["8080", "${A}${A}", "${A} ", "$${A}", "${EMPTY}"])
+      expect([port, (await issuesOf({ gateway: { port } }, env)).map(({ path }) => path)]).toEqual([port, ["gateway.port"]]);
+    expect(await issuesOf({ gateway: { port: "${PORT}" } })).toEqual([
+      { path: "gateway.port", message: expect.stringContaining("has no variable PORT") },
+    ]);
+    expect(await issuesOf({ gateway: { port: "${PORT}" } }, { PORT: "70000" })).toEqual([
+      { path: "gateway.port", message: expect.stringContaining("65535") },
+    ]);
+  });
+
   it.each<[object, string]>([
     [{ hooks: { enabled: true } }, "hooks.token"],
     [{ hooks: { enabled: true, token: "short" } }, "hooks.token"],
@@ -114,6 +215,10 @@ describe("what it says", () => {
     [{ hooks: { path: "/a:b" } }, "hooks.path"],
     [{ hooks: { defaultSessionKey: "main" } }, "hooks.defaultSessionKey"],
     [{ hooks: { defaultSessionKey: "x", allowedSessionKeyPrefixes: ["hook:"] } }, "hooks.defaultSessionKey"],
+    [{ hooks: { allowedSessionKeyPrefixes: ["hook:", "api:"] } }, "hooks.allowedSessionKeyPrefixes[1]"],
+    [{ hooks: { allowedSessionKeyPrefixes: ["main:"] } }, "hooks.allowedSessionKeyPrefixes[0]"],
+    [{ hooks: { allowedSessionKeyPrefixes: ["k".repeat(101)] } }, "hooks.allowedSessionKeyPrefixes[0]"],
+    [{ hooks: { allowedSessionKeyPrefixes: [] } }, "hooks.allowedSessionKeyPrefixes"],
     [{ hooks: { allowedAgentIds: ["nobody"] } }, "hooks.allowedAgentIds[0]"],
     [{ agents: { list: [{ id: "a" }, { id: "a" }] } }, "agents.list[1].id"],
     [{ agents: { defaults: { timeoutSeconds: 10, maxTimeoutSeconds: 5 } } }, "agents.defaults.timeoutSeconds"],

@@ -32,6 +32,22 @@ describe("authentication", () => {
     expect(await response.json()).toMatchObject({ ok: false, error: { code: "unauthorized" }, requestId: expect.stringMatching(/^req_/) });
   });
 
+  it("does not count another scheme than Bearer as a form of the token: a proxy's basic authentication may stand beside one", async () => {
+    const basic = `Basic ${Buffer.from("proxy:password").toString("base64")}`;
+    expect((await anonymous("/hooks/agent", { headers: { authorization: basic, "x-gateway-token": TOKEN } })).status).toBe(202);
+    expect((await anonymous(`/hooks/agent?token=${TOKEN}`, { headers: { authorization: basic } })).status).toBe(202);
+    const { eventId } = (await (
+      await anonymous("/hooks/wake", { headers: { authorization: basic, "x-gateway-token": TOKEN } })
+    ).json()) as { eventId: string };
+    expect((await world.get(`/hooks/events/${eventId}`, { authorization: basic, "x-gateway-token": TOKEN })).status).toBe(200);
+    const wrong: Record<string, string>[] = [
+      { authorization: basic },
+      { authorization: basic, "x-gateway-token": "wrong" },
+      { authorization: "Bearer", "x-gateway-token": TOKEN },
+    ];
+    for (const headers of wrong) expect([headers, (await anonymous("/hooks/agent", { headers })).status]).toEqual([headers, 401]);
+  });
+
   it("answers 405 before authentication, 404 outside the base path", async () => {
     const wrong = await anonymous("/hooks/agent", { method: "PUT" });
     expect(wrong.status).toBe(405);
@@ -64,17 +80,6 @@ describe("authentication", () => {
     expect(response.status).toBe(401);
     await own.stop();
   });
-
-  it("keeps browsers that come under another name away from a loopback bind", async () => {
-    const response = await world.gateway.fetch(
-      new Request("http://evil.example/hooks/wake", {
-        method: "POST",
-        headers: { authorization: `Bearer ${TOKEN}` },
-        body: '{"text":"x"}',
-      }),
-    );
-    expect(response.status).toBe(403);
-  });
 });
 
 describe("POST /hooks/wake", () => {
@@ -91,13 +96,30 @@ describe("POST /hooks/wake", () => {
     [{}, "text"],
     [{ text: "   " }, "text"],
     [{ text: 7 }, "text"],
+    [{ text: null }, "text"],
     [{ text: "x", mode: "later" }, "mode"],
-    [{ text: "x", mode: null }, "mode"],
   ])("refuses %j", async (body, path) => {
     const answer = await world.post("/hooks/wake", body);
     expect(answer.status).toBe(400);
     expect(answer.body.error).toMatchObject({ code: "invalid_body", issues: [{ path }] });
   });
+});
+
+it("treats null for an optional field as absent, and refuses it for a required one", async () => {
+  const wake = await world.post("/hooks/wake", { text: "x", mode: null, idempotencyKey: null });
+  expect([wake.status, wake.body.mode]).toEqual([200, "now"]);
+  const optional = "name agentId sessionKey wakeMode deliver channel to model thinking timeoutSeconds idempotencyKey".split(" ");
+  const nulls = Object.fromEntries(optional.map((field) => [field, null]));
+  const { status, body } = await world.post("/hooks/agent", { message: "x", ...nulls });
+  expect([status, body.warnings]).toEqual([202, undefined]);
+  const { run } = (await world.get(`/hooks/runs/${body.runId}`)).body;
+  expect(run).toMatchObject({ name: "Hook", agentId: "main", sessionKey: expect.stringMatching(/^hook:/) });
+  const strict = await createWorld({
+    workers: false,
+    config: { hooks: { allowRequestSessionKey: false, allowRequestRecipient: false } },
+  });
+  expect((await strict.post("/hooks/agent", { message: "x", sessionKey: null, to: null, channel: null })).status).toBe(202);
+  await strict.stop();
 });
 
 describe("POST /hooks/agent", () => {
@@ -117,6 +139,7 @@ describe("POST /hooks/agent", () => {
 
   it.each([
     [{ message: "" }, "invalid_body", "message"],
+    [{ message: null }, "invalid_body", "message"],
     [{ message: "x", deliver: "yes" }, "invalid_body", "deliver"],
     [{ message: "x", timeoutSeconds: 0 }, "invalid_body", "timeoutSeconds"],
     [{ message: "x", thinking: "much" }, "invalid_body", "thinking"],
@@ -149,6 +172,18 @@ describe("POST /hooks/agent", () => {
   it("cuts what is too long and says so", async () => {
     const answer = await world.post("/hooks/agent", { message: "x".repeat(40_000), name: "n\n".repeat(300), timeoutSeconds: 999_999 });
     expect(answer.body.warnings).toHaveLength(3);
+  });
+
+  it("makes session keys that the config allows, and takes `*` for all agents", async () => {
+    const keyWith = async (allowedSessionKeyPrefixes: string[]) => {
+      const hooks = { allowedSessionKeyPrefixes, allowedAgentIds: ["*"] };
+      const own = await createWorld({ workers: false, config: { hooks, agents: { list: [{ id: "a" }, { id: "b" }] } } });
+      const { status, body } = await own.post("/hooks/agent", { message: "x", agentId: "b" });
+      await own.stop();
+      return [status, body.sessionKey];
+    };
+    expect(await keyWith(["team:", "hook:"])).toEqual([202, expect.stringMatching(/^hook:[0-9a-f-]{36}$/)]);
+    expect(await keyWith(["team:a:", "hook:github:"])).toEqual([202, expect.stringMatching(/^team:a:[0-9a-f-]{36}$/)]);
   });
 
   it("binds what requests may choose to the config", async () => {

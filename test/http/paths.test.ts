@@ -19,6 +19,7 @@ beforeAll(async () => {
           hook("basic", { auth: { user: "grafana", password: "a-long-password-0123" } }),
           hook("near", { allowIps: ["10.1.0.0/16", "2001:db8::/32"] }),
           hook("poll", { methods: ["POST", "GET"], dedupeKey: "{{query.id}}", messageTemplate: "poll {{payload.id}} {{headers.x-kept}}" }),
+          { match: { path: "name/less" }, messageTemplate: "m", dedupeKey: "{{n}}" },
           { id: "anywhere", match: { payload: { kind: "any" } }, messageTemplate: "any" },
           hook("small", { maxBodyBytes: 200 }),
           hook("shown", { messageTemplate: "{{ $string(headers) }} {{ $string(query) }}" }),
@@ -186,4 +187,13 @@ it("the base path may be another one, written with or without slashes", async ()
   expect((await own.get(`/in/hooks/runs/${answer.body.runId}`)).status).toBe(200);
   expect((await own.gateway.fetch(new Request("http://127.0.0.1/hooks/agent", { method: "POST" }))).status).toBe(404);
   await own.stop();
+});
+
+it("a mapping without an id goes by its path in answers, receipts and lists", async () => {
+  const { status, body } = await world.post("/hooks/name/less", { n: 1 });
+  expect([status, body.mapping]).toEqual([202, "name/less"]);
+  expect((await world.get(`/hooks/events/${body.eventId}`)).body.event).toMatchObject({ mapping: "name/less" });
+  const listed = await world.admin("/admin/v1/events?mapping=name/less");
+  expect(listed.body.events.map(({ id }: { id: string }) => id)).toEqual([body.eventId]);
+  expect((await world.post("/hooks/name/less", { n: 1 })).body).toMatchObject({ runId: body.runId });
 });

@@ -43,14 +43,45 @@ describe("problems are said all at once, each with its path", () => {
     expect(found?.message, JSON.stringify(issues)).toContain(message);
   });
 
+  it.each<[string, string[], string | undefined]>([
+    ["hook:ci", ["hook:"], undefined],
+    ["team:ci", ["hook:"], "team:ci"],
+    ["hook:", ["hook:ci"], `"hook:"`],
+    ["hook:{{a}}", ["hook:ci:"], undefined],
+    ["hook:ci:{{a}}", ["hook:", "team:"], undefined],
+    ["team:{{a}}", ["hook:", "ops:"], "team:"],
+    ["{{a}}:x", ["hook:"], undefined],
+    ["api:{{a}}", ["api"], "cannot reach"],
+    ["main{{a}}", ["main"], undefined],
+  ])("a session key that no event can use is a problem: %s with %j", async (sessionKey, allowedSessionKeyPrefixes, message) => {
+    const { issues } = await compile({ allowedSessionKeyPrefixes, mappings: [{ id: "a", ...base, sessionKey }] });
+    const found = { path: "hooks.mappings[0].sessionKey", message: expect.stringContaining(message ?? "") };
+    expect(issues).toEqual(message === undefined ? [] : [found]);
+  });
+
+  it("the session keys of a preset are held against the prefixes as well, one problem for each prefix", async () => {
+    const hooks = { allowedSessionKeyPrefixes: ["team:"], presets: ["github", "gmail"] };
+    const { issues } = await compile(hooks);
+    expect(issues).toEqual([
+      { path: "preset github: mappings[0].sessionKey", message: expect.stringContaining('"hook:github:"') },
+      { path: "preset gmail: mappings[0].sessionKey", message: expect.stringContaining("hooks.mappingsDir") },
+    ]);
+    expect((await compile({ ...hooks, allowedSessionKeyPrefixes: ["team:", "hook:github:", "hook:gmail:"] })).issues).toEqual([]);
+  });
+
   it("names unknown presets and broken files", async () => {
     const { issues } = await compile(
       { presets: ["githib", "gmail"] },
-      { "mappings/a.json": "{", "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}' },
+      {
+        "mappings/a.json": "{",
+        "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}',
+        "mappings/c.json5": "{ id: 'c', mappings: [{ id: 'y', match: { path: 'c', path: 'd' }, messageTemplate: 'm' }] }",
+      },
     );
     expect(issues).toEqual([
       { path: "mappings/a.json", message: expect.stringContaining("JSON5 at line 1") },
       { path: "mappings/b.json: mappings[0].matsch", message: 'is not known. Did you mean "match"?' },
+      { path: "mappings/c.json5: mappings[0].match.path", message: expect.stringMatching(/twice: at line 1, column 43 and .*column 54/) },
       { path: "hooks.presets[0]", message: 'there is no preset of this name. Did you mean "github"?' },
     ]);
   });
@@ -91,6 +122,36 @@ describe("which mapping runs", () => {
     );
     expect(await ran({ mappings }, {}, { kind: "k149", action: "x" })).toEqual(["m149"]);
     expect(await ran({ mappings }, {}, { kind: "k149", action: "y" })).toBe("unmatched");
+  });
+});
+
+describe("the id of a mapping that has none", () => {
+  const to = (path?: string | string[], id?: string) => ({
+    ...(id === undefined ? {} : { id }),
+    match: path === undefined ? {} : { path },
+    messageTemplate: "m",
+  });
+  const idsOf = async (hooks: object, files: Record<string, string> = {}) => {
+    const { set, issues } = await compile(hooks, files);
+    expect(issues).toEqual([]);
+    return set.mappings.filter(({ origin }) => !origin.startsWith("preset:")).map(({ id }) => id);
+  };
+
+  it("is its first path, or `any`, with a number where that is taken", async () => {
+    const mappings = [to("alerts"), to("alerts"), to(["ops/disk", "alerts"]), to(), to()];
+    expect(await idsOf({ mappings })).toEqual(["alerts", "alerts#2", "ops/disk", "any", "any#2"]);
+  });
+
+  it("is never one that is given, in whatever file and order", async () => {
+    const files = { "mappings/x.json": JSON.stringify({ id: "x", mappings: [to("other", "alerts"), to("any")] }) };
+    const mappings = [to("alerts"), to("github.push"), to()];
+    expect(await idsOf({ mappings, presets: ["github"] }, files)).toEqual(["alerts#2", "github.push#2", "any", "alerts", "any#2"]);
+  });
+
+  it("stays when mappings of other paths and ids are added before and behind it", async () => {
+    const before = await idsOf({ mappings: [to("alerts"), to("alerts"), to()] });
+    const ids = await idsOf({ mappings: [to("new"), to("alerts"), to("x", "given"), to("alerts"), to(), to("last")] });
+    expect(ids).toEqual(expect.arrayContaining(before));
   });
 });
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createChats } from "../../src/actions/chat.ts";
-import type { ChatEnd, ChatRequest, Chats, Passage } from "../../src/actions/chat-types.ts";
+import type { ChatEnd, ChatRequest, Chats } from "../../src/actions/chat-types.ts";
+import type { Passage } from "../../src/actions/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { checkSnapshot } from "../../src/snapshot.ts";
 import { load, userFolder } from "./support.ts";
 
 const HEAD = `import { z } from "zod";\nimport { definePlugin } from "rouse/plugin";\n`;
@@ -163,6 +164,32 @@ describe("what is wrong is said with its path", () => {
     expect(await problems({ "plugins/acme.ts": acme() }, { channels: { acme: true } })).toMatchObject([
       { path: "channels.acme", message: expect.stringContaining("must be an object") as unknown },
     ]);
+  });
+
+  it("not of numbers and booleans of a section that one variable of the environment gives", async () => {
+    const { dir, write } = userFolder({
+      "plugins/box.ts": `import { z } from "zod";
+import { definePlugin } from "rouse/plugin";
+export default definePlugin({
+  id: "box",
+  config: z.strictObject({ size: z.int(), deep: z.strictObject({ on: z.boolean() }), name: z.string() }),
+  channel: () => ({ send: async () => ({ status: "sent" }) }),
+});`,
+      "plugins/off.ts": `import { definePlugin } from "rouse/plugin";
+export default definePlugin({ id: "off", channel: () => { throw new Error("used"); } });`,
+    });
+    const box = { size: "${SIZE}", accounts: { main: { deep: { on: "${ON}" }, name: "${SIZE}" } } };
+    write("rouse.json5", JSON.stringify({ channels: { box, off: { enabled: "${OFF}" } } }));
+    const env = { SIZE: "5", ON: "true", OFF: "false" };
+    expect(await checkSnapshot({ cwd: dir, env })).toMatchObject({ ok: true });
+    expect(await checkSnapshot({ cwd: dir, env: { SIZE: "five", ON: "yes", OFF: "no" } })).toMatchObject({
+      ok: false,
+      issues: [
+        { path: "channels.box.accounts.main.size", message: expect.stringContaining("SIZE") },
+        { path: "channels.box.accounts.main.deep.on", message: expect.stringContaining("ON") },
+        { path: "channels.off.enabled", message: expect.stringContaining("true or false") },
+      ],
+    });
   });
 
   it("of sections that belong to nobody", async () => {

@@ -35,6 +35,7 @@ export async function load(
   const logged: string[] = [];
   const found = await loadPlugins({
     config: configSchema.parse(config),
+    variables: new Map(),
     baseDir: dir,
     builtinDir: options.builtinDir ?? BUILTIN,
     stateDir: join(dir, ".rouse"),

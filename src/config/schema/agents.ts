@@ -19,8 +19,16 @@ export const agentSchema = z.strictObject({
   instructions: z.string().optional().describe("The agent's own instructions."),
   model: z.string().optional().describe("`<provider>/<model>` or an alias; default `agents.defaults.model`."),
   thinking: thinking.optional().describe("How much the model thinks before it answers."),
-  tools: z.array(z.string()).default([]).describe("Tools the agent may use: `<server>.<tool>` or `<server>.*`."),
-  knowledge: z.enum(["off", "tool", "auto"]).default("tool").describe("How the agent uses uploaded knowledge."),
+  tools: z
+    .array(z.string())
+    .default([])
+    .describe(
+      "Tools the agent may use: `<server>.<tool>` or `<server>.*`. In hook runs and heartbeats only those that `hooks.tools` names too.",
+    ),
+  knowledge: z
+    .enum(["off", "tool", "auto"])
+    .default("tool")
+    .describe("How the agent uses documents, in every turn: by a search tool, `auto` also by passages before the question."),
 });
 
 export const agentsSchema = z

@@ -20,9 +20,20 @@ const fields = {
   allowQueryToken: z.boolean().default(true).describe("Accept `?token=`, with a warning."),
   allowRequestSessionKey: z.boolean().default(true).describe("Accept `sessionKey` in a request."),
   allowRequestRecipient: z.boolean().default(true).describe("Accept `to` and `channel` in a request."),
-  allowedSessionKeyPrefixes: z.array(z.string().min(1)).optional().describe("Session keys must start with one of these."),
-  allowedAgentIds: z.array(z.string()).optional().describe("Agents that hooks may use."),
-  defaultSessionKey: z.string().optional().describe("The session key where none is given; else a fresh one."),
+  allowedSessionKeyPrefixes: z
+    .array(z.string().min(1).max(100))
+    .min(1, "name at least one prefix, or leave the key out to allow every session key")
+    .optional()
+    .describe("Session keys must start with one of these, those of mappings and presets too."),
+  allowedAgentIds: z
+    .array(z.string())
+    .optional()
+    .transform((ids) => (ids?.includes("*") ? undefined : ids))
+    .describe('Agents that hooks may use; `["*"]` means all. Default: all.'),
+  defaultSessionKey: z
+    .string()
+    .optional()
+    .describe("The session key where none is given. Default: a fresh one, `hook:<uuid>`, or the first allowed prefix and a UUID."),
   dedupe: z.strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") }).prefault({}),
   retention: duration
     .prefault("3d")
@@ -44,7 +55,10 @@ const fields = {
       "Hosts that callbacks may go to: `example.com`, `*.example.com`; private addresses and ranges only if listed, as `10.0.0.0/8`.",
     ),
   receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
-  tools: z.array(z.string()).default([]).describe("Tools that hook runs and heartbeats may use."),
+  tools: z
+    .array(z.string())
+    .default([])
+    .describe("Which of an agent's own tools hook runs and heartbeats may use; none by default, and none is added."),
   allowedLinkHosts: z.array(z.string()).optional().describe("Links to other hosts are removed from replies."),
   maxMessageChars: z.int().positive().default(32_000).describe("Longer messages are cut, with a mark."),
   maxActions: z.int().positive().default(1000).describe("The most actions of one event."),

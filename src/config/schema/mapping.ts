@@ -95,7 +95,9 @@ export type SchemeAuth = Extract<z.output<typeof authSchema>, { scheme: unknown 
 const template = (what: string) => z.string().optional().describe(`${what} Template: \`{{ expression }}\`.`);
 
 export const mappingSchema = z.strictObject({
-  id: idText.describe("The mapping's id, which receipts and logs name."),
+  id: idText
+    .optional()
+    .describe("The mapping's id, which receipts and logs name. Default: its first path, or `any`; where that is taken, with `#2`, `#3`, …"),
   match: matchSchema.prefault({}),
   auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
   methods: z

@@ -18,8 +18,6 @@ import type { PlatformDeps, PlatformEnv } from "./types.ts";
 /** The platform API, below `/v1`. Every answer has a request id, every failure the error object. */
 export interface Platform {
   fetch(request: Request, env: object): Response | Promise<Response>;
-  /** A failure from before the routes, in this interface's shape. */
-  failure(failure: Failure): Response;
 }
 
 type Handler = (c: Context<PlatformEnv>) => Response | Promise<Response>;
@@ -120,8 +118,5 @@ export function createPlatform(deps: PlatformDeps): Platform {
     const message = "something failed inside the gateway; its log has the request id";
     return problemResponse(problemOf({ code: "internal", message }), requestId);
   });
-  return {
-    fetch: (request, env) => app.fetch(request, env),
-    failure: (failure) => problemResponse(problemOf(failure), newId("req")),
-  };
+  return { fetch: (request, env) => app.fetch(request, env) };
 }

@@ -1,4 +1,5 @@
-import type { ChatEnd, ChatTurn, Passage } from "../../actions/chat-types.ts";
+import type { ChatEnd, ChatTurn } from "../../actions/chat-types.ts";
+import type { Passage } from "../../actions/knowledge.ts";
 import { cutText } from "../../core/text.ts";
 import type { Usage } from "../../store/types.ts";
 

@@ -1,4 +1,4 @@
-import type { KnowledgeSearch } from "../../actions/chat-types.ts";
+import type { KnowledgeSearch } from "../../actions/knowledge.ts";
 import type { DocumentRecord, Knowledge } from "../../knowledge/types.ts";
 import type { ApiKey, ApiKeys } from "./keys.ts";
 

@@ -8,7 +8,7 @@ export const failure = (description: string) => problem(description, "PlatformEr
 
 export const ALWAYS = {
   "401": failure("The API key is missing, wrong or revoked."),
-  "403": failure("The key has not the scope, or the Host header is not the gateway's."),
+  "403": failure("The key has not the scope."),
   "429": failure("More requests than the key's rate limit; `retry-after` says when."),
   "500": failure("Something failed inside the gateway."),
   "503": failure("Too much at once, or the gateway is stopping; `retry-after` says when."),

@@ -1,0 +1,64 @@
+import type { z } from "zod";
+
+/** Fields whose whole value is one variable of the environment: the variable's name by the field's path. */
+export type Variables = ReadonlyMap<string, string>;
+
+type RawIssue = z.core.$ZodIssue;
+type Schema<T> = Pick<z.ZodType<T>, "safeParse">;
+
+const NUMBER = /^[+-]?\d+(?:\.\d+)?$/;
+
+/** Returns `true` or `false` for these words, and anything else as it is. */
+export function toBoolean(value: unknown): unknown {
+  if (value === "true") return true;
+  return value === "false" ? false : value;
+}
+
+const toNumber = (value: unknown): unknown => (typeof value === "string" && NUMBER.test(value) ? Number(value) : value);
+
+interface Mismatch {
+  path: PropertyKey[];
+  wanted: "number" | "boolean";
+  issue: RawIssue;
+}
+
+/** Finds where a schema wanted a number or a boolean and got something else, in the branches of unions too. */
+function findMismatches(issues: readonly RawIssue[], prefix: readonly PropertyKey[] = []): Mismatch[] {
+  return issues.flatMap((issue): Mismatch[] => {
+    const path = [...prefix, ...issue.path];
+    if (issue.code === "invalid_union") return issue.errors.flatMap((branch) => findMismatches(branch, path));
+    if (issue.code !== "invalid_type") return [];
+    if (issue.expected === "number") return [{ path, wanted: "number", issue }];
+    return issue.expected === "boolean" ? [{ path, wanted: "boolean", issue }] : [];
+  });
+}
+
+function convertAt(root: unknown, { path, wanted }: Mismatch): void {
+  const parent = path.slice(0, -1).reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)[key], root);
+  const members = parent as Record<PropertyKey, unknown>;
+  const last = path.at(-1) as PropertyKey;
+  members[last] = wanted === "boolean" ? toBoolean(members[last]) : toNumber(members[last]);
+}
+
+/**
+ * Checks a value by a schema. Text that is one variable of the environment becomes a number or a boolean where the schema
+ * wants one; text that is neither is an issue that names the variable.
+ * @param variableAt returns the variable of the field at a path of `value`.
+ */
+export function parseWithVariables<T>(
+  schema: Schema<T>,
+  value: unknown,
+  variableAt: (path: readonly PropertyKey[]) => string | undefined,
+): z.ZodSafeParseResult<T> {
+  const first = schema.safeParse(value);
+  if (first.success) return first;
+  const converted = structuredClone(value);
+  for (const mismatch of findMismatches(first.error.issues)) if (variableAt(mismatch.path) !== undefined) convertAt(converted, mismatch);
+  const second = schema.safeParse(converted);
+  for (const { path, wanted, issue } of findMismatches(second.error?.issues ?? [])) {
+    const name = variableAt(path);
+    const form = wanted === "boolean" ? "true or false" : "a number such as 8080";
+    if (name !== undefined) Object.assign(issue, { message: `must be ${form}, and the environment's ${name} is not: change the variable` });
+  }
+  return second;
+}

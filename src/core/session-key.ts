@@ -1,0 +1,33 @@
+import { randomUUID } from "node:crypto";
+
+/** The longest session key, in UTF-16 units. */
+const MAX_KEY = 200;
+
+/** Keys of other origins, which a hook may not name: the main session, the API's and the channels'. */
+const RESERVED = /^(?:main$|main:|api:|channel:)/i;
+// oxlint-disable-next-line no-control-regex -- control characters are what is refused
+const CONTROL = /[\u0000-\u001f\u007f]/;
+/** What a key that Rouse makes starts with. */
+const OWN_START = "hook:";
+
+/**
+ * Checks a session key that a request, a mapping, a transform or the config gave.
+ * @param prefixes `hooks.allowedSessionKeyPrefixes`
+ * @returns what is wrong with it, or undefined.
+ */
+export function sessionKeyProblem(key: string, prefixes: readonly string[] | undefined): string | undefined {
+  if (key.trim() === "") return "must not be blank";
+  if (key.length > MAX_KEY) return `must have at most ${MAX_KEY} characters`;
+  if (CONTROL.test(key)) return "must not hold control characters";
+  if (RESERVED.test(key)) return "names a session that hooks cannot reach; use a key of your own such as `hook:<something>`";
+  if (prefixes && !prefixes.some((prefix) => key.startsWith(prefix))) {
+    return "must start with one of hooks.allowedSessionKeyPrefixes";
+  }
+  return undefined;
+}
+
+/** Makes a key for a run that names none: `hook:<uuid>`, or the first allowed prefix with a UUID where `hook:` is not allowed. */
+export function newSessionKey(prefixes: readonly string[] | undefined): string {
+  const other = prefixes?.some((prefix) => OWN_START.startsWith(prefix)) ? undefined : prefixes?.[0];
+  return (other ?? OWN_START) + randomUUID();
+}
