@@ -2,7 +2,7 @@ import type { SendResult } from "../plugin/api.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
-import type { MappingInfo, MappingTrace } from "../mapping/types.ts";
+import type { MappingInfo, MappingTrace, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
 import type { GatewayStatus, ReplayResult } from "./types.ts";
 
@@ -16,7 +16,11 @@ export interface EventView {
   outcome: EventOutcome;
   reason: string | null;
   mapping: string | null;
+  /** Where no mapping matched: the closest one, and its condition that failed. */
+  nearest: Nearest | null;
   missing: string[];
+  /** What was ignored, cut or replaced in its runs. */
+  warnings: string[];
   duplicateOf: string | null;
   replayOf: string | null;
   actions: { kind: "run" | "wake"; id: string; mapping: string | null; status?: string }[];
@@ -212,7 +216,7 @@ export interface TestedHook {
   mapping: string | null;
   reason: string | null;
   failure: Failure | null;
-  nearest: { mapping: string; condition: string } | null;
+  nearest: Nearest | null;
   missing: string[];
   actions: TestedAction[];
 }

@@ -12,7 +12,7 @@ import type { Verifier } from "../signatures/types.ts";
 import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "./answer.ts";
 import { createAuthenticator, createFailureLimiter, type Authenticator } from "./auth.ts";
 import { parsePayload, readBody } from "./body.ts";
-import { failureResponse } from "./errors.ts";
+import { failureResponse, STATUS } from "./errors.ts";
 import { keyOf, keyTooLong } from "./event-key.ts";
 import { createRateLimiter } from "./rate.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
@@ -152,8 +152,8 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   /** Answers a request that was believed but is wrong, and keeps it; that it could not be kept does not change the answer. */
   const reject = async ({ c, arrival, extra }: Passage, failure: Failure): Promise<Response> => {
-    await recordWithoutWork(store, arrival, "rejected", { reason: failure.message }, { status: 0, body: null }).catch((error: unknown) =>
-      log.error({ err: safeError(error), requestId: arrival.id }, "a rejected hook could not be recorded"),
+    await recordWithoutWork(store, arrival, "rejected", { reason: failure.message }, { status: STATUS[failure.code], body: null }).catch(
+      (error: unknown) => log.error({ err: safeError(error), requestId: arrival.id }, "a rejected hook could not be recorded"),
     );
     metrics.hookAnswered({ path: arrival.request.path, outcome: "rejected", seconds: (clock.now() - arrival.now) / 1000 });
     return failureResponse(c, failure, arrival.id, extra);

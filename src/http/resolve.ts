@@ -3,9 +3,10 @@ import { checkDraft } from "../actions/dispatch.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody } from "../actions/fields.ts";
 import type { Failure } from "../core/errors.ts";
-import type { ActionDraft, DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
+import type { ActionDraft, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
+import { STATUS } from "./errors.ts";
 import type { Snapshot } from "./types.ts";
 
 /** How an action is collected with others. */
@@ -29,12 +30,16 @@ export type Resolution =
     }
   /** `would` is set where a mapping in shadow is the reason. */
   | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true }
+  /** No mapping of the path matched: not an error to the sender. */
+  | { kind: "unmatched"; reason: string; nearest?: Nearest }
   | {
       kind: "refused";
       outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">;
       failure: Failure;
       mapping?: string;
       missing?: string[];
+      /** The sender disables hooks that answer with errors: it is answered 200, and the event is kept for a replay. */
+      acknowledged?: true;
     };
 
 const refused = (failure: Failure): Resolution => ({ kind: "refused", outcome: "rejected", failure });
@@ -73,16 +78,21 @@ function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolu
   return { kind: "work", list: false, items: [{ ok: true, action: checked.action, missing: [] }], warnings };
 }
 
+const noMapping: Failure = {
+  code: "no_mapping",
+  message: "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks list` shows all paths)",
+};
+
+function unmatchedReason(nearest: Nearest | undefined): string {
+  const closest = nearest ? `; the closest is "${nearest.mapping}", whose ${nearest.condition} does not hold` : "";
+  return `no mapping matched${closest}; \`rouse hooks test\` shows every condition`;
+}
+
 function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: Snapshot): Resolution {
   switch (outcome.kind) {
-    case "unmatched": {
-      const failure: Failure = {
-        code: "no_mapping",
-        message: "no mapping matched this hook; `rouse hooks test` shows why, condition by condition",
-      };
-      if (outcome.nearest) failure.extra = { nearest: outcome.nearest };
-      return { kind: "refused", outcome: "unmatched", failure };
-    }
+    case "unmatched":
+      if (!snapshot.mappings.owns(input)) return { kind: "refused", outcome: "unmatched", failure: noMapping };
+      return { kind: "unmatched", reason: unmatchedReason(outcome.nearest), ...(outcome.nearest ? { nearest: outcome.nearest } : {}) };
     case "skipped":
       return outcome;
     case "rejected":
@@ -128,7 +138,13 @@ function resolveDrafts({ mapping, list, results }: Actions, input: MappingInput,
     else if (item.ok) would.push(item.action);
     else refusedToo++;
   }
-  if (items.length > 0) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
+  const [first] = items;
+  // Items stand alone: only where all failed is the event itself refused, by the first item's failure.
+  if (first && !first.ok && items.every((item) => !item.ok)) {
+    const outcome = STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
+    return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
+  }
+  if (first) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
   const refusals = refusedToo === 0 ? "" : `, and ${refusedToo} would have been refused`;
   return {
     kind: "skipped",
@@ -147,6 +163,7 @@ export async function combineEvents(mapping: string, events: readonly Collected[
     return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
   const resolution = resolveMapped(outcome, last, snapshot);
   if (resolution.kind === "refused") return { ok: false, failure: resolution.failure };
+  if (resolution.kind === "unmatched") return { ok: true, skipped: resolution.reason };
   const item = resolution.kind === "work" ? resolution.items[0] : undefined;
   if (resolution.kind === "skipped" || !item)
     return { ok: true, skipped: resolution.kind === "skipped" ? resolution.reason : "nothing to do" };

@@ -33,6 +33,7 @@ function withSection(mapping: MappingConfig, section: Readonly<Record<string, un
 function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingConfig {
   const made: MappingConfig = { ...mapping, id: mapping.id + suffix };
   if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
+  if (use.enabled !== undefined) made.enabled = use.enabled;
   if (use.shadow !== undefined) made.shadow = use.shadow;
   if (use.ignoreSelf && made.ignoreSelf) made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
   if (made.action === "agent") for (const field of AGENT_FIELDS) if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });

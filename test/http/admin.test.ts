@@ -153,6 +153,14 @@ describe("bulk replay", () => {
     expect(lines.at(-1)).toEqual({ type: "end", replayed: 1, failed: 1 });
   });
 
+  it("leaves other paths out with path", async () => {
+    const [shop, other] = [event_("shop", { outcome: "unmatched" }), event_("other", { outcome: "unmatched" })];
+    for (const event of [shop, other]) await world.store.accept(event);
+    const lines = await replayLines({ select: "unmatched", path: "shop" });
+    expect(lines[0]).toMatchObject({ total: 1 });
+    expect(world.asked).toEqual([`replay ${shop.id}`]);
+  });
+
   it("reaches all of more events than fit a page", async () => {
     for (let i = 0; i < 230; i++) await world.store.accept(event_("shop", { outcome: "unmatched" }));
     const lines = await replayLines({ select: "unmatched", dryRun: true });

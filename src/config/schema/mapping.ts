@@ -96,6 +96,10 @@ const template = (what: string) => z.string().optional().describe(`${what} Templ
 
 export const mappingSchema = z.strictObject({
   id: idText.describe("The mapping's id, which receipts and logs name."),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("`false`: the mapping takes no events. Its path stays, with its authentication, and records them as unmatched."),
   match: matchSchema.prefault({}),
   auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
   methods: z
