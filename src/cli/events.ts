@@ -58,6 +58,7 @@ function printEvent(event: EventDetail, io: CliIo): void {
     path: event.path,
     outcome: event.outcome,
     reason: event.reason,
+    answered: event.answerStatus,
     mapping: event.mapping,
     nearest: event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`,
     warnings: event.warnings.join("; "),

@@ -15,13 +15,18 @@ export interface BulkReplay {
 /** Events hold their bodies: pages are small. */
 const PAGE = 100;
 
-async function* newestFirst(store: Store, query: Parameters<Store["listEvents"]>[0]): AsyncGenerator<EventRecord> {
+/** Yields all events that a query finds, read in pages. */
+export async function* newestFirst(
+  store: Store,
+  query: Omit<Parameters<Store["listEvents"]>[0], "limit" | "before">,
+  page = PAGE,
+): AsyncGenerator<EventRecord> {
   let before: string | undefined;
   for (;;) {
-    const events = await store.listEvents({ ...query, limit: PAGE, ...(before === undefined ? {} : { before }) });
+    const events = await store.listEvents({ ...query, limit: page, ...(before === undefined ? {} : { before }) });
     yield* events;
     before = events.at(-1)?.id;
-    if (events.length < PAGE) return;
+    if (events.length < page) return;
   }
 }
 

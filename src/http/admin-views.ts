@@ -25,6 +25,7 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     address: event.address ?? null,
     outcome: event.outcome,
     reason: event.reason ?? null,
+    answerStatus: event.status ?? null,
     mapping: event.mapping ?? null,
     nearest: event.nearest ?? null,
     missing: event.missing ?? [],

@@ -161,6 +161,14 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   const answer = ({ c, arrival, extra }: Passage, answered: Answered): Promise<Response> | Response => {
     const { path, headers } = arrival.request;
+    if (answered.acknowledged) {
+      metrics.failureAcknowledged(path);
+      const { code } = answered.acknowledged;
+      log.warn(
+        { requestId: arrival.id, path, code },
+        "a mapping failed and its sender was acknowledged: replay it once the mapping is right",
+      );
+    }
     metrics.hookAnswered({ path, outcome: answered.outcome, seconds: (clock.now() - arrival.now) / 1000 });
     const held = path === "agent" && answered.answer.status === 202 ? waitSeconds(headers["prefer"]) : 0;
     return held > 0 ? answerWhenDone(c, answered, held, answers, extra) : answerHook(c, answered, answers.base(), extra);
@@ -186,7 +194,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     const { rateLimit } = snapshot.config.hooks;
     const tooFast = rateLimit && tooFastFor(`${arrival.credential} ${arrival.request.address}`, rateLimit);
     if (tooFast) {
-      refusals.note(arrival.request, tooFast.code);
+      refusals.note(arrival.request, tooFast.code, true);
       return failureResponse(passage.c, tooFast, newId("req"), passage.extra);
     }
     if (arrival.request.method === "GET") return accept(passage, arrival.request.shown.query);

@@ -175,9 +175,16 @@ export async function combineEvents(mapping: string, events: readonly Collected[
   };
 }
 
+/** Acknowledges an event whose mapping failed, if its sender disables hooks that answer with errors. */
+function acknowledge(resolution: Resolution, path: string, { verifiers }: Snapshot): Resolution {
+  if (resolution.kind !== "refused" || resolution.failure.code === "too_many_actions") return resolution;
+  if (!verifiers.get(path)?.sender?.disablesAfter) return resolution;
+  return { ...resolution, outcome: "failed", acknowledged: true };
+}
+
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
 export function resolveHook(input: MappingInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
   if (input.path === "wake") return resolveWake(input.payload, input.now, snapshot);
   if (input.path === "agent") return resolveAgent(input.payload, input.now, snapshot);
-  return snapshot.mappings.run(input).then((outcome) => resolveMapped(outcome, input, snapshot));
+  return snapshot.mappings.run(input).then((outcome) => acknowledge(resolveMapped(outcome, input, snapshot), input.path, snapshot));
 }

@@ -55,6 +55,7 @@ interface Parts {
 
 class SchemeVerifier implements Verifier {
   readonly handshakes: Scheme["handshakes"];
+  readonly sender: Scheme["sender"];
   readonly secrets: readonly string[];
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
@@ -70,6 +71,7 @@ class SchemeVerifier implements Verifier {
     this.#checks = checks;
     this.#signed = signed;
     this.handshakes = scheme.handshakes;
+    this.sender = scheme.sender;
     this.secrets = secrets;
     this.verifyToken = verifyToken;
     this.wantsVerifyToken = scheme.handshakes.some((handshake) => handshake.when.verifyToken !== undefined);

@@ -1,5 +1,5 @@
 import type { Issue } from "../core/errors.ts";
-import type { Handshake } from "../config/schema/signature.ts";
+import type { Handshake, Sender } from "../config/schema/signature.ts";
 
 /** A request as its sender signed it. Header names are lower-case; `url` is the public one, with its query. */
 export interface SignedRequest {
@@ -27,6 +27,8 @@ export interface Verifier {
   /** Checks a request. Never throws; a promise only where the keys have to be fetched. */
   verify(request: SignedRequest, now: number): Verified | Promise<Verified>;
   readonly handshakes: readonly Handshake[];
+  /** What the sender does about errors, where the scheme says it. */
+  readonly sender: Sender | undefined;
   readonly secrets: readonly string[];
   /** What the sender shows in its handshake. */
   readonly verifyToken: string | undefined;

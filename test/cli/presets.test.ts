@@ -44,6 +44,14 @@ describe("rouse presets", () => {
   it("prints one that works as it is in mappings/", async () => {
     const { out } = await cli.rouse(["presets", "show", "uptime-kuma"]);
     expect(JSON.parse(out)).toMatchObject({ id: "uptime-kuma" });
+    const gitlab = await cli.rouse(["presets", "show", "gitlab"]);
+    expect(JSON.parse(gitlab.out)).toMatchObject({ id: "gitlab" });
+    expect(gitlab.err).toContain("GitLab waits 10 seconds for an answer.");
+    expect(gitlab.err).toContain("GitLab disables a hook after 4 failures in a row");
+    expect(JSON.parse((await cli.rouse(["presets", "show", "slack", "--json"])).out)).toMatchObject({
+      preset: { id: "slack" },
+      sender: { name: "Slack", retries: 3, disablesAfter: { failedShare: 0.95, withinMinutes: 60 }, docs: expect.any(String) },
+    });
     expect(await cli.rouse(["presets", "show", "githbu"])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Did you mean "github"?'),

@@ -63,6 +63,7 @@ function fakeSnapshot(): Snapshot {
     configFile: undefined,
     config,
     mappings,
+    verifiers: new Map(),
     plugins: [{ id: "console", origin: "built in", channel: true, configured: false }],
     warnings: [],
     agents: { list: [agent], standard: agent, get: (id: string) => (id === "main" ? agent : undefined) },
@@ -138,8 +139,8 @@ export async function createWorld(): Promise<World> {
     channels: createChannelHealth({ channels: () => snapshot.channels, clock: systemClock, log: pino({ level: "silent" }) }),
     limits: () => [],
     refusals: () => [
-      { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token" },
-      { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token" },
+      { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token", authenticated: false },
+      { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
     ],
     runs: {
       cancel: async () => ({ ok: false, failure: { code: "not_found", message: "there is no run with this id" } }),

@@ -289,7 +289,7 @@ describe("the gateway itself", () => {
     const reload = await ask(world, "POST", "/reload");
     expect([reload.status, reload.body.error?.issues]).toEqual([400, [{ path: "hooks.path", message: "must not be /" }]]);
     expect((await got("refusals", "/refusals?limit=1")).refusals).toEqual([
-      { at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token" },
+      { at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
     ]);
   });
 

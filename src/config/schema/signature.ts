@@ -56,11 +56,36 @@ const variant = z.strictObject({
   key: z.enum(["utf8", "base64", "hex"]),
 });
 
+/** When a sender stops sending: after failures in a row, above a share of failures, or after hours of nothing but failures. */
+const disablesAfter = z.union([
+  z.strictObject({ failures: z.int().positive().describe("Failed deliveries in a row.") }),
+  z.strictObject({
+    failedShare: z.number().gt(0).lte(1).describe("More than this share of deliveries failed, of 1"),
+    withinMinutes: z.number().positive().describe("within so many minutes."),
+  }),
+  z.strictObject({ failingHours: z.number().positive().describe("Every delivery failed for so many hours.") }),
+]);
+
+/** What a sender does about answers that are errors, as it documents it. What it does not document is left out. */
+const senderSchema = z.strictObject({
+  name: z.string().min(1).describe("The sender's name, as it writes it."),
+  timeoutSeconds: z.number().positive().optional().describe("How long it waits for an answer."),
+  retries: z.int().nonnegative().optional().describe("How often it repeats a delivery that failed; 0: never."),
+  disablesAfter: disablesAfter.optional().describe("When it disables or deletes a hook that answers with errors."),
+  redelivery: z
+    .enum(["manual", "api", "automatic"])
+    .optional()
+    .describe("How a delivery that failed comes again: by hand, by a call of its API, or by itself."),
+  docs: z.url().optional().describe("Where the sender describes it."),
+});
+export type Sender = z.output<typeof senderSchema>;
+
 /** How a sender signs its requests: data for the one verifier. */
 export const schemeSchema = z.strictObject({
   $schema: z.string().optional(),
   description: z.string().optional(),
   docs: z.url().optional().describe("Where the sender describes it."),
+  sender: senderSchema.optional().describe("What the sender does about errors."),
   algorithm,
   signature: source,
   encoding: encoding.default("hex"),
