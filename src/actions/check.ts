@@ -3,7 +3,7 @@ import { newId } from "../core/ids.ts";
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure } from "../core/errors.ts";
 import type { WakeMode } from "../config/schema/common.ts";
-import { sessionKeyProblem } from "../sessions/keys.ts";
+import { freshSessionKey, sessionKeyProblem } from "../sessions/keys.ts";
 import type { RunAction, RunSpec, WakeAction } from "../store/types.ts";
 import type { AgentFields } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
@@ -15,6 +15,8 @@ export interface ActionSource {
   mapping?: string;
   unsafe: boolean;
   instructions?: string;
+  /** Set if the mapping's key had an empty part: the run gets a key of its own, which begins so. */
+  freshKeyPrefix?: string;
   /** A caller's own request: the `allowRequest…` switches bind it. */
   fromRequest: boolean;
   now: number;
@@ -74,6 +76,7 @@ function checkAgentId(fields: AgentFields, context: ActionContext): Part<string>
 
 function checkSessionKey(fields: AgentFields, source: ActionSource, context: ActionContext): Part<string> {
   const { allowRequestSessionKey, defaultSessionKey, allowedSessionKeyPrefixes } = context.config.hooks;
+  if (source.freshKeyPrefix !== undefined) return { ok: true, value: freshSessionKey(source.freshKeyPrefix, allowedSessionKeyPrefixes) };
   const given = fields.sessionKey;
   if (given === undefined) return { ok: true, value: defaultSessionKey ?? `hook:${randomUUID()}` };
   if (source.fromRequest && !allowRequestSessionKey) {

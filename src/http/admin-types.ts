@@ -206,6 +206,7 @@ export type TestedAction =
       content: TextPart[];
       dedupeKey: string | null;
       missing: string[];
+      warnings: string[];
       unsafe: boolean;
       /** Why the gateway would refuse it: an unknown agent, a wrong recipient, … */
       problem: Failure | null;

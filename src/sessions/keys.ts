@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { SessionRef } from "../store/types.ts";
 
 /** The longest session key, in UTF-16 units. */
@@ -14,6 +15,13 @@ export const MAIN_KEY = "main";
 /** The main session of an agent. */
 export function mainSession(agentId: string): SessionRef {
   return { agentId, origin: "main", key: MAIN_KEY };
+}
+
+/** Makes a key that no other conversation has: after `prefix` if `prefixes` allow it, else after one that they allow. */
+export function freshSessionKey(prefix: string, prefixes: readonly string[] | undefined): string {
+  const id = randomUUID();
+  const keys = [prefix || "hook:", "hook:", ...(prefixes ?? [])].map((start) => start + id);
+  return keys.find((key) => sessionKeyProblem(key, prefixes) === undefined) ?? `hook:${id}`;
 }
 
 /**

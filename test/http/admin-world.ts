@@ -46,6 +46,7 @@ const mappings: MappingSet = {
             unsafe: false,
             shadow: false,
             missing: ["data.customer"],
+            warnings: [],
           },
         },
       ],
