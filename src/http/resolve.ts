@@ -6,6 +6,7 @@ import type { Failure } from "../core/errors.ts";
 import type { ActionDraft, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
+import { nameContentType } from "./body.ts";
 import { STATUS } from "./errors.ts";
 import type { Snapshot } from "./types.ts";
 
@@ -54,10 +55,21 @@ function invalid(error: z.ZodError): Resolution {
   return refused({ code: "invalid_body", message: first ? `${first.path}: ${first.message}` : "the body is not as it should be", issues });
 }
 
-const notAnObject: Failure = { code: "invalid_body", message: "the body must be a JSON object" };
+function notAnObject({ payload, headers }: MappingInput): Resolution {
+  const kind = typeof payload === "string" ? "text" : Array.isArray(payload) ? "a list" : "another value";
+  const came = `${kind} came as ${nameContentType(headers["content-type"])}`;
+  return refused({ code: "invalid_body", message: `the body must be a JSON object, and ${came}: send a JSON object as application/json` });
+}
 
-function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolution {
-  if (!isObject(payload)) return refused(notAnObject);
+/** Adds to a message how the body came if it was read as text: then it has no fields, which is most often the reason. */
+function withContentType(message: string, { payload, headers }: MappingInput): string {
+  if (typeof payload !== "string") return message;
+  return `${message}; the body came as ${nameContentType(headers["content-type"])} and was read as text: send JSON as application/json`;
+}
+
+function resolveWake(input: MappingInput, snapshot: Snapshot): Resolution {
+  const { payload, now } = input;
+  if (!isObject(payload)) return notAnObject(input);
   const body = wakeBody.safeParse(payload);
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "wake", unsafe: false, fromRequest: true, now };
@@ -67,8 +79,9 @@ function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolut
   return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody) };
 }
 
-function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolution {
-  if (!isObject(payload)) return refused(notAnObject);
+function resolveAgent(input: MappingInput, snapshot: Snapshot): Resolution {
+  const { payload, now } = input;
+  if (!isObject(payload)) return notAnObject(input);
   const body = agentBody.safeParse(payload);
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "agent", unsafe: false, fromRequest: true, now };
@@ -175,16 +188,18 @@ export async function combineEvents(mapping: string, events: readonly Collected[
   };
 }
 
-/** Acknowledges an event whose mapping failed, if its sender disables hooks that answer with errors. */
-function acknowledge(resolution: Resolution, path: string, { verifiers }: Snapshot): Resolution {
-  if (resolution.kind !== "refused" || resolution.failure.code === "too_many_actions") return resolution;
-  if (!verifiers.get(path)?.sender?.disablesAfter) return resolution;
-  return { ...resolution, outcome: "failed", acknowledged: true };
+/** Says how a text body came, and acknowledges an event whose mapping failed if its sender disables hooks for errors. */
+function finish(resolution: Resolution, input: MappingInput, { verifiers }: Snapshot): Resolution {
+  if (resolution.kind === "unmatched") return { ...resolution, reason: withContentType(resolution.reason, input) };
+  if (resolution.kind !== "refused") return resolution;
+  const failure = { ...resolution.failure, message: withContentType(resolution.failure.message, input) };
+  if (failure.code === "too_many_actions" || !verifiers.get(input.path)?.sender?.disablesAfter) return { ...resolution, failure };
+  return { ...resolution, failure, outcome: "failed", acknowledged: true };
 }
 
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
 export function resolveHook(input: MappingInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
-  if (input.path === "wake") return resolveWake(input.payload, input.now, snapshot);
-  if (input.path === "agent") return resolveAgent(input.payload, input.now, snapshot);
-  return snapshot.mappings.run(input).then((outcome) => acknowledge(resolveMapped(outcome, input, snapshot), input.path, snapshot));
+  if (input.path === "wake") return resolveWake(input, snapshot);
+  if (input.path === "agent") return resolveAgent(input, snapshot);
+  return snapshot.mappings.run(input).then((outcome) => finish(resolveMapped(outcome, input, snapshot), input, snapshot));
 }

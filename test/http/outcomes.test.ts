@@ -52,6 +52,7 @@ beforeAll(async () => {
           hook("failing", { messageTemplate: "{{ $number(n) }}" }),
           hook("picky", {}, { payload: { kind: "order", secret: "expected-value-4711" } }),
           hook("when", {}, { when: "n > 10" }),
+          hook("text", { messageTemplate: "got {{payload}}" }),
           hook("off", { enabled: false, auth: { token: "the-token-of-this-path-0123" } }),
         ],
       },
@@ -60,6 +61,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
+const runOf = async (id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;
 const eventOf = async (id: string) => (await world.get(`/hooks/events/${id}`)).body.event;
 
 describe("the outcomes of a mapped hook", () => {
@@ -205,6 +207,20 @@ describe("the outcomes of a mapped hook", () => {
     const { status, body } = await world.post("/hooks/off", { n: 1 }, { authorization: "Bearer the-token-of-this-path-0123" });
     expect([status, body]).toMatchObject([200, { outcome: "unmatched", nearest: { mapping: "off", condition: "enabled" } }]);
     expect((await world.post("/hooks/grafana", {})).body).toMatchObject({ ok: true, outcome: "unmatched" });
+  });
+
+  it("text that a mapping reads as text stays text, and what is missing for it says how the body came", async () => {
+    const text = { "content-type": "text/plain" };
+    const list = await world.post("/hooks/text", '[{"n":1}]', text);
+    expect((await runOf(list.body.runId)).input.at(-1).text).toBe('[{"n":1}]');
+    const words = await world.post("/hooks/text", '"only words"', text);
+    expect((await runOf(words.body.runId)).input.at(-1).text).toBe('"only words"');
+    const came = "the body came as text/plain and was read as text: send JSON as application/json";
+    expect((await world.post("/hooks/strict", "words", text)).body.error.message).toContain(came);
+    expect((await world.post("/hooks/checked", "words", text)).body.error.message).toContain(came);
+    const { body } = await world.post("/hooks/picky", "words", text);
+    expect((await eventOf(body.eventId)).reason).toContain(came);
+    expect((await world.post("/hooks/strict", {})).body.error.message).not.toContain("came as");
   });
 
   it("a redelivery of an unmatched event is tried afresh", async () => {
