@@ -39,6 +39,8 @@ function duplicateOf({ duplicate, algorithm, timestamp }: Scheme): string {
   return timestamp ? "body and time" : "body, 30 days";
 }
 
+/** What algorithms sign that have no signed text. */
+const SIGNED: Partial<Record<string, string>> = { equals: "nothing", oidc: "nothing", x509: "fields of the body" };
 const REDELIVERY = { automatic: "by itself", api: "by its API", manual: "by hand" };
 
 /** A row about what a scheme's sender does about errors; what its documentation does not say is a dash. */
@@ -63,7 +65,7 @@ export function presetReference(): string {
   const schemeFiles = files<Scheme>(join(MAPPINGS, "schemes"));
   const senders = schemeFiles.flatMap(([name, { sender }]) => (sender ? [senderRow(name, sender)] : []));
   const schemes = schemeFiles.map(([name, scheme]) => {
-    const signed = scheme.algorithm === "equals" || scheme.algorithm === "oidc" ? "nothing" : `\`${scheme.signed ?? "{raw}"}\``;
+    const signed = SIGNED[scheme.algorithm] ?? `\`${scheme.signed ?? "{raw}"}\``;
     const time = scheme.timestamp ? `±${scheme.timestamp.toleranceSeconds ?? 300} s` : "–";
     const handshake = scheme.handshakes?.length ? (scheme.handshakes.every((one) => one.signed) ? "signed" : "unsigned") : "–";
     const title = scheme.docs ? `[\`${name}\`](${scheme.docs})` : `\`${name}\``;

@@ -218,6 +218,10 @@ export function createHooks(deps: HooksDeps): Hooks {
       }
       const checked = await signatures.check(c, request, arrival.bytes, verifier, snapshot.config.gateway.publicUrl);
       if (checked.kind === "refused") return refuse(c, request, checked.failure, checked.reason);
+      if (checked.kind === "failed") {
+        refusals.note(request, checked.reason, checked.authenticated);
+        return failureResponse(c, checked.failure, newId("req"));
+      }
       limiter.succeeded(request.address);
       if (checked.kind === "answered") return checked.response;
       if (checked.key) passage.signedKey = checked.key;

@@ -10,7 +10,17 @@ export interface SignedRequest {
   raw: Buffer;
 }
 
-export type RefusalReason = "no_signature" | "wrong_signature" | "no_timestamp" | "stale_timestamp" | "wrong_body_hash" | "wrong_token";
+export type RefusalReason =
+  | "no_signature"
+  | "wrong_signature"
+  | "no_timestamp"
+  | "stale_timestamp"
+  | "wrong_body_hash"
+  | "wrong_token"
+  | "wrong_topic"
+  | "wrong_certificate"
+  /** It could not be fetched just now: the sender is to try again. */
+  | "certificate_unavailable";
 
 export type Verified =
   | {
@@ -39,6 +49,8 @@ export interface Verifier {
   readonly coversNothing: boolean;
   /** True where the public address has to be known. */
   readonly needsUrl: boolean;
+  /** Fetches the address that confirms a handshake, if it is one of the sender's hosts. False: it did not answer 2xx. */
+  confirm?(url: string): Promise<boolean>;
 }
 
 export type CompiledVerifier = { ok: true; verifier: Verifier } | { ok: false; issues: Issue[] };

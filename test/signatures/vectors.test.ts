@@ -34,9 +34,11 @@ function requestOf(sender: Sender, { time = NOW, secret = sender.secrets[0], bod
 const verify = (verifier: Verifier, request: SignedRequest, seconds = NOW): Verified =>
   verifier.verify(request, seconds * 1000) as Verified;
 
-it("every scheme but the one over OpenID Connect has its vectors", () => {
+it("every scheme but those over OpenID Connect and certificates has its vectors", () => {
   const files = readdirSync(join(PRESETS, "schemes")).map((name) => name.replace(/\.json$/, ""));
-  expect(files.filter((name) => name !== "google-pubsub" && !SENDERS.some((sender) => sender.scheme === name))).toEqual([]);
+  expect(files.filter((name) => !["google-pubsub", "aws-sns"].includes(name) && !SENDERS.some((sender) => sender.scheme === name))).toEqual(
+    [],
+  );
 });
 
 it("every scheme says who its sender is and where the sender describes what it does about errors", () => {

@@ -14,7 +14,7 @@ const source = z
   });
 export type Source = z.output<typeof source>;
 
-const algorithm = z.enum(["hmac-sha1", "hmac-sha256", "hmac-sha512", "ed25519", "ecdsa-p256", "equals", "oidc"]);
+const algorithm = z.enum(["hmac-sha1", "hmac-sha256", "hmac-sha512", "ed25519", "ecdsa-p256", "equals", "oidc", "x509"]);
 const encoding = z.enum(["hex", "base64"]);
 
 /** Which requests a handshake answers: all fields that are given have to be so. */
@@ -46,6 +46,9 @@ export const handshakeSchema = z.strictObject({
   when,
   respond: respond.prefault({}),
   note: source.optional().describe("A value that the operator has to be shown."),
+  confirm: source
+    .optional()
+    .describe("Where the address stands that is fetched to confirm, before the answer. Only on `certificate.hosts`, only signed."),
 });
 export type Handshake = z.output<typeof handshakeSchema>;
 
@@ -54,6 +57,22 @@ const variant = z.strictObject({
   signaturePrefix: z.string().min(1).describe("Signatures of this variant begin so."),
   algorithm,
   key: z.enum(["utf8", "base64", "hex"]),
+});
+
+/** A signature over fields of the JSON body, by the key of a certificate whose address is in the body (`x509`). */
+const certificate = z.strictObject({
+  url: source.describe("Where the certificate's address stands."),
+  hosts: z
+    .array(z.string().min(1))
+    .min(1)
+    .describe("The hosts that certificates and confirmations are fetched from; `{region}` stands for a region such as `us-east-1`."),
+  digest: z
+    .strictObject({ at: source, values: z.record(z.string(), z.enum(["sha1", "sha256"])) })
+    .describe("Where the version of the signature stands, and the digest of each version."),
+  fields: z
+    .strictObject({ at: source, values: z.record(z.string(), z.array(z.string().min(1)).min(1)) })
+    .describe("Where the kind of message stands, and for each kind the signed fields in order; those that a message lacks are left out."),
+  topic: source.describe("Where the topic stands, which must be one of the config's `topicArn`: the certificate signs for every topic."),
 });
 
 /** When a sender stops sending: after failures in a row, above a share of failures, or after hours of nothing but failures. */
@@ -100,7 +119,7 @@ export const schemeSchema = z.strictObject({
   timestamp: z
     .strictObject({
       at: source,
-      unit: z.enum(["s", "ms"]).default("s"),
+      unit: z.enum(["s", "ms", "iso8601"]).default("s"),
       toleranceSeconds: z.number().positive().default(300),
     })
     .optional(),
@@ -108,6 +127,7 @@ export const schemeSchema = z.strictObject({
   bodyHash: source.optional().describe("A SHA-256 of the body in hex, inside what is signed; compared where the body is no form."),
   duplicate: source.optional().describe("The sender's id of the event. Only one that the signature covers."),
   oidc: z.strictObject({ issuers: z.array(z.string()).min(1), jwks: z.url(), emailVerified: z.boolean().default(false) }).optional(),
+  certificate: certificate.optional(),
   handshakes: z.array(handshakeSchema).default([]),
 });
 export type Scheme = z.output<typeof schemeSchema>;
