@@ -194,7 +194,7 @@ export function registerEvents(program: Command, io: CliIo): void {
   reading(
     events
       .command("replay [event]")
-      .description("let events come in again, under the mappings of now")
+      .description("replay events with the current mappings")
       .option("--failed", "all that failed: of those with runs, only the failed runs start again")
       .option("--unmatched", "all that no mapping matched")
       .option("--path <path>", "only those of this hook path")

@@ -65,7 +65,8 @@ function show(name: string, options: CommonOptions, io: CliIo): void {
 
 async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {
   if (!PRESET_NAME.test(name)) throw usage(`"${name}": use lower-case letters, digits and "-"`);
-  if (options.event === undefined) throw usage("name an event to begin with: --event evt_… (`rouse events list --unmatched` shows some)");
+  if (options.event === undefined)
+    throw usage("name an event to begin with: --event evt_… (`rouse events list --outcome unmatched` shows some)");
   const { config } = await loadSettings(options, io);
   const { event } = await connected(options, io, (to) => to.request("event", "GET", `events/${encodeURIComponent(options.event ?? "")}`));
   const { body, encoding } = event.request;

@@ -15,7 +15,7 @@ interface Answer {
 
 /** Events hold their bodies: pages are small. */
 const PAGE = 20;
-/** So many answers tell enough. */
+/** Answers that are read at most. */
 const MAX_ANSWERS = 1000;
 const MINUTE_MS = 60_000;
 const RANK = { ok: 0, warn: 1, fail: 2 } as const;
@@ -50,7 +50,7 @@ async function countErrors(answers: AsyncIterable<Answer>): Promise<{ errors: nu
 
 const lastAnswers = (errors: number): string => (errors === 1 ? "the last answer was an error" : `the last ${errors} answers were errors`);
 
-/** Holds a path's answers against its sender's rule. Undefined: no error to speak of. */
+/** Compares the answers of a path with its sender's rule. Undefined: too few errors to report. */
 async function examineAnswers(
   path: string,
   rule: Rule,
@@ -80,13 +80,13 @@ async function examineAnswers(
   };
 }
 
-/** Checks whether a sender that disables hooks is about to disable one of ours. */
+/** Checks whether a sender that disables hooks has reason to disable one of this gateway's. */
 export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Promise<Found> {
   const found: Found[] = [];
   for (const [path, { sender }] of verifiers) {
     const problem = sender?.disablesAfter && (await examineAnswers(path, sender.disablesAfter, deps));
     if (!problem) continue;
-    const then = problem.reached ? `: look whether it did, and enable it there` : "";
+    const then = problem.reached ? ": check there whether it did, and enable it again" : "";
     const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events list --path ${path}\`)`;
     found.push({ status: problem.reached ? "fail" : "warn", message });
   }

@@ -23,7 +23,7 @@ export interface Answered {
   event: EventRecord;
   replayed: boolean;
   failure?: Failure;
-  /** Why the event failed, where its sender was answered 200 all the same. */
+  /** Why the event failed, if its sender was answered 200 nevertheless. */
   acknowledged?: Failure;
 }
 

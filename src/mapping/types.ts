@@ -52,7 +52,7 @@ export interface ActionDraft {
   collect?: { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number };
   /** Template expressions that found nothing, as written. */
   missing: string[];
-  /** What the caller and the operator are warned of. Quotes no value. */
+  /** Warnings for the caller and the operator; they quote no value. */
   warnings: string[];
   /** Set instead of `sessionKey` if a part of the key was empty: the run gets a key that no other has, which begins so. */
   freshKeyPrefix?: string;

@@ -196,7 +196,7 @@ describe("the outcomes of a mapped hook", () => {
     expect(JSON.stringify(event.reason)).not.toContain("expected-value");
   });
 
-  it("no mapping matches, and nobody owns the path: 404", async () => {
+  it("no mapping matches, and none names the path: 404", async () => {
     const { status, body } = await world.post("/hooks/nowhere", {});
     expect([status, body.error.code, body.error.nearest]).toEqual([404, "no_mapping", undefined]);
     expect(await eventOf(body.requestId)).toMatchObject({ outcome: "unmatched", actions: [] });

@@ -162,7 +162,7 @@ describe("doctor, about senders that disable hooks", () => {
     });
     expect(warned.message).toContain("rouse events list --path lab");
     await fromGitlab("lab", "[");
-    expect(await doctor()).toMatchObject({ status: "fail", message: expect.stringContaining("enable it there") });
+    expect(await doctor()).toMatchObject({ status: "fail", message: expect.stringContaining("enable it again") });
     // A replay is no answer to the sender.
     const [event] = (await world.admin("/admin/v1/events?path=lab&outcome=rejected&limit=1")).body.events;
     await world.admin(`/admin/v1/events/${event.id}/replay`, { method: "POST", body: "{}" });
