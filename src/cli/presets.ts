@@ -58,9 +58,9 @@ function show(name: string, options: CommonOptions, io: CliIo): void {
   if (!names.includes(name)) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
   const sender = senderOf(name);
   if (options.json) return printJson(io, { preset: JSON.parse(textOf(name)) as Preset, sender: sender ?? null });
-  // The file alone goes to the standard output, to be copied as it is.
-  io.out(textOf(name));
-  if (sender) io.err(`\n${renderSender(sender).join("\n")}\n`);
+  // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
+  const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
+  io.out(textOf(name) + comments.join(""));
 }
 
 async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {

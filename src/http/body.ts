@@ -103,11 +103,29 @@ function mediaType(contentType: string | undefined): string {
   return contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-/** Names a content type for a message. Callers write it, so only what has the form of a media type is quoted. */
+/** The content types that messages name. Any other is the caller's own text, which no message quotes. */
+const NAMED = new Set([
+  "application/json",
+  "application/octet-stream",
+  "application/pdf",
+  "application/x-ndjson",
+  "application/x-protobuf",
+  "application/x-www-form-urlencoded",
+  "application/xml",
+  "image/jpeg",
+  "image/png",
+  "multipart/form-data",
+  "text/csv",
+  "text/html",
+  "text/plain",
+  "text/xml",
+]);
+
+/** Names a content type for a message. */
 export function nameContentType(contentType: string | undefined): string {
   const type = mediaType(contentType);
   if (type === "") return "no content type";
-  return /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : "an unknown content type";
+  return NAMED.has(type) ? type : "an unknown content type";
 }
 
 function parseJson(text: string, contentType?: string): Payload {
