@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readBodies, readSources } from "./recorded-bodies.ts";
+import type { Sender } from "../src/config/schema/signature.ts";
+import { renderDisablesAfter } from "../src/signatures/sender.ts";
 
 const MAPPINGS = fileURLToPath(new URL("../mappings", import.meta.url));
 
@@ -19,6 +21,7 @@ interface Scheme {
   duplicate?: { header?: string; query?: string; body?: string };
   handshakes?: { signed: boolean }[];
   docs?: string;
+  sender?: Sender;
 }
 
 function files<T>(folder: string): [string, T][] {
@@ -38,6 +41,22 @@ function duplicateOf({ duplicate, algorithm, timestamp }: Scheme): string {
 }
 
 const count = (amount: number, one: string, many: string): string => `${amount} ${amount === 1 ? one : many}`;
+/** What algorithms sign that have no signed text. */
+const SIGNED: Partial<Record<string, string>> = { equals: "nothing", oidc: "nothing", x509: "fields of the body" };
+const REDELIVERY = { automatic: "by itself", api: "by its API", manual: "by hand" };
+
+/** A row about what a scheme's sender does about errors; what its documentation does not say is a dash. */
+function senderRow(name: string, { timeoutSeconds, retries, redelivery, disablesAfter, docs, name: title }: Sender): string {
+  const columns = [
+    `\`${name}\``,
+    docs === undefined ? title : `[${title}](${docs})`,
+    timeoutSeconds === undefined ? "–" : `${timeoutSeconds} s`,
+    String(retries ?? "–"),
+    redelivery === undefined ? "–" : REDELIVERY[redelivery],
+    disablesAfter === undefined ? "–" : renderDisablesAfter(disablesAfter),
+  ];
+  return `| ${columns.join(" | ")} |`;
+}
 
 /** Markdown of docs/presets.md. */
 export function presetReference(): string {
@@ -56,8 +75,10 @@ export function presetReference(): string {
     const events = [...new Set(mappings.map((mapping) => mapping.event?.replaceAll(/\{\{[^}]*\}\}/g, "…") ?? "–"))].join(", ");
     return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} | ${testedWith(name)} |`;
   });
-  const schemes = files<Scheme>(join(MAPPINGS, "schemes")).map(([name, scheme]) => {
-    const signed = scheme.algorithm === "equals" || scheme.algorithm === "oidc" ? "nothing" : `\`${scheme.signed ?? "{raw}"}\``;
+  const schemeFiles = files<Scheme>(join(MAPPINGS, "schemes"));
+  const senders = schemeFiles.flatMap(([name, { sender }]) => (sender ? [senderRow(name, sender)] : []));
+  const schemes = schemeFiles.map(([name, scheme]) => {
+    const signed = SIGNED[scheme.algorithm] ?? `\`${scheme.signed ?? "{raw}"}\``;
     const time = scheme.timestamp ? `±${scheme.timestamp.toleranceSeconds ?? 300} s` : "–";
     const handshake = scheme.handshakes?.length ? (scheme.handshakes.every((one) => one.signed) ? "signed" : "unsigned") : "–";
     const title = scheme.docs ? `[\`${name}\`](${scheme.docs})` : `\`${name}\``;
@@ -88,5 +109,13 @@ ${recorded.join("\n")}
 | scheme | of | algorithm | signs | time | a repeat is told by | handshake |
 | --- | --- | --- | --- | --- | --- | --- |
 ${schemes.join("\n")}
+
+## What senders do about errors
+
+From the senders' own documentation; "–" is what is not documented, or not known here. An event whose mapping, transform or validation fails is answered with an error, so that the sender repeats it. A sender that disables hooks is answered 200 with \`outcome: "failed"\` in its place: the event is kept with its reason, counted by \`rouse_failed_events_acknowledged_total\`, and comes in again with \`rouse events replay --failed\`. \`rouse doctor\` counts the errors that such a sender was answered in a row.
+
+| scheme | sender | waits | retries | a failed delivery comes again | it disables a hook after |
+| --- | --- | --- | --- | --- | --- |
+${senders.join("\n")}
 `;
 }

@@ -148,7 +148,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const signed = mappings.set.paths.flatMap(({ path, auth, authAt }) =>
     auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
   );
-  const signatures = createVerifiers(signed, PRESETS_DIR, config.gateway.publicUrl);
+  const signatures = createVerifiers(signed, PRESETS_DIR, config.gateway.publicUrl, fetch);
   issues.push(...signatures.issues);
   if (issues.length > 0) {
     ended.abort();

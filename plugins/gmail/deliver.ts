@@ -42,8 +42,12 @@ const codeOf = (body: unknown): string => {
   return typeof code === "string" && /^\w{1,60}$/.test(code) ? code : "";
 };
 
+/** No mapping took the batch: it is recorded, but no mail may be lost because the mapping is not there yet. */
+const isUnmatched = (body: unknown): boolean => (body as { outcome?: unknown } | undefined)?.outcome === "unmatched";
+
 function advice(status: number, code: string, hook: string): string {
-  if (code === "no_mapping") return `no mapping takes what the hook "${hook}" is given: add the preset gmail to hooks.presets`;
+  if (code === "no_mapping" || code === "unmatched")
+    return `no mapping takes what the hook "${hook}" is given: add the preset gmail to hooks.presets`;
   if (status === 401 || status === 403)
     return `the hook "${hook}" does not accept the hook token: let it be called with hooks.token, without an \`auth\` of its own`;
   if (status === 404) return `the hook "${hook}" is not there: set hooks.enabled to true, and hooks.gmail.hook to the path of a mapping`;
@@ -77,8 +81,8 @@ export async function giveToHook(
     throw new HookError(`the gateway does not answer (${(error as Error).name}); start it with \`rouse start\``, true);
   });
   const { status, body } = answer;
-  if (status >= 200 && status < 300) return refusedIn(messages, body, now());
-  const code = codeOf(body);
+  if (status >= 200 && status < 300 && !isUnmatched(body)) return refusedIn(messages, body, now());
+  const code = isUnmatched(body) ? "unmatched" : codeOf(body);
   if (!REFUSED.has(status)) throw new HookError(advice(status, code, hook), status === 429 || status === 503);
   const [only] = messages;
   if (only && messages.length === 1) return [{ id: only.id, at: now(), reason: `${status} ${code}`.trim() }];

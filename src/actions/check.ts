@@ -14,6 +14,8 @@ export interface ActionSource {
   mapping?: string;
   unsafe: boolean;
   instructions?: string;
+  /** Set if the mapping's key had an empty part: the run gets a key of its own, which begins so. */
+  freshKeyPrefix?: string;
   /** A caller's own request: the `allowRequest…` switches bind it. */
   fromRequest: boolean;
   now: number;
@@ -73,6 +75,7 @@ function checkAgentId(fields: AgentFields, context: ActionContext): Part<string>
 
 function checkSessionKey(fields: AgentFields, source: ActionSource, context: ActionContext): Part<string> {
   const { allowRequestSessionKey, defaultSessionKey, allowedSessionKeyPrefixes } = context.config.hooks;
+  if (source.freshKeyPrefix !== undefined) return { ok: true, value: newSessionKey(allowedSessionKeyPrefixes, source.freshKeyPrefix) };
   const given = fields.sessionKey;
   if (given === undefined) return { ok: true, value: defaultSessionKey ?? newSessionKey(allowedSessionKeyPrefixes) };
   if (source.fromRequest && !allowRequestSessionKey) {

@@ -14,6 +14,8 @@ export interface DraftAction {
   content: readonly TextPart[];
   unsafe: boolean;
   marker?: string;
+  warnings: readonly string[];
+  freshKeyPrefix?: string;
 }
 
 /** What a caller is told about an accepted action. */
@@ -58,7 +60,8 @@ export function checkDraft(draft: DraftAction, hook: string, now: number, contex
     return invalid({ message: `the action has a wrong ${issues[0]?.path ?? "field"}`, issues });
   }
   if (typeof draft.fields["instructions"] === "string") source.instructions = draft.fields["instructions"];
-  const checked = checkAgent(draft.content, fields.data, source, context, []);
+  if (draft.freshKeyPrefix !== undefined) source.freshKeyPrefix = draft.freshKeyPrefix;
+  const checked = checkAgent(draft.content, fields.data, source, context, [...draft.warnings]);
   if (checked.ok && draft.marker !== undefined) checked.action.spec.marker = draft.marker;
   return checked;
 }

@@ -22,6 +22,7 @@ interface ListOptions extends CommonOptions {
 interface ReplayOptions extends CommonOptions {
   failed?: boolean;
   unmatched?: boolean;
+  path?: string;
   since?: string;
   dryRun?: boolean;
 }
@@ -57,7 +58,10 @@ function printEvent(event: EventDetail, io: CliIo): void {
     path: event.path,
     outcome: event.outcome,
     reason: event.reason,
+    answered: event.answerStatus,
     mapping: event.mapping,
+    nearest: event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`,
+    warnings: event.warnings.join("; "),
     missing: event.missing.join(", "),
     "duplicate of": event.duplicateOf,
     "replay of": event.replayOf,
@@ -100,6 +104,13 @@ async function replayOne(id: string, dryRun: boolean, to: Connection, options: R
   if (answer.result.outcome === "failed" || answer.result.outcome === "rejected") io.exitCode = EXIT.failure;
 }
 
+/** The last line of a bulk replay: `3 replayed: 2 accepted, 1 unmatched; 1 could not be`. */
+function replaySum(end: { replayed: number; failed: number }, dryRun: boolean, outcomes: ReadonlyMap<string, number>): string {
+  const counts = [...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
+  const sum = `${end.replayed} ${dryRun ? "would be replayed" : "replayed"}${counts === "" ? "" : `: ${counts}`}`;
+  return end.failed > 0 ? `${sum}; ${end.failed} could not be replayed` : sum;
+}
+
 /** Follows a bulk replay: the bar on a terminal, a line for each event, the sum at the end. */
 async function replayAll(
   select: "failed" | "unmatched",
@@ -111,14 +122,16 @@ async function replayAll(
   const all: ReplayLine[] = [];
   let progress: Progress | undefined;
   let done = 0;
-  const body = { select, dryRun, ...(options.since === undefined ? {} : { since: options.since }) };
-  for await (const line of to.lines<ReplayLine>("events/replay", body)) {
+  const { path, since } = options;
+  const outcomes = new Map<string, number>();
+  for await (const line of to.lines<ReplayLine>("events/replay", { select, dryRun, path, since })) {
     if (options.json) all.push(line);
     if (line.type === "total") progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
     if (line.type === "result") {
       done++;
       // The bar goes away before a line is printed, so that they never share one.
       progress?.end();
+      if (line.ok) outcomes.set(line.result.outcome, (outcomes.get(line.result.outcome) ?? 0) + 1);
       if (!options.json && line.ok) printReplayed(line.result, io);
       if (!options.json && !line.ok) io.out(`${line.eventId}  not replayed: ${cell(line.failure.message)}\n`);
       progress?.update(done);
@@ -126,8 +139,7 @@ async function replayAll(
     if (line.type === "end") {
       progress?.end();
       if (line.failed > 0) io.exitCode = EXIT.failure;
-      if (!options.json)
-        io.out(`${line.replayed} ${dryRun ? "would be replayed" : "replayed"}${line.failed > 0 ? `, ${line.failed} could not be` : ""}\n`);
+      if (!options.json) io.out(`${replaySum(line, dryRun, outcomes)}\n`);
     }
   }
   if (options.json) printJson(io, { lines: all });
@@ -136,7 +148,8 @@ async function replayAll(
 async function replay(id: string | undefined, options: ReplayOptions, io: CliIo): Promise<void> {
   const ways = [id !== undefined, options.failed === true, options.unmatched === true].filter(Boolean).length;
   if (ways !== 1) throw usage("name one event, or use --failed or --unmatched");
-  if (id !== undefined && options.since !== undefined) throw usage("--since goes with --failed or --unmatched");
+  for (const name of ["since", "path"] as const)
+    if (id !== undefined && options[name] !== undefined) throw usage(`--${name} goes with --failed or --unmatched`);
   const dryRun = options.dryRun === true;
   await connected(options, io, (to) =>
     id === undefined ? replayAll(options.failed ? "failed" : "unmatched", dryRun, to, options, io) : replayOne(id, dryRun, to, options, io),
@@ -181,9 +194,10 @@ export function registerEvents(program: Command, io: CliIo): void {
   reading(
     events
       .command("replay [event]")
-      .description("let events come in again, under the mappings of now")
+      .description("replay events with the current mappings")
       .option("--failed", "all that failed: of those with runs, only the failed runs start again")
       .option("--unmatched", "all that no mapping matched")
+      .option("--path <path>", "only those of this hook path")
       .option("--since <time>", 'only newer ones: an age such as "2h", or a date')
       .option("--dry-run", "only say what would be done"),
     "rouse events replay evt_… --dry-run",

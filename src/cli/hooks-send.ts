@@ -40,7 +40,14 @@ function shown(text: string): unknown {
   }
 }
 
-/** `rouse hooks send`: posts to the gateway that runs. Exit code 1 where the answer is 4xx or 5xx, or the run it waited for failed. */
+/** A 2xx that says otherwise: no mapping matched, the mapping failed, or the run that was waited for failed. */
+function cameToNothing(answer: unknown): boolean {
+  if (typeof answer !== "object" || answer === null) return false;
+  const { ok, outcome } = answer as { ok?: unknown; outcome?: unknown };
+  return ok === false || outcome === "unmatched" || outcome === "failed";
+}
+
+/** `rouse hooks send`: posts to the gateway that runs. Exit code 1 for a 4xx or 5xx, an event that made no work, or a failed run. */
 export async function sendHook(name: string, options: SendOptions, io: CliIo): Promise<void> {
   if (options.wait !== undefined && !/^\d+$/.test(options.wait)) throw usage("--wait: write whole seconds");
   const body = await readInput(options.payload, io);
@@ -58,8 +65,7 @@ export async function sendHook(name: string, options: SendOptions, io: CliIo): P
   const path = name.split("/").map(encodeURIComponent).join("/");
   const response = await fetch(`${running.url}${config.hooks.path}/${path}`, { method: "POST", headers, body: new Uint8Array(body) });
   const answer = shown(await response.text());
-  const failedRun = typeof answer === "object" && answer !== null && (answer as { ok?: unknown }).ok === false;
-  if (!response.ok || failedRun) io.exitCode = EXIT.failure;
+  if (!response.ok || cameToNothing(answer)) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, { status: response.status, requestId: response.headers.get("x-request-id"), answer });
   io.out(
     `${response.status}${response.headers.has("idempotent-replayed") ? " (answered before)" : ""}  ${response.headers.get("x-request-id") ?? ""}\n`,

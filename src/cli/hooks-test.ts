@@ -41,7 +41,12 @@ function printAction(action: TestedAction, index: number, io: CliIo): void {
   const fields = Object.fromEntries(
     Object.entries(action.fields).map(([name, value]) => [`  ${name}`, typeof value === "string" ? value : JSON.stringify(value)]),
   );
-  printFields(io, { ...fields, "  dedupeKey": action.dedupeKey, "  missing": action.missing.join(", ") });
+  printFields(io, {
+    ...fields,
+    "  dedupeKey": action.dedupeKey,
+    "  missing": action.missing.join(", "),
+    "  warnings": action.warnings.join("; "),
+  });
   const { content } = action;
   if (!content.some((part) => part.outside)) printBlock(io, action.action === "wake" ? "  text" : "  message", plainText(content));
   else {

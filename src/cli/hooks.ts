@@ -17,7 +17,7 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
     mapping.id,
     mapping.action,
     auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
-    mapping.origin,
+    mapping.enabled ? mapping.origin : `${mapping.origin} (disabled)`,
   ]);
   printTable(io, ["PATH", "MAPPING", "ACTION", "AUTH", "FROM"], [...own, ...rows]);
 }

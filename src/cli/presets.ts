@@ -3,10 +3,13 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { PRESET_NAME } from "../config/schema/mapping.ts";
+import type { Sender } from "../config/schema/signature.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { RouseError } from "../core/errors.ts";
 import { draftPreset } from "../mapping/draft-preset.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
+import { loadScheme } from "../signatures/load.ts";
+import { renderSender } from "../signatures/sender.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
@@ -43,15 +46,27 @@ function list(options: CommonOptions, io: CliIo): void {
   printTable(io, ["PRESET", "PATH", "SIGNATURE", "WHAT IT MAKES"], rows);
 }
 
-function show(name: string, io: CliIo): void {
+/** What the sender of a preset's scheme does about errors. */
+function senderOf(name: string): Sender | undefined {
+  const { auth } = JSON.parse(textOf(name)) as Preset;
+  const loaded = auth && loadScheme(join(PRESETS_DIR, "schemes"), auth.scheme, name);
+  return loaded?.ok ? loaded.scheme.sender : undefined;
+}
+
+function show(name: string, options: CommonOptions, io: CliIo): void {
   const names = presetNames(PRESETS_DIR);
   if (!names.includes(name)) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
-  io.out(textOf(name));
+  const sender = senderOf(name);
+  if (options.json) return printJson(io, { preset: JSON.parse(textOf(name)) as Preset, sender: sender ?? null });
+  // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
+  const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
+  io.out(textOf(name) + comments.join(""));
 }
 
 async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {
   if (!PRESET_NAME.test(name)) throw usage(`"${name}": use lower-case letters, digits and "-"`);
-  if (options.event === undefined) throw usage("name an event to begin with: --event evt_… (`rouse events list --unmatched` shows some)");
+  if (options.event === undefined)
+    throw usage("name an event to begin with: --event evt_… (`rouse events list --outcome unmatched` shows some)");
   const { config } = await loadSettings(options, io);
   const { event } = await connected(options, io, (to) => to.request("event", "GET", `events/${encodeURIComponent(options.event ?? "")}`));
   const { body, encoding } = event.request;
@@ -78,9 +93,11 @@ export function registerPresets(program: Command, io: CliIo): void {
     list(options, io),
   );
   reading(
-    presets.command("show <name>").description("print a preset, to be copied into mappings/ and changed"),
+    presets
+      .command("show <name>")
+      .description("print a preset, to be copied into mappings/ and changed, and what its sender does about errors"),
     "rouse presets show NAME",
-  ).action((name: string) => show(name, io));
+  ).action((name: string, options: CommonOptions) => show(name, options, io));
   reading(
     presets
       .command("new <name>")

@@ -49,7 +49,7 @@ export interface Failure {
   message: string;
   issues?: Issue[];
   retryAfterSeconds?: number;
-  /** Further members of the answer, for example `nearest` of `no_mapping`. */
+  /** Further members of the answer, for example `documentId` of `duplicate_document`. */
   extra?: Record<string, unknown>;
 }
 

@@ -18,6 +18,8 @@ export interface Metrics {
   /** Reads how the channels do when metrics are asked for. */
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
+  /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
+  failureAcknowledged(path: string): void;
   refused(reason: string): void;
   /** A signature fitted; `secret` is which of the path's secrets, from 0. */
   signed(hook: { path: string; secret: number }): void;
@@ -141,6 +143,12 @@ export function createMetrics(): Metrics {
     buckets: ANSWER_BUCKETS,
     registers,
   });
+  const acknowledged = new Counter({
+    name: "rouse_failed_events_acknowledged_total",
+    help: "Events that failed and whose sender will not send them again, because it was answered 200.",
+    labelNames: ["path"],
+    registers,
+  });
   const refusals = new Counter({
     name: "rouse_refusals_total",
     help: "Callers that were refused, by reason.",
@@ -185,6 +193,8 @@ export function createMetrics(): Metrics {
   return {
     setPaths(configured) {
       paths = new Map([...OWN_PATHS, ...configured].map((path) => [path, paths.get(path) ?? hookChildren(path)]));
+      // The series begins at 0: the first failure of a path has to be an increase.
+      for (const path of configured) acknowledged.inc({ path }, 0);
     },
     watchCounts: (read) => addCounts(registers, read),
     watchChannels: (read) => addChannels(registers, read),
@@ -192,6 +202,7 @@ export function createMetrics(): Metrics {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       answerOf(outcome).observe(seconds);
     },
+    failureAcknowledged: (path) => acknowledged.inc({ path }),
     refused: (reason) => refusalOf(reason).inc(),
     signed: ({ path, secret }) => signatureOf(path)(String(secret)).inc(),
     runStarted: ({ waitSeconds }) => waits.observe(waitSeconds),

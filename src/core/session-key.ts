@@ -26,8 +26,12 @@ export function sessionKeyProblem(key: string, prefixes: readonly string[] | und
   return undefined;
 }
 
-/** Makes a key for a run that names none: `hook:<uuid>`, or the first allowed prefix with a UUID where `hook:` is not allowed. */
-export function newSessionKey(prefixes: readonly string[] | undefined): string {
-  const other = prefixes?.some((prefix) => OWN_START.startsWith(prefix)) ? undefined : prefixes?.[0];
-  return (other ?? OWN_START) + randomUUID();
+/**
+ * Makes a key that no other conversation has: `start` with a UUID if the prefixes allow it, else `hook:<uuid>`, else the
+ * first allowed prefix with a UUID.
+ */
+export function newSessionKey(prefixes: readonly string[] | undefined, start = ""): string {
+  const id = randomUUID();
+  const keys = [start || OWN_START, OWN_START, ...(prefixes ?? [])].map((one) => one + id);
+  return keys.find((key) => sessionKeyProblem(key, prefixes) === undefined) ?? OWN_START + id;
 }

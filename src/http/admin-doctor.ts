@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import type { CheckView } from "./admin-types.ts";
+import { checkSenders } from "./doctor-senders.ts";
 import { gatewaysOf, type GatewayView } from "./gateways.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
@@ -219,6 +220,7 @@ const CHECKS: Record<string, Check> = {
   deliveries,
   "system-events": systemEvents,
   signatures,
+  senders: checkSenders,
   services,
   limits,
   gateways,

@@ -17,7 +17,12 @@ const listQuery = z.strictObject({
   failed: flag.optional(),
 });
 const replayBody = z.strictObject({ dryRun: z.boolean().default(false) });
-const bulkBody = z.strictObject({ select: z.enum(["failed", "unmatched"]), since: since.optional(), dryRun: z.boolean().default(false) });
+const bulkBody = z.strictObject({
+  select: z.enum(["failed", "unmatched"]),
+  path: z.string().optional(),
+  since: since.optional(),
+  dryRun: z.boolean().default(false),
+});
 
 async function runStatuses(store: Store, event: EventRecord): Promise<Map<string, string>> {
   const statuses = new Map<string, string>();

@@ -1,10 +1,12 @@
 import { RouseError, type Failure } from "../core/errors.ts";
 import type { EventRecord, Store } from "../store/types.ts";
+import { given } from "./admin-answer.ts";
 import type { ReplayLine } from "./admin-types.ts";
 import type { AdminDeps, ReplayResult } from "./types.ts";
 
 export interface BulkReplay {
   select: "failed" | "unmatched";
+  path?: string | undefined;
   /** Milliseconds since the epoch. */
   since?: number | undefined;
   dryRun: boolean;
@@ -13,13 +15,18 @@ export interface BulkReplay {
 /** Events hold their bodies: pages are small. */
 const PAGE = 100;
 
-async function* newestFirst(store: Store, query: Parameters<Store["listEvents"]>[0]): AsyncGenerator<EventRecord> {
+/** Yields all events that a query finds, read in pages. */
+export async function* newestFirst(
+  store: Store,
+  query: Omit<Parameters<Store["listEvents"]>[0], "limit" | "before">,
+  page = PAGE,
+): AsyncGenerator<EventRecord> {
   let before: string | undefined;
   for (;;) {
-    const events = await store.listEvents({ ...query, limit: PAGE, ...(before === undefined ? {} : { before }) });
+    const events = await store.listEvents({ ...query, limit: page, ...(before === undefined ? {} : { before }) });
     yield* events;
     before = events.at(-1)?.id;
-    if (events.length < PAGE) return;
+    if (events.length < page) return;
   }
 }
 
@@ -27,8 +34,8 @@ async function* newestFirst(store: Store, query: Parameters<Store["listEvents"]>
  * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
  * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
  */
-async function selectEvents(store: Store, { select, since }: BulkReplay): Promise<Chosen[]> {
-  const base = since === undefined ? {} : { since };
+async function selectEvents(store: Store, { select, path, since }: BulkReplay): Promise<Chosen[]> {
+  const base = given({ path, since });
   const found: Chosen[] = [];
   const filters = select === "unmatched" ? [{ outcome: "unmatched" as const }] : [{ outcome: "failed" as const }, { failedRuns: true }];
   for (const filter of filters) {

@@ -45,6 +45,7 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
     content: draft.content,
     dedupeKey: draft.dedupeKey ?? null,
     missing: draft.missing,
+    warnings: draft.warnings,
     unsafe: draft.unsafe,
     problem: checked.ok ? null : checked.failure,
   };

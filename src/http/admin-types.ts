@@ -2,9 +2,9 @@ import type { SendResult } from "../plugin/api.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
-import type { MappingInfo, MappingTrace } from "../mapping/types.ts";
+import type { MappingInfo, MappingTrace, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
-import type { GatewayStatus, ReplayResult } from "./types.ts";
+import type { GatewayStatus, Refusal, ReplayResult } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export interface EventView {
@@ -15,8 +15,14 @@ export interface EventView {
   address: string | null;
   outcome: EventOutcome;
   reason: string | null;
+  /** The HTTP status that the sender was answered, if it was an error. */
+  answerStatus: number | null;
   mapping: string | null;
+  /** Where no mapping matched: the closest one, and its condition that failed. */
+  nearest: Nearest | null;
   missing: string[];
+  /** What was ignored, cut or replaced in its runs. */
+  warnings: string[];
   duplicateOf: string | null;
   replayOf: string | null;
   actions: { kind: "run" | "wake"; id: string; mapping: string | null; status?: string }[];
@@ -200,6 +206,7 @@ export type TestedAction =
       content: TextPart[];
       dedupeKey: string | null;
       missing: string[];
+      warnings: string[];
       unsafe: boolean;
       /** Why the gateway would refuse it: an unknown agent, a wrong recipient, … */
       problem: Failure | null;
@@ -212,7 +219,7 @@ export interface TestedHook {
   mapping: string | null;
   reason: string | null;
   failure: Failure | null;
-  nearest: { mapping: string; condition: string } | null;
+  nearest: Nearest | null;
   missing: string[];
   actions: TestedAction[];
 }
@@ -262,7 +269,7 @@ export interface AdminAnswers {
   channelTest: { channel: string; to: string; result: SendResult };
   mappings: { mappings: MappingInfo[]; paths: PathView[]; base: string; enabled: boolean };
   status: { status: StatusView };
-  refusals: { refusals: { at: string; address: string; path: string; reason: string }[] };
+  refusals: { refusals: (Omit<Refusal, "at"> & { at: string })[] };
   config: { config: unknown };
   reload: { hash: string };
   /** `knowledge`: the documents' part, where there are any. */

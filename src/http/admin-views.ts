@@ -25,8 +25,11 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     address: event.address ?? null,
     outcome: event.outcome,
     reason: event.reason ?? null,
+    answerStatus: event.status ?? null,
     mapping: event.mapping ?? null,
+    nearest: event.nearest ?? null,
     missing: event.missing ?? [],
+    warnings: [...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])))],
     duplicateOf: event.duplicateOf ?? null,
     replayOf: event.replayOf ?? null,
     actions: event.actions.map((action) => {

@@ -98,7 +98,37 @@ function isTooDeep(value: unknown, left: number): boolean {
   return false;
 }
 
-function parseJson(text: string): Payload {
+/** The media type of a content type, in lower case and without parameters; empty if there is none. */
+function mediaType(contentType: string | undefined): string {
+  return contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+}
+
+/** The content types that messages name. Any other is the caller's own text, which no message quotes. */
+const NAMED = new Set([
+  "application/json",
+  "application/octet-stream",
+  "application/pdf",
+  "application/x-ndjson",
+  "application/x-protobuf",
+  "application/x-www-form-urlencoded",
+  "application/xml",
+  "image/jpeg",
+  "image/png",
+  "multipart/form-data",
+  "text/csv",
+  "text/html",
+  "text/plain",
+  "text/xml",
+]);
+
+/** Names a content type for a message. */
+export function nameContentType(contentType: string | undefined): string {
+  const type = mediaType(contentType);
+  if (type === "") return "no content type";
+  return NAMED.has(type) ? type : "an unknown content type";
+}
+
+function parseJson(text: string, contentType?: string): Payload {
   if (text.trim() === "") return { ok: true, payload: {} };
   try {
     const payload: unknown = JSON.parse(text);
@@ -112,7 +142,10 @@ function parseJson(text: string): Payload {
     const where = position === undefined ? "at its end or in its middle" : `at character ${position}`;
     return {
       ok: false,
-      failure: { code: "invalid_json", message: `the body is not valid JSON (${where}); send JSON, or say another content type` },
+      failure: {
+        code: "invalid_json",
+        message: `the body came as ${nameContentType(contentType)} and is not valid JSON (${where}): send JSON, or name another content type`,
+      },
     };
   }
 }
@@ -145,12 +178,19 @@ async function parseMultipart(bytes: Buffer, contentType: string): Promise<Paylo
   }
 }
 
+/** Plain text that is a JSON object or list is that value: it is what programs send that name no content type for a string. */
+function textPayload(text: string, type: string): unknown {
+  if (type !== "text/plain" || !/^\s*[[{]/.test(text)) return text;
+  const json = parseJson(text);
+  return json.ok ? json.payload : text;
+}
+
 /** Makes the payload of a body by its content type. JSON is the default; nothing at all is `{}`, whatever it is called. */
 export function parsePayload(bytes: Buffer, contentType: string | undefined): Payload | Promise<Payload> {
   if (bytes.length === 0) return { ok: true, payload: {} };
-  const type = contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+  const type = mediaType(contentType);
   if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json")
-    return parseJson(bytes.toString("utf8"));
+    return parseJson(bytes.toString("utf8"), contentType);
   // curl's -d says "form" whatever it sends: what begins like JSON is tried as that first.
   if (type === "application/x-www-form-urlencoded" && bytes[0] === 0x7b) {
     const json = parseJson(bytes.toString("utf8"));
@@ -158,12 +198,13 @@ export function parsePayload(bytes: Buffer, contentType: string | undefined): Pa
   }
   if (type === "application/x-www-form-urlencoded") return formPayload(fromEntries(new URLSearchParams(bytes.toString("utf8"))));
   if (type === "multipart/form-data") return parseMultipart(bytes, contentType ?? "");
-  if (type.startsWith("text/")) return { ok: true, payload: bytes.toString("utf8") };
+  if (type.startsWith("text/")) return { ok: true, payload: textPayload(bytes.toString("utf8"), type) };
+  const name = nameContentType(contentType);
   return {
     ok: false,
     failure: {
       code: "unsupported_media_type",
-      message: "send JSON, a form, multipart fields or text; the content type says something else",
+      message: `a body of ${name.includes("/") ? `the content type ${name}` : name} is not read: send JSON as application/json, a form, multipart fields or text`,
     },
   };
 }

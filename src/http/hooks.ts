@@ -12,7 +12,7 @@ import type { Verifier } from "../signatures/types.ts";
 import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "./answer.ts";
 import { createAuthenticator, createFailureLimiter, type Authenticator } from "./auth.ts";
 import { parsePayload, readBody } from "./body.ts";
-import { failureResponse } from "./errors.ts";
+import { failureResponse, STATUS } from "./errors.ts";
 import { keyOf, keyTooLong } from "./event-key.ts";
 import { createRateLimiter } from "./rate.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
@@ -152,8 +152,8 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   /** Answers a request that was believed but is wrong, and keeps it; that it could not be kept does not change the answer. */
   const reject = async ({ c, arrival, extra }: Passage, failure: Failure): Promise<Response> => {
-    await recordWithoutWork(store, arrival, "rejected", { reason: failure.message }, { status: 0, body: null }).catch((error: unknown) =>
-      log.error({ err: safeError(error), requestId: arrival.id }, "a rejected hook could not be recorded"),
+    await recordWithoutWork(store, arrival, "rejected", { reason: failure.message }, { status: STATUS[failure.code], body: null }).catch(
+      (error: unknown) => log.error({ err: safeError(error), requestId: arrival.id }, "a rejected hook could not be recorded"),
     );
     metrics.hookAnswered({ path: arrival.request.path, outcome: "rejected", seconds: (clock.now() - arrival.now) / 1000 });
     return failureResponse(c, failure, arrival.id, extra);
@@ -161,6 +161,14 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   const answer = ({ c, arrival, extra }: Passage, answered: Answered): Promise<Response> | Response => {
     const { path, headers } = arrival.request;
+    if (answered.acknowledged) {
+      metrics.failureAcknowledged(path);
+      const { code } = answered.acknowledged;
+      log.warn(
+        { requestId: arrival.id, path, code },
+        "a mapping failed and its sender was acknowledged: replay it once the mapping is right",
+      );
+    }
     metrics.hookAnswered({ path, outcome: answered.outcome, seconds: (clock.now() - arrival.now) / 1000 });
     const held = path === "agent" && answered.answer.status === 202 ? waitSeconds(headers["prefer"]) : 0;
     return held > 0 ? answerWhenDone(c, answered, held, answers, extra) : answerHook(c, answered, answers.base(), extra);
@@ -186,7 +194,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     const { rateLimit } = snapshot.config.hooks;
     const tooFast = rateLimit && tooFastFor(`${arrival.credential} ${arrival.request.address}`, rateLimit);
     if (tooFast) {
-      refusals.note(arrival.request, tooFast.code);
+      refusals.note(arrival.request, tooFast.code, true);
       return failureResponse(passage.c, tooFast, newId("req"), passage.extra);
     }
     if (arrival.request.method === "GET") return accept(passage, arrival.request.shown.query);
@@ -210,6 +218,10 @@ export function createHooks(deps: HooksDeps): Hooks {
       }
       const checked = await signatures.check(c, request, arrival.bytes, verifier, snapshot.config.gateway.publicUrl);
       if (checked.kind === "refused") return refuse(c, request, checked.failure, checked.reason);
+      if (checked.kind === "failed") {
+        refusals.note(request, checked.reason, checked.authenticated);
+        return failureResponse(c, checked.failure, newId("req"));
+      }
       limiter.succeeded(request.address);
       if (checked.kind === "answered") return checked.response;
       if (checked.key) passage.signedKey = checked.key;

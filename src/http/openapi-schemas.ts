@@ -11,10 +11,6 @@ const errorMember = z.strictObject({
   code: z.enum(ERROR_CODES),
   message: z.string().describe("Says what to change."),
   issues: z.array(issue).optional(),
-  nearest: z
-    .strictObject({ mapping: z.string(), condition: z.string() })
-    .optional()
-    .describe("The mapping that came closest, and the condition that failed."),
 });
 
 export const errorAnswer = z.strictObject({
@@ -64,6 +60,20 @@ export const severalAnswer = z.strictObject({ ok: z.literal(true), eventId, resu
 
 /** What a mapping in shadow answers: nothing was done. */
 export const shadowAnswer = z.strictObject({ ok: z.literal(true), eventId, outcome: z.literal("skipped"), reason: z.string() });
+
+/** What is answered when no mapping of the path matched. */
+export const unmatchedAnswer = z.strictObject({
+  ok: z.literal(true),
+  eventId,
+  outcome: z.literal("unmatched"),
+  nearest: z
+    .strictObject({ mapping: z.string(), condition: z.string() })
+    .optional()
+    .describe("The mapping that came closest, and its condition that failed."),
+});
+
+/** What a sender that disables hooks is answered when the mapping failed. The event is kept, and can be replayed. */
+export const failedAnswer = z.strictObject({ ok: z.literal(true), eventId, outcome: z.literal("failed") });
 
 /** What a repeat of an action that is done answers. */
 export const repeatedAnswer = z.strictObject({

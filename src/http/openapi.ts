@@ -4,11 +4,13 @@ import {
   agentAnswer,
   errorAnswer,
   eventReceiptAnswer,
+  failedAnswer,
   heldAnswer,
   repeatedAnswer,
   runReceiptAnswer,
   severalAnswer,
   shadowAnswer,
+  unmatchedAnswer,
   wakeAnswer,
 } from "./openapi-schemas.ts";
 import { answer, body, problem, schemaOf } from "./openapi-parts.ts";
@@ -19,7 +21,7 @@ const COMMON_ERRORS = {
   "400": problem("Something in the request is wrong; `issues` names each field."),
   "401": problem("The token is missing or wrong."),
   "403": problem("The caller's address is not allowed."),
-  "404": problem("Hooks are off, or no mapping matched."),
+  "404": problem("Hooks are off, or no mapping names the path."),
   "405": problem("Only POST."),
   "408": problem("The body took too long."),
   "409": problem("The idempotency key came with another body."),
@@ -75,8 +77,8 @@ export function openApiDocument(base: string): object {
           requestBody: { content: { "application/json": { schema: {} } } },
           responses: {
             "200": answer(
-              "A wake, several of them, a repeat, or a mapping in shadow.",
-              z.union([wakeAnswer, severalAnswer, repeatedAnswer, shadowAnswer]),
+              "A wake, several of them, a repeat, a mapping in shadow, no mapping that matched, or a mapping that failed.",
+              z.union([wakeAnswer, severalAnswer, repeatedAnswer, shadowAnswer, unmatchedAnswer, failedAnswer]),
             ),
             "202": answer("At least one run.", z.union([agentAnswer, severalAnswer, repeatedAnswer])),
             "204": { description: "Skipped." },

@@ -23,6 +23,8 @@ export interface Answered {
   event: EventRecord;
   replayed: boolean;
   failure?: Failure;
+  /** Why the event failed, if its sender was answered 200 nevertheless. */
+  acknowledged?: Failure;
 }
 
 /** The event's key: a repeat with the same one is answered as the first was. */
@@ -82,11 +84,12 @@ export async function recordWithoutWork(
   store: Store,
   arrival: Arrival,
   outcome: EventOutcome,
-  details: Pick<EventRecord, "reason" | "mapping" | "missing" | "duplicateOf" | "would">,
+  details: Pick<EventRecord, "reason" | "mapping" | "missing" | "nearest" | "duplicateOf" | "would">,
   answer: StoredAnswer,
   keys: readonly DedupeEntry[] = [],
 ): Promise<Answered> {
   const event = Object.assign(newEvent(arrival, outcome, []), details);
+  if (answer.status >= 400) event.status = answer.status;
   await store.accept(event, keys, arrival.request.fence);
   return { answer, outcome, event, replayed: false };
 }
@@ -133,6 +136,18 @@ function entryOf(deps: RecordDeps, arrival: Arrival, key: EventKey, answer: Stor
   return { ...entry, expiresAt: arrival.now + keepMs, answer };
 }
 
+/** Keeps an event that a mapping could not make work of. It binds no key: a repeat is tried afresh. */
+async function recordRefused(deps: RecordDeps, arrival: Arrival, resolution: Extract<Resolution, { kind: "refused" }>): Promise<Answered> {
+  const { failure, outcome, mapping, missing, acknowledged } = resolution;
+  const details = { reason: failure.message, ...(mapping === undefined ? {} : { mapping }), ...(missing ? { missing } : {}) };
+  if (acknowledged) {
+    const answer = { status: 200, body: { ok: true, eventId: arrival.id, outcome } };
+    return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), acknowledged: failure };
+  }
+  const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
+  return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), failure };
+}
+
 /** Keeps the outcome of a hook, with its work, in one durable commit, and says what to answer. */
 export async function recordResolution(
   deps: RecordDeps,
@@ -140,12 +155,13 @@ export async function recordResolution(
   resolution: Resolution,
   key: EventKey | undefined,
 ): Promise<Answered> {
-  if (resolution.kind === "refused") {
-    const { failure, outcome, mapping, missing } = resolution;
-    const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
-    const details = { reason: failure.message, ...(mapping === undefined ? {} : { mapping }), ...(missing ? { missing } : {}) };
-    return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), failure };
+  if (resolution.kind === "unmatched") {
+    const { kind: outcome, ...details } = resolution;
+    const nearest = details.nearest && { nearest: details.nearest };
+    const answer = { status: 200, body: { ok: true, eventId: arrival.id, outcome, ...nearest } };
+    return recordWithoutWork(deps.store, arrival, outcome, details, answer);
   }
+  if (resolution.kind === "refused") return recordRefused(deps, arrival, resolution);
   if (resolution.kind === "skipped") {
     const { kind: _kind, echo, ...details } = resolution;
     // In shadow, and of its own echo, the sender is told; nothing to do at all is no content.
@@ -225,13 +241,6 @@ async function recordWork(
   key: EventKey | undefined,
   looks: number,
 ): Promise<Answered> {
-  const firstFailure = resolution.items.find((item) => !item.ok);
-  if (firstFailure && resolution.items.every((item) => !item.ok)) {
-    const { failure, mapping } = firstFailure;
-    const outcome = STATUS[failure.code] >= 500 ? "failed" : "rejected";
-    const refusedAll: Resolution = { kind: "refused", outcome, failure, ...(mapping === undefined ? {} : { mapping }) };
-    return recordResolution(deps, arrival, refusedAll, key);
-  }
   const { items } = resolution;
   const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, unknown>();
   const fresh = freshItems(items, known);

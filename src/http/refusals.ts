@@ -14,8 +14,8 @@ const HOUR_MS = 3_600_000;
 export interface Refusals {
   /** Takes note of a refusal; gives what to answer, which is 429 after too many from one address. */
   add(request: Pick<HookRequest, "address" | "path">, failure: Failure, reason: string): Failure;
-  /** Takes note of a caller that could not be believed for another reason than its credential. */
-  note(request: Pick<HookRequest, "address" | "path">, reason: string): void;
+  /** Takes note of a request that is refused for another reason than its credential. */
+  note(request: Pick<HookRequest, "address" | "path">, reason: string, authenticated?: boolean): void;
   /** Warns once per caller and hour of a token that came as a query parameter. */
   warnQueryToken(address: string, requestId: string): void;
   /** The last 1,000, oldest first. */
@@ -26,8 +26,8 @@ export function createRefusals(deps: { clock: Clock; log: Logger; metrics: Metri
   const { clock, log, metrics, limiter } = deps;
   const refusals: Refusal[] = [];
   const warned = new Map<string, number>();
-  const note = (request: Pick<HookRequest, "address" | "path">, reason: string): void => {
-    refusals.push({ at: clock.now(), address: request.address, path: request.path.slice(0, 200), reason });
+  const note = (request: Pick<HookRequest, "address" | "path">, reason: string, authenticated = false): void => {
+    refusals.push({ at: clock.now(), address: request.address, path: request.path.slice(0, 200), reason, authenticated });
     if (refusals.length > MAX_REFUSALS) refusals.shift();
     metrics.refused(reason);
   };

@@ -29,6 +29,7 @@ function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
       actions: [],
       ...(resolution.mapping ? { mapping: resolution.mapping } : {}),
     };
+  if (resolution.kind === "unmatched") return { outcome: "unmatched", reason: resolution.reason, actions: [] };
   if (resolution.kind === "skipped")
     return { outcome: "skipped", reason: resolution.reason, mapping: resolution.mapping, actions: (resolution.would ?? []).map(told) };
   const actions = resolution.items.flatMap((item) => (item.ok ? [told(item.action)] : []));

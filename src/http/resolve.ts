@@ -3,9 +3,11 @@ import { checkDraft } from "../actions/dispatch.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
 import type { Failure } from "../core/errors.ts";
-import type { ActionDraft, DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
+import type { ActionDraft, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
+import { nameContentType } from "./body.ts";
+import { STATUS } from "./errors.ts";
 import type { Snapshot } from "./types.ts";
 
 /** How an action is collected with others. */
@@ -29,12 +31,16 @@ export type Resolution =
     }
   /** `would` is set where a mapping in shadow is the reason. */
   | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true }
+  /** No mapping of the path matched: not an error to the sender. */
+  | { kind: "unmatched"; reason: string; nearest?: Nearest }
   | {
       kind: "refused";
       outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">;
       failure: Failure;
       mapping?: string;
       missing?: string[];
+      /** The sender disables hooks that answer with errors: it is answered 200, and the event is kept for a replay. */
+      acknowledged?: true;
     };
 
 const refused = (failure: Failure): Resolution => ({ kind: "refused", outcome: "rejected", failure });
@@ -49,10 +55,21 @@ function invalid(error: z.ZodError): Resolution {
   return refused({ code: "invalid_body", message: first ? `${first.path}: ${first.message}` : "the body is not as it should be", issues });
 }
 
-const notAnObject: Failure = { code: "invalid_body", message: "the body must be a JSON object" };
+function notAnObject({ payload, headers }: MappingInput): Resolution {
+  const kind = typeof payload === "string" ? "text" : Array.isArray(payload) ? "a list" : "another value";
+  const came = `${kind} came as ${nameContentType(headers["content-type"])}`;
+  return refused({ code: "invalid_body", message: `the body must be a JSON object, and ${came}: send a JSON object as application/json` });
+}
 
-function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolution {
-  if (!isObject(payload)) return refused(notAnObject);
+/** Adds to a message how the body came if it was read as text: then it has no fields, which is most often the reason. */
+function withContentType(message: string, { payload, headers }: MappingInput): string {
+  if (typeof payload !== "string") return message;
+  return `${message}; the body came as ${nameContentType(headers["content-type"])} and was read as text: send JSON as application/json`;
+}
+
+function resolveWake(input: MappingInput, snapshot: Snapshot): Resolution {
+  const { payload, now } = input;
+  if (!isObject(payload)) return notAnObject(input);
   const body = wakeBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "wake", unsafe: false, fromRequest: true, now };
@@ -62,8 +79,9 @@ function resolveWake(payload: unknown, now: number, snapshot: Snapshot): Resolut
   return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody) };
 }
 
-function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolution {
-  if (!isObject(payload)) return refused(notAnObject);
+function resolveAgent(input: MappingInput, snapshot: Snapshot): Resolution {
+  const { payload, now } = input;
+  if (!isObject(payload)) return notAnObject(input);
   const body = agentBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
   const source: ActionSource = { hook: "agent", unsafe: false, fromRequest: true, now };
@@ -73,16 +91,21 @@ function resolveAgent(payload: unknown, now: number, snapshot: Snapshot): Resolu
   return { kind: "work", list: false, items: [{ ok: true, action: checked.action, missing: [] }], warnings };
 }
 
+const noMapping: Failure = {
+  code: "no_mapping",
+  message: "no mapping or preset names this path: check the address, or add a mapping for it (`rouse hooks list` shows all paths)",
+};
+
+function unmatchedReason(nearest: Nearest | undefined): string {
+  const closest = nearest ? `; the closest is "${nearest.mapping}", whose ${nearest.condition} does not hold` : "";
+  return `no mapping matched${closest}; \`rouse hooks test\` shows every condition`;
+}
+
 function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: Snapshot): Resolution {
   switch (outcome.kind) {
-    case "unmatched": {
-      const failure: Failure = {
-        code: "no_mapping",
-        message: "no mapping matched this hook; `rouse hooks test` shows why, condition by condition",
-      };
-      if (outcome.nearest) failure.extra = { nearest: outcome.nearest };
-      return { kind: "refused", outcome: "unmatched", failure };
-    }
+    case "unmatched":
+      if (!snapshot.mappings.owns(input)) return { kind: "refused", outcome: "unmatched", failure: noMapping };
+      return { kind: "unmatched", reason: unmatchedReason(outcome.nearest), ...(outcome.nearest ? { nearest: outcome.nearest } : {}) };
     case "skipped":
       return outcome;
     case "rejected":
@@ -128,7 +151,13 @@ function resolveDrafts({ mapping, list, results }: Actions, input: MappingInput,
     else if (item.ok) would.push(item.action);
     else refusedToo++;
   }
-  if (items.length > 0) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
+  const [first] = items;
+  // Items stand alone: only where all failed is the event itself refused, by the first item's failure.
+  if (first && !first.ok && items.every((item) => !item.ok)) {
+    const outcome = STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
+    return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
+  }
+  if (first) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
   const refusals = refusedToo === 0 ? "" : `, and ${refusedToo} would have been refused`;
   return {
     kind: "skipped",
@@ -147,6 +176,7 @@ export async function combineEvents(mapping: string, events: readonly Collected[
     return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
   const resolution = resolveMapped(outcome, last, snapshot);
   if (resolution.kind === "refused") return { ok: false, failure: resolution.failure };
+  if (resolution.kind === "unmatched") return { ok: true, skipped: resolution.reason };
   const item = resolution.kind === "work" ? resolution.items[0] : undefined;
   if (resolution.kind === "skipped" || !item)
     return { ok: true, skipped: resolution.kind === "skipped" ? resolution.reason : "nothing to do" };
@@ -158,9 +188,18 @@ export async function combineEvents(mapping: string, events: readonly Collected[
   };
 }
 
+/** Says how a text body came, and acknowledges an event whose mapping failed if its sender disables hooks for errors. */
+function finish(resolution: Resolution, input: MappingInput, { verifiers }: Snapshot): Resolution {
+  if (resolution.kind === "unmatched") return { ...resolution, reason: withContentType(resolution.reason, input) };
+  if (resolution.kind !== "refused") return resolution;
+  const failure = { ...resolution.failure, message: withContentType(resolution.failure.message, input) };
+  if (failure.code === "too_many_actions" || !verifiers.get(input.path)?.sender?.disablesAfter) return { ...resolution, failure };
+  return { ...resolution, failure, outcome: "failed", acknowledged: true };
+}
+
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
 export function resolveHook(input: MappingInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
-  if (input.path === "wake") return resolveWake(input.payload, input.now, snapshot);
-  if (input.path === "agent") return resolveAgent(input.payload, input.now, snapshot);
-  return snapshot.mappings.run(input).then((outcome) => resolveMapped(outcome, input, snapshot));
+  if (input.path === "wake") return resolveWake(input, snapshot);
+  if (input.path === "agent") return resolveAgent(input, snapshot);
+  return snapshot.mappings.run(input).then((outcome) => finish(resolveMapped(outcome, input, snapshot), input, snapshot));
 }

@@ -21,6 +21,15 @@ export const NO_ROOM: Failure = {
   retryAfterSeconds: 5,
 };
 const stillPending: Failure = { code: "unauthorized", message: "the secret of this path is still `pending`" };
+const noCertificate: Failure = {
+  code: "overloaded",
+  message: "the certificate that the sender signs with cannot be fetched just now; try again in a moment",
+  retryAfterSeconds: 5,
+};
+const unconfirmed: Failure = {
+  code: "internal",
+  message: "the address that confirms the handshake is not the sender's, or did not answer: let the sender ask again",
+};
 const often: Failure = { code: "rate_limited", message: "too many handshakes from this address", retryAfterSeconds: 60 };
 
 /** What is said of a signature that did not fit: never why, which is in the counters and the ring of refusals. */
@@ -76,6 +85,8 @@ export function hasGetHandshake(verifier: Verifier | undefined): boolean {
 
 type Refused = { kind: "refused"; failure: Failure; reason: string };
 type Answered = { kind: "answered"; response: Response };
+/** Something of ours failed, so that the sender is to try again. */
+type Failed = { kind: "failed"; failure: Failure; reason: string; authenticated: boolean };
 
 /** The steps of the checks that signatures and handshakes need. */
 export interface SignatureStage {
@@ -93,7 +104,7 @@ export interface SignatureStage {
     raw: Buffer,
     verifier: Verifier,
     publicUrl: string | undefined,
-  ): Promise<Answered | Refused | { kind: "believed"; key: { key: string; keepMs?: number } | undefined }>;
+  ): Promise<Answered | Refused | Failed | { kind: "believed"; key: { key: string; keepMs?: number } | undefined }>;
   /** Which secret of a path fitted last, and what its sender told the operator in a handshake. */
   state(path: string): { last: LastSecret | undefined; note: string | undefined };
 }
@@ -138,10 +149,14 @@ export function createSignatureStage(deps: {
       const signed = signedRequest(c, request, raw, publicUrl);
       const checking = verifier.verify(signed, clock.now());
       const verified = checking instanceof Promise ? await checking : checking;
+      if (!verified.ok && verified.reason === "certificate_unavailable")
+        return { kind: "failed", failure: noCertificate, reason: `signature_${verified.reason}`, authenticated: false };
       if (!verified.ok) return { kind: "refused", failure: wrong, reason: `signature_${verified.reason}` };
       last.set(request.path, { secret: verified.secret, of: verifier.secrets.length, at: clock.now() });
       metrics.signed({ path: request.path, secret: verified.secret });
       const answer = answerHandshake(verifier, signed, true);
+      if (answer?.confirm !== undefined && !(await verifier.confirm?.(answer.confirm)))
+        return { kind: "failed", failure: unconfirmed, reason: "unconfirmed", authenticated: true };
       return answer ? { kind: "answered", response: handshakeResponse(c, answer) } : { kind: "believed", key: verified.duplicate };
     },
   };

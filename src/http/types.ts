@@ -37,6 +37,8 @@ export interface Refusal {
   address: string;
   path: string;
   reason: string;
+  /** Its credential was right; it was refused for another reason, such as a rate limit. */
+  authenticated: boolean;
 }
 
 export interface GatewayStatus {

@@ -28,6 +28,15 @@ export async function markCollected({ config, coalesceKey }: CompiledMapping, sc
     const failure = { code: "mapping_failed" as const, message: `coalesce.key: ${key.message}` };
     return { ok: false, outcome: { kind: "failed", mapping: id, failure } };
   }
+  const [hole] = key.empty;
+  if (hole !== undefined) {
+    // Events of strangers have nothing in common by a part that all of them miss.
+    const warnings = [
+      ...result.draft.warnings,
+      `coalesce.key: {{ ${hole.slice(0, 80)} }} is missing or empty, so that this event is not collected with others`,
+    ];
+    return { ok: true, results: [{ ok: true, draft: { ...result.draft, warnings } }] };
+  }
   const { windowSeconds, maxSeconds = windowSeconds * WINDOWS, maxEvents } = coalesce;
   const collect = { key: plainText(key.parts).slice(0, MAX_KEY), windowSeconds, maxSeconds, maxEvents };
   return { ok: true, results: [{ ok: true, draft: { ...result.draft, collect } }] };

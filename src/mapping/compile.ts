@@ -161,6 +161,7 @@ class MappingCompiler {
       info: {
         id: config.id,
         origin: source.origin,
+        enabled: config.enabled,
         paths: [config.match.path ?? []].flat(),
         action: config.action,
         at,

@@ -2,7 +2,7 @@ import type { Failure } from "../core/errors.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import type { Scope } from "./scope.ts";
-import type { Rendered } from "./template.ts";
+import { isEmptyValue, type Rendered } from "./template.ts";
 import type { ActionDraft, DraftResult } from "./types.ts";
 
 type Made =
@@ -15,6 +15,8 @@ interface Rendering {
   content: TextPart[];
   dedupeKey?: string;
   missing: string[];
+  /** The first expression of `sessionKey` that gave an empty value. */
+  keyHole?: string;
 }
 
 const failed = (message: string): Made => ({ ok: false, kind: "failed", failure: { code: "mapping_failed", message } });
@@ -37,7 +39,8 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
       const entry = mapping.fields[index];
       if (entry) {
         const text = plainText(value.parts);
-        if (text !== "") rendering.fields[entry.field] = text;
+        if (entry.field === "sessionKey" && value.empty[0] !== undefined) rendering.keyHole = `{{ ${value.empty[0].slice(0, 80)} }}`;
+        else if (text !== "") rendering.fields[entry.field] = text;
       } else if (index === mapping.fields.length) rendering.content = value.parts;
       else if (plainText(value.parts) !== "") rendering.dedupeKey = plainText(value.parts);
     }
@@ -46,6 +49,29 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
   return rendered.some((value) => value instanceof Promise)
     ? Promise.all(rendered).then(finish)
     : finish(rendered as (Rendered | undefined)[]);
+}
+
+/** Says what of a run's session key is empty: what the transform gave, else a part of the template. */
+function findKeyHole(rendering: Rendering, change: Record<string, unknown>): string | undefined {
+  if (!("sessionKey" in change)) return rendering.keyHole;
+  return isEmptyValue(change["sessionKey"]) ? "what the transform gave" : undefined;
+}
+
+/**
+ * Takes a key with an empty part out of a draft: events that miss the same part have nothing in common, and must not
+ * share a conversation. Returns the failure under `strict`.
+ */
+function replaceKey(mapping: CompiledMapping, draft: ActionDraft, hole: string): Failure | undefined {
+  const message = `${hole} is missing or empty`;
+  if (mapping.config.strict) {
+    const issues = [{ path: "sessionKey", message }];
+    return { code: "mapping_incomplete", message: `the mapping is strict and its sessionKey is incomplete: ${message}`, issues };
+  }
+  const template = mapping.fields.find(({ field }) => field === "sessionKey")?.template;
+  delete draft.fields.sessionKey;
+  draft.freshKeyPrefix = template?.literal ? `${template.start}:` : (template?.start ?? "");
+  draft.warnings.push(`sessionKey: ${message}, so that this event has a conversation of its own`);
+  return undefined;
 }
 
 function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<string, unknown> | undefined): DraftResult {
@@ -67,6 +93,7 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
     unsafe: config.allowUnsafeExternalContent,
     shadow: config.shadow,
     missing: rendering.missing,
+    warnings: [],
   };
   if (own !== undefined && typeof own !== "string") {
     const field = action === "wake" ? "text" : "message";
@@ -91,7 +118,9 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
       failure: { code: "mapping_incomplete", message: `${field} came out empty`, issues: [{ path: field, message: "came out empty" }] },
     };
   }
-  return { ok: true, draft };
+  const hole = action === "agent" ? findKeyHole(rendering, fields) : undefined;
+  const failure = hole === undefined ? undefined : replaceKey(mapping, draft, hole);
+  return failure ? { ok: false, mapping: config.id, failure } : { ok: true, draft };
 }
 
 function strictProblem(mapping: CompiledMapping, rendering: Rendering): Made | undefined {

@@ -7,7 +7,7 @@ import { createLookup, type Lookup } from "./lookup.ts";
 import type { MatchFailed, Truth } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { withEvents, type Scope } from "./scope.ts";
-import type { DraftResult, MappingInput, MappingOutcome, MappingSet, MappingTrace, PathRules } from "./types.ts";
+import type { ConditionTrace, DraftResult, MappingInput, MappingOutcome, MappingSet, MappingTrace, Nearest, PathRules } from "./types.ts";
 
 export interface SetParts {
   mappings: readonly CompiledMapping[];
@@ -114,15 +114,20 @@ async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingI
 
 const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed => typeof truth === "object";
 
-/** The mapping that came closest: most of its conditions held. Names the first that did not, never a value. */
-async function nearestOf(mappings: readonly CompiledMapping[], scope: Scope): Promise<{ mapping: string; condition: string } | undefined> {
-  let best: { mapping: string; condition: string; held: number } | undefined;
+/** How the conditions of a mapping come out, besides its path; a disabled mapping has one more, which fails. */
+async function traceMapping({ match, config, at }: CompiledMapping, scope: Scope): Promise<ConditionTrace[]> {
+  const traces = (await match.trace(scope)).map((trace) => ({ ...trace, condition: trace.condition.slice(at.length + 1) }));
+  return config.enabled ? traces : [...traces, { condition: "enabled", result: false }];
+}
+
+/** Finds the mapping of which most conditions held. */
+async function findNearest(mappings: readonly CompiledMapping[], scope: Scope): Promise<Nearest | undefined> {
+  let best: (Nearest & { held: number }) | undefined;
   for (const mapping of mappings.slice(0, 200)) {
-    const traces = await mapping.match.trace(scope);
+    const traces = await traceMapping(mapping, scope);
     const held = traces.filter((trace) => trace.result === true).length;
     const failed = traces.find((trace) => trace.result !== true);
-    if (failed && (!best || held > best.held))
-      best = { mapping: mapping.config.id, condition: failed.condition.slice(mapping.at.length + 1), held };
+    if (failed && (!best || held > best.held)) best = { mapping: mapping.config.id, condition: failed.condition, held };
   }
   return best && { mapping: best.mapping, condition: best.condition };
 }
@@ -155,6 +160,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     let list = false;
     let skipped: string | undefined;
     for (const mapping of candidates) {
+      if (!mapping.config.enabled) continue;
       const echo = list ? undefined : echoReason(mapping, scope);
       if (echo !== undefined) return { kind: "skipped", mapping: mapping.config.id, reason: echo, echo: true };
       const pending = mapping.match.test(scope);
@@ -184,7 +190,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       if (!mapping.config.continue) break;
     }
     if (first === undefined) {
-      const nearest = await nearestOf(lookupFor(input).all, scope);
+      const nearest = await findNearest(lookupFor(input).all, scope);
       return nearest ? { kind: "unmatched", nearest } : { kind: "unmatched" };
     }
     if (results.length === 0) return { kind: "skipped", mapping: first, reason: skipped ?? "nothing to do" };
@@ -196,6 +202,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     mappings: mappings.map((mapping) => mapping.info),
     paths: [...rules.values()],
     rules: (path) => rules.get(path),
+    owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && anywhere.length > 0),
     files,
     run(input) {
       const scope = scopeOf(input);
@@ -213,10 +220,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       const traces: MappingTrace[] = [];
       for (const mapping of chosen) {
         const path = { condition: "match.path", result: mapping.match.paths?.includes(input.path) ?? true };
-        const conditions = [
-          path,
-          ...(await mapping.match.trace(scope)).map((trace) => ({ ...trace, condition: trace.condition.slice(mapping.at.length + 1) })),
-        ];
+        const conditions = [path, ...(await traceMapping(mapping, scope))];
         traces.push({ mapping: mapping.config.id, matched: conditions.every((trace) => trace.result === true), conditions });
       }
       return {

@@ -2,7 +2,8 @@ import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
 import type { Scope } from "./scope.ts";
 
-export type Rendered = { ok: true; parts: TextPart[]; missing: string[] } | { ok: false; message: string };
+/** `missing` are the expressions that gave nothing or null; `empty` are those, and the ones that gave an empty value. */
+export type Rendered = { ok: true; parts: TextPart[]; missing: string[]; empty: string[] } | { ok: false; message: string };
 
 export interface Template {
   readonly source: string;
@@ -44,6 +45,15 @@ export function renderValue(value: unknown): string {
   return value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
+/** Whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */
+export function isEmptyValue(value: unknown): boolean {
+  if (typeof value === "string") return value.trim() === "";
+  if (value === undefined || value === null) return true;
+  if (typeof value !== "object") return false;
+  for (const _member in value) return false;
+  return true;
+}
+
 const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
 
 /** Compiles a text with `{{ expression }}` in it. */
@@ -76,17 +86,20 @@ export function compileTemplate(
   const finish = (values: (string | Evaluated)[]): Rendered => {
     const parts: TextPart[] = [];
     const missing: string[] = [];
+    const empty: string[] = [];
     for (const [index, value] of values.entries()) {
       if (typeof value === "string") {
         parts.push({ text: value, outside: false });
         continue;
       }
       if (!value.ok) return { ok: false, message: `{{ ${(pieces[index] as Expression).source.slice(0, 80)} }}: ${value.message}` };
-      if (value.value === undefined || value.value === null) missing.push((pieces[index] as Expression).source);
+      const { source: expression } = pieces[index] as Expression;
+      if (value.value === undefined || value.value === null) missing.push(expression);
+      if (isEmptyValue(value.value)) empty.push(expression);
       const text = renderValue(value.value);
       parts.push({ text: options.encodeColon ? encode(text) : text, outside: true });
     }
-    return { ok: true, parts: joinParts(parts), missing };
+    return { ok: true, parts: joinParts(parts), missing, empty };
   };
   const render = (scope: Scope): Rendered | Promise<Rendered> => {
     let waits = false;

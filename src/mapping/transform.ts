@@ -46,7 +46,8 @@ function readAction(
   for (const [key, member] of Object.entries(value)) {
     const field = Object.hasOwn(OTHER_NAMES, key) ? (OTHER_NAMES[key] as string) : key;
     if (!allowed.includes(field)) return { ok: false, message: `gave the field "${key.slice(0, 40)}", which it may not set` };
-    if (member !== undefined && member !== null) action[field] = member;
+    // A key that is null is a key with a hole, and not one that was left to the template.
+    if (member !== undefined && (member !== null || field === "sessionKey")) action[field] = member;
   }
   if (action["action"] !== undefined && action["action"] !== "wake" && action["action"] !== "agent")
     return { ok: false, message: 'gave an `action` that is neither "wake" nor "agent"' };

@@ -52,17 +52,27 @@ export interface ActionDraft {
   collect?: { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number };
   /** Template expressions that found nothing, as written. */
   missing: string[];
+  /** Warnings for the caller and the operator; they quote no value. */
+  warnings: string[];
+  /** Set instead of `sessionKey` if a part of the key was empty: the run gets a key that no other has, which begins so. */
+  freshKeyPrefix?: string;
 }
 
 /** A draft, or why this item has none. Items stand alone. */
 export type DraftResult = { ok: true; draft: ActionDraft } | { ok: false; mapping: string; failure: Failure };
+
+/** The mapping that came closest to an event, and the name of its first condition that failed: never the expected value. */
+export interface Nearest {
+  mapping: string;
+  condition: string;
+}
 
 export type MappingOutcome =
   /** `list`: answer in the form of several actions. `mapping`: the first that matched. */
   | { kind: "actions"; mapping: string; list: boolean; results: DraftResult[] }
   /** `echo`: the agent itself has caused the event. */
   | { kind: "skipped"; mapping: string; reason: string; echo?: true }
-  | { kind: "unmatched"; nearest?: { mapping: string; condition: string } }
+  | { kind: "unmatched"; nearest?: Nearest }
   /** 4xx: `validation_failed`, `mapping_incomplete`, `too_many_actions`. */
   | { kind: "rejected"; mapping: string; failure: Failure; missing?: string[] }
   /** 5xx: `mapping_failed`, `transform_failed`. */
@@ -97,6 +107,7 @@ export interface MappingInfo {
   id: string;
   /** `config`, `mappings/<file>` or `preset:<name>`. */
   origin: string;
+  enabled: boolean;
   paths: string[];
   action: "wake" | "agent";
   /** Where it stands: `hooks.mappings[0]`. */
@@ -118,6 +129,8 @@ export interface MappingSet {
   /** Rules of a literal path, or undefined where no mapping names it. */
   rules(path: string): PathRules | undefined;
   readonly paths: readonly PathRules[];
+  /** Whether a mapping, disabled or not, names the path of a request or could take the request without naming a path. */
+  owns(request: Pick<MappingInput, "path" | "byHookToken">): boolean;
   /** Resolves a hook. Never throws. */
   run(input: MappingInput): Promise<MappingOutcome>;
   /** Resolves events that one mapping has collected, as one. Undefined where there is no such mapping any more. */

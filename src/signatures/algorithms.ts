@@ -74,7 +74,7 @@ function publicKey(algorithm: "ed25519" | "ecdsa-p256", secret: string, key: Sch
 
 /** Prepares a secret for its algorithm, or says what is wrong with it. */
 export function compileSecret(
-  algorithm: Exclude<Scheme["algorithm"], "oidc">,
+  algorithm: Exclude<Scheme["algorithm"], "oidc" | "x509">,
   secret: string,
   key: Scheme["key"],
   encoding: Scheme["encoding"],

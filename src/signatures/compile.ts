@@ -1,10 +1,12 @@
 import { hash } from "node:crypto";
 import type { Issue } from "../core/errors.ts";
 import { compileSecret, type SecretCheck } from "./algorithms.ts";
+import { createCertificateCheck, type CertificateOptions } from "./certificate.ts";
 import { createOidcCheck, type OidcOptions } from "./oidc.ts";
 import type { Scheme } from "../config/schema/signature.ts";
 import { compileSigned, type SignedText } from "./signed.ts";
 import type { CompiledVerifier, RefusalReason, SignedRequest, Verified, Verifier } from "./types.ts";
+import { timeProblem } from "./time.ts";
 import { bodyOf, valueOf, valuesOf, type Body } from "./values.ts";
 
 /** Where nothing that is signed tells one event from the next, the body itself does, for so long. */
@@ -23,7 +25,7 @@ function compileChecks(scheme: Scheme, secrets: readonly string[], at: string, i
     if (given.length < scheme.minSecret) issues.push({ path, message: `must have at least ${scheme.minSecret} characters` });
     const variant = scheme.variants?.find((one) => given.startsWith(one.secretPrefix)) ?? scheme.variants?.[0];
     const algorithm = variant?.algorithm ?? scheme.algorithm;
-    if (algorithm === "oidc") return [];
+    if (algorithm === "oidc" || algorithm === "x509") return [];
     const prefix = variant?.secretPrefix ?? scheme.secretPrefix ?? "";
     const made = compileSecret(
       algorithm,
@@ -37,14 +39,6 @@ function compileChecks(scheme: Scheme, secrets: readonly string[], at: string, i
   });
 }
 
-/** Checks the time that the sender signed, against both sides of now. */
-function timeProblem(scheme: Scheme, text: string | undefined, now: number): RefusalReason | undefined {
-  if (!scheme.timestamp) return undefined;
-  if (text === undefined || !/^\d{1,16}$/.test(text)) return "no_timestamp";
-  const ms = Number(text) * (scheme.timestamp.unit === "s" ? 1000 : 1);
-  return Math.abs(now - ms) > scheme.timestamp.toleranceSeconds * 1000 ? "stale_timestamp" : undefined;
-}
-
 interface Parts {
   scheme: Scheme;
   secrets: readonly string[];
@@ -55,6 +49,7 @@ interface Parts {
 
 class SchemeVerifier implements Verifier {
   readonly handshakes: Scheme["handshakes"];
+  readonly sender: Scheme["sender"];
   readonly secrets: readonly string[];
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
@@ -70,6 +65,7 @@ class SchemeVerifier implements Verifier {
     this.#checks = checks;
     this.#signed = signed;
     this.handshakes = scheme.handshakes;
+    this.sender = scheme.sender;
     this.secrets = secrets;
     this.verifyToken = verifyToken;
     this.wantsVerifyToken = scheme.handshakes.some((handshake) => handshake.when.verifyToken !== undefined);
@@ -93,7 +89,7 @@ class SchemeVerifier implements Verifier {
     const inBody = scheme.timestamp?.at.body !== undefined;
     const timestamp = scheme.timestamp && !inBody ? valueOf(scheme.timestamp.at, request, body) : undefined;
     if (!inBody) {
-      const problem = timeProblem(scheme, timestamp, now);
+      const problem = timeProblem(scheme.timestamp, timestamp, now);
       if (problem) return refused(problem);
     }
     const id = scheme.id ? valueOf(scheme.id, request, body) : "";
@@ -101,7 +97,7 @@ class SchemeVerifier implements Verifier {
     const secret = this.#match({ request, timestamp: timestamp ?? "", id }, presented as string[]);
     if (secret < 0) return refused("wrong_signature");
     if (inBody && scheme.timestamp) {
-      const problem = timeProblem(scheme, valueOf(scheme.timestamp.at, request, body), now);
+      const problem = timeProblem(scheme.timestamp, valueOf(scheme.timestamp.at, request, body), now);
       if (problem) return refused(problem);
     }
     if (!this.#bodyHashFits(request, body)) return refused("wrong_body_hash");
@@ -152,15 +148,22 @@ export interface CompileOptions {
   at: string;
   verifyToken?: string | undefined;
   oidc?: OidcOptions;
+  certificate?: CertificateOptions;
 }
 
 /** Makes the verifier of a scheme and its secrets; all problems at once. */
-export function compileVerifier({ scheme, secrets, at, verifyToken, oidc }: CompileOptions): CompiledVerifier {
+export function compileVerifier({ scheme, secrets, at, verifyToken, oidc, certificate }: CompileOptions): CompiledVerifier {
   const issues: Issue[] = [];
+  if (scheme.handshakes.some((handshake) => handshake.confirm && !(handshake.signed && scheme.algorithm === "x509")))
+    issues.push({ path: at, message: "the scheme confirms a handshake that is not signed by a certificate" });
   const signed = compileSigned(scheme.signed);
   if (!signed.ok) issues.push({ path: at, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` });
   if (scheme.algorithm === "oidc") {
     const made = createOidcCheck(scheme, oidc, at);
+    return made.ok && issues.length === 0 ? made : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
+  }
+  if (scheme.algorithm === "x509") {
+    const made = createCertificateCheck(scheme, certificate, at);
     return made.ok && issues.length === 0 ? made : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
   }
   // Until the sender has told its secret, only its handshake is answered.

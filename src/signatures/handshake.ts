@@ -14,6 +14,8 @@ export interface HandshakeAnswer {
   body: string | null;
   /** A value that the operator has to be shown: kept for the operator, never logged. */
   note?: string;
+  /** The address to fetch before the answer is given. */
+  confirm?: string;
 }
 
 type Request = Omit<SignedRequest, "url">;
@@ -54,7 +56,7 @@ function fill(value: unknown, values: Record<string, string | undefined>): unkno
 }
 
 function answer(handshake: Handshake, request: Request, secrets: readonly string[]): HandshakeAnswer | undefined {
-  const { respond, signed, note } = handshake;
+  const { respond, signed, note, confirm } = handshake;
   const body = bodyOf(request.raw);
   const echo = respond.echo ? valueOf(respond.echo, request, body) : undefined;
   if (respond.echo && (echo === undefined || echo.length > MAX_ECHO || (!signed && !SAFE.test(echo)))) return undefined;
@@ -82,6 +84,9 @@ function answer(handshake: Handshake, request: Request, secrets: readonly string
   if (respond.type === "json") made.body = JSON.stringify(fill(respond.json ?? {}, values));
   const shown = note ? valueOf(note, request, body) : undefined;
   if (shown !== undefined) made.note = shown.slice(0, MAX_ECHO);
+  const address = confirm ? valueOf(confirm, request, body) : undefined;
+  if (confirm && address === undefined) return undefined;
+  if (address !== undefined) made.confirm = address;
   return made;
 }
 

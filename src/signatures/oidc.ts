@@ -58,6 +58,7 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
   const verifier: Verifier = {
     verify,
     handshakes: scheme.handshakes,
+    sender: scheme.sender,
     secrets: [],
     verifyToken: undefined,
     wantsVerifyToken: false,

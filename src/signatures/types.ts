@@ -1,5 +1,5 @@
 import type { Issue } from "../core/errors.ts";
-import type { Handshake } from "../config/schema/signature.ts";
+import type { Handshake, Sender } from "../config/schema/signature.ts";
 
 /** A request as its sender signed it. Header names are lower-case; `url` is the public one, with its query. */
 export interface SignedRequest {
@@ -10,7 +10,17 @@ export interface SignedRequest {
   raw: Buffer;
 }
 
-export type RefusalReason = "no_signature" | "wrong_signature" | "no_timestamp" | "stale_timestamp" | "wrong_body_hash" | "wrong_token";
+export type RefusalReason =
+  | "no_signature"
+  | "wrong_signature"
+  | "no_timestamp"
+  | "stale_timestamp"
+  | "wrong_body_hash"
+  | "wrong_token"
+  | "wrong_topic"
+  | "wrong_certificate"
+  /** It could not be fetched just now: the sender is to try again. */
+  | "certificate_unavailable";
 
 export type Verified =
   | {
@@ -27,6 +37,8 @@ export interface Verifier {
   /** Checks a request. Never throws; a promise only where the keys have to be fetched. */
   verify(request: SignedRequest, now: number): Verified | Promise<Verified>;
   readonly handshakes: readonly Handshake[];
+  /** What the sender does about errors, where the scheme says it. */
+  readonly sender: Sender | undefined;
   readonly secrets: readonly string[];
   /** What the sender shows in its handshake. */
   readonly verifyToken: string | undefined;
@@ -37,6 +49,8 @@ export interface Verifier {
   readonly coversNothing: boolean;
   /** True where the public address has to be known. */
   readonly needsUrl: boolean;
+  /** Fetches the address that confirms a handshake, if it is one of the sender's hosts. False: it did not answer 2xx. */
+  confirm?(url: string): Promise<boolean>;
 }
 
 export type CompiledVerifier = { ok: true; verifier: Verifier } | { ok: false; issues: Issue[] };

@@ -21,8 +21,13 @@ export interface Verifiers {
   files: string[];
 }
 
-/** Makes the verifiers of all signed paths. `presetsDir` holds the folder `schemes`. */
-export function createVerifiers(paths: readonly SignedPath[], presetsDir: string, publicUrl: string | undefined): Verifiers {
+/** Makes the verifiers of all signed paths. `presetsDir` holds the folder `schemes`; `fetchFrom` gets the senders' certificates. */
+export function createVerifiers(
+  paths: readonly SignedPath[],
+  presetsDir: string,
+  publicUrl: string | undefined,
+  fetchFrom: typeof fetch = fetch,
+): Verifiers {
   const verifiers = new Map<string, Verifier>();
   const issues: Issue[] = [];
   const files: string[] = [];
@@ -41,6 +46,7 @@ export function createVerifiers(paths: readonly SignedPath[], presetsDir: string
       secrets: auth.secret === undefined ? [] : [auth.secret].flat(),
       at: `${at}.secret`,
       verifyToken: auth.verifyToken,
+      certificate: { topics: [auth.topicArn ?? []].flat(), fetch: fetchFrom },
       oidc: { audience: auth.audience ?? "", email: auth.email, jwks: auth.jwks },
     });
     if (!made.ok) {

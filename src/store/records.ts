@@ -4,8 +4,6 @@ import type { TextPart } from "../core/text.ts";
 /** All times are milliseconds since the epoch. */
 export type Ms = number;
 
-export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed" | "parked";
-
 /** Which conversations exist: a session is (agent, origin, key), and an origin never reaches another's sessions. */
 export type SessionOrigin = "main" | "hook" | "api" | "channel";
 export interface SessionRef {
@@ -84,39 +82,6 @@ export interface WakeAction {
 }
 
 export type StoredAction = RunAction | WakeAction;
-
-/** What is kept of the request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
-export interface StoredRequest {
-  method: string;
-  contentType?: string;
-  headers: Record<string, string>;
-  query: Record<string, string>;
-  body: Uint8Array | null;
-}
-
-/** One hook that came in and what became of it. */
-export interface EventRecord {
-  id: string;
-  receivedAt: Ms;
-  /** Path below the hooks' base, without slashes at its ends: `wake`, `agent`, `alerts`. */
-  path: string;
-  /** Which configured credential it came in by, never its value: `hooks.token`, `path:alerts`. */
-  credential: string;
-  /** The caller's address. */
-  address?: string;
-  outcome: EventOutcome;
-  /** Why, in a sentence that quotes no body. */
-  reason?: string;
-  mapping?: string;
-  /** Template fields that were missing. */
-  missing?: string[];
-  duplicateOf?: string;
-  replayOf?: string;
-  actions: StoredAction[];
-  /** What mappings in shadow would have done. */
-  would?: StoredAction[];
-  request: StoredRequest;
-}
 
 /** What a caller got; kept beside a duplicate key so that a repeat is answered alike. */
 export interface StoredAnswer {

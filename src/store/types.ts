@@ -1,5 +1,6 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import type { Failure } from "../core/errors.ts";
+import type { EventOutcome, EventRecord } from "./event-record.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Fence, Peers } from "./peers.ts";
 import type {
@@ -9,8 +10,6 @@ import type {
   DeliveryChange,
   DeliveryRecord,
   DeliveryStatus,
-  EventOutcome,
-  EventRecord,
   Job,
   JobKind,
   LastRoute,
@@ -30,6 +29,7 @@ import type {
   TurnRecord,
 } from "./records.ts";
 
+export * from "./event-record.ts";
 export * from "./records.ts";
 export type { Allowance, Ledger } from "./ledger.ts";
 export type { Fence, Held, LeaseRecord, Peer, PeerInfo, Peers } from "./peers.ts";

@@ -85,6 +85,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["events", "list", "--outcome", "lost"], "outcome"],
     [["events", "replay"], "--failed or --unmatched"],
     [["events", "replay", "evt_1", "--failed"], "--failed or --unmatched"],
+    [["events", "replay", "evt_1", "--path", "shop"], "--path goes with --failed or --unmatched"],
     [["events", "show"], "event"],
     [["runs", "list", "--statu", "failed"], "--status"],
     [["hooks", "test", "shop.order"], "--payload"],
@@ -180,13 +181,28 @@ describe("without a running gateway", () => {
     expect(dry.err).toContain("2/2");
     const done = await cli.rouse(["events", "replay", "--unmatched"]);
     expect([done.code, done.err]).toEqual([0, ""]);
-    expect(done.out).toContain("2 replayed");
+    expect(done.out).toContain("2 replayed: 2 accepted\n");
     expect((await cli.rouse(["events", "replay", "--unmatched"])).out).toBe("0 replayed\n");
     const { runs } = JSON.parse((await cli.rouse(["runs", "list", "--json"])).out) as { runs: { sessionKey: string; status: string }[] };
     expect(runs.map((run) => [run.sessionKey, run.status])).toEqual([
       ["hook:shop:7", "queued"],
       ["hook:shop:7", "queued"],
     ]);
+  });
+
+  it("replays the unmatched events of one path, and counts what became of them", async () => {
+    const refund = { method: "POST", headers: {}, query: {}, body: Buffer.from('{"type":"refund"}') };
+    const [shop = "", other = "", still = ""] = await keep({}, { path: "other" }, { request: refund });
+    await cli.write("rouse.json5", shopConfig());
+    const dry = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop", "--dry-run"]);
+    expect(dry.out).toContain("2 would be replayed: 1 accepted, 1 unmatched\n");
+    expect(dry.out).not.toContain(other);
+    const done = await cli.rouse(["events", "replay", "--unmatched", "--path", "shop"]);
+    expect(done.out).toMatch(
+      new RegExp(`${shop} → evt_\\w+  accepted[^]*${still} → evt_\\w+  unmatched[^]*2 replayed: 1 accepted, 1 unmatched\n$`),
+    );
+    const shown = await cli.rouse(["events", "show", /(evt_\w+)  unmatched/.exec(done.out)?.[1] ?? ""]);
+    expect(shown.out).toMatch(/nearest\s+shop\.order \(match\.payload\.type does not hold\)/);
   });
 
   it("cancels a run that waits, and does not lose the order of what is asked at once", async () => {

@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { createGateway } from "../../src/gateway.ts";
@@ -44,6 +46,18 @@ describe("rouse presets", () => {
   it("prints one that works as it is in mappings/", async () => {
     const { out } = await cli.rouse(["presets", "show", "uptime-kuma"]);
     expect(JSON.parse(out)).toMatchObject({ id: "uptime-kuma" });
+    const gitlab = await cli.rouse(["presets", "show", "gitlab"]);
+    expect([gitlab.err, JSON5.parse<object>(gitlab.out)]).toMatchObject(["", { id: "gitlab" }]);
+    expect(gitlab.out).toContain("// GitLab waits 10 seconds for an answer.");
+    expect(gitlab.out).toContain("// GitLab disables a hook after 4 failures in a row");
+    // As it is, in mappings/.
+    await mkdir(join(cli.dir, "mappings"));
+    await cli.write("mappings/gitlab.json", gitlab.out.replaceAll('"gitlab.', '"own.').replace(/,?\s*"auth": \{[^}]*\}/, ""));
+    expect(await gateway.reload()).toMatchObject({ ok: true });
+    expect(JSON.parse((await cli.rouse(["presets", "show", "slack", "--json"])).out)).toMatchObject({
+      preset: { id: "slack" },
+      sender: { name: "Slack", retries: 3, disablesAfter: { failedShare: 0.95, withinMinutes: 60 }, docs: expect.any(String) },
+    });
     expect(await cli.rouse(["presets", "show", "githbu"])).toMatchObject({
       code: 2,
       err: expect.stringContaining('Did you mean "github"?'),

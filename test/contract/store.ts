@@ -104,7 +104,12 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
       });
 
       it("keeps an event without a body and without work, and queues nothing for it", async () => {
-        const given = event({ outcome: "unmatched", request: { method: "POST", headers: {}, query: {}, body: null } });
+        const given = event({
+          outcome: "unmatched",
+          status: 404,
+          nearest: { mapping: "a", condition: "match.when" },
+          request: { method: "POST", headers: {}, query: {}, body: null },
+        });
         await handle.store.accept(given);
         expect(await handle.store.getEvent(given.id)).toEqual(given);
         expect(await handle.queue.fetch("turn", 1)).toEqual([]);

@@ -352,6 +352,19 @@ describe("the hook's answers", () => {
     expect(new Set(given())).toEqual(new Set([id]));
   });
 
+  it("200 for a batch that no mapping takes is not taken: it is tried again until a mapping is there", async () => {
+    answer = () => ({ status: 200, body: { ok: true, outcome: "unmatched" } });
+    start();
+    await until(well);
+    const id = world.google.receive();
+    await until(() => posts.length >= 3);
+    expect(states.at(-1)).toMatchObject({ ok: false, message: expect.stringContaining("add the preset gmail to hooks.presets") });
+    expect(waiting()).toBe(1);
+    answer = () => ({ status: 202, body: {} });
+    await until(() => waiting() === 0 && well());
+    expect(new Set(given())).toEqual(new Set([id]));
+  });
+
   it("503 and no answer at all are worth a word only when they last", async () => {
     let tries = 0;
     answer = () =>

@@ -18,9 +18,10 @@ import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/sto
 export const HOOK_TOKEN = "canary-hook-token-0123456789";
 
 const mappings: MappingSet = {
-  mappings: [{ id: "shop.order", origin: "config", paths: ["shop"], action: "agent", at: "hooks.mappings[0]", headers: [] }],
+  mappings: [{ id: "shop.order", origin: "config", enabled: true, paths: ["shop"], action: "agent", at: "hooks.mappings[0]", headers: [] }],
   paths: [{ path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 }],
   rules: (path) => (path === "shop" ? mappings.paths[0] : undefined),
+  owns: ({ path }) => path === "shop",
   run: async () => ({ kind: "unmatched" }),
   combine: async () => undefined,
   settings: () => undefined,
@@ -45,6 +46,7 @@ const mappings: MappingSet = {
             unsafe: false,
             shadow: false,
             missing: ["data.customer"],
+            warnings: [],
           },
         },
       ],
@@ -62,6 +64,7 @@ function fakeSnapshot(): Snapshot {
     configFile: undefined,
     config,
     mappings,
+    verifiers: new Map(),
     plugins: [{ id: "console", origin: "built in", channel: true, configured: false }],
     warnings: [],
     agents: { list: [agent], standard: agent, get: (id: string) => (id === "main" ? agent : undefined) },
@@ -137,8 +140,8 @@ export async function createWorld(): Promise<World> {
     channels: createChannelHealth({ channels: () => snapshot.channels, clock: systemClock, log: pino({ level: "silent" }) }),
     limits: () => [],
     refusals: () => [
-      { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token" },
-      { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token" },
+      { at: 1000, address: "10.0.0.1", path: "wake", reason: "no_token", authenticated: false },
+      { at: 2000, address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
     ],
     runs: {
       cancel: async () => ({ ok: false, failure: { code: "not_found", message: "there is no run with this id" } }),

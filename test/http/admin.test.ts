@@ -153,6 +153,14 @@ describe("bulk replay", () => {
     expect(lines.at(-1)).toEqual({ type: "end", replayed: 1, failed: 1 });
   });
 
+  it("leaves other paths out with path", async () => {
+    const [shop, other] = [event_("shop", { outcome: "unmatched" }), event_("other", { outcome: "unmatched" })];
+    for (const event of [shop, other]) await world.store.accept(event);
+    const lines = await replayLines({ select: "unmatched", path: "shop" });
+    expect(lines[0]).toMatchObject({ total: 1 });
+    expect(world.asked).toEqual([`replay ${shop.id}`]);
+  });
+
   it("reaches all of more events than fit a page", async () => {
     for (let i = 0; i < 230; i++) await world.store.accept(event_("shop", { outcome: "unmatched" }));
     const lines = await replayLines({ select: "unmatched", dryRun: true });
@@ -281,7 +289,7 @@ describe("the gateway itself", () => {
     const reload = await ask(world, "POST", "/reload");
     expect([reload.status, reload.body.error?.issues]).toEqual([400, [{ path: "hooks.path", message: "must not be /" }]]);
     expect((await got("refusals", "/refusals?limit=1")).refusals).toEqual([
-      { at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token" },
+      { at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
     ]);
   });
 

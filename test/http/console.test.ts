@@ -165,7 +165,7 @@ describe("the page", () => {
     await world.post("/hooks/nowhere", { a: 1 });
     const page = await openPage("#/events");
     await page.find("unmatched");
-    expect(page.text()).toContain("no mapping matched");
+    expect(page.text()).toContain("no mapping or preset names this path");
     page.window.location.hash = `#/events/${body.eventId}`;
     page.window.dispatchEvent(new page.window.Event("hashchange"));
     await page.find(`Event ${body.eventId}`);

@@ -226,6 +226,43 @@ describe("bodies", () => {
     for (const [body, type] of forms) expect((await world.post("/hooks/agent", body, { "content-type": type })).status, type).toBe(202);
   });
 
+  it.each(['{"message":"a string of fetch"}', ' \n{"message":"with white space"}\n'])(
+    "reads %j as JSON where it comes as text/plain",
+    async (body) => {
+      for (const type of ["text/plain", "text/plain;charset=UTF-8", "Text/Plain; charset=utf-8"])
+        expect((await world.post("/hooks/agent", body, { "content-type": type })).status).toBe(202);
+      // What `fetch` does with a string, over a socket.
+      const sent = await fetch(`${world.url}/hooks/agent`, { method: "POST", body, headers: { authorization: `Bearer ${TOKEN}` } });
+      expect(sent.status).toBe(202);
+    },
+  );
+
+  it.each([
+    ["just words", "text/plain", "text"],
+    ["5", "text/plain", "text"],
+    ['"words"', "text/plain;charset=UTF-8", "text"],
+    ['{"message":', "text/plain", "text"],
+    ["[1]", "text/plain", "a list"],
+    ["<p>", "text/html", "text"],
+    ["[1]", "application/json", "a list"],
+  ])("%j as %s: the error names the content type and what to send", async (body, type, kind) => {
+    for (const path of ["agent", "wake"]) {
+      const answer = await world.post(`/hooks/${path}`, body, { "content-type": type });
+      const message = `the body must be a JSON object, and ${kind} came as ${type.split(";")[0]}: send a JSON object as application/json`;
+      expect([answer.status, answer.body.error]).toEqual([400, { code: "invalid_body", message }]);
+    }
+  });
+
+  it("names the content type in errors of a body that cannot be read, as far as it is one", async () => {
+    const message = async (body: string, type: string): Promise<string> =>
+      (await world.post("/hooks/agent", body, { "content-type": type })).body.error.message;
+    expect(await message("{", "application/json")).toMatch(/^the body came as application\/json and is not valid JSON/);
+    expect(await message("x", "image/png; q=1")).toMatch(/^a body of the content type image\/png is not read/);
+    const canary = await message("x", "canary canary/<script>");
+    expect(canary).toMatch(/^a body of an unknown content type is not read/);
+    expect(canary).not.toContain("canary");
+  });
+
   it("refuses compressed bodies and bodies over the limit, and records both", async () => {
     expect((await world.post("/hooks/agent", { message: "x" }, { "content-encoding": "gzip" })).status).toBe(415);
     const large = await world.post("/hooks/agent", { message: "x".repeat(300_000) });

@@ -37,7 +37,7 @@ beforeAll(async () => {
     config: {
       hooks: {
         maxActions: 3,
-        presets: ["github"],
+        presets: ["github", { use: "grafana", enabled: false }],
         mappings: [
           hook("run", { sessionKey: "hook:run:{{n}}", name: "Run {{n}}" }),
           hook("strict", { strict: true }),
@@ -52,6 +52,8 @@ beforeAll(async () => {
           hook("failing", { messageTemplate: "{{ $number(n) }}" }),
           hook("picky", {}, { payload: { kind: "order", secret: "expected-value-4711" } }),
           hook("when", {}, { when: "n > 10" }),
+          hook("text", { messageTemplate: "got {{payload}}" }),
+          hook("off", { enabled: false, auth: { token: "the-token-of-this-path-0123" } }),
         ],
       },
     },
@@ -59,6 +61,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
+const runOf = async (id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;
 const eventOf = async (id: string) => (await world.get(`/hooks/events/${id}`)).body.event;
 
 describe("the outcomes of a mapped hook", () => {
@@ -179,17 +182,52 @@ describe("the outcomes of a mapped hook", () => {
     expect((await eventOf(body.eventId)).missing).toEqual(["n"]);
   });
 
-  it("no mapping: 404 with the one that came closest, and never what it expects", async () => {
+  it("no mapping matches on a path of a mapping: 200 with the one that came closest, and never what it expects", async () => {
     const { status, body } = await world.post("/hooks/picky", { kind: "order", secret: "wrong" });
-    expect([status, body.error.code, body.error.nearest]).toEqual([
-      404,
-      "no_mapping",
-      { mapping: "picky", condition: "match.payload.secret" },
-    ]);
+    const nearest = { mapping: "picky", condition: "match.payload.secret" };
+    expect([status, body]).toEqual([200, { ok: true, eventId: expect.any(String), outcome: "unmatched", nearest }]);
     expect(JSON.stringify(body)).not.toContain("expected-value");
-    expect((await world.post("/hooks/when", { n: 1 })).body.error.nearest).toEqual({ mapping: "when", condition: "match.when" });
-    expect((await world.post("/hooks/nowhere", {})).body.error.nearest).toBeUndefined();
+    expect((await world.post("/hooks/when", { n: 1 })).body.nearest).toEqual({ mapping: "when", condition: "match.when" });
+    const recorded = { outcome: "unmatched", actions: [], reason: expect.stringContaining('"picky", whose match.payload.secret') };
+    expect(await eventOf(body.eventId)).toMatchObject(recorded);
+    // The operator is shown at least what the sender is.
+    const { event } = (await world.admin(`/admin/v1/events/${body.eventId}`)).body;
+    expect(event).toMatchObject({ ...recorded, nearest });
+    expect(JSON.stringify(event.reason)).not.toContain("expected-value");
+  });
+
+  it("no mapping matches, and none names the path: 404", async () => {
+    const { status, body } = await world.post("/hooks/nowhere", {});
+    expect([status, body.error.code, body.error.nearest]).toEqual([404, "no_mapping", undefined]);
     expect(await eventOf(body.requestId)).toMatchObject({ outcome: "unmatched", actions: [] });
+  });
+
+  it("a disabled mapping or preset takes nothing, and keeps its path with the path's authentication", async () => {
+    expect((await world.post("/hooks/off", { n: 1 })).status).toBe(401);
+    const { status, body } = await world.post("/hooks/off", { n: 1 }, { authorization: "Bearer the-token-of-this-path-0123" });
+    expect([status, body]).toMatchObject([200, { outcome: "unmatched", nearest: { mapping: "off", condition: "enabled" } }]);
+    expect((await world.post("/hooks/grafana", {})).body).toMatchObject({ ok: true, outcome: "unmatched" });
+  });
+
+  it("text that a mapping reads as text stays text, and what is missing for it says how the body came", async () => {
+    const text = { "content-type": "text/plain" };
+    const list = await world.post("/hooks/text", '[{"n":1}]', text);
+    expect((await runOf(list.body.runId)).input.at(-1).text).toBe('[{"n":1}]');
+    const words = await world.post("/hooks/text", '"only words"', text);
+    expect((await runOf(words.body.runId)).input.at(-1).text).toBe('"only words"');
+    const came = "the body came as text/plain and was read as text: send JSON as application/json";
+    expect((await world.post("/hooks/strict", "words", text)).body.error.message).toContain(came);
+    expect((await world.post("/hooks/checked", "words", text)).body.error.message).toContain(came);
+    const { body } = await world.post("/hooks/picky", "words", text);
+    expect((await eventOf(body.eventId)).reason).toContain(came);
+    expect((await world.post("/hooks/strict", {})).body.error.message).not.toContain("came as");
+  });
+
+  it("a redelivery of an unmatched event is tried afresh", async () => {
+    const first = await world.post("/hooks/picky", { kind: "order" }, { "idempotency-key": "unmatched-1" });
+    const second = await world.post("/hooks/picky", { kind: "order" }, { "idempotency-key": "unmatched-1" });
+    expect([second.status, second.headers.get("idempotent-replayed")]).toEqual([200, null]);
+    expect(second.body.eventId).not.toBe(first.body.eventId);
   });
 
   it("dedupeKey: what is done answers with its first id, the rest goes on", async () => {
@@ -216,17 +254,28 @@ describe("the outcomes of a mapped hook", () => {
   });
 });
 
-it("every recorded body goes through the preset to a run or to a recorded 404", async () => {
-  const seen = { 202: 0, 404: 0 };
+it("every recorded body goes through the preset to a run, or is recorded as unmatched: none is an error to the sender", async () => {
+  const seen = { 202: 0, 200: 0 };
   for (const { examples: bodies } of examples) {
     for (const payload of bodies) {
       const { status, body } = await world.post("/hooks/github", payload);
-      expect([status, body.error?.code ?? null]).toEqual(status === 202 ? [202, null] : [404, "no_mapping"]);
-      seen[status as 202 | 404]++;
+      expect([status, body.outcome ?? null]).toEqual(status === 202 ? [202, null] : [200, "unmatched"]);
+      seen[status as 202 | 200]++;
     }
   }
   expect(seen[202]).toBeGreaterThan(30);
-  expect(seen[404]).toBeGreaterThan(100);
+  expect(seen[200]).toBeGreaterThan(100);
+});
+
+it("a mapping without a path owns every path of requests by the hook token, also while it is disabled", async () => {
+  const anywhere = (enabled: boolean) => ({ id: "any", match: { payload: { kind: "order" } }, messageTemplate: "x", enabled });
+  for (const enabled of [true, false]) {
+    const own = await createWorld({ start: false, workers: false, config: { hooks: { mappings: [anywhere(enabled)] } } });
+    const { status, body } = await own.post("/hooks/some/path", { kind: "other" });
+    expect([status, body]).toMatchObject([200, { outcome: "unmatched", nearest: { mapping: "any", condition: "match.payload.kind" } }]);
+    expect((await own.post("/hooks/some/path", { kind: "order" })).status).toBe(enabled ? 202 : 200);
+    await own.stop();
+  }
 });
 
 it("what came in is the sum of its outcomes", async () => {

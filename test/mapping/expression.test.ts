@@ -295,6 +295,7 @@ describe("templates", () => {
     expect(await render("Order {{id}} by {{ name }}{{x}}!", { id: 7, name: "Ann", x: true })).toEqual({
       ok: true,
       missing: [],
+      empty: [],
       parts: [
         { text: "Order ", outside: false },
         { text: "7", outside: true },

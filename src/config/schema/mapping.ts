@@ -88,6 +88,10 @@ export const authSchema = z.union([
     audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
     email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
     jwks: z.url().optional().describe("Another address of the issuer's keys (OpenID Connect)."),
+    topicArn: z
+      .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+      .optional()
+      .describe("The topic whose messages are accepted, or several (schemes with a certificate)."),
   }),
 ]);
 export type SchemeAuth = Extract<z.output<typeof authSchema>, { scheme: unknown }>;
@@ -98,6 +102,10 @@ export const mappingSchema = z.strictObject({
   id: idText
     .optional()
     .describe("The mapping's id, which receipts and logs name. Default: its first path, or `any`; where that is taken, with `#2`, `#3`, …"),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("`false`: the mapping takes no events. Its path stays, with its authentication, and records them as unmatched."),
   match: matchSchema.prefault({}),
   auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
   methods: z

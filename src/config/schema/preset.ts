@@ -7,6 +7,7 @@ const presetName = z.string().regex(PRESET_NAME, "use lower-case letters, digits
 
 const presetUse = z.strictObject({
   use: presetName.describe("The preset."),
+  enabled: z.boolean().optional().describe("`false` disables all of its mappings; the path and its authentication stay."),
   secret: z
     .union([secret, z.array(secret).min(1)])
     .optional()

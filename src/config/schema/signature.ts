@@ -14,7 +14,7 @@ const source = z
   });
 export type Source = z.output<typeof source>;
 
-const algorithm = z.enum(["hmac-sha1", "hmac-sha256", "hmac-sha512", "ed25519", "ecdsa-p256", "equals", "oidc"]);
+const algorithm = z.enum(["hmac-sha1", "hmac-sha256", "hmac-sha512", "ed25519", "ecdsa-p256", "equals", "oidc", "x509"]);
 const encoding = z.enum(["hex", "base64"]);
 
 /** Which requests a handshake answers: all fields that are given have to be so. */
@@ -46,6 +46,9 @@ export const handshakeSchema = z.strictObject({
   when,
   respond: respond.prefault({}),
   note: source.optional().describe("A value that the operator has to be shown."),
+  confirm: source
+    .optional()
+    .describe("Where the address stands that is fetched to confirm, before the answer. Only on `certificate.hosts`, only signed."),
 });
 export type Handshake = z.output<typeof handshakeSchema>;
 
@@ -56,11 +59,52 @@ const variant = z.strictObject({
   key: z.enum(["utf8", "base64", "hex"]),
 });
 
+/** A signature over fields of the JSON body, by the key of a certificate whose address is in the body (`x509`). */
+const certificate = z.strictObject({
+  url: source.describe("Where the certificate's address stands."),
+  hosts: z
+    .array(z.string().min(1))
+    .min(1)
+    .describe("The hosts that certificates and confirmations are fetched from; `{region}` stands for a region such as `us-east-1`."),
+  digest: z
+    .strictObject({ at: source, values: z.record(z.string(), z.enum(["sha1", "sha256"])) })
+    .describe("Where the version of the signature stands, and the digest of each version."),
+  fields: z
+    .strictObject({ at: source, values: z.record(z.string(), z.array(z.string().min(1)).min(1)) })
+    .describe("Where the kind of message stands, and for each kind the signed fields in order; those that a message lacks are left out."),
+  topic: source.describe("Where the topic stands, which must be one of the config's `topicArn`: the certificate signs for every topic."),
+});
+
+/** When a sender stops sending: after failures in a row, above a share of failures, or after hours of nothing but failures. */
+const disablesAfter = z.union([
+  z.strictObject({ failures: z.int().positive().describe("Failed deliveries in a row.") }),
+  z.strictObject({
+    failedShare: z.number().gt(0).lte(1).describe("More than this share of deliveries failed, of 1"),
+    withinMinutes: z.number().positive().describe("within so many minutes."),
+  }),
+  z.strictObject({ failingHours: z.number().positive().describe("Every delivery failed for so many hours.") }),
+]);
+
+/** What a sender does about answers that are errors, as it documents it. What it does not document is left out. */
+const senderSchema = z.strictObject({
+  name: z.string().min(1).describe("The sender's name, as it writes it."),
+  timeoutSeconds: z.number().positive().optional().describe("How long it waits for an answer."),
+  retries: z.int().nonnegative().optional().describe("How often it repeats a delivery that failed; 0: never."),
+  disablesAfter: disablesAfter.optional().describe("When it disables or deletes a hook that answers with errors."),
+  redelivery: z
+    .enum(["manual", "api", "automatic"])
+    .optional()
+    .describe("How a delivery that failed comes again: by hand, by a call of its API, or by itself."),
+  docs: z.url().optional().describe("Where the sender describes it."),
+});
+export type Sender = z.output<typeof senderSchema>;
+
 /** How a sender signs its requests: data for the one verifier. */
 export const schemeSchema = z.strictObject({
   $schema: z.string().optional(),
   description: z.string().optional(),
   docs: z.url().optional().describe("Where the sender describes it."),
+  sender: senderSchema.optional().describe("What the sender does about errors."),
   algorithm,
   signature: source,
   encoding: encoding.default("hex"),
@@ -75,7 +119,7 @@ export const schemeSchema = z.strictObject({
   timestamp: z
     .strictObject({
       at: source,
-      unit: z.enum(["s", "ms"]).default("s"),
+      unit: z.enum(["s", "ms", "iso8601"]).default("s"),
       toleranceSeconds: z.number().positive().default(300),
     })
     .optional(),
@@ -83,6 +127,7 @@ export const schemeSchema = z.strictObject({
   bodyHash: source.optional().describe("A SHA-256 of the body in hex, inside what is signed; compared where the body is no form."),
   duplicate: source.optional().describe("The sender's id of the event. Only one that the signature covers."),
   oidc: z.strictObject({ issuers: z.array(z.string()).min(1), jwks: z.url(), emailVerified: z.boolean().default(false) }).optional(),
+  certificate: certificate.optional(),
   handshakes: z.array(handshakeSchema).default([]),
 });
 export type Scheme = z.output<typeof schemeSchema>;

@@ -68,7 +68,7 @@ async function overview() {
       : null,
     h("div", { class: "cards" }, [
       card("accepted", count("events.accepted"), "good"),
-      card("unmatched", count("events.unmatched"), count("events.unmatched") > 0 ? "warn" : ""),
+      card("unmatched", count("events.unmatched")),
       card("rejected", count("events.rejected")),
       card("failed events", count("events.failed"), count("events.failed") > 0 ? "bad" : ""),
       card("runs waiting", status.waiting.turn.count),
@@ -119,6 +119,8 @@ async function eventDetail(id, refresh) {
       ["received", time(event.receivedAt)],
       ["path", event.path],
       ["mapping", event.mapping],
+      ["nearest mapping", event.nearest && `${event.nearest.mapping} (${event.nearest.condition} does not hold)`],
+      ["warnings", event.warnings.join("; ")],
       ["missing fields", event.missing.join(", ")],
       ["came in by", `${event.credential}${event.address ? ` from ${event.address}` : ""}`],
       ["repeats", event.duplicateOf && link("events", event.duplicateOf)],

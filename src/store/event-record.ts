@@ -1,0 +1,40 @@
+import type { Ms, StoredAction } from "./records.ts";
+
+export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed" | "parked";
+
+/** What is kept of the request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
+export interface StoredRequest {
+  method: string;
+  contentType?: string;
+  headers: Record<string, string>;
+  query: Record<string, string>;
+  body: Uint8Array | null;
+}
+
+/** One hook that came in and what became of it. */
+export interface EventRecord {
+  id: string;
+  receivedAt: Ms;
+  /** Path below the hooks' base, without slashes at its ends: `wake`, `agent`, `alerts`. */
+  path: string;
+  /** Which configured credential it came in by, never its value: `hooks.token`, `path:alerts`. */
+  credential: string;
+  /** The caller's address. */
+  address?: string;
+  outcome: EventOutcome;
+  /** Why, in a sentence that quotes no body. */
+  reason?: string;
+  mapping?: string;
+  /** The HTTP status of the answer, if it was an error. */
+  status?: number;
+  /** Where no mapping matched: the closest one, and the name of its condition that failed. */
+  nearest?: { mapping: string; condition: string };
+  /** Template fields that were missing. */
+  missing?: string[];
+  duplicateOf?: string;
+  replayOf?: string;
+  actions: StoredAction[];
+  /** What mappings in shadow would have done. */
+  would?: StoredAction[];
+  request: StoredRequest;
+}
