@@ -15,18 +15,28 @@ interface Rendering {
   content: TextPart[];
   dedupeKey?: string;
   missing: string[];
+  warnings: string[];
   /** The first expression of `sessionKey` that gave an empty value. */
   keyHole?: string;
 }
 
+/** An expression of a template that came out empty, as a warning names it. */
+const renderHole = (expression: string): string => `{{ ${expression.slice(0, 80)} }}`;
+
 const failed = (message: string): Made => ({ ok: false, kind: "failed", failure: { code: "mapping_failed", message } });
+
+/** Takes a duplicate key only whole: events that miss the same part of it are not the same event. */
+function setDedupeKey(rendering: Rendering, { parts, empty }: Extract<Rendered, { ok: true }>): void {
+  if (empty[0] === undefined) rendering.dedupeKey = plainText(parts);
+  else rendering.warnings.push(`dedupeKey: ${renderHole(empty[0])} is missing or empty, so that the event is compared with no other`);
+}
 
 /** Renders all templates of a mapping; a promise only where one of them needs it. */
 function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string | Promise<Rendering | string> {
   const templates = [...mapping.fields.map((entry) => entry.template), mapping.content, mapping.dedupeKey];
   const rendered = templates.map((template) => template?.render(scope));
   const finish = (values: (Rendered | undefined)[]): Rendering | string => {
-    const rendering: Rendering = { fields: {}, content: [], missing: [] };
+    const rendering: Rendering = { fields: {}, content: [], missing: [], warnings: [] };
     const { config } = mapping;
     if (config.wakeMode !== undefined) rendering.fields["wakeMode"] = config.wakeMode;
     if (config.deliver !== undefined) rendering.fields["deliver"] = config.deliver;
@@ -39,10 +49,10 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
       const entry = mapping.fields[index];
       if (entry) {
         const text = plainText(value.parts);
-        if (entry.field === "sessionKey" && value.empty[0] !== undefined) rendering.keyHole = `{{ ${value.empty[0].slice(0, 80)} }}`;
+        if (entry.field === "sessionKey" && value.empty[0] !== undefined) rendering.keyHole = renderHole(value.empty[0]);
         else if (text !== "") rendering.fields[entry.field] = text;
       } else if (index === mapping.fields.length) rendering.content = value.parts;
-      else if (plainText(value.parts) !== "") rendering.dedupeKey = plainText(value.parts);
+      else if (plainText(value.parts) !== "") setDedupeKey(rendering, value);
     }
     return rendering;
   };
@@ -93,7 +103,7 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
     unsafe: config.allowUnsafeExternalContent,
     shadow: config.shadow,
     missing: rendering.missing,
-    warnings: [],
+    warnings: [...rendering.warnings],
   };
   if (own !== undefined && typeof own !== "string") {
     const field = action === "wake" ? "text" : "message";

@@ -25,6 +25,7 @@ beforeAll(async () => {
           hook("plain", { transform: { module: "key.ts" } }),
           hook("static", { sessionKey: "hook:all", transform: { module: "key.ts" } }),
           hook("jsonata", gives('{ "message": "m", "sessionKey": key }')),
+          hook("once", { dedupeKey: "order:{{id}}" }),
           hook("together", { coalesce: { windowSeconds: 60, key: "{{customer}}" }, sessionKey: "hook:c:{{customer}}" }),
         ],
       },
@@ -135,4 +136,18 @@ it("a fresh key obeys hooks.allowedSessionKeyPrefixes", async () => {
   expect((await own.post("/hooks/inside", {})).body.sessionKey).toMatch(new RegExp(`^team:jira:${UUID}$`));
   expect((await own.post("/hooks/outside", {})).body.sessionKey).toMatch(new RegExp(`^team:${UUID}$`));
   await own.stop();
+});
+
+it("a duplicate key with an empty part is none: orders without a number are not one order", async () => {
+  const answers = [
+    await post("once", { n: 1 }),
+    await post("once", { n: 2 }),
+    await post("once", { id: 7 }),
+    await post("once", { id: 7 }),
+  ];
+  const [first, second, third, again] = answers.map(({ body }) => body.runId as string);
+  expect(new Set([first, second, third]).size).toBe(3);
+  expect(again).toBe(third);
+  const warning = "dedupeKey: {{ id }} is missing or empty, so that the event is compared with no other";
+  expect(answers.map(({ body }) => body.warnings?.includes(warning) ?? false)).toEqual([true, true, false, false]);
 });
