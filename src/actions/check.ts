@@ -4,7 +4,9 @@ import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/t
 import type { ErrorCode, Failure } from "../core/errors.ts";
 import type { WakeMode } from "../config/schema/common.ts";
 import { sessionKeyProblem } from "../sessions/keys.ts";
-import type { RunAction, RunSpec, WakeAction } from "../store/types.ts";
+import { LAST } from "../delivery/channels.ts";
+import { findRouteProblem } from "../delivery/last-route.ts";
+import type { ReplyTarget, RunAction, RunSpec, WakeAction } from "../store/types.ts";
 import type { AgentFields } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -83,28 +85,27 @@ function checkSessionKey(fields: AgentFields, source: ActionSource, context: Act
   return problem ? fail("session_key_not_allowed", "sessionKey", problem) : { ok: true, value: given };
 }
 
-function checkRoute(
-  fields: AgentFields,
-  source: ActionSource,
-  context: ActionContext,
-  warnings: string[],
-): Part<{ channel: string; to?: string }> {
+function checkRoute(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): Part<ReplyTarget> {
   const { channels, config } = context;
   if (source.fromRequest && !config.hooks.allowRequestRecipient && (fields.to !== undefined || fields.channel !== undefined)) {
     const path = fields.to === undefined ? "channel" : "to";
     return fail("invalid_recipient", path, "hooks.allowRequestRecipient is false: leave `to` and `channel` out");
   }
-  const name = fields.channel ?? "last";
-  if (name === "last") {
-    if (fields.to !== undefined) warnings.push("`to` without a channel is ignored: `last` has its own recipient");
-    return { ok: true, value: { channel: "last" } };
+  const name = fields.channel ?? LAST;
+  const found = name === LAST ? undefined : channels.resolve(name);
+  if (name !== LAST && !found) return fail("unknown_channel", "channel", `use "last" or one of: ${channels.names.join(", ")}`);
+  const target: ReplyTarget = { channel: found?.id ?? LAST };
+  if (fields.to !== undefined) {
+    const to = fields.to.trim();
+    if (to === "" && source.fromRequest) return fail("invalid_recipient", "to", "must not be blank");
+    // What `last` means is known when the run starts. An empty recipient of a mapping is no fault of the sender: no route.
+    const recipient = found?.loaded && to !== "" ? channels.checkRecipient(found.id, to) : { ok: true as const, to };
+    if (!recipient.ok) return fail("invalid_recipient", "to", recipient.message);
+    target.to = recipient.to;
   }
-  const found = channels.resolve(name);
-  if (!found) return fail("unknown_channel", "channel", `use "last" or one of: ${channels.names.join(", ")}`);
-  if (!found.loaded) warnings.push(`the channel "${found.id}" is not configured: the reply will not be delivered`);
-  if (fields.to === undefined) return { ok: true, value: { channel: found.id } };
-  const recipient = found.loaded ? channels.checkRecipient(found.id, fields.to) : { ok: true as const, to: fields.to };
-  return recipient.ok ? { ok: true, value: { channel: found.id, to: recipient.to } } : fail("invalid_recipient", "to", recipient.message);
+  const problem = fields.deliver === false ? undefined : findRouteProblem(target, channels);
+  if (problem) warnings.push(problem.message);
+  return { ok: true, value: target };
 }
 
 function checkTimeout(seconds: number | undefined, context: ActionContext, warnings: string[]): number | undefined {

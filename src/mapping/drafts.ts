@@ -37,7 +37,9 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
       const entry = mapping.fields[index];
       if (entry) {
         const text = plainText(value.parts);
-        if (text !== "") rendering.fields[entry.field] = text;
+        // Of a recipient no part may be missing; and without `to` the reply would go to the last one.
+        if (entry.field === "to") rendering.fields.to = value.missing.length > 0 ? "" : text;
+        else if (text !== "") rendering.fields[entry.field] = text;
       } else if (index === mapping.fields.length) rendering.content = value.parts;
       else if (plainText(value.parts) !== "") rendering.dedupeKey = plainText(value.parts);
     }
