@@ -224,3 +224,43 @@ describe("a reply without a route", () => {
     });
   });
 });
+
+describe("the config", () => {
+  it("warns of each mapping whose replies can have no route, and of a heartbeat that is sent to a named place", async () => {
+    const { agents, ...config } = configOf({}, { presets: ["uptime-kuma"] }) as { agents: { defaults: object } };
+    const heartbeat = { channel: "rooms" };
+    world = await createWorld({
+      dir,
+      files: {
+        "plugins/rooms.ts": roomsPlugin("rooms"),
+        "mappings/more.json5": { id: "more", mappings: [{ ...MAPPING, id: "more", match: { path: "more" } }] },
+      },
+      config: { ...config, agents: { ...agents, defaults: { ...agents.defaults, heartbeat } } },
+      start: false,
+    });
+    const warnings = world.gateway.status().warnings.filter(({ message }) => message.startsWith("replies have no route"));
+    expect(warnings.map(({ path }) => path)).toEqual([
+      "hooks.mappings[0].channel",
+      "mappings/more.json5: mappings[0].channel",
+      "preset uptime-kuma: mappings[0].channel",
+      "agents.defaults.heartbeat.channel",
+    ]);
+    const validated = await rouse("config", "validate");
+    expect(validated.code).toBe(0);
+    for (const { path, message } of warnings) expect(validated.out).toContain(`warning: ${path}: ${message}\n`);
+  });
+
+  it("says so in the log at the start and after a reload, and to a caller", async () => {
+    const here = await start({});
+    const logged = () => here.logged.filter((line) => line.includes("replies have no route: the owner")).length;
+    expect(logged()).toBe(1);
+    await reconfigure(here, { defaultTo: "lobby" });
+    expect(logged()).toBe(1);
+    await reconfigure(here, {});
+    expect(logged()).toBe(2);
+    const post = async (deliver: boolean) =>
+      (await here.post("/hooks/agent", { message: "x", deliver, wakeMode: "next-heartbeat" })).body.warnings;
+    expect(await post(true)).toEqual([expect.stringContaining("replies have no route: the owner")]);
+    expect(await post(false)).toBeUndefined();
+  });
+});
