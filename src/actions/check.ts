@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { newId } from "../core/ids.ts";
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure } from "../core/errors.ts";
-import type { WakeMode } from "../config/schema/common.ts";
+import type { Summary, WakeMode } from "../config/schema/common.ts";
 import { sessionKeyProblem } from "../sessions/keys.ts";
 import { LAST } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
@@ -17,6 +17,8 @@ export interface ActionSource {
   mapping?: string;
   unsafe: boolean;
   instructions?: string;
+  /** The mapping's own; default `hooks.summary`. */
+  summary?: Summary;
   /** A caller's own request: the `allowRequest…` switches bind it. */
   fromRequest: boolean;
   now: number;
@@ -115,6 +117,13 @@ function checkTimeout(seconds: number | undefined, context: ActionContext, warni
   return most;
 }
 
+/** Whether a heartbeat follows the run: only the operator can keep the summary quiet, and then no caller can wake. */
+function checkWakeMode(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): WakeMode {
+  if ((source.summary ?? context.config.hooks.summary) === "heartbeat") return fields.wakeMode ?? "now";
+  if (fields.wakeMode === "now") warnings.push("wakeMode `now` has no effect: the hook's `summary` is `quiet`");
+  return "next-heartbeat";
+}
+
 /** Checks an agent action against the snapshot and makes the run that it becomes. */
 export function checkAgent(
   message: readonly TextPart[],
@@ -145,7 +154,7 @@ export function checkAgent(
     name: name.text,
     hook: source.hook,
     input: parts,
-    wakeMode: fields.wakeMode ?? "now",
+    wakeMode: checkWakeMode(fields, source, context, warnings),
     deliver: fields.deliver ?? true,
     channel: route.value.channel,
     unsafe: source.unsafe,

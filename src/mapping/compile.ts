@@ -48,6 +48,7 @@ const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
     "messageTemplate",
     "agentId",
     "sessionKey",
+    "summary",
     "deliver",
     "channel",
     "to",

@@ -83,6 +83,7 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
     };
   }
   if (config.ignoreSelf?.marker !== undefined) draft.marker = config.ignoreSelf.marker;
+  if (config.summary !== undefined) draft.summary = config.summary;
   const key = dedupeKey ?? rendering.dedupeKey;
   if (typeof key === "string" && key !== "") draft.dedupeKey = key.slice(0, 512);
   if (plainText(draft.content).trim() === "") {
