@@ -1,15 +1,10 @@
-/** Writes the pages that are made from schemas and data files; with `--check` only says whether they are up to date. */
+/** Writes what is made from schemas and data files into the pages; with `--check` only says whether they are up to date. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { configReference } from "../src/config/document.ts";
-import { presetReference } from "./preset-reference.ts";
+import { generatedPages } from "./pages.ts";
 
-const PAGES: Record<string, () => string> = { "config.md": configReference, "presets.md": presetReference };
-
-for (const [name, make] of Object.entries(PAGES)) {
-  const file = fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
-  if (!process.argv.includes("--check")) writeFileSync(file, make());
-  else if (readFileSync(file, "utf8") !== make()) {
+for (const { name, file, text } of await generatedPages()) {
+  if (!process.argv.includes("--check")) writeFileSync(file, text);
+  else if (readFileSync(file, "utf8") !== text) {
     console.error(`docs/${name} is stale: run \`npm run docs\``);
     process.exitCode = 1;
   }

@@ -55,6 +55,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
     built = next;
     options.onSwap(built);
     if (watcher) watch();
+    for (const { path, message } of built.snapshot.warnings) log.warn({ path }, message);
     log.info({ snapshot: built.snapshot.hash.slice(0, 12) }, "the config was reloaded");
     void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(() => before.dispose());
   };

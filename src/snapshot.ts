@@ -10,6 +10,8 @@ import type { Config } from "./config/schema/index.ts";
 import { systemClock, type Clock } from "./core/clock.ts";
 import type { Issue } from "./core/errors.ts";
 import { createLogger, type Logger } from "./core/log.ts";
+import { LAST } from "./delivery/channels.ts";
+import { findRouteProblem } from "./delivery/last-route.ts";
 import { createAddressList, isLoopback } from "./core/address.ts";
 import type { Snapshot } from "./http/types.ts";
 import { compileMappings } from "./mapping/compile.ts";
@@ -53,8 +55,12 @@ export interface Built {
 
 export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issue[]; file?: string };
 
-function warningsOf(config: Snapshot["config"]): Issue[] {
+function warningsOf(config: Snapshot["config"], channels: Snapshot["channels"]): Issue[] {
   const warnings: Issue[] = [];
+  const { channel, to } = config.agents.defaults.heartbeat;
+  const heartbeat =
+    channel === LAST && to === undefined ? undefined : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels);
+  if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
     warnings.push({
       path: "gateway.host",
@@ -141,6 +147,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
       agents: new Set(agents.list.map((agent) => agent.id)),
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
       model: (name: string) => runtime.models.resolveRequested(name),
+      routeProblem: (target) => findRouteProblem(target, plugins.channels),
     },
     pool,
   });
@@ -175,7 +182,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
       ...mappings.warnings,
       ...unsignedHeaders(mappings.set, signatures.verifiers),
       ...plugins.warnings,
-      ...warningsOf(config),
+      ...warningsOf(config, plugins.channels),
     ],
   });
   const dirs = [

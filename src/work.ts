@@ -72,6 +72,7 @@ export function createWork(ground: Ground): Work {
     store,
     queue,
     channels: () => snapshot().channels,
+    mainAgentId: () => snapshot().agents.standard.id,
     callbacks: createCallbackChannel({
       callbackOf: (mapping) => snapshot().callbackOf(mapping),
       hosts: () => snapshot().config.hooks.callbackHosts,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Plugin } from "#plugin";
 
 const config = z.strictObject({
-  defaultTo: z.string().trim().min(1).default("terminal").describe("The recipient where none is named."),
+  defaultTo: z.string().trim().min(1).default("terminal").describe("The recipient if none is named."),
 });
 
 /** Replies appear in the terminal of the gateway. Of `#plugin` it takes the types alone, since it is there in every start. */

@@ -18,7 +18,10 @@ const config = channelConfig(
       .regex(/^[\w.~-]{16,200}$/, { error: "must be 16 to 200 letters, digits or any of . _ ~ -" })
       .optional()
       .describe(SECRET),
-    mentions: z.array(z.string().trim().min(2)).default([]).describe("Words by which a group calls the agent. None: groups are not heard."),
+    mentions: z
+      .array(z.string().trim().min(2))
+      .default([])
+      .describe("Words by which a group calls the agent. None: the agent gets no messages of groups."),
     privateApi: z.boolean().default(false).describe("Whether the server's Private API is on: then answers quote what they answer."),
   },
   { person: PERSON, parseRecipient },

@@ -2,8 +2,10 @@ import { newId } from "../core/ids.ts";
 import { newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure } from "../core/errors.ts";
-import type { WakeMode } from "../config/schema/common.ts";
-import type { RunAction, RunSpec, WakeAction } from "../store/types.ts";
+import type { Summary, WakeMode } from "../config/schema/common.ts";
+import { LAST } from "../delivery/channels.ts";
+import { findRouteProblem } from "../delivery/last-route.ts";
+import type { ReplyTarget, RunAction, RunSpec, WakeAction } from "../store/types.ts";
 import type { AgentFields } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -16,6 +18,8 @@ export interface ActionSource {
   instructions?: string;
   /** Set if the mapping's key had an empty part: the run gets a key of its own, which begins so. */
   freshKeyPrefix?: string;
+  /** The mapping's own; default `hooks.summary`. */
+  summary?: Summary;
   /** A caller's own request: the `allowRequest…` switches bind it. */
   fromRequest: boolean;
   now: number;
@@ -85,28 +89,27 @@ function checkSessionKey(fields: AgentFields, source: ActionSource, context: Act
   return problem ? fail("session_key_not_allowed", "sessionKey", problem) : { ok: true, value: given };
 }
 
-function checkRoute(
-  fields: AgentFields,
-  source: ActionSource,
-  context: ActionContext,
-  warnings: string[],
-): Part<{ channel: string; to?: string }> {
+function checkRoute(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): Part<ReplyTarget> {
   const { channels, config } = context;
   if (source.fromRequest && !config.hooks.allowRequestRecipient && (fields.to !== undefined || fields.channel !== undefined)) {
     const path = fields.to === undefined ? "channel" : "to";
     return fail("invalid_recipient", path, "hooks.allowRequestRecipient is false: leave `to` and `channel` out");
   }
-  const name = fields.channel ?? "last";
-  if (name === "last") {
-    if (fields.to !== undefined) warnings.push("`to` without a channel is ignored: `last` has its own recipient");
-    return { ok: true, value: { channel: "last" } };
+  const name = fields.channel ?? LAST;
+  const found = name === LAST ? undefined : channels.resolve(name);
+  if (name !== LAST && !found) return fail("unknown_channel", "channel", `use "last" or one of: ${channels.names.join(", ")}`);
+  const target: ReplyTarget = { channel: found?.id ?? LAST };
+  if (fields.to !== undefined) {
+    const to = fields.to.trim();
+    if (to === "" && source.fromRequest) return fail("invalid_recipient", "to", "must not be blank");
+    // What `last` means is known when the run starts. An empty recipient of a mapping is no fault of the sender: no route.
+    const recipient = found?.loaded && to !== "" ? channels.checkRecipient(found.id, to) : { ok: true as const, to };
+    if (!recipient.ok) return fail("invalid_recipient", "to", recipient.message);
+    target.to = recipient.to;
   }
-  const found = channels.resolve(name);
-  if (!found) return fail("unknown_channel", "channel", `use "last" or one of: ${channels.names.join(", ")}`);
-  if (!found.loaded) warnings.push(`the channel "${found.id}" is not configured: the reply will not be delivered`);
-  if (fields.to === undefined) return { ok: true, value: { channel: found.id } };
-  const recipient = found.loaded ? channels.checkRecipient(found.id, fields.to) : { ok: true as const, to: fields.to };
-  return recipient.ok ? { ok: true, value: { channel: found.id, to: recipient.to } } : fail("invalid_recipient", "to", recipient.message);
+  const problem = fields.deliver === false ? undefined : findRouteProblem(target, channels);
+  if (problem) warnings.push(problem.message);
+  return { ok: true, value: target };
 }
 
 function checkTimeout(seconds: number | undefined, context: ActionContext, warnings: string[]): number | undefined {
@@ -114,6 +117,13 @@ function checkTimeout(seconds: number | undefined, context: ActionContext, warni
   if (seconds === undefined || seconds <= most) return seconds;
   warnings.push(`timeoutSeconds was lowered to ${most}, agents.defaults.maxTimeoutSeconds`);
   return most;
+}
+
+/** Whether a heartbeat follows the run: only the operator can keep the summary quiet, and then no caller can wake. */
+function checkWakeMode(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): WakeMode {
+  if ((source.summary ?? context.config.hooks.summary) === "heartbeat") return fields.wakeMode ?? "now";
+  if (fields.wakeMode === "now") warnings.push("wakeMode `now` has no effect: the hook's `summary` is `quiet`");
+  return "next-heartbeat";
 }
 
 /** Checks an agent action against the snapshot and makes the run that it becomes. */
@@ -146,7 +156,7 @@ export function checkAgent(
     name: name.text,
     hook: source.hook,
     input: parts,
-    wakeMode: fields.wakeMode ?? "now",
+    wakeMode: checkWakeMode(fields, source, context, warnings),
     deliver: fields.deliver ?? true,
     channel: route.value.channel,
     unsafe: source.unsafe,

@@ -1,6 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
-import { wakeMode } from "../config/schema/common.ts";
+import { wakeMode, type Summary } from "../config/schema/common.ts";
 import type { StoredAction } from "../store/types.ts";
 import { checkAgent, checkWake, isBlank, type ActionSource, type Checked } from "./check.ts";
 import { agentFields, issuesOf } from "./fields.ts";
@@ -16,6 +16,7 @@ export interface DraftAction {
   marker?: string;
   warnings: readonly string[];
   freshKeyPrefix?: string;
+  summary?: Summary;
 }
 
 /** What a caller is told about an accepted action. */
@@ -61,6 +62,7 @@ export function checkDraft(draft: DraftAction, hook: string, now: number, contex
   }
   if (typeof draft.fields["instructions"] === "string") source.instructions = draft.fields["instructions"];
   if (draft.freshKeyPrefix !== undefined) source.freshKeyPrefix = draft.freshKeyPrefix;
+  if (draft.summary !== undefined) source.summary = draft.summary;
   const checked = checkAgent(draft.content, fields.data, source, context, [...draft.warnings]);
   if (checked.ok && draft.marker !== undefined) checked.action.spec.marker = draft.marker;
   return checked;

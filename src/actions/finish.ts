@@ -1,9 +1,11 @@
 import { newId } from "../core/ids.ts";
 import { cutText } from "../core/text.ts";
-import { planCallback, type Planned } from "../delivery/deliver.ts";
+import { planCallback, writeDelivery, type Planned } from "../delivery/plan.ts";
+import { newDeliveryRecord } from "../store/rows.ts";
+import { NO_ROUTE } from "../store/types.ts";
 import type { NewDelivery, NewSystemEvent, NewTurn, RunRecord, RunSpec, Writes } from "../store/types.ts";
 import { receiptOf } from "./receipts.ts";
-import type { ActionContext } from "./types.ts";
+import type { ActionContext, TurnDeps } from "./types.ts";
 
 const MAX_SUMMARY = 2000;
 
@@ -27,8 +29,7 @@ export function summaryEvent(run: RunRecord, agentId: string, now: number, end: 
 function callbackOf(run: RunRecord, context: ActionContext, now: number, delivery?: NewDelivery): Planned | undefined {
   const callback = context.callbackOf(run.mapping);
   if (!callback || run.mapping === undefined) return undefined;
-  const pending = delivery && { ...delivery, nextChunk: 0, status: "pending" as const, attempts: 0, messageIds: [], nextAt: now };
-  const receipt = receiptOf(run, pending, context.config.hooks.receipts === "full");
+  const receipt = receiptOf(run, delivery && newDeliveryRecord(delivery), context.config.hooks.receipts === "full");
   return planCallback({ runId: run.id, mapping: run.mapping, url: callback.url, receipt, now });
 }
 
@@ -43,9 +44,29 @@ export function writeEnd(
   const { error: _before, parked: _parked, ...known } = run;
   const callback = callbackOf({ ...known, ...end }, context, now, delivery);
   tx.updateRun(run.id, { ...rest, error: error ?? null, parked: null, ...(callback ? { callbackId: callback.delivery.id } : {}) });
-  if (!callback) return;
-  tx.addDelivery(callback.delivery);
-  tx.enqueue(callback.job);
+  if (callback) writeDelivery(tx, callback);
+}
+
+/** What a snapshot's runs have been logged for already. */
+const logged = new WeakMap<ActionContext, Set<string>>();
+
+/** Counts a reply that has no route, and logs it once per mapping and snapshot: one mapping may have thousands. */
+export function reportNoRoute(
+  run: RunRecord,
+  { delivery }: Planned,
+  context: ActionContext,
+  deps: Pick<TurnDeps, "log" | "metrics">,
+): void {
+  deps.metrics?.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
+  const known = logged.get(context) ?? new Set();
+  logged.set(context, known);
+  const source = run.mapping ?? run.spec.hook;
+  if (known.has(source)) return;
+  known.add(source);
+  deps.log.warn(
+    { mapping: run.mapping, hook: run.spec.hook, runId: run.id, deliveryId: delivery.id, reason: delivery.error?.message },
+    "replies have no route: they are kept, and `rouse deliveries retry --no-route` sends them once there is one",
+  );
 }
 
 /** A turn as the session keeps it. */

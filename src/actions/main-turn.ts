@@ -3,14 +3,14 @@ import { cleanReply } from "../agent/links.ts";
 import type { TurnResult } from "../agent/types.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
-import { planDelivery } from "../delivery/deliver.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
+import { planReply, writeDelivery } from "../delivery/plan.ts";
 import { isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { turnToKeep } from "../sessions/forget.ts";
 import { mainSession } from "../sessions/keys.ts";
 import type { Job, RouteDecision, RunRecord, RunSpec, RunStatus, SystemEvent } from "../store/types.ts";
-import { turnOf } from "./finish.ts";
+import { reportNoRoute, turnOf } from "./finish.ts";
 import { withSources } from "./knowledge.ts";
 import { takeModelTurn, type AnsweredTurn, type ModelTurn } from "./turn.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
@@ -39,7 +39,7 @@ function specOf(agentId: string, batch: readonly SystemEvent[], context: ActionC
 }
 
 /** The end of a heartbeat: where its reply goes, and what is kept of it. */
-async function planReply(run: RunRecord, { text, citations }: AnsweredTurn, context: ActionContext, deps: TurnDeps) {
+async function decideReply(run: RunRecord, { text, citations }: AnsweredTurn, context: ActionContext, deps: TurnDeps) {
   const { heartbeat } = context.config.agents.defaults;
   const ack = parseAck(text, heartbeat.ackMaxChars);
   if (ack.acknowledged) return { reply: text, route: { status: "skipped", reason: "only an acknowledgement" } as RouteDecision };
@@ -52,18 +52,8 @@ async function planReply(run: RunRecord, { text, citations }: AnsweredTurn, cont
     channel: run.spec.channel,
     ...(run.spec.to === undefined ? {} : { to: run.spec.to }),
   });
-  if (route.status !== "route") return { reply, route };
-  return {
-    reply,
-    route,
-    planned: planDelivery({
-      runId: run.id,
-      route: route.route,
-      text: withSources(reply, citations),
-      channels: context.channels,
-      now: deps.clock.now(),
-    }),
-  };
+  const shown = withSources(reply, citations);
+  return { reply, route, planned: planReply(run, route, { text: shown, channels: context.channels, now: deps.clock.now() }) };
 }
 
 /** Carries out a heartbeat's job: one turn over the queued system events, which stay queued until it has succeeded. */
@@ -114,7 +104,7 @@ async function succeeded(
   deps: TurnDeps,
 ): Promise<void> {
   const now = deps.clock.now();
-  const { reply, route, planned } = await planReply(run, result, context, deps);
+  const { reply, route, planned } = await decideReply(run, result, context, deps);
   const done = await deps.store.commit((tx) => {
     tx.insertRun({
       ...run,
@@ -131,12 +121,10 @@ async function succeeded(
       batch.map((event) => event.id),
       { state: "done" },
     );
-    if (planned) {
-      tx.addDelivery(planned.delivery);
-      tx.enqueue(planned.job);
-    }
+    if (planned) writeDelivery(tx, planned);
     tx.completeJob(job);
   }, job);
+  if (done && planned?.delivery.error) reportNoRoute(run, planned, context, deps);
   finish(run, "succeeded", deps, done);
   await requestForLeft(run.spec.session.agentId, deps);
 }

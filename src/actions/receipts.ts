@@ -1,8 +1,9 @@
+import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryRecord, EventRecord, RunRecord, Store } from "../store/types.ts";
 
 /** The status of a run's delivery, as receipts name it. */
 export function deliveryStatus(run: RunRecord, delivery: DeliveryRecord | undefined): string | undefined {
-  if (delivery) return delivery.status;
+  if (delivery) return deliveryState(delivery);
   if (run.route === undefined) return undefined;
   if (run.route.status !== "route") return run.route.status;
   // A run that ended without a reply has nothing to deliver.
@@ -40,7 +41,8 @@ const iso = (ms: number | undefined): string | null => (ms === undefined ? null 
 function deliveryReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, full: boolean): object | null {
   const status = deliveryStatus(run, delivery);
   if (status === undefined) return null;
-  const route = delivery?.route ?? (run.route?.status === "route" ? run.route.route : undefined);
+  // What a reply without a route asked for is no recipient.
+  const route = status === NO_ROUTE ? undefined : (delivery?.route ?? (run.route?.status === "route" ? run.route.route : undefined));
   const reason = run.route && run.route.status !== "route" ? { code: run.route.status, message: run.route.reason } : null;
   const receipt = { status, channel: route?.channel ?? null, messageIds: delivery?.messageIds ?? [], error: delivery?.error ?? reason };
   return full ? { ...receipt, to: route?.to ?? null } : receipt;

@@ -2,10 +2,11 @@ import { cleanReply } from "../agent/links.ts";
 import { stripAck } from "../agent/ack.ts";
 import type { Agent, ResolvedModel, TurnResult } from "../agent/types.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
-import { planDelivery, type Planned } from "../delivery/deliver.ts";
+import { planDelivery, planReply, writeDelivery, type Planned } from "../delivery/plan.ts";
+import { NO_ROUTE } from "../store/types.ts";
 import type { Job, Parked, Route, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
 import { turnToKeep } from "../sessions/forget.ts";
-import { summaryEvent, turnOf, writeEnd } from "./finish.ts";
+import { reportNoRoute, summaryEvent, turnOf, writeEnd } from "./finish.ts";
 import { withSources } from "./knowledge.ts";
 import { tokensOf } from "./limits.ts";
 import { takeModelTurn, type AnsweredTurn } from "./turn.ts";
@@ -102,8 +103,8 @@ async function takeTurn(
   signal: AbortSignal,
 ): Promise<Spent> {
   const { store, clock, log } = deps;
-  // A second try keeps the recipient that was fixed before the model first ran.
-  const route = run.route ?? (await decideRoute(run, context, deps));
+  // A second try keeps the recipient that was fixed before the model first ran, if there was one.
+  const route = run.route && run.route.status !== NO_ROUTE ? run.route : await decideRoute(run, context, deps);
   const startedAt = clock.now();
   const attempts = run.attempts + 1;
   const held = await store.commit((tx) => {
@@ -160,13 +161,12 @@ async function endSucceeded(job: Job, run: RunRecord, context: ActionContext, de
   const warnings = [...run.warnings, ...result.warnings];
   if (cleaned.removedLinks > 0) warnings.push(`${cleaned.removedLinks} links to hosts outside hooks.allowedLinkHosts were removed`);
   const route: RouteDecision =
-    run.route?.status === "route" && reply.trim() === ""
+    run.route?.status !== "skipped" && reply.trim() === ""
       ? { status: "skipped", reason: "there was nothing to send" }
       : (run.route as RouteDecision);
   const shown = withSources(reply, result.citations);
   const text = run.spec.marker === undefined ? shown : `${shown}\n\n${run.spec.marker}`;
-  const planned =
-    route.status === "route" ? planDelivery({ runId: run.id, route: route.route, text, channels: context.channels, now }) : undefined;
+  const planned = planReply(run, route, { text, channels: context.channels, now });
   const end = {
     status: "succeeded" as const,
     reply,
@@ -180,13 +180,12 @@ async function endSucceeded(job: Job, run: RunRecord, context: ActionContext, de
     writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
     tx.appendTurn(run.spec.session, turnToKeep(turnOf(run.id, run.spec, now, result.messages), context.config.hooks.retention));
     if (run.kind === "hook") tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reply }));
-    if (planned) {
-      tx.addDelivery(planned.delivery);
-      tx.enqueue(planned.job);
-    }
+    if (planned) writeDelivery(tx, planned);
     tx.completeJob(job);
   }, job);
-  if (done) ended(run, "succeeded", deps);
+  if (!done) return;
+  if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
+  ended(run, "succeeded", deps);
 }
 
 /** Who writes on a channel waits for an answer: a turn that failed says so there. */
@@ -217,10 +216,7 @@ async function endFailed(
   const done = await deps.store.commit((tx) => {
     writeEnd(tx, run, end, { context, now });
     if (run.kind === "hook") tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reason: error.message }));
-    if (apology) {
-      tx.addDelivery(apology.delivery);
-      tx.enqueue(apology.job);
-    }
+    if (apology) writeDelivery(tx, apology);
     tx.completeJob(job);
   }, job);
   if (done) ended(run, status, deps);

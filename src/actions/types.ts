@@ -83,6 +83,7 @@ export type Combined = { ok: true; action: RunAction } | { ok: true; skipped: st
 export interface TurnMetrics {
   runStarted(run: { waitSeconds: number }): void;
   runEnded(run: { status: string; seconds: number }): void;
+  deliveryEnded(delivery: { channel: string; status: string }): void;
 }
 
 export interface TurnDeps {

@@ -1,9 +1,12 @@
 import type { Command } from "commander";
-import { connected } from "./connect.ts";
-import type { CliIo } from "./io.ts";
+import { RouseError } from "../core/errors.ts";
+import type { AdminAnswers, DeliveryView } from "../http/admin-types.ts";
+import { connected, type Connection } from "./connect.ts";
+import { usage } from "./failure.ts";
+import { EXIT, type CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
 import { printJson, printMore, printTable } from "./print.ts";
-import { shortTime } from "./text.ts";
+import { cell, shortTime } from "./text.ts";
 
 interface ListOptions extends CommonOptions {
   status?: string;
@@ -24,7 +27,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     shortTime(delivery.createdAt, io.now()),
     delivery.status,
     delivery.channel,
-    delivery.to,
+    delivery.to ?? "–",
     `${delivery.sentChunks}/${delivery.chunks}`,
     String(delivery.attempts),
     delivery.error ? `${delivery.error.code}: ${delivery.error.message}` : delivery.runId,
@@ -33,14 +36,54 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   printMore(io, "rouse deliveries list", answer.next);
 }
 
+const retryOne = (to: Connection, id: string): Promise<AdminAnswers["delivery"]> =>
+  to.request("delivery", "POST", `deliveries/${encodeURIComponent(id)}/retry`);
+
+const printRetried = (io: CliIo, { id, status, channel, to }: DeliveryView): void =>
+  io.out(`${id}  ${status}  ${channel} ${cell(to ?? "–")}\n`);
+
+const printLater = (io: CliIo): void => io.out("no gateway runs just now: what is pending is sent with the next `rouse start`\n");
+
 async function retry(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const { live, answer } = await connected(options, io, async (to) => ({
-    live: to.live,
-    answer: await to.request("delivery", "POST", `deliveries/${encodeURIComponent(id)}/retry`),
-  }));
+  const { live, answer } = await connected(options, io, async (to) => ({ live: to.live, answer: await retryOne(to, id) }));
   if (options.json) return printJson(io, answer);
-  io.out(`${answer.delivery.id}  ${answer.delivery.status}\n`);
-  if (!live) io.out("no gateway runs just now: it is sent with the next `rouse start`\n");
+  printRetried(io, answer.delivery);
+  if (!live) printLater(io);
+}
+
+/** Ids of all replies that have no route, the oldest first. */
+async function withoutRoute(to: Connection): Promise<string[]> {
+  const ids: string[] = [];
+  let before: string | undefined;
+  do {
+    const page = await to.request("deliveries", "GET", `deliveries${query({ status: "no_route", limit: "500", before })}`);
+    ids.push(...page.deliveries.map(({ id }) => id));
+    before = page.next ?? undefined;
+  } while (before !== undefined);
+  return ids.toReversed();
+}
+
+/** Retries every reply that has no route. Exit code 1 if some still have none. */
+async function retryAll(options: CommonOptions, io: CliIo): Promise<void> {
+  const deliveries: DeliveryView[] = [];
+  const failed: { id: string; code: string; message: string }[] = [];
+  const live = await connected(options, io, async (to) => {
+    for (const id of await withoutRoute(to)) {
+      try {
+        deliveries.push((await retryOne(to, id)).delivery);
+      } catch (error) {
+        if (!(error instanceof RouseError)) throw error;
+        failed.push({ id, code: error.code, message: error.message });
+      }
+    }
+    return to.live;
+  });
+  if (failed.length > 0) io.exitCode = EXIT.failure;
+  if (options.json) return printJson(io, { deliveries, failed });
+  for (const delivery of deliveries) printRetried(io, delivery);
+  for (const { id, message } of failed) io.out(`${id}  ${cell(message)}\n`);
+  io.out(`${deliveries.length} retried, ${failed.length} failed\n`);
+  if (!live && deliveries.length > 0) printLater(io);
 }
 
 export function registerDeliveries(program: Command, io: CliIo): void {
@@ -49,12 +92,19 @@ export function registerDeliveries(program: Command, io: CliIo): void {
     deliveries
       .command("list")
       .description("deliveries, newest first")
-      .option("--status <status>", "pending, delivered, failed or unknown")
+      .option("--status <status>", "pending, delivered, failed, no_route (failed because no route was known) or unknown")
       .option("--channel <id>", "of one channel"),
     "rouse deliveries list --status failed",
   ).action((options: ListOptions) => list(options, io));
   reading(
-    deliveries.command("retry <delivery>").description("send again what failed, from the first piece that was not sent"),
+    deliveries
+      .command("retry [delivery]")
+      .description("send again what failed, from the first piece that was not sent; a reply without a route once there is one")
+      .option("--no-route", "all replies that have no route"),
     "rouse deliveries retry dlv_…",
-  ).action((id: string, options: CommonOptions) => retry(id, options, io));
+    "rouse deliveries retry --no-route",
+  ).action((id: string | undefined, { route, ...options }: CommonOptions & { route: boolean }) => {
+    if ((id === undefined) === route) throw usage("name one delivery, or use --no-route");
+    return id === undefined ? retryAll(options, io) : retry(id, options, io);
+  });
 }

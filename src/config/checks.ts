@@ -1,5 +1,5 @@
 import type { Issue } from "../core/errors.ts";
-import { newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
+import { sessionKeyProblem } from "../core/session-key.ts";
 import { narrowTools } from "../core/tool-names.ts";
 import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
@@ -59,12 +59,15 @@ function agentIssues(config: Config): Issue[] {
   return issues;
 }
 
+/** As long as what a generated key has behind its prefix. */
+const SAMPLE_ID = "00000000-0000-0000-0000-000000000000";
+
 /** The session keys that the config names, or has Rouse make, obey the rules that requests obey. */
 function sessionKeyIssues({ hooks }: Config): Issue[] {
   const { defaultSessionKey, allowedSessionKeyPrefixes: prefixes = [] } = hooks;
   const checked: [path: string, problem: string | undefined][] = prefixes.map((prefix, index) => [
     `hooks.allowedSessionKeyPrefixes[${index}]`,
-    sessionKeyProblem(newSessionKey([prefix]), undefined),
+    sessionKeyProblem(prefix + SAMPLE_ID, undefined),
   ]);
   if (defaultSessionKey !== undefined)
     checked.push(["hooks.defaultSessionKey", sessionKeyProblem(defaultSessionKey, hooks.allowedSessionKeyPrefixes)]);

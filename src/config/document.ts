@@ -7,6 +7,7 @@ interface JsonSchema {
   description?: string;
   default?: unknown;
   properties?: Record<string, JsonSchema>;
+  required?: string[];
   items?: JsonSchema;
   additionalProperties?: JsonSchema | boolean;
   anyOf?: JsonSchema[];
@@ -74,25 +75,47 @@ function typeOf(schema: JsonSchema): string {
   return Array.isArray(schema.type) ? schema.type.join(" or ") : (schema.type ?? "any");
 }
 
-function rowsOf(schema: JsonSchema, path: string, rows: string[]): void {
-  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+/** One key of a section, as its schema describes it. Texts are markdown. */
+export interface Option {
+  path: string;
+  type: string;
+  /** The default as JSON; undefined if there is none. */
+  defaultValue: string | undefined;
+  required: boolean;
+  description: string;
+}
+
+function optionsIn(schema: JsonSchema, path: string): Option[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
     const at = path === "" ? name : `${path}.${name}`;
     const isGroup = field.properties !== undefined;
-    if (!isGroup || field.description !== undefined) {
-      const standard = field.default === undefined || isGroup ? "" : `\`${JSON.stringify(field.default)}\``;
-      rows.push(`| \`${at}\` | ${typeOf(field)} | ${standard} | ${(field.description ?? "").replaceAll("|", "\\|")} |`);
-    }
-    if (isGroup) rowsOf(field, at, rows);
-    else if (field.items?.properties) rowsOf(field.items, `${at}[]`, rows);
-    else if (typeof field.additionalProperties === "object" && field.additionalProperties.properties)
-      rowsOf(field.additionalProperties, `${at}.<id>`, rows);
-  }
+    const option: Option = {
+      path: at,
+      type: typeOf(field),
+      defaultValue: field.default === undefined || isGroup ? undefined : JSON.stringify(field.default),
+      required: schema.required?.includes(name) ?? false,
+      description: field.description ?? "",
+    };
+    const own = isGroup && field.description === undefined ? [] : [option];
+    if (isGroup) return [...own, ...optionsIn(field, at)];
+    if (field.items?.properties) return [...own, ...optionsIn(field.items, `${at}[]`)];
+    if (typeof field.additionalProperties === "object" && field.additionalProperties.properties)
+      return [...own, ...optionsIn(field.additionalProperties, `${at}.<id>`)];
+    return own;
+  });
+}
+
+/** The keys of a section that a schema checks, as they are written in the config. */
+export function describeOptions(schema: z.ZodType): Option[] {
+  return optionsIn(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema, "");
 }
 
 /** The reference of every key of the config file, as markdown. */
 export function configReference(): string {
-  const rows: string[] = [];
-  rowsOf(fieldSchema(), "", rows);
+  const rows = optionsIn(fieldSchema(), "").map(({ path, type, defaultValue, description }) => {
+    const value = defaultValue === undefined ? "" : `\`${defaultValue}\``;
+    return `| \`${path}\` | ${type} | ${value} | ${description.replaceAll("|", "\\|")} |`;
+  });
   return `# Config reference
 
 Generated from the schemas that check the config (\`npm run docs\`); do not edit by hand. The file is JSON5: comments and trailing commas are fine. \`\${NAME}\` in any text is the environment's variable; as the whole value it also stands for a number, or for \`true\` and \`false\` (\`port: "\${PORT}"\`). \`{ file: "…" }\` in place of a secret is a file's content. A key that is there twice is an error. Durations are text such as \`"90s"\`, \`"30m"\`, \`"24h"\`, \`"3d"\`; a number alone is seconds. Relative paths start at the config file's folder.

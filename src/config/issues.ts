@@ -31,10 +31,12 @@ function unwrap(schema: unknown): unknown {
 
 type Raw = z.core.$ZodIssue;
 
-/** The branch of a union that comes nearest: the one whose problems lie deepest. */
+/** The branch of a union that comes nearest: the one whose problems lie deepest, and that knows the most keys. */
 function nearestBranch(branches: readonly (readonly Raw[])[]): readonly Raw[] {
-  const depth = (issues: readonly Raw[]): number => Math.max(0, ...issues.map((issue) => issue.path.length)) * 10 - issues.length;
-  return branches.toSorted((a, b) => depth(b) - depth(a))[0] ?? [];
+  const unknown = (issues: readonly Raw[]): number => issues.filter(({ code }) => code === "unrecognized_keys").length;
+  const nearness = (issues: readonly Raw[]): number =>
+    Math.max(0, ...issues.map((issue) => issue.path.length)) * 10 - issues.length - unknown(issues);
+  return branches.toSorted((a, b) => nearness(b) - nearness(a))[0] ?? [];
 }
 
 /** zod's problems as ours: unknown keys one by one with what may have been meant, unions by their nearest branch. */

@@ -38,6 +38,7 @@ export const ERROR_CODES = [
   "usage",
   "too_many_actions",
   "duplicate_document",
+  "no_route",
 ] as const;
 
 export type ErrorCode = (typeof ERROR_CODES)[number];

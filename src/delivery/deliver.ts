@@ -1,18 +1,14 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Failure } from "../core/errors.ts";
-import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
-import type { DeliveryRecord, DeliveryStatus, Job, NewDelivery, NewJob, Queue, Route, RunError, Store, Writes } from "../store/types.ts";
+import { deliveryState, NO_ROUTE } from "../store/types.ts";
+import type { DeliveryRecord, DeliveryStatus, Job, Queue, Route, RunError, Store, Writes } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
+import { resolveRoute } from "./last-route.ts";
+import { deliveryJob, splitFor, type DeliveryJob } from "./plan.ts";
 import { sendPiece } from "./send.ts";
-import { splitMeasured } from "./split.ts";
 import type { Channels } from "./types.ts";
-
-/** What a delivery's job carries. */
-interface DeliveryJob {
-  deliveryId: string;
-}
 
 /** Tries of one piece; a piece that got through starts the count again. */
 const MAX_ATTEMPTS = 12;
@@ -21,48 +17,24 @@ const LONGEST_WAIT_MS = 900_000;
 const PARALLEL = 8;
 const STOP_MS = 5_000;
 
-function jobOf(id: string, route: Route, enqueuedAt: number): NewJob {
-  // Receipts need no order: one that is not taken holds back no other.
-  const recipient = route.channel === CALLBACK ? id : route.to;
-  return { id, kind: "delivery", key: `${route.channel}/${recipient}`, data: { deliveryId: id } satisfies DeliveryJob, enqueuedAt };
-}
-
-/** A delivery and its job, for the commit that ends the run. */
-export interface Planned {
-  delivery: NewDelivery;
-  job: NewJob;
-}
-
-/** A reply as a delivery. Deliveries to one recipient keep their order. */
-export function planDelivery(options: { runId: string; route: Route; text: string; channels: Channels; now: number }): Planned {
-  const { runId, route, text, channels, now } = options;
-  const channel = channels.get(route.channel)?.channel;
-  const chunks = splitMeasured(text, channel?.limit ?? Infinity, channel?.measure?.bind(channel));
-  const id = newId("dlv", now);
-  return { delivery: { id, runId, route, chunks, createdAt: now }, job: jobOf(id, route, now) };
-}
-
-/** A receipt as a delivery to the address that the mapping names. */
-export function planCallback(options: { runId: string; mapping: string; url: string; receipt: object; now: number }): Planned {
-  const { runId, mapping, url, receipt, now } = options;
-  const route: Route = { channel: CALLBACK, to: url, thread: mapping };
-  const id = newId("dlv", now);
-  return { delivery: { id, runId, route, chunks: [JSON.stringify(receipt)], createdAt: now }, job: jobOf(id, route, now) };
-}
-
 export interface DeliveryWorker {
   start(): void;
   /** Takes no more and waits for what is being sent: five seconds, then it is cut off. What is left waits for the next start. */
   stop(): Promise<void>;
-  /** Sends a delivery again that failed or of which nobody knows, from the first piece that was not sent. */
+  /**
+   * Sends a delivery again that failed or of which nobody knows, from the first piece that was not sent. For a reply that
+   * had no route one is looked for: fails and changes nothing if there is still none.
+   */
   retry(id: string): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
 }
 
 export interface DeliveryWorkerOptions {
-  store: Pick<Store, "commit" | "getDelivery">;
+  store: Pick<Store, "commit" | "getDelivery" | "lastRoutes">;
   queue: Pick<Queue, "fetch" | "onReady">;
   /** The channels of now: a delivery goes out by the newest config. */
   channels(): Channels;
+  /** The agent whose main session has the last routes. */
+  mainAgentId(): string;
   /** Where receipts go. */
   callbacks: Channel;
   /** After so long, counted from the end of the run or the operator's retry, a failed try is the last. */
@@ -144,10 +116,11 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
   const send = (delivery: DeliveryRecord, text: string): Promise<SendResult> | undefined => {
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? options.callbacks : options.channels().get(id)?.channel;
+    if (!channel || to === undefined) return undefined;
     const message: OutgoingMessage = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}` };
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
-    return channel && sendPiece(channel, message, clock, stopping.signal);
+    return sendPiece(channel, message, clock, stopping.signal);
   };
 
   const deliver = async (job: Job): Promise<void> => {
@@ -216,6 +189,15 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
     }
   };
 
+  /** Looks for a route for a reply that has none; the reply is split anew for its channel. */
+  const findRoute = async ({ route: { channel, to }, chunks }: DeliveryRecord): Promise<{ route: Route; chunks: string[] } | string> => {
+    const channels = options.channels();
+    const target = to === undefined ? { channel } : { channel, to };
+    const found = await resolveRoute({ store, channels, agentId: options.mainAgentId(), ...target });
+    if (found.status !== "route") return found.reason;
+    return { route: found.route, chunks: splitFor(found.route, chunks.join(""), channels) };
+  };
+
   return {
     start() {
       running = true;
@@ -240,9 +222,12 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
           failure: { code: "invalid_body", message: `only a delivery that failed can be sent again; this one is ${delivery.status}` },
         };
       }
+      const routed = deliveryState(delivery) === NO_ROUTE ? await findRoute(delivery) : undefined;
+      if (typeof routed === "string") return { ok: false, failure: { code: "no_route", message: `there is still no route: ${routed}` } };
       await store.commit((tx) => {
-        tx.updateDelivery(id, { status: "pending", attempts: 0, nextAt: clock.now(), error: null, endedAt: null });
-        tx.enqueue(jobOf(id, delivery.route, clock.now()));
+        tx.updateDelivery(id, { ...routed, status: "pending", attempts: 0, nextAt: clock.now(), error: null, endedAt: null });
+        if (routed) tx.updateRun(delivery.runId, { route: { status: "route", route: routed.route } });
+        tx.enqueue(deliveryJob(id, routed?.route ?? delivery.route, clock.now()));
       });
       return { ok: true, delivery: (await store.getDelivery(id)) ?? delivery };
     },

@@ -1,65 +1,109 @@
-import type { LastRoute, Route, RouteDecision, Store } from "../store/types.ts";
+import type { Channel } from "../plugin/api.ts";
+import type { LastRoute, ReplyTarget, Route, RouteDecision, Store } from "../store/types.ts";
 import { LAST } from "./channels.ts";
 import type { Channels, LoadedChannel } from "./types.ts";
 
-export interface RouteRequest {
+/** What a run asks for, and where its route is looked for. */
+export interface RouteRequest extends ReplyTarget {
   store: Pick<Store, "lastRoutes">;
   channels: Channels;
-  /** Whose main session's last routes count. */
+  /** The agent whose main session has the last routes. */
   agentId: string;
-  /** A channel's id or alias, or `last`. */
-  channel: string;
-  to?: string;
 }
 
-function noRoute(reason: string): RouteDecision {
+type FoundRoute = Exclude<RouteDecision, { status: "skipped" }>;
+type Last = Omit<LastRoute, "agentId" | "at">;
+
+const NO_LAST_ROUTE = "the owner has not written on any channel yet";
+
+function noRoute(reason: string): FoundRoute {
   return { status: "no_route", reason };
 }
 
-function given(id: string, to: string, channels: Channels): RouteDecision {
+function given(id: string, to: string, channels: Channels): FoundRoute {
   const checked = channels.checkRecipient(id, to);
   if (!checked.ok) return noRoute(`the channel "${id}" cannot send to this recipient: ${checked.message}`);
   return { status: "route", route: { channel: id, to: checked.to } };
 }
 
-function stored({ channel, to, thread }: LastRoute): RouteDecision {
+function stored({ channel, to, thread }: Last): FoundRoute {
   const route: Route = { channel, to };
   if (thread !== undefined) route.thread = thread;
   return { status: "route", route };
 }
 
-function byFallback(fallback: LoadedChannel | undefined, to: string | undefined, channels: Channels): RouteDecision {
-  if (!fallback)
-    return noRoute("the owner has not written on any channel yet, and no configured channel is a fallback: name `channel` and `to`");
-  const target = to ?? fallback.channel.defaultTo;
-  if (target !== undefined) return given(fallback.id, target, channels);
+/** The first of the channels that takes the recipient. */
+function firstThatTakes(candidates: readonly LoadedChannel[], to: string, channels: Channels): FoundRoute {
+  const tried = candidates.map(({ id }) => given(id, to, channels));
+  const refusals = tried.flatMap((decision) => (decision.status === "route" ? [] : decision.reason));
+  const why = refusals.join("; ") || `${NO_LAST_ROUTE}, and not exactly one channel is configured`;
+  return tried.find(({ status }) => status === "route") ?? noRoute(`${why}: name the \`channel\` of this recipient`);
+}
+
+function byFallback(channels: Channels): FoundRoute {
+  const { fallback } = channels;
+  if (!fallback) return noRoute(`${NO_LAST_ROUTE}, and no configured channel is a fallback: name \`channel\` and \`to\``);
+  const { id, channel } = fallback;
+  if (channel.defaultTo !== undefined) return given(id, channel.defaultTo, channels);
   return noRoute(
-    `the owner has not written on any channel yet, and the fallback channel "${fallback.id}" has no default recipient: name \`channel\` and \`to\``,
+    `${NO_LAST_ROUTE}, and the channel "${id}" has no default recipient: set its \`defaultTo\`, or name \`channel\` and \`to\``,
   );
 }
 
-/**
- * Decides where a reply goes, before the model runs: a named channel with `to`, the last recipient there or its
- * default; for `last` the channel and recipient of the owner's last direct message, else the fallback channel.
- * A last route on a channel that is no longer configured does not count.
- */
-export async function resolveRoute({ store, channels, agentId, channel, to }: RouteRequest): Promise<RouteDecision> {
-  if (channel === LAST) {
-    const routes = await store.lastRoutes(agentId);
-    const last = routes.find((route) => channels.get(route.channel) !== undefined);
-    if (!last) return byFallback(channels.fallback, to, channels);
-    return to === undefined ? stored(last) : given(last.channel, to, channels);
-  }
+/** Decides for `last`. A last route on a channel that is no longer configured does not count. */
+function withoutChannel(to: string | undefined, lastRoutes: readonly Last[], channels: Channels): FoundRoute {
+  const last = lastRoutes.find((route) => channels.get(route.channel) !== undefined);
+  if (to === undefined) return last ? stored(last) : byFallback(channels);
+  const channel = last && channels.get(last.channel);
+  return firstThatTakes(channel ? [channel, ...channels.forRecipient] : channels.forRecipient, to, channels);
+}
+
+function decide({ channel, to }: ReplyTarget, lastRoutes: readonly Last[], channels: Channels): FoundRoute {
+  // A mapping's template whose field is missing: the reply was meant for one person, not for the last one.
+  if (to?.trim() === "") return noRoute("`to` is empty, and the reply is not sent to another recipient: see what `to` is made of");
+  if (channel === LAST) return withoutChannel(to, lastRoutes, channels);
   const named = channels.resolve(channel);
-  if (!named) return noRoute("no channel of this name is known any more");
-  const { id } = named;
-  const target = channels.get(id);
-  if (!target) return noRoute(`the channel "${id}" is not configured: add \`channels.${id}\` to the config`);
-  if (to !== undefined) return given(id, to, channels);
-  const routes = await store.lastRoutes(agentId);
-  const last = routes.find((route) => route.channel === id);
+  if (!named) return noRoute("no channel of this name is known any more: name another one");
+  const target = channels.get(named.id)?.channel;
+  if (!target) return noRoute(`the channel "${named.id}" is not configured: add \`channels.${named.id}\` to the config`);
+  if (to !== undefined) return given(named.id, to, channels);
+  const last = lastRoutes.find((route) => route.channel === named.id);
   if (last) return stored(last);
-  const { defaultTo } = target.channel;
-  if (defaultTo !== undefined) return given(id, defaultTo, channels);
-  return noRoute(`nobody has written on the channel "${id}" yet and it has no default recipient: name \`to\``);
+  if (target.defaultTo !== undefined) return given(named.id, target.defaultTo, channels);
+  return noRoute(`the channel "${named.id}" has neither a last nor a default recipient: set its \`defaultTo\`, or name \`to\``);
+}
+
+/**
+ * Decides where a reply goes, before the model runs. A named recipient is the only one that it may go to: on the named
+ * channel, or for `last` on the first channel that takes it of the last route's, the only configured one and the declared
+ * fallback. Without a recipient it goes to the last one on the named channel, else to that channel's default; for `last`
+ * to the last route, else to the default recipient of the fallback.
+ */
+export async function resolveRoute({ store, channels, agentId, ...target }: RouteRequest): Promise<FoundRoute> {
+  return decide(target, await store.lastRoutes(agentId), channels);
+}
+
+/** Whether somebody may write on the channel, so that it can become the last route. */
+function canReceive({ listen, request, allowFrom = [] }: Channel): boolean {
+  return (listen ?? request) !== undefined && allowFrom.length > 0;
+}
+
+/**
+ * Finds out why replies can have no route with these channels, whoever writes on them. `to` is null if it is known only
+ * with the event. Undefined if there may be a route; else the field to change and what is wrong.
+ */
+export function findRouteProblem(
+  { channel, to }: { channel: string; to?: string | null },
+  channels: Channels,
+): { field: "channel" | "to"; message: string } | undefined {
+  const target = to === undefined ? { channel } : { channel, to: to ?? "known later" };
+  const checked =
+    to === null ? { ...channels, checkRecipient: (_id: string, text: string) => ({ ok: true as const, to: text }) } : channels;
+  const writable = channels.loaded.filter((one) => canReceive(one.channel));
+  const lastRoutes: Last[][] = [[], ...writable.map(({ id }) => [{ channel: id, to: "the owner" }])];
+  const decisions = lastRoutes.map((routes) => decide(target, routes, checked));
+  const [reason] = decisions.flatMap((decision) => (decision.status === "no_route" ? decision.reason : []));
+  if (reason === undefined || decisions.some(({ status }) => status === "route")) return undefined;
+  const isAboutChannel = to === undefined || (channel !== LAST && channels.resolve(channel)?.loaded !== true);
+  return { field: isAboutChannel ? "channel" : "to", message: `replies have no route: ${reason}` };
 }

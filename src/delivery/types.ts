@@ -13,8 +13,10 @@ export interface Channels {
   /** The id that a name or alias means, also for channels that are known but not configured; undefined where nobody knows it. */
   resolve(name: string): { id: string; loaded: boolean } | undefined;
   get(id: string): LoadedChannel | undefined;
-  /** The loaded channel that declared itself the last resort. */
+  /** Where replies go that name no recipient while there is no last route: only with a default recipient of its own. */
   readonly fallback: LoadedChannel | undefined;
+  /** Where a recipient that is named without a channel is looked for, after the channel of the last route. */
+  readonly forRecipient: readonly LoadedChannel[];
   readonly loaded: readonly LoadedChannel[];
   /** Ids and aliases of all known channels, for messages and "did you mean". */
   readonly names: readonly string[];

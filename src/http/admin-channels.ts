@@ -20,7 +20,7 @@ function channelViews({ channels: known }: Snapshot): ChannelView[] {
       id: resolved?.id ?? name,
       loaded: resolved?.loaded ?? false,
       defaultTo: channel?.defaultTo ?? null,
-      fallback: channel?.fallback ?? false,
+      fallback: channel?.defaultTo !== undefined && channel === known.fallback?.channel,
       limit: channel?.limit ?? null,
       receives: channel?.listen !== undefined || channel?.request !== undefined,
       allowFrom: channel?.allowFrom?.length ?? 0,

@@ -2,6 +2,7 @@ import { stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
+import { NO_ROUTE } from "../store/types.ts";
 import type { CheckView } from "./admin-types.ts";
 import { checkSenders } from "./doctor-senders.ts";
 import { gatewaysOf, type GatewayView } from "./gateways.ts";
@@ -76,6 +77,17 @@ const deliveries: Check = async ({ store }) => {
   const { "deliveries.failed": failed = 0, "deliveries.unknown": unknown = 0 } = await store.counts();
   if (failed + unknown === 0) return ok("no delivery has failed");
   return warn(`${failed} deliveries failed and ${unknown} may not have arrived: \`rouse deliveries list --status failed\``);
+};
+
+const routes: Check = async ({ store }) => {
+  const { "deliveries.no_route": count = 0 } = await store.counts();
+  const [newest] = count === 0 ? [] : await store.listDeliveries({ status: NO_ROUTE, limit: 1 });
+  if (!newest) return ok("no reply is without a route");
+  const run = await store.getRun(newest.runId);
+  const source = run?.mapping === undefined ? `"${run?.spec.hook ?? newest.runId}"` : `the mapping "${run.mapping}"`;
+  return warn(
+    `replies without a route: ${count}, the newest of ${source}: ${newest.error?.message ?? ""}; then \`rouse deliveries retry --no-route\` sends them`,
+  );
 };
 
 const systemEvents: Check = async ({ store }) => {
@@ -218,6 +230,7 @@ const CHECKS: Record<string, Check> = {
   backlog,
   runs,
   deliveries,
+  routes,
   "system-events": systemEvents,
   signatures,
   senders: checkSenders,

@@ -121,8 +121,9 @@ export interface DeliveryView {
   id: string;
   runId: string;
   status: DeliveryStatus;
+  /** Without a route: what the run asked for, a channel or `last`. */
   channel: string;
-  to: string;
+  to: string | null;
   thread: string | null;
   chunks: number;
   sentChunks: number;
@@ -157,6 +158,7 @@ export interface ChannelView {
   id: string;
   loaded: boolean;
   defaultTo: string | null;
+  /** Whether replies go there that name no recipient while there is no last route. */
   fallback: boolean;
   limit: number | null;
   /** Whether people can write to the agent there, and how many may. */

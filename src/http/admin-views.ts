@@ -147,7 +147,7 @@ export function deliveryView(delivery: DeliveryRecord): DeliveryView {
     runId: delivery.runId,
     status: delivery.status,
     channel: route.channel,
-    to: route.to,
+    to: route.to ?? null,
     thread: route.thread ?? null,
     chunks: delivery.chunks.length,
     sentChunks: delivery.nextChunk,

@@ -17,7 +17,7 @@ const runQuery = z.strictObject({
 });
 const deliveryQuery = z.strictObject({
   ...page,
-  status: z.enum(["pending", "delivered", "failed", "unknown"]).optional(),
+  status: z.enum(["pending", "delivered", "failed", "no_route", "unknown"]).optional(),
   channel: z.string().optional(),
 });
 const sessionQuery = z.strictObject({ ...page, origin: origin.optional(), agent: z.string().optional() });

@@ -28,6 +28,7 @@ export const STATUS: Record<ErrorCode, number> = {
   mapping_incomplete: 400,
   idempotency_conflict: 409,
   duplicate_document: 409,
+  no_route: 409,
   transform_failed: 500,
   mapping_failed: 500,
   internal: 500,

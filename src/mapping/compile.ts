@@ -37,6 +37,8 @@ export interface CompileOptions {
     agents: ReadonlySet<string>;
     channels: (name: string) => boolean;
     model: (name: string) => { ok: true } | { ok: false; message: string };
+    /** Why replies can have no route; `to` is null if it is known only with the event. */
+    routeProblem: (target: { channel: string; to?: string | null }) => { field: string; message: string } | undefined;
   };
   pool: TransformPool;
 }
@@ -47,6 +49,7 @@ const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
     "messageTemplate",
     "agentId",
     "sessionKey",
+    "summary",
     "deliver",
     "channel",
     "to",
@@ -141,6 +144,16 @@ class MappingCompiler {
       if (config[field] !== undefined) this.#problem(source, field, `has no effect for action "${config.action}"`);
   }
 
+  /** A transform may set the channel, the recipient and whether there is a delivery at all. */
+  #checkRoute({ config, at }: Source, fields: CompiledMapping["fields"]): void {
+    if (config.action !== "agent" || config.deliver === false || config.shadow || config.transform !== undefined) return;
+    const [channel, to] = (["channel", "to"] as const).map((name) => fields.find(({ field }) => field === name)?.template);
+    if (channel?.literal === false) return;
+    const target = { channel: channel?.source.trim() ?? "last", ...(to && { to: to.literal ? to.source : null }) };
+    const problem = this.#options.known.routeProblem(target);
+    if (problem) this.warnings.push({ path: `${at}.${problem.field}`, message: problem.message });
+  }
+
   compile(source: Source, order: number): CompiledMapping {
     const { config, at } = source;
     const { pool, hooks, transformsDir } = this.#options;
@@ -156,6 +169,7 @@ class MappingCompiler {
       fields.push({ field, template });
       if (template.literal) this.#checkStatic(source, field, template.source);
     }
+    this.#checkRoute(source, fields);
     const made: { -readonly [K in keyof CompiledMapping]: CompiledMapping[K] } = {
       config,
       info: {

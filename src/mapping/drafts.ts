@@ -50,6 +50,8 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
       if (entry) {
         const text = plainText(value.parts);
         if (entry.field === "sessionKey" && value.empty[0] !== undefined) rendering.keyHole = renderHole(value.empty[0]);
+        // Of a recipient no part may be missing; and without `to` the reply would go to the last one.
+        else if (entry.field === "to") rendering.fields.to = value.missing.length > 0 ? "" : text;
         else if (text !== "") rendering.fields[entry.field] = text;
       } else if (index === mapping.fields.length) rendering.content = value.parts;
       else if (plainText(value.parts) !== "") setDedupeKey(rendering, value);
@@ -118,6 +120,7 @@ function draftOf(mapping: CompiledMapping, rendering: Rendering, change: Record<
     };
   }
   if (config.ignoreSelf?.marker !== undefined) draft.marker = config.ignoreSelf.marker;
+  if (config.summary !== undefined) draft.summary = config.summary;
   const key = dedupeKey ?? rendering.dedupeKey;
   if (typeof key === "string" && key !== "") draft.dedupeKey = key.slice(0, 512);
   if (plainText(draft.content).trim() === "") {

@@ -19,7 +19,7 @@ export function presetNames(presetsDir: string): string[] {
     .toSorted();
 }
 
-const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "model", "coalesce", "callback"] as const;
+const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "summary", "model", "coalesce", "callback"] as const;
 
 /** What the section of a plugin that feeds a preset says of its turns: `hooks.<preset>.model` and the like. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"] as const;

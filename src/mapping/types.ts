@@ -1,4 +1,5 @@
 import type { Callback, Limits } from "../config/schema/limits.ts";
+import type { Summary } from "../config/schema/common.ts";
 import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Failure } from "../core/errors.ts";
@@ -48,6 +49,8 @@ export interface ActionDraft {
   shadow: boolean;
   /** Added to the reply, by which its echo is known. */
   marker?: string;
+  /** The mapping's own; no template and no transform sets it. */
+  summary?: Summary;
   /** The event is to be collected with others of the same key. */
   collect?: { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number };
   /** Template expressions that found nothing, as written. */

@@ -287,6 +287,7 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   }
   checkNames(config, staging);
   const { known, plugins, services, hookSections, issues, warnings } = staging;
-  const channels = createChannels(known, orderChannels(staging));
+  const always = new Set(staging.channels.filter((channel) => channel.always).map(({ id }) => id));
+  const channels = createChannels(known, orderChannels(staging), always);
   return { channels, plugins, services, hookSections, issues, warnings, files: [...new Set(staging.files)] };
 }

@@ -6,10 +6,11 @@ export const secret = (describe: string) => z.string().trim().min(1).describe(de
 
 /** The address of an API, `http` or `https`; what follows it begins with a slash. With `fallback` it need not be given. */
 export function httpUrl(describe: string): z.ZodType<string, string>;
-export function httpUrl(describe: string, fallback: string): z.ZodDefault<z.ZodType<string, string>>;
+export function httpUrl(describe: string, fallback: string): z.ZodPrefault<z.ZodType<string, string>>;
 export function httpUrl(describe: string, fallback?: string) {
   const url: z.ZodType<string, string> = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ""));
-  return (fallback === undefined ? url : url.default(fallback)).describe(describe);
+  // `default` stands behind the transform, where the option tables of the docs do not see it.
+  return (fallback === undefined ? url : url.prefault(fallback)).describe(describe);
 }
 
 /** Who may speak on a channel, and where its replies go. The section is described by what their forms look like. */
@@ -35,7 +36,7 @@ export function channelConfig<T extends z.ZodRawShape>(own: T, { person, parseRe
   const to = parseRecipient.like === undefined ? "" : `: ${parseRecipient.like}`;
   return z.strictObject({
     ...own,
-    allowFrom: z.array(entry).default([]).describe(`Who may speak to the agent, each ${parsePerson.like}. Empty: nobody.`),
-    defaultTo: z.string().transform(checked(parseRecipient)).optional().describe(`The recipient where none is named${to}.`),
+    allowFrom: z.array(entry).prefault([]).describe(`Who may speak to the agent, each ${parsePerson.like}. Empty: nobody.`),
+    defaultTo: z.string().transform(checked(parseRecipient)).optional().describe(`The recipient if none is named${to}.`),
   });
 }

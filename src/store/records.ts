@@ -1,5 +1,6 @@
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { TextPart } from "../core/text.ts";
+import type { Route, RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
 export type Ms = number;
@@ -121,20 +122,6 @@ export interface RunError {
   message: string;
 }
 
-/** Where a reply goes: fixed before the model runs. */
-export interface Route {
-  channel: string;
-  to: string;
-  thread?: string;
-  /** The message that it answers, by the channel's id. */
-  replyTo?: string;
-}
-
-export type RouteDecision =
-  | { status: "route"; route: Route }
-  | { status: "skipped"; reason: string }
-  | { status: "no_route"; reason: string };
-
 export interface RunRecord {
   id: string;
   eventId: string | null;
@@ -211,30 +198,6 @@ export interface SystemEvent {
   failures: number;
 }
 export type NewSystemEvent = Omit<SystemEvent, "seq" | "state" | "failures">;
-
-export type DeliveryStatus = "pending" | "delivered" | "failed" | "unknown";
-export interface DeliveryRecord {
-  id: string;
-  runId: string;
-  route: Route;
-  /** The text in pieces that fit the channel, in order. */
-  chunks: string[];
-  /** The first chunk that was not sent. */
-  nextChunk: number;
-  status: DeliveryStatus;
-  attempts: number;
-  messageIds: string[];
-  error?: RunError;
-  createdAt: Ms;
-  nextAt: Ms;
-  endedAt?: Ms;
-}
-/** What may change in a delivery; null takes a field away. */
-export type DeliveryChange = Partial<Pick<DeliveryRecord, "nextChunk" | "status" | "attempts" | "messageIds" | "nextAt">> & {
-  error?: RunError | null;
-  endedAt?: Ms | null;
-};
-export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt">;
 
 /** A last route of the main session. */
 export interface LastRoute extends Route {

@@ -125,7 +125,9 @@ export function runColumns(run: RunRecord): {
 
 /** A delivery as it starts. */
 export function newDeliveryRecord(delivery: NewDelivery): DeliveryRecord {
-  return { ...delivery, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: delivery.createdAt };
+  const { createdAt, error } = delivery;
+  const record: DeliveryRecord = { ...delivery, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: createdAt };
+  return error ? { ...record, status: "failed", endedAt: createdAt } : record;
 }
 
 /** A row whose record is all JSON. */

@@ -1,20 +1,17 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import type { Failure } from "../core/errors.ts";
 import type { EventOutcome, EventRecord } from "./event-record.ts";
+import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Fence, Peers } from "./peers.ts";
 import type {
   Collected,
   DedupeEntry,
   DedupeRecord,
-  DeliveryChange,
-  DeliveryRecord,
-  DeliveryStatus,
   Job,
   JobKind,
   LastRoute,
   Ms,
-  NewDelivery,
   NewJob,
   NewSystemEvent,
   NewTurn,
@@ -30,7 +27,9 @@ import type {
 } from "./records.ts";
 
 export * from "./event-record.ts";
+export * from "./deliveries.ts";
 export * from "./records.ts";
+export * from "./routes.ts";
 export type { Allowance, Ledger } from "./ledger.ts";
 export type { Fence, Held, LeaseRecord, Peer, PeerInfo, Peers } from "./peers.ts";
 
@@ -104,7 +103,8 @@ export interface Store {
   /** The events that a run has collected so far, in the order in which they came. */
   getCollected(runId: string): Promise<Collected[]>;
   getDelivery(id: string): Promise<DeliveryRecord | undefined>;
-  listDeliveries(query: ListQuery & { status?: DeliveryStatus; channel?: string }): Promise<DeliveryRecord[]>;
+  /** `failed` lists those without a route, too. */
+  listDeliveries(query: ListQuery & { status?: DeliveryState; channel?: string }): Promise<DeliveryRecord[]>;
   /** The turns of a session, oldest first. */
   getTurns(session: SessionRef): Promise<TurnRecord[]>;
   getSession(session: SessionRef): Promise<SessionRecord | undefined>;

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createDeliveryWorker, planDelivery } from "../../src/delivery/deliver.ts";
+import { createDeliveryWorker } from "../../src/delivery/deliver.ts";
+import { planDelivery } from "../../src/delivery/plan.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Fault } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
@@ -85,6 +86,7 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
     store,
     queue,
     channels: () => channels,
+    mainAgentId: () => "main",
     callbacks: channel,
     maxAgeMs: () => Infinity,
     clock,

@@ -98,11 +98,13 @@ export function listContract({ store }: Parts): void {
         for (let n = 0; n < 5; n++)
           tx.addDelivery(delivery(`d${n}`, { route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" }, createdAt: START + n }));
         tx.updateDelivery("d2", { status: "failed" });
+        tx.updateDelivery("d3", { status: "failed", error: { code: "no_route", message: "none" } });
       });
       const find = async (query: Parameters<Store["listDeliveries"]>[0]): Promise<string[]> =>
         (await store().listDeliveries(query)).map((one) => one.id);
       expect(await find({ channel: "even" })).toEqual(["d4", "d2", "d0"]);
-      expect(await find({ status: "failed" })).toEqual(["d2"]);
+      expect(await find({ status: "failed" })).toEqual(["d3", "d2"]);
+      expect(await find({ status: "no_route" })).toEqual(["d3"]);
       expect(await find({ channel: "even", status: "pending" })).toEqual(["d4", "d0"]);
       expect(await find({ since: START + 3 })).toEqual(["d4", "d3"]);
       const read = await pages(

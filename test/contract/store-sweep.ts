@@ -157,19 +157,21 @@ export function sweepContract({ home, store, queue }: Parts): void {
         tx.addDelivery(delivery("done"));
         tx.addDelivery(delivery("late"));
         tx.addDelivery(delivery("open"));
+        tx.addDelivery(delivery("no route", { route: { channel: "last" }, error: { code: "no_route", message: "none" } }));
         tx.updateDelivery("done", { status: "delivered", endedAt: START });
         tx.updateDelivery("late", { status: "delivered", endedAt: START + DAY });
         for (const id of ["s1", "s2", "s3"]) tx.addSystemEvent(systemEvent(id));
         tx.setSystemEvents(["s1"], { state: "done" });
         tx.setSystemEvents(["s2"], { state: "parked" });
       });
-      // The event, its key, one delivery, two system events; its body went with it.
-      expect(await store().sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY })).toBe(5);
+      // The event, its key, two deliveries, two system events; its body went with it.
+      expect(await store().sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY })).toBe(6);
       expect((await store().listDeliveries({})).map((one) => one.id)).toEqual(["open", "late"]);
       expect((await store().listSystemEvents({})).map((one) => one.id)).toEqual(["s3"]);
       expect(await store().counts()).toMatchObject({
         "deliveries.delivered": 1,
         "deliveries.pending": 1,
+        "deliveries.no_route": 0,
         "systemEvents.queued": 1,
         "systemEvents.done": 0,
         "systemEvents.parked": 0,

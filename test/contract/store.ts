@@ -449,6 +449,29 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         expect(await handle.store.getDelivery("nobody")).toBeUndefined();
       });
 
+      it("one that has no route has failed from the start, is counted by itself, and gets a route, chunks and a channel later", async () => {
+        const error = { code: "no_route", message: "name `channel` and `to`" };
+        const given = delivery("d1", { route: { channel: "last" }, chunks: ["one two"], error });
+        const counted = async (): Promise<number[]> => {
+          const counts = await handle.store.counts();
+          return ["no_route", "failed", "pending"].map((state) => counts[`deliveries.${state}`] ?? -1);
+        };
+        await handle.store.commit((tx) => tx.addDelivery(given));
+        await reopen();
+        const failed = { ...given, nextChunk: 0, status: "failed", attempts: 0, messageIds: [], nextAt: START, endedAt: START };
+        expect(await handle.store.getDelivery("d1")).toEqual(failed);
+        expect(await counted()).toEqual([1, 0, 0]);
+        const route = { channel: "rooms", to: "ops" };
+        await handle.store.commit((tx) =>
+          tx.updateDelivery("d1", { route, chunks: ["one", "two"], status: "pending", error: null, endedAt: null }),
+        );
+        await reopen();
+        expect(await handle.store.getDelivery("d1")).toMatchObject({ route, chunks: ["one", "two"], status: "pending" });
+        expect(await counted()).toEqual([0, 0, 1]);
+        expect((await handle.store.listDeliveries({ channel: "rooms" })).map((one) => one.id)).toEqual(["d1"]);
+        expect(await handle.store.listDeliveries({ channel: "last" })).toEqual([]);
+      });
+
       it("last routes: one per channel, the newest first", async () => {
         const route = { agentId: "main", channel: "a", to: "1", thread: "t", at: START };
         await handle.store.commit((tx) => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { resolveRoute } from "../../src/delivery/last-route.ts";
+import type { Channels } from "../../src/delivery/types.ts";
 import type { LastRoute } from "../../src/store/types.ts";
 import { fakeChannel } from "./support.ts";
 
@@ -73,7 +74,7 @@ describe("the route of a reply", () => {
   it("`last` without a route is the fallback, else there is none", async () => {
     expect(await resolveRoute({ ...ask, store: store(), channel: "last" })).toEqual(route("gamma", "me"));
     expect(await resolveRoute({ ...ask, store: store(), channel: "last", to: "you" })).toEqual(route("gamma", "you"));
-    expect(await resolveRoute({ ...ask, channels: only("beta"), store: store(), channel: "last" })).toEqual({
+    expect(await resolveRoute({ ...ask, channels: only("alpha", "beta"), store: store(), channel: "last" })).toEqual({
       status: "no_route",
       reason: expect.stringContaining("name `channel` and `to`") as unknown,
     });
@@ -81,6 +82,51 @@ describe("the route of a reply", () => {
     expect(await resolveRoute({ ...ask, channels: silent, store: store(), channel: "last" })).toMatchObject({
       status: "no_route",
       reason: expect.stringContaining('"x" has no default recipient') as unknown,
+    });
+  });
+
+  it("`last` without a route is the only configured channel with a default recipient, whatever is always there", async () => {
+    const terminal = fakeChannel({ fallback: true, defaultTo: "terminal" }).channel;
+    const beside = (id: keyof typeof loaded) =>
+      createChannels(
+        KNOWN,
+        new Map([
+          [id, loaded[id]],
+          ["console", terminal],
+        ]),
+        new Set(["console"]),
+      );
+    const last = (channels: Channels, to?: string) =>
+      resolveRoute({ ...ask, channels, store: store(), channel: "last", ...(to === undefined ? {} : { to }) });
+    expect(await last(only("beta"))).toEqual(route("beta", "room"));
+    expect(await last(beside("beta"))).toEqual(route("beta", "room"));
+    expect(await last(beside("alpha"))).toEqual(route("console", "terminal"));
+    expect(await last(beside("alpha"), "b0b")).toMatchObject({
+      status: "no_route",
+      reason: expect.stringContaining("name the `channel`") as unknown,
+    });
+    expect(await last(createChannels(KNOWN, new Map([["console", terminal]]), new Set(["console"])), "bob")).toEqual(
+      route("console", "bob"),
+    );
+  });
+
+  it("`to` without a channel is looked for on the last route's channel, then on the only one, then on the fallback", async () => {
+    const last = (channels: Channels, lastOn: string | undefined, to: string) =>
+      resolveRoute({
+        ...ask,
+        channels,
+        store: lastOn === undefined ? store() : store({ channel: lastOn, to: "owner" }),
+        channel: "last",
+        to,
+      });
+    expect(await last(all, "alpha", "bob")).toEqual(route("alpha", "BOB"));
+    expect(await last(all, "alpha", "b0b")).toEqual(route("gamma", "b0b"));
+    expect(await last(only("alpha"), undefined, "bob")).toEqual(route("alpha", "BOB"));
+    expect(await last(only("alpha", "gamma"), undefined, "bob")).toEqual(route("gamma", "bob"));
+    expect(await last(only("alpha", "beta"), undefined, "bob")).toMatchObject({ status: "no_route" });
+    expect(await last(all, "alpha", " ")).toMatchObject({
+      status: "no_route",
+      reason: expect.stringContaining("`to` is empty") as unknown,
     });
   });
 

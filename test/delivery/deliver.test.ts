@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createChannels } from "../../src/delivery/channels.ts";
-import { createDeliveryWorker, planDelivery, type DeliveryWorker } from "../../src/delivery/deliver.ts";
+import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/deliver.ts";
+import { planDelivery } from "../../src/delivery/plan.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Queue, Store } from "../../src/store/types.ts";
@@ -47,6 +48,7 @@ function openWorker(): DeliveryWorker {
     store,
     queue: told,
     channels: () => createChannels([], channels),
+    mainAgentId: () => "main",
     callbacks: { send: async () => ({ status: "sent" }) },
     maxAgeMs: () => 24 * HOUR,
     clock,

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import JSON5 from "json5";
 import { afterAll, describe, expect, it } from "vitest";
-import { presetReference } from "../../scripts/preset-reference.ts";
+import { generatedPages } from "../../scripts/pages.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import type { Plugin } from "../../src/plugin/api.ts";
 import { createCli } from "../cli/world.ts";
@@ -47,8 +47,11 @@ it("knows what to hold each block to", () => {
   expect(blocks.length).toBeGreaterThan(15);
 });
 
-it("the pages that are made from data are up to date", () => {
-  expect(readFileSync(join(ROOT, "docs/presets.md"), "utf8")).toBe(presetReference());
+it("what pages have from schemas and data files is up to date: the references, the options of every channel", async () => {
+  const pages = await generatedPages();
+  const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string }[];
+  expect(pages.map(({ name }) => name)).toEqual(expect.arrayContaining(catalog.map(({ id }) => `channels/${id}.md`)));
+  for (const { name, text } of pages) expect(readFileSync(join(ROOT, "docs", name), "utf8")).toBe(text);
 });
 
 describe("configs and mappings", () => {

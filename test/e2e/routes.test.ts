@@ -1,31 +1,10 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
+import { roomsPlugin, sentTo } from "./rooms.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";
-
-/** A channel that writes to a file beside the config; what stands in `fault` decides how a send ends. */
-const plugin = (id: string, more = ""): string => `
-import { appendFile, readFile } from "node:fs/promises";
-import { z } from "zod";
-import { definePlugin } from "rouse/plugin";
-export default definePlugin({
-  id: "${id}",
-  config: z.strictObject({ folder: z.string(), defaultTo: z.string().optional() }),
-  channel: ({ config }) => ({
-    limit: 50,
-    ${more}
-    ...(config.defaultTo ? { defaultTo: config.defaultTo } : {}),
-    parseRecipient: (to) => /^[a-z]+$/.test(to) ? { ok: true, to } : { ok: false, message: "write a room in small letters" },
-    send: async ({ to, text }) => {
-      const fault = await readFile(config.folder + "/fault", "utf8").catch(() => "");
-      if (fault) return { status: fault, reason: "as told" };
-      await appendFile(config.folder + "/${id}.log", JSON.stringify({ to, text }) + "\\n");
-      return { status: "sent", messageIds: ["m-" + text.length] };
-    },
-  }),
-});`;
 
 let world: World;
 let provider: Provider;
@@ -51,7 +30,7 @@ async function start({ rooms = {}, spare = false, hooks = {} }: Setup = {}): Pro
     ...(spare === false ? {} : { spare: { folder, ...spare } }),
   };
   world = await createWorld({
-    files: { "plugins/rooms.ts": plugin("rooms"), "plugins/spare.ts": plugin("spare", "fallback: true,") },
+    files: { "plugins/rooms.ts": roomsPlugin("rooms"), "plugins/spare.ts": roomsPlugin("spare", "fallback: true,") },
     config: { ...modelConfig(provider), hooks, channels },
   });
 }
@@ -77,11 +56,7 @@ function ended(runId: string): Promise<{ status: string; delivery: Delivery }> {
   });
 }
 
-const sent = (id: string): { to: string; text: string }[] => {
-  const file = join(folder, `${id}.log`);
-  const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
-  return lines.map((line) => JSON.parse(line) as { to: string; text: string });
-};
+const sent = (id: string) => sentTo(folder, id);
 
 describe("where a reply goes", () => {
   it("to the channel and recipient that are named", async () => {
@@ -101,6 +76,41 @@ describe("where a reply goes", () => {
   it("by `last` to the fallback where nobody has written yet", async () => {
     await start({ spare: { defaultTo: "owner" } });
     expect((await deliver({})).delivery).toMatchObject({ status: "delivered", channel: "spare", to: "owner" });
+  });
+
+  it("by `last` to the only configured channel that has a default recipient", async () => {
+    await start({ rooms: { defaultTo: "lobby" } });
+    expect((await deliver({})).delivery).toMatchObject({ status: "delivered", channel: "rooms", to: "lobby" });
+  });
+
+  it("to the recipient that is named without a channel, and to no other one", async () => {
+    await start({ rooms: { defaultTo: "lobby" } });
+    expect((await deliver({ to: "ops" })).delivery).toMatchObject({ status: "delivered", channel: "rooms", to: "ops" });
+    const refused = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat", to: "+1555", channel: "last" });
+    expect([refused.status, refused.body.warnings]).toEqual([202, [expect.stringContaining("write a room in small letters")]]);
+    expect((await ended(refused.body.runId)).delivery).toMatchObject({ status: "no_route", channel: null, to: null });
+    expect(sent("rooms")).toEqual([{ to: "ops", text: "The reply." }]);
+  });
+
+  it("to the named recipient on the fallback, never to its default one", async () => {
+    await start({ spare: { defaultTo: "owner" } });
+    expect((await deliver({ to: "ops" })).delivery).toMatchObject({ status: "delivered", channel: "spare", to: "ops" });
+    expect((await deliver({ to: "+1555" })).delivery.status).toBe("no_route");
+    expect([...sent("rooms"), ...sent("spare")]).toEqual([{ to: "ops", text: "The reply." }]);
+  });
+
+  it("nowhere if the recipient of a mapping comes out empty; the sender is answered as ever", async () => {
+    const mapping = (id: string, more: object) => ({ id, match: { path: id }, messageTemplate: "x", wakeMode: "next-heartbeat", ...more });
+    const mappings = [mapping("named", { channel: "rooms", to: "{{user}}" }), mapping("open", { to: "team{{user}}" })];
+    await start({ rooms: { defaultTo: "lobby" }, hooks: { mappings } });
+    for (const id of ["named", "open"]) {
+      const { status, body } = await world.post(`/hooks/${id}`, {});
+      expect([status, body.warnings]).toEqual([202, [expect.stringContaining("`to` is empty")]]);
+      expect((await ended(body.runId)).delivery.status).toBe("no_route");
+    }
+    const { body } = await world.post("/hooks/open", { user: "ops" });
+    expect((await ended(body.runId)).delivery).toMatchObject({ status: "delivered", to: "teamops" });
+    expect(sent("rooms")).toHaveLength(1);
   });
 
   it.each([
@@ -131,6 +141,14 @@ describe("where a reply goes", () => {
       [{ path: "to", message: expect.stringContaining("small letters") }],
     ]);
     expect(provider.requests).toHaveLength(0);
+  });
+
+  it("refuses a blank recipient, whatever the channel", async () => {
+    await start();
+    for (const channel of ["last", "rooms", "spare"]) {
+      const { status, body } = await world.post("/hooks/agent", { message: "x", channel, to: "  " });
+      expect([status, body.error.code]).toEqual([400, "invalid_recipient"]);
+    }
   });
 
   it("keeps `to` and `channel` to the operator with allowRequestRecipient: false", async () => {

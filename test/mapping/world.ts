@@ -4,6 +4,8 @@ import { join, resolve } from "node:path";
 import { afterAll } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
+import { findRouteProblem } from "../../src/delivery/last-route.ts";
+import type { Channels } from "../../src/delivery/types.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
 import { presetNames as namesIn } from "../../src/mapping/presets.ts";
 import { createTransformPool, type TransformPool } from "../../src/mapping/pool.ts";
@@ -19,7 +21,7 @@ afterAll(() => {
 });
 
 /** Compiles hooks as a config would have them, in a folder of their own with the given files. */
-export async function compile(hooks: object, files: Record<string, string> = {}, pool?: TransformPool) {
+export async function compile(hooks: object, files: Record<string, string> = {}, pool?: TransformPool, channels?: Channels) {
   const dir = mkdtempSync(join(tmpdir(), "rouse-mapping-"));
   folders.push(dir);
   for (const folder of ["mappings", "transforms"]) mkdirSync(join(dir, folder));
@@ -33,7 +35,8 @@ export async function compile(hooks: object, files: Record<string, string> = {},
     env: {},
     known: {
       agents: new Set(["main"]),
-      channels: (name) => ["last", "console"].includes(name),
+      channels: (name) => ["last", "console"].includes(name) || channels?.resolve(name) !== undefined,
+      routeProblem: (target) => channels && findRouteProblem(target, channels),
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
     pool: pool ?? createTransformPool({ log: createLogger("silent") }),

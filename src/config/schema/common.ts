@@ -7,8 +7,13 @@ export type Thinking = (typeof THINKING_LEVELS)[number];
 export const WAKE_MODES = ["now", "next-heartbeat"] as const;
 export type WakeMode = (typeof WAKE_MODES)[number];
 
+/** What the summary of a hook's run does: start a heartbeat if `wakeMode` is `now`, or wait for the next one. */
+export const SUMMARIES = ["heartbeat", "quiet"] as const;
+export type Summary = (typeof SUMMARIES)[number];
+
 export const thinking = z.enum(THINKING_LEVELS);
 export const wakeMode = z.enum(WAKE_MODES);
+export const summary = z.enum(SUMMARIES);
 
 /** `90`, `"90s"`, `"30m"`, `"24h"`, `"3d"`, `0`: a number alone is seconds. The output is milliseconds. */
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, durationOr, secret } from "./common.ts";
+import { duration, durationOr, secret, summary } from "./common.ts";
 import { limitsSchema } from "./limits.ts";
 import { mappingSchema } from "./mapping.ts";
 import { presetsSchema } from "./preset.ts";
@@ -55,6 +55,11 @@ const fields = {
       "Hosts that callbacks may go to: `example.com`, `*.example.com`; private addresses and ranges only if listed, as `10.0.0.0/8`.",
     ),
   receipts: z.enum(["full", "status"]).default("full").describe("`status` leaves reply and recipient out of receipts."),
+  summary: summary
+    .default("heartbeat")
+    .describe(
+      "What a run's summary does in the main session: `heartbeat` starts one, a second model call, if `wakeMode` is `now`; `quiet` never does: it waits for the next heartbeat.",
+    ),
   tools: z
     .array(z.string())
     .default([])

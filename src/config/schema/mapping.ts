@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idText, secret, thinking, wakeMode } from "./common.ts";
+import { idText, secret, summary, thinking, wakeMode } from "./common.ts";
 import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
 import { schemeSchema } from "./signature.ts";
 
@@ -130,6 +130,7 @@ export const mappingSchema = z.strictObject({
   messageTemplate: template("The message of an agent action."),
   textTemplate: template("The text of a wake action."),
   wakeMode: wakeMode.optional().describe("`now` starts a heartbeat at once."),
+  summary: summary.optional().describe("Whether the run's summary may start a heartbeat; default `hooks.summary`."),
   deliver: z.boolean().optional().describe("Send the reply to a channel (default true)."),
   channel: template("The channel, or `last`."),
   to: template("The recipient on that channel."),

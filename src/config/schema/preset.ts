@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { secret } from "./common.ts";
+import { secret, summary } from "./common.ts";
 import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
 
@@ -24,6 +24,7 @@ const presetUse = z.strictObject({
   agentId: z.string().optional().describe("The agent that takes the turns."),
   channel: z.string().optional().describe("The channel of the replies."),
   to: z.string().optional().describe("The recipient on that channel."),
+  summary: summary.optional().describe("Whether the summaries of its runs may start a heartbeat; default `hooks.summary`."),
   deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
   model: z.string().optional().describe("The model of the turns."),
   limits: limitsSchema.optional().describe("What the runs of this preset may spend, all of its mappings together."),

@@ -75,6 +75,7 @@ async function overview() {
       card("runs failed", count("runs.failed"), count("runs.failed") > 0 ? "bad" : ""),
       card("deliveries waiting", status.waiting.delivery.count),
       card("deliveries failed", count("deliveries.failed"), count("deliveries.failed") > 0 ? "bad" : ""),
+      card("replies without a route", count("deliveries.no_route"), count("deliveries.no_route") > 0 ? "bad" : ""),
     ]),
     h("h2", {}, next ? "The newest 500 events of the last 24 hours" : "The last 24 hours"),
     chart(events),
@@ -346,13 +347,13 @@ export const VIEWS = {
     show: list({
       path: "/deliveries",
       member: "deliveries",
-      filters: [["status", ["pending", "delivered", "failed", "unknown"]]],
+      filters: [["status", ["pending", "delivered", "failed", "no_route", "unknown"]]],
       empty: "Nothing was delivered yet.",
       columns: [
         ["created", (row) => time(row.createdAt)],
         ["status", (row) => state(row.status)],
         ["channel", (row) => row.channel],
-        ["to", (row) => row.to],
+        ["to", (row) => row.to ?? ""],
         ["sent", (row) => `${row.sentChunks} of ${row.chunks}`],
         ["run", (row) => link("runs", row.runId)],
         ["error", (row) => row.error?.message ?? ""],

@@ -77,7 +77,10 @@ export function createReads(db: Db, now: () => Ms): Reading {
     },
     getDelivery: (id) => first<JsonRow, DeliveryRecord>("SELECT record FROM deliveries WHERE id = $1", [id], (row) => recordOf(row)),
     async listDeliveries(query) {
-      const where = new Where().is("status", query.status).is("channel", query.channel);
+      const where = new Where()
+        .is("status", query.status === "failed" ? undefined : query.status)
+        .always("status IN ('failed', 'no_route')", query.status === "failed")
+        .is("channel", query.channel);
       const rows = await listNewest<JsonRow>(db, { table: "deliveries", columns: "record", at: "created", where, query });
       return rows.map((row) => recordOf<DeliveryRecord>(row));
     },

@@ -130,7 +130,7 @@ export const MIGRATIONS: readonly string[] = [
 export const COUNTED: readonly string[] = [
   ...["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"].map((name) => `events.${name}`),
   ...["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"].map((name) => `runs.${name}`),
-  ...["pending", "delivered", "failed", "unknown"].map((name) => `deliveries.${name}`),
+  ...["pending", "delivered", "failed", "no_route", "unknown"].map((name) => `deliveries.${name}`),
   ...["queued", "done", "parked"].map((name) => `systemEvents.${name}`),
   ...["main", "hook", "api", "channel"].map((name) => `sessions.${name}`),
   "jobs.turn",

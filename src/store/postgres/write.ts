@@ -1,4 +1,4 @@
-import type { Ms } from "../types.ts";
+import { deliveryState, type Ms } from "../types.ts";
 import { addWork } from "./add.ts";
 import type { Statement } from "./db.ts";
 import { digest } from "./digest.ts";
@@ -116,7 +116,7 @@ function* deliveries({ deliveries }: Plan): Generator<Statement> {
           WITH ORDINALITY AS given (id, status, channel, created, ended, record, nth) ORDER BY nth`,
       [
         fresh.map((one) => one.id),
-        fresh.map((one) => one.status),
+        fresh.map(deliveryState),
         fresh.map((one) => one.route.channel),
         fresh.map((one) => one.createdAt),
         fresh.map((one) => one.endedAt),
@@ -127,9 +127,16 @@ function* deliveries({ deliveries }: Plan): Generator<Statement> {
   const known = planned.filter((one) => !one.fresh).map((one) => one.record);
   if (known.length === 0) return;
   yield statement(
-    `UPDATE deliveries SET status = given.status, ended = given.ended, record = given.record
-      FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS given (id, status, ended, record) WHERE deliveries.id = given.id`,
-    [known.map((one) => one.id), known.map((one) => one.status), known.map((one) => one.endedAt), known.map((one) => JSON.stringify(one))],
+    `UPDATE deliveries SET status = given.status, channel = given.channel, ended = given.ended, record = given.record
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS given (id, status, channel, ended, record)
+      WHERE deliveries.id = given.id`,
+    [
+      known.map((one) => one.id),
+      known.map(deliveryState),
+      known.map((one) => one.route.channel),
+      known.map((one) => one.endedAt),
+      known.map((one) => JSON.stringify(one)),
+    ],
   );
 }
 

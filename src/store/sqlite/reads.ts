@@ -76,7 +76,10 @@ export class Reads {
   }
 
   async deliveries(query: Query<"listDeliveries">): Promise<DeliveryRecord[]> {
-    const where = new Where().and("status = ?", query.status).and("channel = ?", query.channel);
+    const where = new Where()
+      .and("status = ?", query.status === "failed" ? undefined : query.status)
+      .always("status IN ('failed', 'no_route')", query.status === "failed")
+      .and("channel = ?", query.channel);
     const rows = await listNewest<JsonRow>(this.#sql, { table: "deliveries", at: "created", where, query });
     return rows.map((row) => recordOf<DeliveryRecord>(row));
   }

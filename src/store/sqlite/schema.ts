@@ -109,6 +109,9 @@ export const MIGRATIONS: readonly string[] = [
     SELECT key_number(scope, key), scope, key, expires, restarts, record FROM dedupe_before ORDER BY expires;
   DROP TABLE dedupe_before;
   `,
+  `
+  INSERT INTO counts VALUES ('deliveries.no_route', 0);
+  `,
 ];
 
 /**

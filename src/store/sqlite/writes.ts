@@ -1,4 +1,4 @@
-import { sessionId } from "../types.ts";
+import { deliveryState, sessionId } from "../types.ts";
 import type {
   Collected,
   DeliveryChange,
@@ -143,10 +143,12 @@ export class SqliteWrites implements Writes {
   addDelivery(delivery: NewDelivery): void {
     const record = newDeliveryRecord(delivery);
     this.#sql.run(
-      "INSERT INTO deliveries (id, status, channel, created, record) VALUES (?, 'pending', ?, ?, ?)",
+      "INSERT INTO deliveries (id, status, channel, created, ended, record) VALUES (?, ?, ?, ?, ?, ?)",
       record.id,
+      deliveryState(record),
       record.route.channel,
       record.createdAt,
+      record.endedAt ?? null,
       JSON.stringify(record),
     );
   }
@@ -156,8 +158,9 @@ export class SqliteWrites implements Writes {
     if (!row) return;
     const record = withChange(JSON.parse(row.record) as DeliveryRecord, change);
     this.#sql.run(
-      "UPDATE deliveries SET status = ?, ended = ?, record = ? WHERE seq = ?",
-      record.status,
+      "UPDATE deliveries SET status = ?, channel = ?, ended = ?, record = ? WHERE seq = ?",
+      deliveryState(record),
+      record.route.channel,
       record.endedAt ?? null,
       JSON.stringify(record),
       row.seq,

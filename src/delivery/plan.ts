@@ -1,0 +1,69 @@
+import { newId } from "../core/ids.ts";
+import { NO_ROUTE } from "../store/types.ts";
+import type { DeliveryRecord, NewDelivery, NewJob, Route, RouteDecision, RunRecord, Writes } from "../store/types.ts";
+import { CALLBACK } from "./callback.ts";
+import { splitMeasured } from "./split.ts";
+import type { Channels } from "./types.ts";
+
+/** What a delivery's job carries. */
+export interface DeliveryJob {
+  deliveryId: string;
+}
+
+/** The job that sends a delivery. */
+export function deliveryJob(id: string, route: DeliveryRecord["route"], enqueuedAt: number): NewJob {
+  // Receipts need no order: one that is not taken holds back no other.
+  const recipient = route.channel === CALLBACK ? id : route.to;
+  return { id, kind: "delivery", key: `${route.channel}/${recipient}`, data: { deliveryId: id } satisfies DeliveryJob, enqueuedAt };
+}
+
+/** A delivery and its job, for the commit that ends the run. One that has failed already has no job. */
+export interface Planned {
+  delivery: NewDelivery;
+  job?: NewJob;
+}
+
+/** Writes a planned delivery. */
+export function writeDelivery(tx: Writes, { delivery, job }: Planned): void {
+  tx.addDelivery(delivery);
+  if (job) tx.enqueue(job);
+}
+
+/** A reply in pieces that fit the channel of its route. */
+export function splitFor({ channel: id }: Route, text: string, channels: Channels): string[] {
+  const channel = channels.get(id)?.channel;
+  return splitMeasured(text, channel?.limit ?? Infinity, channel?.measure?.bind(channel));
+}
+
+interface Reply {
+  text: string;
+  channels: Channels;
+  now: number;
+}
+
+/** Plans a reply as a delivery. Deliveries to one recipient keep their order. */
+export function planDelivery({ runId, route, text, channels, now }: Reply & { runId: string; route: Route }): Required<Planned> {
+  const id = newId("dlv", now);
+  return { delivery: { id, runId, route, chunks: splitFor(route, text, channels), createdAt: now }, job: deliveryJob(id, route, now) };
+}
+
+/**
+ * Plans what becomes of a run's reply: a delivery; without a route one that has failed, which `retry` sends once there is
+ * a route; undefined if nothing is to be sent.
+ */
+export function planReply(run: Pick<RunRecord, "id" | "spec">, decision: RouteDecision, reply: Reply): Planned | undefined {
+  if (decision.status === "skipped") return undefined;
+  if (decision.status === "route") return planDelivery({ ...reply, runId: run.id, route: decision.route });
+  const { channel, to } = run.spec;
+  const route = to === undefined ? { channel } : { channel, to };
+  const error = { code: NO_ROUTE, message: decision.reason };
+  return { delivery: { id: newId("dlv", reply.now), runId: run.id, route, chunks: [reply.text], createdAt: reply.now, error } };
+}
+
+/** A receipt as a delivery to the address that the mapping names. */
+export function planCallback(options: { runId: string; mapping: string; url: string; receipt: object; now: number }): Required<Planned> {
+  const { runId, mapping, url, receipt, now } = options;
+  const route: Route = { channel: CALLBACK, to: url, thread: mapping };
+  const id = newId("dlv", now);
+  return { delivery: { id, runId, route, chunks: [JSON.stringify(receipt)], createdAt: now }, job: deliveryJob(id, route, now) };
+}

@@ -1,0 +1,40 @@
+import type { Ms, RunError } from "./records.ts";
+import type { ReplyTarget, Route } from "./routes.ts";
+
+export type DeliveryStatus = "pending" | "delivered" | "failed" | "unknown";
+/** The error code of a reply that has no route. */
+export const NO_ROUTE = "no_route";
+/** What deliveries are listed and counted by, and what receipts say: `no_route` are those that failed with that error. */
+export type DeliveryState = DeliveryStatus | typeof NO_ROUTE;
+
+export interface DeliveryRecord {
+  id: string;
+  runId: string;
+  /** Where it goes. In the state `no_route`: what its run asked for, with the whole text as the only chunk. */
+  route: Omit<Route, "to"> & ReplyTarget;
+  /** The text in pieces that fit the channel, in order. */
+  chunks: string[];
+  /** The first chunk that was not sent. */
+  nextChunk: number;
+  status: DeliveryStatus;
+  attempts: number;
+  messageIds: string[];
+  error?: RunError;
+  createdAt: Ms;
+  nextAt: Ms;
+  endedAt?: Ms;
+}
+/** What may change in a delivery; null takes a field away. */
+export type DeliveryChange = Partial<
+  Pick<DeliveryRecord, "route" | "chunks" | "nextChunk" | "status" | "attempts" | "messageIds" | "nextAt">
+> & {
+  error?: RunError | null;
+  endedAt?: Ms | null;
+};
+/** A delivery starts as pending; with `error` it has failed already. */
+export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error">;
+
+/** The state by which a delivery is listed and counted. */
+export function deliveryState({ status, error }: Pick<DeliveryRecord, "status" | "error">): DeliveryState {
+  return status === "failed" && error?.code === NO_ROUTE ? NO_ROUTE : status;
+}

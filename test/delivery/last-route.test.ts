@@ -1,0 +1,131 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { checkAgent } from "../../src/actions/check.ts";
+import type { ActionContext } from "../../src/actions/types.ts";
+import { configSchema } from "../../src/config/schema/index.ts";
+import { createChannels } from "../../src/delivery/channels.ts";
+import { findRouteProblem, resolveRoute } from "../../src/delivery/last-route.ts";
+import { planReply } from "../../src/delivery/plan.ts";
+import type { Channels } from "../../src/delivery/types.ts";
+import type { Channel } from "../../src/plugin/api.ts";
+import type { LastRoute, RouteDecision, RunSpec } from "../../src/store/types.ts";
+
+const like = (pattern: RegExp, to: (text: string) => string): Channel["parseRecipient"] => {
+  return (text) => (pattern.test(text) ? { ok: true, to: to(text) } : { ok: false, message: "has another form" });
+};
+/** Recipients of each are told apart, overlap, or are anything. */
+const PARSERS = {
+  phone: like(/^\+?\d{3,}$/, (text) => `+${text.replace("+", "")}`),
+  chat: like(/^-?\d{3,}$/, (text) => text),
+  room: like(/^#?[a-z]+$/i, (text) => text.replace("#", "").toLowerCase()),
+  any: undefined,
+};
+type Id = keyof typeof PARSERS;
+const IDS = Object.keys(PARSERS) as Id[];
+const RECIPIENTS = ["111", "+222", "-333", "#Ops", "ops", "bob smith", "", " "];
+/** What every channel takes. */
+const OWN: Record<Id, string> = { phone: "+900", chat: "901", room: "lobby", any: "anybody" };
+
+type Drawn<A> = A extends fc.Arbitrary<infer T> ? T : never;
+const channel = fc.record({ defaultTo: fc.boolean(), fallback: fc.boolean(), receives: fc.boolean(), allowed: fc.boolean() });
+const world = fc.record({
+  configured: fc.dictionary(fc.constantFrom(...IDS), channel),
+  console: fc.boolean(),
+  lastRoutes: fc.uniqueArray(fc.constantFrom<string>(...IDS, "gone")),
+});
+const asked = fc.record(
+  {
+    channel: fc.constantFrom("last", ...IDS, "console"),
+    to: fc.constantFrom(...RECIPIENTS),
+    fromRequest: fc.boolean(),
+  },
+  { requiredKeys: ["fromRequest"] },
+);
+
+const send = async () => ({ status: "sent" as const });
+
+function build({ configured, console }: { configured: Record<string, Drawn<typeof channel>>; console: boolean }): Channels {
+  const loaded = Object.entries(configured).map(([name, { defaultTo, fallback, receives, allowed }]): [string, Channel] => {
+    const id = name as Id;
+    const parse = PARSERS[id];
+    return [
+      id,
+      {
+        send,
+        ...(parse && { parseRecipient: parse }),
+        ...(defaultTo && { defaultTo: OWN[id] }),
+        fallback,
+        ...(receives && { listen: async () => undefined }),
+        allowFrom: allowed ? ["owner"] : [],
+      },
+    ];
+  });
+  // As the host has it: the console is there by itself where nothing else is.
+  const always: [string, Channel][] = console || loaded.length === 0 ? [["console", { send, defaultTo: "terminal", fallback: true }]] : [];
+  return createChannels(
+    [...IDS, "console"].map((id) => ({ id })),
+    new Map([...loaded, ...always]),
+    new Set(["console"]),
+  );
+}
+
+const lastRoutesOf = (ids: readonly string[]) => ({
+  lastRoutes: async (agentId: string): Promise<LastRoute[]> =>
+    ids.map((id) => ({ agentId, channel: id, to: OWN[id as Id] ?? "somebody", at: 1 })),
+});
+
+function accept(channels: Channels, { fromRequest, ...fields }: Drawn<typeof asked>): RunSpec | undefined {
+  const agents = { standard: { id: "main" }, get: () => ({ id: "main" }) };
+  const context = { channels, agents, config: configSchema.parse({}) } as unknown as ActionContext;
+  const source = { hook: "agent", unsafe: false, fromRequest, now: 1 };
+  const checked = checkAgent([{ text: "x", outside: true }], fields, source, context, []);
+  return checked.ok ? checked.action.spec : undefined;
+}
+
+const route = async (channels: Channels, lastRoutes: readonly string[], spec: RunSpec): Promise<RouteDecision> => {
+  const { channel, to } = spec;
+  const request = { store: lastRoutesOf(lastRoutes), channels, agentId: "main", channel };
+  return resolveRoute(to === undefined ? request : { ...request, to });
+};
+
+it("a reply that names a recipient goes to that recipient, on the named channel if there is one, or to nobody", async () => {
+  let sent = 0;
+  await fc.assert(
+    fc.asyncProperty(world, asked, async (given, request) => {
+      const channels = build(given);
+      const spec = accept(channels, request);
+      if (!spec) return;
+      const decision = await route(channels, given.lastRoutes, spec);
+      const planned = planReply({ id: "run_1", spec }, decision, { text: "the reply", channels, now: 1 });
+      if (!planned?.job || request.to === undefined) return;
+      sent++;
+      const { channel: id, to } = planned.delivery.route;
+      const normal = channels.checkRecipient(id, request.to);
+      expect(normal).toEqual({ ok: true, to });
+      if (request.channel !== undefined && request.channel !== "last") expect(id).toBe(request.channel);
+      // Beside a configured channel the terminal is no place for what is meant for one person.
+      if (id === "console" && request.channel !== "console") expect(Object.keys(given.configured)).toEqual([]);
+    }),
+    { numRuns: 2000 },
+  );
+  expect(sent).toBeGreaterThan(200);
+});
+
+it("a route problem is found exactly if nobody who may write can bring a route about", async () => {
+  let found = 0;
+  await fc.assert(
+    fc.asyncProperty(world, asked, async (given, request) => {
+      const channels = build(given);
+      const spec = accept(channels, request);
+      if (!spec) return;
+      const { channel: name, to } = spec;
+      const problem = findRouteProblem(to === undefined ? { channel: name } : { channel: name, to }, channels);
+      const writable = Object.entries(given.configured).filter(([, { receives, allowed }]) => receives && allowed);
+      const decisions = await Promise.all([[], ...writable.map(([id]) => [id])].map((ids) => route(channels, ids, spec)));
+      expect(problem === undefined).toBe(decisions.some(({ status }) => status === "route"));
+      if (problem) found++;
+    }),
+    { numRuns: 1000 },
+  );
+  expect(found).toBeGreaterThan(100);
+});
