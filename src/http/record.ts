@@ -31,8 +31,8 @@ export interface EventKey {
   key: string;
   /** Where the caller chose the key: another body under it is a conflict. */
   bodyHash?: string;
-  /** Milliseconds, where it is kept for another time than `hooks.dedupe.ttl`. */
-  keepMs?: number;
+  /** Milliseconds that the key is kept at least, where that is longer than `hooks.dedupe.ttl`. */
+  minKeepMs?: number;
 }
 
 function newEvent(arrival: Arrival, outcome: EventOutcome, actions: StoredAction[]): EventRecord {
@@ -129,8 +129,8 @@ export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: E
 }
 
 function entryOf(deps: RecordDeps, arrival: Arrival, key: EventKey, answer: StoredAnswer): DedupeEntry {
-  const { keepMs = deps.dedupeTtlMs, ...entry } = key;
-  return { ...entry, expiresAt: arrival.now + keepMs, answer };
+  const { minKeepMs = 0, ...entry } = key;
+  return { ...entry, expiresAt: arrival.now + Math.max(deps.dedupeTtlMs, minKeepMs), answer };
 }
 
 /** Keeps the outcome of a hook, with its work, in one durable commit, and says what to answer. */

@@ -1,6 +1,9 @@
 import type { Issue } from "../core/errors.ts";
 import type { Handshake } from "../config/schema/signature.ts";
 
+/** What is known of a request before its body is read. */
+export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
+
 /** A request as its sender signed it. Header names are lower-case; `url` is the public one, with its query. */
 export interface SignedRequest {
   method: string;
@@ -10,15 +13,27 @@ export interface SignedRequest {
   raw: Buffer;
 }
 
-export type RefusalReason = "no_signature" | "wrong_signature" | "no_timestamp" | "stale_timestamp" | "wrong_body_hash" | "wrong_token";
+export type RefusalReason =
+  | "no_signature"
+  | "too_many_signatures"
+  | "wrong_signature"
+  | "no_timestamp"
+  | "stale_timestamp"
+  | "wrong_body_hash"
+  | "wrong_token";
+
+/** What tells a repeat from a new event. `minKeepMs`: how long the key is kept at least, whatever `hooks.dedupe.ttl` is. */
+export interface Duplicate {
+  key: string;
+  minKeepMs?: number;
+}
 
 export type Verified =
   | {
       ok: true;
       /** Which of the secrets fitted, from 0. */
       secret: number;
-      /** What tells a repeat from a new event. `keepMs` where it is longer than others are kept. */
-      duplicate: { key: string; keepMs?: number } | undefined;
+      duplicate: Duplicate | undefined;
     }
   | { ok: false; reason: RefusalReason };
 
@@ -26,6 +41,11 @@ export type Verified =
 export interface Verifier {
   /** Checks a request. Never throws; a promise only where the keys have to be fetched. */
   verify(request: SignedRequest, now: number): Verified | Promise<Verified>;
+  /**
+   * Checks what does not depend on the body: whether there is a signature at all, and a time that is too old. A body whose
+   * request fails here need not be read.
+   */
+  precheck(request: RequestHead, now: number): RefusalReason | undefined;
   readonly handshakes: readonly Handshake[];
   readonly secrets: readonly string[];
   /** What the sender shows in its handshake. */
