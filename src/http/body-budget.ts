@@ -4,7 +4,7 @@ import type { BodyAllowance } from "../core/body.ts";
 import type { Clock } from "../core/clock.ts";
 
 /** Bodies of callers that are not authenticated yet hold at most this many bytes together. */
-const TOTAL_BYTES = 48 * 2 ** 20;
+const TOTAL_BYTES = 40 * 2 ** 20;
 /** Of these, a part that only small bodies may use: large ones cannot turn away an ordinary hook. */
 const RESERVED_BYTES = 8 * 2 ** 20;
 const SMALL_BYTES = 64 * 2 ** 10;

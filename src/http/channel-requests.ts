@@ -34,9 +34,15 @@ export async function answerChannelRequest(c: Context, id: string, deps: Channel
   const limits = { maxBytes: MAX_BYTES, timeoutMs: hooks.bodyTimeoutSeconds * 1000, allowance };
   const guarded = guardRequest(c.req.raw, limits);
   try {
-    const response = await deps.serviceRequest(id, guarded.request);
+    const answering = deps.serviceRequest(id, guarded.request);
+    if (!answering) return undefined;
+    // What a plugin makes of a body that broke off, an error or an answer, is not what happened.
+    const settled = await answering.catch((error: unknown) => ({ error }));
     const problem = guarded.problem();
-    if (problem === undefined || response === undefined) return response;
+    if (problem === undefined) {
+      if (settled instanceof Response) return settled;
+      throw (settled as { error: unknown }).error;
+    }
     const failure = bodyFailure(problem, limits);
     deps.refusals.note({ address, path: `channels/${id}` }, failure.code);
     return failureResponse(c, failure, newId("req"), { connection: "close" });

@@ -25,6 +25,7 @@ export default definePlugin({
   channel: () => ({
     send: async () => ({ status: "sent" }),
     request: async (request) => {
+      if (request.url.endsWith("/careless")) return new Response(String(await request.json()));
       try { await request.json(); return new Response("read"); } catch { return new Response("broken", { status: 400 }); }
     },
   }),
@@ -85,8 +86,8 @@ describe("bodies of anonymous callers", () => {
     await closed;
   });
 
-  it("a plugin's webhook has a clock, whatever the plugin does with the request", async () => {
-    const { until, closed } = open(`${post("/channels/acme/x", { "content-length": 50 })}{"a":`);
+  it.each(["x", "careless"])("a plugin's webhook has a clock, whatever the plugin does with the request: %s", async (path) => {
+    const { until, closed } = open(`${post(`/channels/acme/${path}`, { "content-length": 50 })}{"a":`);
     expect(await until(/body_timeout/)).toMatch(/^HTTP\/1.1 408/);
     await closed;
   });
@@ -224,13 +225,13 @@ describe("the budget of unauthenticated bodies", () => {
 
   it("keeps a part for small bodies, and a share for every address", () => {
     const budget = createBodyBudget(clock);
-    const large = Array.from({ length: 40 }, (_, n) => fill(budget, `10.0.0.${n}`, MIB));
+    const large = Array.from({ length: 32 }, (_, n) => fill(budget, `10.0.0.${n}`, MIB));
     expect(large.every(({ ok }) => ok)).toBe(true);
     expect(fill(budget, "10.0.1.1", MIB).ok).toBe(false);
     expect(fill(budget, "10.0.1.1", 60_000).ok).toBe(true);
     for (const { allowance } of large) allowance.release();
     const greedy = Array.from({ length: 40 }, () => fill(budget, "10.0.0.1", MIB));
-    expect(greedy.filter(({ ok }) => ok)).toHaveLength(12);
+    expect(greedy.filter(({ ok }) => ok)).toHaveLength(10);
     expect(fill(budget, "10.0.0.2", MIB).ok).toBe(true);
   });
 
@@ -240,7 +241,7 @@ describe("the budget of unauthenticated bodies", () => {
 
   it("takes the room of the slowest body for those that arrive at once", () => {
     const budget = createBodyBudget(clock);
-    const slow = Array.from({ length: 40 }, () => {
+    const slow = Array.from({ length: 32 }, () => {
       const allowance = budget.open(undefined);
       const holder = { allowance, revoked: false };
       allowance.revoke = () => (holder.revoked = true);
