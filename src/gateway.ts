@@ -6,8 +6,11 @@ import { lazy } from "./core/lazy.ts";
 import { VERSION } from "./core/version.ts";
 import { layGround, type GatewayOptions, type Ground } from "./ground.ts";
 import { createApps, type Apps } from "./http/app.ts";
+import { createFailureLimiter } from "./http/auth.ts";
+import { createBodyBudget } from "./http/body-budget.ts";
 import { createHooks } from "./http/hooks.ts";
 import { listen } from "./http/listen.ts";
+import { createRefusals } from "./http/refusals.ts";
 import { createSharedCounts } from "./http/shared-counts.ts";
 import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
 import { createServices, type Services } from "./plugin/services.ts";
@@ -20,8 +23,14 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
   const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
   const draining = (): boolean => status().draining;
   const sharedCounts = createSharedCounts(peers);
+  const bodyBudget = createBodyBudget(systemClock);
+  const limiter = createFailureLimiter(systemClock, sharedCounts?.("hooks"));
+  const refusals = createRefusals({ clock: systemClock, log, metrics, limiter });
   const hooks = createHooks({
     sharedCounts,
+    bodyBudget,
+    limiter,
+    refusals,
     store,
     clock: systemClock,
     log,
@@ -39,7 +48,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     peers,
     snapshot,
     status,
-    refusals: hooks.refusals,
+    refusals: refusals.list,
     signatures: hooks.signatures,
     runs: { ...turns, cancel: (id: string) => cancelRun(id, { ...work, store, peers }) },
     limits: admission.usage,
@@ -61,6 +70,8 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
   return createApps({
     admin,
     hooks,
+    bodyBudget,
+    refusals,
     platform,
     store,
     clock: systemClock,
@@ -138,7 +149,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const apps = createSurface(ground, work, services, status);
 
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
-    const listener = await listen((request, env) => app.fetch(request, env), { host: snapshot().config.gateway.host, port });
+    const { gateway, hooks } = snapshot().config;
+    const options = { host: gateway.host, port, bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000 };
+    const listener = await listen((request, env) => app.fetch(request, env), options);
     opened.defer(() => listener.close());
     return listener.url;
   };

@@ -119,6 +119,21 @@ describe("the structure of the code", () => {
     expect(wrong).toEqual([]);
   });
 
+  it("bodies of requests are read by one reader, with its limits and its clock", () => {
+    const reads = /\b(?:req|request|raw)\.(?:text|json|formData|arrayBuffer|blob|bytes|parseBody|body)\b|\bincoming\.on\(/;
+    // The reader, what hands it a request's body, and files in which `request` is a stored one.
+    const allowed = ["core/body", "http/body", "plugin/kit", "http/admin-views", "actions/receive", "http/replay", "cli/events"];
+    const wrong = [...files, ...sourceFiles("plugins")]
+      .filter((file) => !allowed.some((name) => file === `src/${name}.ts`))
+      .flatMap((file) =>
+        readFileSync(join(ROOT, file), "utf8")
+          .split("\n")
+          .filter((line) => reads.test(line))
+          .map((line) => `${file}: ${line.trim()}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
   it("files stay readable", () => {
     const long = [...files, ...sourceFiles("plugins")]
       .map((file) => [file, readFileSync(join(ROOT, file), "utf8").split("\n").length] as const)

@@ -2,10 +2,13 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { parseDuration } from "../config/schema/common.ts";
 import type { Failure, Issue } from "../core/errors.ts";
+import { bodySource, readBody } from "./body.ts";
 
 export type Parsed<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 
 const MAX_LIMIT = 500;
+/** The operator's requests carry little; the longest is a payload to try against the mappings. */
+const LIMITS = { maxBytes: 32 * 2 ** 20, timeoutMs: 30_000 };
 
 /**
  * A point in time: an age (`90m`, `2d`), a date (`2026-01-31`, `2026-01-31T08:00Z`), or milliseconds since the epoch.
@@ -66,7 +69,9 @@ export function parseQuery<S extends z.ZodObject>(c: Context, schema: S): Parsed
 
 /** Reads a JSON body; an empty one is `{}`. */
 export async function parseJson<S extends z.ZodObject>(c: Context, schema: S): Promise<Parsed<z.output<S>>> {
-  const text = await c.req.text();
+  const body = await readBody(bodySource(c), c.req.header("content-length"), LIMITS);
+  if (!body.ok) return { ok: false, failure: body.failure };
+  const text = body.bytes.toString("utf8");
   try {
     return parse(text.trim() === "" ? {} : JSON.parse(text), schema);
   } catch {

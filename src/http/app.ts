@@ -9,6 +9,7 @@ import { secretMatcher } from "../core/secret.ts";
 import type { Store } from "../store/types.ts";
 import { isLoopback } from "../core/address.ts";
 import { createFailureLimiter, presentedToken } from "./auth.ts";
+import { answerChannelRequest, type ChannelRequestDeps } from "./channel-requests.ts";
 import { consoleRoutes, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
 import { createConsoleSessions } from "./console/session.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
@@ -16,10 +17,11 @@ import { gatewaysOf } from "./gateways.ts";
 import type { Hooks } from "./hooks.ts";
 import { eventReceipt, runReceipt } from "../actions/receipts.ts";
 import type { Platform } from "./platform/app.ts";
+import { isDisguisedPath } from "./request-path.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
-export interface AppDeps {
+export interface AppDeps extends ChannelRequestDeps {
   admin: AdminDeps;
   hooks: Hooks;
   /** The platform API, made at its first request. */
@@ -27,12 +29,9 @@ export interface AppDeps {
   store: Store;
   clock: Clock;
   log: Logger;
-  snapshot(): Snapshot;
   operatorToken: string;
   ready(): boolean;
   sharedCounts: ReturnType<typeof createSharedCounts>;
-  /** Lets the service of a plugin answer; undefined where there is none that does. */
-  serviceRequest(id: string, request: Request): Promise<Response> | undefined;
 }
 
 export interface Apps {
@@ -139,6 +138,7 @@ export function createApps(deps: AppDeps): Apps {
     app.onError(createErrorHandler(deps.log));
     app.notFound(notFound);
     app.use("*", async (c, next) => {
+      if (isDisguisedPath(c)) return notFound(c);
       const problem = hostProblem(c, deps.snapshot());
       return problem ? failureResponse(c, problem, newId("req")) : next();
     });
@@ -173,7 +173,7 @@ export function createApps(deps: AppDeps): Apps {
     return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
   });
   main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
-  main.all("/channels/:id{[a-z0-9:-]+}/*", (c) => deps.serviceRequest(c.req.param("id"), c.req.raw) ?? notFound(c));
+  main.all("/channels/:id{[a-z0-9:-]+}/*", async (c) => (await answerChannelRequest(c, c.req.param("id"), deps)) ?? notFound(c));
   main.all("*", (c, next) => {
     if (!isPlatform(c.req.path)) return next();
     return deps.platform().then((platform) => platform.fetch(c.req.raw, c.env as object));

@@ -1,84 +1,44 @@
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
+import type { Context } from "hono";
+import { collectBody, type BodyLimits, type BodyProblem } from "../core/body.ts";
 import type { Failure } from "../core/errors.ts";
 
 export type BodyResult = { ok: true; bytes: Buffer } | { ok: false; failure: Failure };
-export interface BodyLimits {
-  maxBytes: number;
-  timeoutMs: number;
-}
+
+/** Milliseconds for a whole upload: the longest that any body may take, unless `hooks.bodyTimeoutSeconds` is longer. */
+export const UPLOAD_MS = 30 * 60_000;
 
 /** JSON nested deeper than this is refused: later steps walk it recursively. */
 const MAX_DEPTH = 200;
 
-const tooLarge = (maxBytes: number): BodyResult => ({
-  ok: false,
-  failure: { code: "body_too_large", message: `the body has more than ${maxBytes} bytes; send less, or raise maxBodyBytes` },
-});
-const tooSlow: BodyResult = {
-  ok: false,
-  failure: { code: "body_timeout", message: "the body did not arrive in time; see hooks.bodyTimeoutSeconds" },
-};
-const cutOff: BodyResult = { ok: false, failure: { code: "invalid_body", message: "the body was cut off before its end" } };
-
-function readIncoming(incoming: IncomingMessage, limits: BodyLimits): Promise<BodyResult> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    let timer: NodeJS.Timeout | undefined;
-    const end = (result: BodyResult): void => {
-      clearTimeout(timer);
-      incoming.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
-      resolve(result);
-    };
-    const onData = (chunk: Buffer): void => {
-      length += chunk.length;
-      if (length > limits.maxBytes) {
-        incoming.pause();
-        end(tooLarge(limits.maxBytes));
-      } else chunks.push(chunk);
-    };
-    const onEnd = (): void => end({ ok: true, bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
-    const onClose = (): void => end(cutOff);
-    // Nearly all bodies are there with the head; only one that is not needs a clock.
-    if (!incoming.complete) timer = setTimeout(() => end(tooSlow), limits.timeoutMs);
-    incoming.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
-  });
-}
-
-async function readStream(stream: ReadableStream<Uint8Array>, limits: BodyLimits): Promise<BodyResult> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  const reader = stream.getReader();
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<"late">((resolve) => {
-    timer = setTimeout(() => resolve("late"), limits.timeoutMs);
-  });
-  try {
-    for (;;) {
-      const next = await Promise.race([reader.read(), late]);
-      if (next === "late") return tooSlow;
-      if (next.done) return { ok: true, bytes: Buffer.concat(chunks) };
-      length += next.value.length;
-      if (length > limits.maxBytes) return tooLarge(limits.maxBytes);
-      chunks.push(next.value);
-    }
-  } catch {
-    return cutOff;
-  } finally {
-    clearTimeout(timer);
-    void reader.cancel().catch(() => undefined);
+/** The answer to a body that broke a limit. Its connection must be closed: the rest of the body is still on its way. */
+export function bodyFailure(problem: BodyProblem, { maxBytes }: Pick<BodyLimits, "maxBytes">): Failure {
+  switch (problem) {
+    case "too_large":
+      return { code: "body_too_large", message: `the body has more than ${maxBytes} bytes; send less, or raise maxBodyBytes` };
+    case "too_slow":
+      return { code: "body_timeout", message: "the body did not arrive in time; see hooks.bodyTimeoutSeconds" };
+    case "cut_off":
+      return { code: "invalid_body", message: "the body was cut off before its end" };
+    case "no_room":
+      return { code: "overloaded", message: "too many bodies are on their way; try again in a moment", retryAfterSeconds: 5 };
   }
 }
 
+/** Where a request's body comes from: the socket, or the request itself if it was made in this process. */
+export function bodySource(c: Context): IncomingMessage | ReadableStream<Uint8Array> | null {
+  return (c.env as { incoming?: IncomingMessage } | undefined)?.incoming ?? c.req.raw.body;
+}
+
 /** Reads a body within its limits. A declared length over the limit is refused before a byte is read. Never throws. */
-export function readBody(
-  source: IncomingMessage | ReadableStream<Uint8Array> | null,
+export async function readBody(
+  source: Readable | ReadableStream<Uint8Array> | null,
   declared: string | undefined,
   limits: BodyLimits,
 ): Promise<BodyResult> {
-  if (declared !== undefined && Number(declared) > limits.maxBytes) return Promise.resolve(tooLarge(limits.maxBytes));
-  if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
-  return source instanceof ReadableStream ? readStream(source, limits) : readIncoming(source, limits);
+  const body = await collectBody(source, declared, limits);
+  return body.ok ? body : { ok: false, failure: bodyFailure(body.problem, limits) };
 }
 
 export type Payload = { ok: true; payload: unknown } | { ok: false; failure: Failure };

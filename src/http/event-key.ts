@@ -1,5 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import { sha256Hex } from "../core/secret.ts";
+import type { Duplicate } from "../signatures/types.ts";
 import type { Arrival, EventKey } from "./record.ts";
 
 const MAX_KEY = 256;
@@ -27,11 +28,7 @@ function eventKey(arrival: Arrival, key: string): EventKey | null {
  * The key by which a repeat is known before anything is resolved: the sender's where it is signed, else the caller's.
  * Null where the caller's is no key.
  */
-export function keyOf(
-  arrival: Arrival,
-  signedKey: { key: string; keepMs?: number } | undefined,
-  payload: unknown,
-): EventKey | null | undefined {
+export function keyOf(arrival: Arrival, signedKey: Duplicate | undefined, payload: unknown): EventKey | null | undefined {
   const scope = `${arrival.request.path}|${arrival.credential}`;
   if (signedKey) return { scope, ...signedKey };
   const chosen = arrival.request.headers["idempotency-key"] ?? bodyKey(payload);

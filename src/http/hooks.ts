@@ -1,5 +1,6 @@
 import type { Context } from "hono";
 import type { Admission } from "../actions/types.ts";
+import type { BodyAllowance } from "../core/body.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
@@ -8,21 +9,22 @@ import type { Metrics } from "../core/metrics.ts";
 import type { MappingInput, PathRules } from "../mapping/types.ts";
 import type { DedupeRecord, Store } from "../store/types.ts";
 import { createAddressList, type AddressList } from "../core/address.ts";
-import type { Verifier } from "../signatures/types.ts";
+import type { Duplicate, Verifier } from "../signatures/types.ts";
 import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "./answer.ts";
-import { createAuthenticator, createFailureLimiter, type Authenticator } from "./auth.ts";
+import { createAuthenticator, type Authenticator, type FailureLimiter } from "./auth.ts";
 import { parsePayload, readBody } from "./body.ts";
+import type { BodyBudget } from "./body-budget.ts";
 import { failureResponse, STATUS } from "./errors.ts";
 import { keyOf, keyTooLong } from "./event-key.ts";
 import { createRateLimiter } from "./rate.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
 import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type RecordDeps } from "./record.ts";
-import { createRefusals } from "./refusals.ts";
+import type { Refusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
 import { hookRequest, type HookRequest } from "./request.ts";
 import { resolveHook } from "./resolve.ts";
-import { createSignatureStage, hasGetHandshake, NO_ROOM } from "./signature.ts";
-import type { Refusal, ReplayResult, SignatureState, Snapshot } from "./types.ts";
+import { createSignatureStage, hasGetHandshake } from "./signature.ts";
+import type { ReplayResult, SignatureState, Snapshot } from "./types.ts";
 
 export interface HooksDeps {
   store: Store;
@@ -35,6 +37,10 @@ export interface HooksDeps {
   draining(): boolean;
   /** Where there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
+  limiter: FailureLimiter;
+  refusals: Refusals;
+  /** The memory for bodies of callers that are not authenticated yet. */
+  bodyBudget: BodyBudget;
   /** Takes room for what an event brings, or says that there is none. */
   admit: Admission["admit"];
   revive(record: DedupeRecord): Promise<void>;
@@ -46,7 +52,6 @@ export interface Hooks {
   /** Answers `{base}/<path>`, for every method. */
   handle(c: Context, path: string): Promise<Response>;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
-  refusals(): readonly Refusal[];
   /** Of each signed path: which secret fitted last, and what its sender told the operator in a handshake. */
   signatures(): readonly SignatureState[];
   /** Whether a caller shows, in a header, the credential that an event came in by. */
@@ -67,7 +72,7 @@ interface Passage {
   arrival: Arrival;
   byHookToken: boolean;
   /** What tells a repeat, where the sender has signed it. */
-  signedKey?: { key: string; keepMs?: number };
+  signedKey?: Duplicate;
   /** Headers of the answer, whatever it will be. */
   extra: Record<string, string>;
 }
@@ -90,36 +95,34 @@ function mappingInput({ arrival, byHookToken }: Passage, payload: unknown): Mapp
   };
 }
 
+/** Whose bucket of `hooks.rateLimit` a request takes from. */
+const callerName = ({ credential, request }: Arrival): string => `${credential} ${request.address}`;
+
 type BodyStep = { ok: true } | { ok: false; failure: Failure; cut: boolean };
 
 /** Reads the body within the path's limits, as it is. For a GET there is none. */
-async function readRaw({ snapshot, rules, arrival }: Passage): Promise<BodyStep> {
+async function readRaw({ snapshot, rules, arrival }: Passage, allowance?: BodyAllowance): Promise<BodyStep> {
   const { request } = arrival;
   const { hooks } = snapshot.config;
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") return { ok: false, failure: compressed, cut: false };
   if (request.method === "GET") return { ok: true };
-  const limits = { maxBytes: rules?.maxBodyBytes ?? hooks.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
+  const limits = {
+    maxBytes: rules?.maxBodyBytes ?? hooks.maxBodyBytes,
+    timeoutMs: hooks.bodyTimeoutSeconds * 1000,
+    ...(allowance ? { allowance } : {}),
+  };
   const body = await readBody(request.source, request.headers["content-length"], limits);
   if (!body.ok) return { ...body, cut: true };
   arrival.bytes = body.bytes;
   return { ok: true };
 }
 
-/** The most that a body may come to: what it says, else the path's limit. */
-function bytesOf({ snapshot, rules, arrival }: Passage): number {
-  const most = rules?.maxBodyBytes ?? snapshot.config.hooks.maxBodyBytes;
-  const declared = Number(arrival.request.headers["content-length"] ?? most);
-  return Number.isFinite(declared) ? Math.min(declared, most) : most;
-}
-
 /** The hooks of the gateway: one request's way from the method to the answer, in the contract's order of checks. */
 export function createHooks(deps: HooksDeps): Hooks {
-  const { store, clock, log, metrics } = deps;
+  const { store, clock, log, metrics, limiter, refusals } = deps;
   const compiled = new WeakMap<Snapshot, Compiled>();
-  const limiter = createFailureLimiter(clock, deps.sharedCounts?.("hooks"));
-  const refusals = createRefusals({ clock, log, metrics, limiter });
-  const tooFastFor = createRateLimiter(clock, deps.sharedCounts?.("rate"));
+  const rate = createRateLimiter(clock, deps.sharedCounts?.("rate"));
   const signatures = createSignatureStage({ clock, metrics, shared: deps.sharedCounts?.("handshakes") });
   const answers: AnswerDeps = {
     store,
@@ -149,6 +152,11 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   const refuse = (c: Context, request: HookRequest, failure: Failure, reason: string): Response =>
     failureResponse(c, refusals.add(request, failure, reason), newId("req"));
+
+  const denyTooFast = ({ c, arrival, extra }: Passage, failure: Failure): Response => {
+    refusals.note(arrival.request, failure.code, true);
+    return failureResponse(c, failure, newId("req"), extra);
+  };
 
   /** Answers a request that was believed but is wrong, and keeps it; that it could not be kept does not change the answer. */
   const reject = async ({ c, arrival, extra }: Passage, failure: Failure): Promise<Response> => {
@@ -192,11 +200,8 @@ export function createHooks(deps: HooksDeps): Hooks {
   const proceed = async (passage: Passage): Promise<Response> => {
     const { arrival, snapshot } = passage;
     const { rateLimit } = snapshot.config.hooks;
-    const tooFast = rateLimit && tooFastFor(`${arrival.credential} ${arrival.request.address}`, rateLimit);
-    if (tooFast) {
-      refusals.note(arrival.request, tooFast.code, true);
-      return failureResponse(passage.c, tooFast, newId("req"), passage.extra);
-    }
+    const tooFast = rateLimit && rate.take(callerName(arrival), rateLimit);
+    if (tooFast) return denyTooFast(passage, tooFast);
     if (arrival.request.method === "GET") return accept(passage, arrival.request.shown.query);
     const parsed = parsePayload(arrival.bytes, arrival.request.headers["content-type"]);
     const payload = parsed instanceof Promise ? await parsed : parsed;
@@ -207,10 +212,16 @@ export function createHooks(deps: HooksDeps): Hooks {
   const handleSigned = async (passage: Passage, verifier: Verifier): Promise<Response> => {
     const { c, snapshot, arrival } = passage;
     const { request } = arrival;
-    const release = signatures.take(bytesOf(passage));
-    if (!release) return failureResponse(c, NO_ROOM, newId("req"));
+    const { rateLimit } = snapshot.config.hooks;
+    // Only looked at: a request that is not authenticated yet takes nothing from the bucket of one that is. An empty bucket
+    // was emptied by authenticated requests from this address: to doctor this is one more of them.
+    const tooFast = rateLimit && rate.check(callerName(arrival), rateLimit);
+    if (tooFast) return denyTooFast(passage, tooFast);
+    const early = signatures.precheck(request, verifier);
+    if (early) return refuse(c, request, early.failure, early.reason);
+    const allowance = deps.bodyBudget.open(request.share);
     try {
-      const body = await readRaw(passage);
+      const body = await readRaw(passage, allowance);
       if (!body.ok) {
         // Nothing of a caller that is not believed is kept.
         refusals.note(request, body.failure.code);
@@ -226,7 +237,7 @@ export function createHooks(deps: HooksDeps): Hooks {
       if (checked.kind === "answered") return checked.response;
       if (checked.key) passage.signedKey = checked.key;
     } finally {
-      release();
+      allowance.release();
     }
     return proceed(passage);
   };
@@ -281,7 +292,6 @@ export function createHooks(deps: HooksDeps): Hooks {
         return failureResponse(c, unexpected, requestId);
       }
     },
-    refusals: refusals.list,
     presents: (headers, credential) => compile(deps.snapshot()).auth.presents(headers, credential),
     signatures: () => [...deps.snapshot().verifiers.keys()].map((path) => ({ path, ...signatures.state(path) })),
     replay: (eventId, options) => replayEvent(eventId, options, { store, clock, snapshot: deps.snapshot, record: recordDeps }),

@@ -1,6 +1,8 @@
-import type { Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
+import { UPLOAD_MS } from "./body.ts";
 
 /** How long answers under way may take once the gateway closes. */
 const CLOSE_MS = 2000;
@@ -20,18 +22,38 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
   return new RouseError({ code: "config_invalid", message, issues: [{ path: "gateway.port", message }] });
 }
 
+type FetchApp = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+
+/**
+ * Closes the connection after an answer that went out before the request's body was read: the rest of the body would stand
+ * before the next request, and reading it would be work for a caller that is answered already.
+ */
+function closeIfUnread(response: Response, { headers, complete }: IncomingMessage): Response {
+  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  if (hasBody && !complete) response.headers.set("connection", "close");
+  return response;
+}
+
 /**
  * Serves an app over HTTP. Port 0 takes a free one.
  * @throws RouseError `config_invalid` where the address cannot be had.
  */
 export async function listen(
-  fetchApp: (request: Request, env: object) => Response | Promise<Response>,
-  { host, port }: { host: string; port: number },
+  fetchApp: FetchApp,
+  { host, port, bodyTimeoutMs }: { host: string; port: number; bodyTimeoutMs: number },
 ): Promise<Listener> {
   const { createAdaptorServer } = await import("@hono/node-server");
-  const server = createAdaptorServer({ fetch: fetchApp }) as Server;
-  // Bodies have a limit of their own, hooks.bodyTimeoutSeconds.
-  server.requestTimeout = 0;
+  const server = createAdaptorServer({
+    fetch(request, env) {
+      const bindings = env as HttpBindings;
+      const answering = fetchApp(request, bindings);
+      return answering instanceof Promise
+        ? answering.then((response) => closeIfUnread(response, bindings.incoming))
+        : closeIfUnread(answering, bindings.incoming);
+    },
+  }) as Server;
+  // The longest that any route's own clock lets a body take.
+  server.requestTimeout = Math.max(UPLOAD_MS, bodyTimeoutMs);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(error, host, port)));
     server.listen(port, host, resolve);

@@ -11,15 +11,19 @@ export interface RateLimit {
 /** So many callers are remembered at most; those that have been quiet longest go first. */
 const MAX_CALLERS = 10_000;
 
+/** Each method returns the answer to a caller that is too fast, or undefined. */
+export interface RateLimiter {
+  /** Takes one request from the caller's bucket. */
+  take(caller: string, limit: RateLimit): Failure | undefined;
+  /** Looks whether the bucket is empty, and takes nothing: for requests that are not authenticated yet. */
+  check(caller: string, limit: RateLimit): Failure | undefined;
+}
+
 /**
- * One bucket a caller: it holds `requests`, and fills evenly within `per`. What a caller has taken from other gateways
- * leaves it too, down to a debt of as much as it holds.
- * Returns what a caller that is too fast is told.
+ * Creates a limiter with one bucket a caller: it holds `requests`, and fills evenly within `per`. What a caller has taken
+ * from other gateways leaves it too, down to a debt of as much as it holds.
  */
-export function createRateLimiter(
-  clock: Pick<Clock, "now">,
-  shared?: SharedCounts,
-): (caller: string, limit: RateLimit) => Failure | undefined {
+export function createRateLimiter(clock: Pick<Clock, "now">, shared?: SharedCounts): RateLimiter {
   const buckets = new Map<string, { left: number; at: number }>();
   /** What is left, now; `take` says how much of it goes. */
   const spend = (caller: string, { requests, per }: RateLimit, take: (left: number) => number): number => {
@@ -32,13 +36,22 @@ export function createRateLimiter(
     return left;
   };
   shared?.on(({ caller, n, limit }) => limit && spend(caller, limit, () => n));
-  return (caller, limit) => {
-    const left = spend(caller, limit, (most) => (most < 1 ? 0 : 1));
-    if (left >= 1) {
+  const tooFast = (left: number, { requests, per }: RateLimit): Failure => ({
+    code: "rate_limited",
+    message: "more requests than hooks.rateLimit allows; slow down",
+    retryAfterSeconds: Math.max(1, Math.ceil(((1 - left) * per) / requests / 1000)),
+  });
+  return {
+    take(caller, limit) {
+      const left = spend(caller, limit, (most) => (most < 1 ? 0 : 1));
+      if (left < 1) return tooFast(left, limit);
       shared?.add({ caller, n: 1, limit });
       return undefined;
-    }
-    const retryAfterSeconds = Math.max(1, Math.ceil(((1 - left) * limit.per) / limit.requests / 1000));
-    return { code: "rate_limited", message: "more requests than hooks.rateLimit allows; slow down", retryAfterSeconds };
+    },
+    check(caller, limit) {
+      if (!buckets.has(caller)) return undefined;
+      const left = spend(caller, limit, () => 0);
+      return left < 1 ? tooFast(left, limit) : undefined;
+    },
   };
 }

@@ -33,8 +33,8 @@ export interface EventKey {
   key: string;
   /** Where the caller chose the key: another body under it is a conflict. */
   bodyHash?: string;
-  /** Milliseconds, where it is kept for another time than `hooks.dedupe.ttl`. */
-  keepMs?: number;
+  /** Milliseconds that the key is kept at least, where that is longer than `hooks.dedupe.ttl`. */
+  minKeepMs?: number;
 }
 
 function newEvent(arrival: Arrival, outcome: EventOutcome, actions: StoredAction[]): EventRecord {
@@ -132,8 +132,8 @@ export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: E
 }
 
 function entryOf(deps: RecordDeps, arrival: Arrival, key: EventKey, answer: StoredAnswer): DedupeEntry {
-  const { keepMs = deps.dedupeTtlMs, ...entry } = key;
-  return { ...entry, expiresAt: arrival.now + keepMs, answer };
+  const { minKeepMs = 0, ...entry } = key;
+  return { ...entry, expiresAt: arrival.now + Math.max(deps.dedupeTtlMs, minKeepMs), answer };
 }
 
 /** Keeps an event that a mapping could not make work of. It binds no key: a repeat is tried afresh. */

@@ -2,6 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { clientAddress, type AddressList } from "../core/address.ts";
 import type { Fence } from "../store/types.ts";
+import { bodySource } from "./body.ts";
+import { shareName } from "./body-budget.ts";
 
 /** A request as the hooks see it, whether it came through a socket or straight to `fetch`. */
 export interface HookRequest {
@@ -14,6 +16,8 @@ export interface HookRequest {
   /** Headers and query without any that may carry a credential: only these are stored, matched and rendered. */
   shown: { headers: Record<string, string>; query: Record<string, string> };
   address: string;
+  /** Whose share of the budget for unauthenticated bodies its body counts against; undefined: no one's. */
+  share?: string | undefined;
   /** The socket's stream, or the body of a `Request`. */
   source: IncomingMessage | ReadableStream<Uint8Array> | null;
   /** Set for what a service of this gateway sends: kept only while it is this gateway's to send it. */
@@ -61,14 +65,18 @@ export function hookRequest(c: Context, path: string, trusted: AddressList | und
   const { incoming, fence } = (c.env ?? {}) as Environment;
   const headers = incoming ? nodeHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
   const query = queryOf(c.req.url);
+  const peer = incoming?.socket.remoteAddress ?? "127.0.0.1";
+  const forwardedFor = headers["x-forwarded-for"];
+  const address = clientAddress(peer, forwardedFor, trusted);
   return {
     method: c.req.method,
     path,
     query,
     headers,
     shown: { headers: withoutCredentials(headers), query: withoutCredentials(query) },
-    address: clientAddress(incoming?.socket.remoteAddress ?? "127.0.0.1", headers["x-forwarded-for"], trusted),
-    source: incoming ?? c.req.raw.body,
+    address,
+    share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }),
+    source: bodySource(c),
     ...(fence ? { fence } : {}),
   };
 }

@@ -4,22 +4,15 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { answerHandshake, readsBody, type HandshakeAnswer } from "../signatures/handshake.ts";
-import type { SignedRequest, Verifier } from "../signatures/types.ts";
+import type { Duplicate, SignedRequest, Verifier } from "../signatures/types.ts";
 import { readBody } from "./body.ts";
 import { createFailureLimiter } from "./auth.ts";
 import type { SharedCounts } from "./shared-counts.ts";
 import type { HookRequest } from "./request.ts";
 
-/** Bodies of callers that are not yet believed hold at most so much together. */
-const MAX_UNBELIEVED_BYTES = 64 * 2 ** 20;
 const MAX_HANDSHAKE_BYTES = 4096;
 const HANDSHAKE_MS = 5000;
 
-export const NO_ROOM: Failure = {
-  code: "overloaded",
-  message: "too many large bodies are on their way; try again in a moment",
-  retryAfterSeconds: 5,
-};
 const stillPending: Failure = { code: "unauthorized", message: "the secret of this path is still `pending`" };
 const noCertificate: Failure = {
   code: "overloaded",
@@ -40,27 +33,6 @@ interface LastSecret {
   secret: number;
   of: number;
   at: number;
-}
-
-/** The room for bodies of callers that are not yet believed. */
-interface Budget {
-  /** Takes room for a body of at most so many bytes; undefined where there is none. Gives the room back when called. */
-  take(bytes: number): (() => void) | undefined;
-}
-
-function createBudget(limit = MAX_UNBELIEVED_BYTES): Budget {
-  let used = 0;
-  return {
-    take(bytes) {
-      if (used + bytes > limit && used > 0) return undefined;
-      used += bytes;
-      let held = true;
-      return () => {
-        if (held) used -= bytes;
-        held = false;
-      };
-    },
-  };
 }
 
 function publicAddress(address: string, publicUrl: string | undefined): string {
@@ -95,8 +67,8 @@ export interface SignatureStage {
    * while the sender has not yet told its secret: then nothing else can be believed on that path.
    */
   unsigned(c: Context, request: HookRequest, verifier: Verifier): Promise<Answered | Refused | undefined>;
-  /** Room for a body of a caller that is not yet believed; undefined where there is none. To be given back. */
-  take(bytes: number): (() => void) | undefined;
+  /** What the headers alone say against a request, before its body is read. */
+  precheck(request: HookRequest, verifier: Verifier): Refused | undefined;
   /** The signature over the raw bytes, then signed handshakes. `key` tells a repeat, where the sender has signed it. */
   check(
     c: Context,
@@ -104,7 +76,7 @@ export interface SignatureStage {
     raw: Buffer,
     verifier: Verifier,
     publicUrl: string | undefined,
-  ): Promise<Answered | Refused | Failed | { kind: "believed"; key: { key: string; keepMs?: number } | undefined }>;
+  ): Promise<Answered | Refused | Failed | { kind: "believed"; key: Duplicate | undefined }>;
   /** Which secret of a path fitted last, and what its sender told the operator in a handshake. */
   state(path: string): { last: LastSecret | undefined; note: string | undefined };
 }
@@ -116,7 +88,6 @@ export function createSignatureStage(deps: {
 }): SignatureStage {
   const { clock, metrics } = deps;
   const limiter = createFailureLimiter(clock, deps.shared);
-  const budget = createBudget();
   const last = new Map<string, LastSecret>();
   const notes = new Map<string, string>();
 
@@ -128,7 +99,10 @@ export function createSignatureStage(deps: {
   };
 
   return {
-    take: budget.take,
+    precheck(request, verifier) {
+      const reason = verifier.precheck({ method: request.method, headers: request.headers, query: request.query }, clock.now());
+      return reason && { kind: "refused", failure: wrong, reason: `signature_${reason}` };
+    },
     state: (path) => ({ last: last.get(path), note: notes.get(path) }),
     async unsigned(c, request, verifier) {
       const open = verifier.handshakes.filter((handshake) => !handshake.signed);

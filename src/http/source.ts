@@ -1,17 +1,15 @@
-import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
-import type { ReadableStream as WebStream } from "node:stream/web";
 import type { Context } from "hono";
+import { bodySource } from "./body.ts";
 
 /** How long what is left of a refused upload is read on, so that its sender gets to read the answer. */
 const LINGER_MS = 5_000;
 
-/** Where a body's bytes come from: a socket, or a request that was made in this process. */
+/** A request's body as a stream of Node. */
 export function sourceOf(c: Context): Readable {
-  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
-  if (incoming) return incoming;
-  const { body } = c.req.raw;
-  return body ? Readable.fromWeb(body as WebStream<Uint8Array>) : Readable.from([]);
+  const source = bodySource(c);
+  if (source === null) return Readable.from([]);
+  return source instanceof Readable ? source : Readable.fromWeb(source);
 }
 
 /**

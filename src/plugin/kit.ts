@@ -1,17 +1,14 @@
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { collectBody } from "../core/body.ts";
 
-/** The body of a request as its bytes; undefined where there are more than `most`. */
+/** Longer than the gateway lets a body of a plugin's request take: the gateway's clock decides. */
+const BODY_MS = 60_000;
+
+/** Reads the body of a request; undefined if it has more than `most` bytes or did not arrive whole. */
 export async function readBody(request: Request, most: number): Promise<Buffer | undefined> {
-  if (Number(request.headers.get("content-length") ?? 0) > most) return undefined;
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body ?? []) {
-    length += chunk.length;
-    if (length > most) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  const body = await collectBody(request.body, request.headers.get("content-length"), { maxBytes: most, timeoutMs: BODY_MS });
+  return body.ok ? body.bytes : undefined;
 }
 
 /** Whether a caller shows a secret, or a signature, in time that depends on neither. */

@@ -3,7 +3,7 @@ import type { Scheme } from "../config/schema/signature.ts";
 import type { Issue } from "../core/errors.ts";
 import { decode } from "./algorithms.ts";
 import { createCertificates, createSenderHosts } from "./certificates.ts";
-import { timeProblem } from "./time.ts";
+import { minKeepMs, timeProblem } from "./time.ts";
 import type { CompiledVerifier, RefusalReason, SignedRequest, Verified, Verifier } from "./types.ts";
 import { bodyOf, valueOf } from "./values.ts";
 
@@ -60,10 +60,16 @@ export function createCertificateCheck(scheme: Scheme, options: CertificateOptio
     if (key === "refused") return refused("wrong_certificate");
     if (!verifySignature(hash, text, key, signature)) return refused("wrong_signature");
     const id = scheme.duplicate ? read(scheme.duplicate) : undefined;
-    return { ok: true, secret: 0, duplicate: id === undefined || id.length > 256 ? undefined : { key: `id:${id}` } };
+    return {
+      ok: true,
+      secret: 0,
+      duplicate: id === undefined || id.length > 256 ? undefined : { key: `id:${id}`, minKeepMs: minKeepMs(scheme.timestamp) },
+    };
   };
   const verifier: Verifier = {
     verify,
+    // All of the signature is in the body.
+    precheck: () => undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
     secrets: [],

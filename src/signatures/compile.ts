@@ -5,16 +5,22 @@ import { createCertificateCheck, type CertificateOptions } from "./certificate.t
 import { createOidcCheck, type OidcOptions } from "./oidc.ts";
 import type { Scheme } from "../config/schema/signature.ts";
 import { compileSigned, type SignedText } from "./signed.ts";
-import type { CompiledVerifier, RefusalReason, SignedRequest, Verified, Verifier } from "./types.ts";
-import { timeProblem } from "./time.ts";
+import type { CompiledVerifier, Duplicate, RefusalReason, RequestHead, SignedRequest, Verified, Verifier } from "./types.ts";
+import { minKeepMs, timeProblem } from "./time.ts";
 import { bodyOf, valueOf, valuesOf, type Body } from "./values.ts";
-
-/** Where nothing that is signed tells one event from the next, the body itself does, for so long. */
-const BODY_KEY_MS = 30 * 86_400_000;
 
 interface Check extends SecretCheck {
   /** Signatures of this secret's kind begin so; undefined: all count. */
   signaturePrefix: string | undefined;
+}
+
+const NO_BODY = Buffer.alloc(0);
+/** Senders send one signature, or two while a secret is rotated. Each one more costs a comparison with each secret. */
+const MAX_SIGNATURES = 8;
+
+function presenceProblem(presented: readonly unknown[]): RefusalReason | undefined {
+  if (presented.length === 0) return "no_signature";
+  return presented.length > MAX_SIGNATURES ? "too_many_signatures" : undefined;
 }
 
 const refused = (reason: RefusalReason): Verified => ({ ok: false, reason });
@@ -78,11 +84,24 @@ class SchemeVerifier implements Verifier {
     this.coveredHeaders = [...signed.headers, ...(inText("timestamp") || inText("id") ? named : [])];
   }
 
+  precheck(head: RequestHead, now: number): RefusalReason | undefined {
+    const { signature, timestamp } = this.#scheme;
+    const request = { ...head, raw: NO_BODY };
+    const body = bodyOf(NO_BODY);
+    if (signature.body === undefined) {
+      const problem = presenceProblem(valuesOf(signature, request, body));
+      if (problem) return problem;
+    }
+    if (!timestamp || timestamp.at.body !== undefined) return undefined;
+    return timeProblem(timestamp, valueOf(timestamp.at, request, body), now);
+  }
+
   verify(request: SignedRequest, now: number): Verified {
     const scheme = this.#scheme;
     const body = bodyOf(request.raw);
     const presented = valuesOf(scheme.signature, request, body);
-    if (presented.length === 0) return refused("no_signature");
+    const problem = presenceProblem(presented);
+    if (problem) return refused(problem);
     // A list that one entry is missing of is no list of signatures.
     if (presented.includes(undefined)) return refused("wrong_signature");
     // A time inside the body counts only once the signature has said that the body is the sender's.
@@ -131,13 +150,15 @@ class SchemeVerifier implements Verifier {
     return given.toLowerCase() === hash("sha256", request.raw, "hex");
   }
 
-  #duplicate(request: SignedRequest, body: Body, timestamp: string | undefined): { key: string; keepMs?: number } | undefined {
-    const { duplicate } = this.#scheme;
-    const key = duplicate ? valueOf(duplicate, request, body) : undefined;
-    if (key !== undefined && key.length > 0 && key.length <= 256) return { key: `id:${key}` };
-    if (this.coversNothing) return undefined;
+  #duplicate(request: SignedRequest, body: Body, timestamp: string | undefined): Duplicate | undefined {
+    const { duplicate, timestamp: time } = this.#scheme;
+    const id = duplicate ? valueOf(duplicate, request, body) : undefined;
+    const isId = id !== undefined && id.length > 0 && id.length <= 256;
+    if (this.coversNothing) return isId ? { key: `id:${id}` } : undefined;
+    const kept = { minKeepMs: minKeepMs(time) };
+    if (isId) return { key: `id:${id}`, ...kept };
     const digest = hash("sha256", request.raw, "hex");
-    return timestamp === undefined ? { key: `body:${digest}`, keepMs: BODY_KEY_MS } : { key: `body:${timestamp}:${digest}` };
+    return { key: timestamp === undefined ? `body:${digest}` : `body:${timestamp}:${digest}`, ...kept };
   }
 }
 

@@ -7,7 +7,7 @@ import { bodyOf, valueOf } from "./values.ts";
 /** What a token of OpenID Connect has to say besides who issued it. */
 export interface OidcOptions {
   audience: string;
-  /** The account that calls; undefined: any that the issuer names for this audience. */
+  /** The account that calls; undefined only for an issuer that signs for the operator's own senders alone. */
   email?: string | undefined;
   /** Another address of the issuer's keys, for tests and for issuers of one's own. */
   jwks?: string | undefined;
@@ -31,6 +31,11 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
         { path: `${at.replace(/\.secret$/, "")}.audience`, message: "is required: the audience that the sender puts into its tokens" },
       ],
     };
+  if (options.email === undefined && !oidc.privateIssuer) {
+    const message =
+      "is required: the issuer signs tokens for everybody, and anyone can have one for your audience; name the account that sends";
+    return { ok: false, issues: [{ path: `${at.replace(/\.secret$/, "")}.email`, message }] };
+  }
   let keys: JWTVerifyGetKey | undefined;
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
@@ -57,6 +62,8 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
   };
   const verifier: Verifier = {
     verify,
+    precheck: (head) =>
+      valueOf(scheme.signature, { ...head, raw: Buffer.alloc(0) }, bodyOf(Buffer.alloc(0))) === undefined ? "no_signature" : undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
     secrets: [],

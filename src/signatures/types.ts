@@ -1,6 +1,9 @@
 import type { Issue } from "../core/errors.ts";
 import type { Handshake, Sender } from "../config/schema/signature.ts";
 
+/** What is known of a request before its body is read. */
+export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
+
 /** A request as its sender signed it. Header names are lower-case; `url` is the public one, with its query. */
 export interface SignedRequest {
   method: string;
@@ -12,6 +15,7 @@ export interface SignedRequest {
 
 export type RefusalReason =
   | "no_signature"
+  | "too_many_signatures"
   | "wrong_signature"
   | "no_timestamp"
   | "stale_timestamp"
@@ -22,13 +26,18 @@ export type RefusalReason =
   /** It could not be fetched just now: the sender is to try again. */
   | "certificate_unavailable";
 
+/** What tells a repeat from a new event. `minKeepMs`: how long the key is kept at least, whatever `hooks.dedupe.ttl` is. */
+export interface Duplicate {
+  key: string;
+  minKeepMs?: number;
+}
+
 export type Verified =
   | {
       ok: true;
       /** Which of the secrets fitted, from 0. */
       secret: number;
-      /** What tells a repeat from a new event. `keepMs` where it is longer than others are kept. */
-      duplicate: { key: string; keepMs?: number } | undefined;
+      duplicate: Duplicate | undefined;
     }
   | { ok: false; reason: RefusalReason };
 
@@ -36,6 +45,11 @@ export type Verified =
 export interface Verifier {
   /** Checks a request. Never throws; a promise only where the keys have to be fetched. */
   verify(request: SignedRequest, now: number): Verified | Promise<Verified>;
+  /**
+   * Checks what does not depend on the body: whether there is a signature at all, and a time that is too old. A body whose
+   * request fails here need not be read.
+   */
+  precheck(request: RequestHead, now: number): RefusalReason | undefined;
   readonly handshakes: readonly Handshake[];
   /** What the sender does about errors, where the scheme says it. */
   readonly sender: Sender | undefined;

@@ -31,6 +31,7 @@ async function issuesOf(config: object, env: Record<string, string> = {}) {
 interface Schema {
   type?: string;
   minimum?: number;
+  maximum?: number;
   properties?: Record<string, Schema>;
   items?: Schema;
   additionalProperties?: Schema | boolean;
@@ -164,8 +165,8 @@ describe("what it says", () => {
 
   it("takes every number and boolean from the environment, where one variable is the whole value", async () => {
     const tried: string[] = [];
-    for (const { path, type, minimum } of scalarFields(configJsonSchema() as Schema)) {
-      const env = { NUMBER: String(Math.max(5, minimum ?? 0)), BOOLEAN: "true" };
+    for (const { path, type, minimum, maximum = 5 } of scalarFields(configJsonSchema() as Schema)) {
+      const env = { NUMBER: String(Math.max(Math.min(5, maximum), minimum ?? 0)), BOOLEAN: "true" };
       const value = type === "boolean" ? "${BOOLEAN}" : "${NUMBER}";
       const config = path.toReversed().reduce<unknown>((inner, key) => (key === 0 ? [inner] : { [key]: inner }), value);
       const at = renderPath(path);

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { Deployment, type IDeployment } from "kubernetes-models/apps/v1";
+import { NetworkPolicy, type INetworkPolicy } from "kubernetes-models/networking.k8s.io/v1";
 import { PodDisruptionBudget, type IPodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { ConfigMap, Service, type IConfigMap, type IService } from "kubernetes-models/v1";
 import { createLogger } from "../../src/core/log.ts";
@@ -25,7 +26,7 @@ const container = pod?.containers[0];
 const config = one<IConfigMap>("ConfigMap", "rouse-config").data?.["rouse.json5"] ?? "";
 const SECRETS_AT = "/run/secrets/rouse";
 /** The command comes with the drivers of a shared database. */
-const MODELS = { Deployment, PodDisruptionBudget, ConfigMap, Service };
+const MODELS = { Deployment, PodDisruptionBudget, ConfigMap, Service, NetworkPolicy };
 
 let drainSeconds: number;
 let ports: { http: number; admin: number | undefined };
@@ -50,7 +51,13 @@ describe("the manifest is what Kubernetes understands", () => {
 
   it("names no field that there is not", async () => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-manifest-"));
-    const from: Record<string, string> = { Deployment: "apps/v1", PodDisruptionBudget: "policy/v1", ConfigMap: "v1", Service: "v1" };
+    const from: Record<string, string> = {
+      Deployment: "apps/v1",
+      PodDisruptionBudget: "policy/v1",
+      ConfigMap: "v1",
+      Service: "v1",
+      NetworkPolicy: "networking.k8s.io/v1",
+    };
     const lines = documents.map(
       (document, index) =>
         `import type { I${document.kind} as T${index} } from "kubernetes-models/${from[document.kind]}";\nexport const d${index}: T${index} = ${JSON.stringify(document)};\n`,
@@ -67,6 +74,16 @@ describe("the manifest is what Kubernetes understands", () => {
     } finally {
       rmSync(dir, { recursive: true, force: true });
     }
+  });
+
+  it("the operator's port is open to Prometheus alone, the other one to all", () => {
+    const { podSelector, ingress = [] } = one<INetworkPolicy>("NetworkPolicy", "rouse").spec ?? {};
+    expect(podSelector?.matchLabels).toEqual(deployment.spec?.template.metadata?.labels);
+    const open = ingress.map(({ from, ports: list = [] }) => [list.map(({ port }) => port), from === undefined]);
+    expect(open).toEqual([
+      [["http"], true],
+      [["admin"], false],
+    ]);
   });
 
   it("its parts find each other", () => {

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
+import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const SECRET = "a-signing-secret-0123456789";
 const FRESH = "a-fresh-signing-secret-0123456789";
@@ -228,29 +228,6 @@ describe("handshakes, answered without making work", () => {
     for (let n = 0; n < 30; n++) last = (await world.get("/hooks/dropbox?challenge=abc", {})).status;
     expect(last).toBe(429);
   });
-});
-
-it("bodies that nobody has signed yet share a room", async () => {
-  const own = await createWorld({
-    workers: false,
-    config: { hooks: { mappings: [hook("big", { scheme: "github", secret: SECRET }, { maxBodyBytes: 40 * 2 ** 20 })] } },
-  });
-  const open = [1, 2, 3].map(async () => {
-    // It begins and does not end until all three are there.
-    const body = new ReadableStream<Uint8Array>({
-      start(controller) {
-        controller.enqueue(new TextEncoder().encode("{"));
-        setTimeout(() => controller.close(), 400);
-      },
-    });
-    const init = { method: "POST", headers: { "content-type": "application/json" }, body, duplex: "half" as const };
-    return (await fetch(`${own.url}/hooks/big`, init)).status;
-  });
-  expect((await Promise.all(open)).toSorted((a, b) => a - b)).toEqual([401, 503, 503]);
-  // The room is given back.
-  expect((await own.post("/hooks/big", "{}", { authorization: "" })).status).toBe(401);
-  expect((await own.post("/hooks/wake", { text: "x" }, { authorization: `Bearer ${TOKEN}` })).status).toBe(200);
-  await own.stop();
 });
 
 it("a header that the signature does not cover is warned about, one that it covers is not", async () => {

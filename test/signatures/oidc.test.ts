@@ -71,6 +71,23 @@ function verifier() {
     );
 }
 
+it("needs the account at load where the issuer signs for everybody, and none where the issuer is the operator's own", () => {
+  const issuesOf = (scheme: unknown): string[] =>
+    createVerifiers([{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }], PRESETS, undefined).issues.map(
+      ({ path, message }) => `${path}: ${message}`,
+    );
+  expect(issuesOf("google-pubsub")).toEqual([expect.stringMatching(/^auth\.email: is required/)]);
+  const own = (privateIssuer: boolean) => ({
+    algorithm: "oidc",
+    signature: { header: "authorization", prefix: "Bearer " },
+    signed: "",
+    oidc: { issuers: ["https://id.example.com"], jwks, emailVerified: false, privateIssuer },
+    handshakes: [],
+  });
+  expect(issuesOf(own(false))).toHaveLength(1);
+  expect(issuesOf(own(true))).toEqual([]);
+});
+
 describe("a push with a token of OpenID Connect", () => {
   it("is believed by the issuer's keys, which are fetched once", async () => {
     const verify = verifier();

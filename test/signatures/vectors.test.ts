@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -126,14 +126,24 @@ describe("what tells a repeat", () => {
   };
 
   it("is the sender's id where that is signed", () => {
-    expect(duplicateOf("standard-webhooks")).toEqual({ key: "id:msg_2b3c" });
-    expect(duplicateOf("stripe")).toEqual({ key: "id:evt_1" });
-    expect(duplicateOf("slack")).toEqual({ key: "id:Ev1" });
+    expect(duplicateOf("standard-webhooks")?.key).toBe("id:msg_2b3c");
+    expect(duplicateOf("stripe")?.key).toBe("id:evt_1");
+    expect(duplicateOf("slack")?.key).toBe("id:Ev1");
+  });
+
+  it("is kept for thirty days where no time is signed, else for twice as long as the time is accepted", () => {
+    for (const { scheme, coversBody = true } of SENDERS.filter((sender) => duplicateOf(sender.scheme))) {
+      const { timestamp } = JSON.parse(readFileSync(join(PRESETS, "schemes", `${scheme}.json`), "utf8")) as {
+        timestamp?: { toleranceSeconds?: number };
+      };
+      const expected = timestamp ? 2 * (timestamp.toleranceSeconds ?? 300) * 1000 : 30 * 86_400_000;
+      expect([scheme, duplicateOf(scheme)?.minKeepMs]).toEqual([scheme, coversBody ? expected : undefined]);
+    }
   });
 
   it("is the body, for thirty days, where headers are the caller's to change", () => {
     const plain = duplicateOf("github");
-    expect(plain).toEqual({ key: expect.stringMatching(/^body:[0-9a-f]{64}$/), keepMs: 30 * 86_400_000 });
+    expect(plain).toEqual({ key: expect.stringMatching(/^body:[0-9a-f]{64}$/), minKeepMs: 30 * 86_400_000 });
     const sender = SENDERS.find((one) => one.scheme === "github") as Sender;
     expect(duplicateOf("github", { headers: { ...requestOf(sender).headers, "x-github-delivery": "another" } })).toEqual(plain);
   });

@@ -126,7 +126,17 @@ export const schemeSchema = z.strictObject({
   id: source.optional().describe("`{id}` of the signed text."),
   bodyHash: source.optional().describe("A SHA-256 of the body in hex, inside what is signed; compared where the body is no form."),
   duplicate: source.optional().describe("The sender's id of the event. Only one that the signature covers."),
-  oidc: z.strictObject({ issuers: z.array(z.string()).min(1), jwks: z.url(), emailVerified: z.boolean().default(false) }).optional(),
+  oidc: z
+    .strictObject({
+      issuers: z.array(z.string()).min(1),
+      jwks: z.url(),
+      emailVerified: z.boolean().default(false),
+      privateIssuer: z
+        .boolean()
+        .default(false)
+        .describe("The issuer signs tokens only for the operator's own senders: `email` is not required then."),
+    })
+    .optional(),
   certificate: certificate.optional(),
   handshakes: z.array(handshakeSchema).default([]),
 });

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { Hono, type Context } from "hono";
 import { newId } from "../../core/ids.ts";
 import type { FailureLimiter } from "../auth.ts";
+import { bodySource, readBody } from "../body.ts";
 import { failureResponse } from "../errors.ts";
 import { cookieOf, type ConsoleSessions } from "./session.ts";
 
@@ -14,6 +15,9 @@ export interface ConsoleDeps {
   /** Whether the request carries the gateway token in a header. */
   hasToken(c: Context): boolean;
 }
+
+/** A sign-in form holds the gateway token and nothing else. */
+const FORM_LIMITS = { maxBytes: 4096, timeoutMs: 30_000 };
 
 const TYPES: Record<string, string> = { html: "text/html", css: "text/css", js: "text/javascript" };
 const SCRIPTS = ["app.js", "dom.js", "views.js"];
@@ -75,7 +79,9 @@ export function consoleRoutes({ sessions, limiter, isOperator, hasToken }: Conso
   });
   app.post("/session", async (c) => {
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
-    const form = new URLSearchParams((await c.req.text()).slice(0, 4096));
+    const body = await readBody(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
+    if (!body.ok) return failureResponse(c, body.failure, newId("req"), { connection: "close" });
+    const form = new URLSearchParams(body.bytes.toString("utf8"));
     if (!isOperator(form.get("token")?.trim() ?? "")) {
       const wait = limiter.failed(addressOf(c));
       if (wait > 0) return page(c, "signin.html", 429, `Too many tries; wait ${wait} seconds.`);

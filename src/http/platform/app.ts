@@ -67,7 +67,7 @@ function knowledgeRoutes(deps: PlatformDeps): Record<string, Methods> {
 /** Lets in who has a key, and counts how often. */
 function createGate(deps: PlatformDeps) {
   const limiter = createFailureLimiter(deps.clock, deps.sharedCounts?.("keys"));
-  const tooFast = createRateLimiter(deps.clock, deps.sharedCounts?.("key-rate"));
+  const rate = createRateLimiter(deps.clock, deps.sharedCounts?.("key-rate"));
   return async (c: Context<PlatformEnv>, requestId: string): Promise<Problem | undefined> => {
     const presented = bearer(c.req.header("authorization"));
     const key = presented === undefined ? undefined : await deps.keys.find(presented);
@@ -77,7 +77,7 @@ function createGate(deps: PlatformDeps) {
       return problemOf(presented === undefined ? NO_KEY : WRONG_KEY);
     }
     c.set("caller", { key, requestId });
-    const limited = key.rateLimit && tooFast(key.id, key.rateLimit);
+    const limited = key.rateLimit && rate.take(key.id, key.rateLimit);
     return limited && problemOf({ ...limited, message: "more requests than this key's rateLimit allows; slow down" });
   };
 }

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError } from "../../core/errors.ts";
 import type { DocumentRecord, NewDocument } from "../../knowledge/types.ts";
+import { UPLOAD_MS } from "../body.ts";
 import { discard, sourceOf } from "../source.ts";
 import { json } from "./json.ts";
 import type { ApiKey } from "./keys.ts";
@@ -59,7 +60,13 @@ async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapsh
     return { ok: false, problem: problemOf({ code: "body_too_large", message }) };
   }
   const headers = { "content-type": c.req.header("content-type") ?? "" };
-  const form = await readForm(source, { headers, limits, idleMs: hooks.bodyTimeoutSeconds * 1000, stage: knowledge.stage });
+  const form = await readForm(source, {
+    headers,
+    limits,
+    timeoutMs: UPLOAD_MS,
+    idleMs: hooks.bodyTimeoutSeconds * 1000,
+    stage: knowledge.stage,
+  });
   if (!form.ok) return form;
   const { files } = form.value;
   const fields = fieldsOf(form.value.fields);

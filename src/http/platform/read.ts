@@ -1,7 +1,7 @@
-import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import type { z } from "zod";
-import { parsePayload, readBody } from "../body.ts";
+import type { BodyLimits } from "../../core/body.ts";
+import { bodySource, parsePayload, readBody } from "../body.ts";
 import { badRequest, problemOf, type Result } from "./problems.ts";
 
 type ZodIssue = z.core.$ZodIssue;
@@ -34,23 +34,20 @@ export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
   return badRequest(param, param === null ? issue.message : `${param}: ${issue.message}`);
 }
 
-export interface BodyOptions {
-  maxBytes: number;
-  timeoutMs: number;
-}
-
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/;
 
 /** Reads a JSON body. Without a content type it is JSON; with another one it is refused. */
-export async function readJson(c: Context, options: BodyOptions): Promise<Result<{ bytes: Buffer; value: unknown }>> {
+export async function readJson(
+  c: Context,
+  options: Pick<BodyLimits, "maxBytes" | "timeoutMs">,
+): Promise<Result<{ bytes: Buffer; value: unknown }>> {
   const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
   const encoding = c.req.header("content-encoding") ?? "identity";
   if ((type !== "" && !JSON_TYPE.test(type)) || encoding !== "identity") {
     const message = "send JSON, with the content type application/json or none, and not compressed";
     return { ok: false, problem: problemOf({ code: "unsupported_media_type", message }) };
   }
-  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
-  const read = await readBody(incoming ?? c.req.raw.body, c.req.header("content-length"), options);
+  const read = await readBody(bodySource(c), c.req.header("content-length"), options);
   if (!read.ok) {
     const message =
       read.failure.code === "body_too_large"

@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
+import { createBodyMeter } from "../../core/body.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { StagedFile } from "../../knowledge/stage.ts";
 import { badRequest, problemOf, type Problem, type Result } from "./problems.ts";
@@ -19,7 +20,8 @@ export interface FormOptions {
   headers: BusboyHeaders;
   /** Of the request, of one file, and how many files. */
   limits: { requestBytes: number; fileBytes: number; files: number };
-  /** The longest time without a byte. */
+  /** Milliseconds for the whole form, and the longest time without a byte. */
+  timeoutMs: number;
   idleMs: number;
   stage(source: Readable, mostBytes: number): Promise<StagedFile>;
 }
@@ -33,7 +35,10 @@ const BROKEN = problemOf({
   code: "invalid_body",
   message: "the form is cut off, or is none: send multipart/form-data as its boundary says",
 });
-const SLOW = problemOf({ code: "body_timeout", message: "the form did not arrive in time (hooks.bodyTimeoutSeconds without a byte)" });
+const SLOW = problemOf({
+  code: "body_timeout",
+  message: "the form did not arrive in time: within 30 minutes, at 1 KB a second or more, never hooks.bodyTimeoutSeconds without a byte",
+});
 
 /**
  * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,
@@ -79,13 +84,12 @@ function parserOf({ headers, limits }: FormOptions): Busboy | undefined {
  * wrong, no file is left behind. What is left of the source is the caller's to discard.
  */
 export function readForm(source: Readable, options: FormOptions): Promise<Result<UploadedForm>> {
-  const { limits, idleMs, stage } = options;
+  const { limits, idleMs, timeoutMs, stage } = options;
   const parser = parserOf(options);
   if (!parser) return Promise.resolve({ ok: false, problem: BROKEN });
   const fields: UploadedForm["fields"] = [];
   const staging: Promise<UploadedFile>[] = [];
   const streams: BusboyFileStream[] = [];
-  let bytes = 0;
   return new Promise((resolve) => {
     const finish = async (found?: Problem): Promise<void> => {
       for (const stream of streams) if (found) stream.destroy();
@@ -101,18 +105,17 @@ export function readForm(source: Readable, options: FormOptions): Promise<Result
     const end = (problem?: Problem): void => {
       if (over) return;
       over = true;
-      clearTimeout(idle);
+      meter.end();
       source.off("data", onData).off("close", onClose).off("error", onClose);
       source.unpipe(parser);
       void finish(problem);
     };
-    const idle = setTimeout(() => end(SLOW), idleMs);
-    const onData = (chunk: Buffer): void => {
-      idle.refresh();
-      bytes += chunk.length;
-      if (bytes > limits.requestBytes)
-        end(tooLarge(`the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`));
-    };
+    const meter = createBodyMeter({ maxBytes: limits.requestBytes, timeoutMs, idleMs }, (problem) =>
+      end(
+        problem === "too_slow" ? SLOW : tooLarge(`the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`),
+      ),
+    );
+    const onData = (chunk: Buffer): void => void meter.add(chunk.length);
     const onClose = (): void => {
       if (!source.readableEnded) end(BROKEN);
     };

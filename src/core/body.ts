@@ -1,0 +1,157 @@
+import { Readable } from "node:stream";
+
+/** Why a body was not read to its end. `no_room`: the budget for bodies of unauthenticated callers is used up. */
+export type BodyProblem = "too_large" | "too_slow" | "cut_off" | "no_room";
+
+export interface BodyLimits {
+  maxBytes: number;
+  /** Milliseconds for the whole body. */
+  timeoutMs: number;
+  /** The longest time without a byte, in milliseconds. Default: no limit. */
+  idleMs?: number;
+  /** The memory that the body may use, where that is shared with other bodies. */
+  allowance?: BodyAllowance;
+}
+
+/** The part of a shared budget that one body holds. */
+export interface BodyAllowance {
+  /** Charges bytes that have arrived. Returns false if there is no room for them: that ends the reading. */
+  take(bytes: number): boolean;
+  /** Set by the reader: ends the reading because the room is needed for others. */
+  revoke?: () => void;
+}
+
+/** After this time a body must have arrived at `MIN_BYTES_PER_SECOND` or more on average. */
+const GRACE_MS = 10_000;
+const MIN_BYTES_PER_SECOND = 1024;
+const CHECK_MS = 1000;
+
+/** Enforces the limits of one body while its bytes arrive. */
+export interface BodyMeter {
+  /** Counts bytes that have arrived. Returns false if they break a limit: the body must not be read any further. */
+  add(bytes: number): boolean;
+  /** Stops the clock. */
+  end(): void;
+}
+
+/** Creates a meter. Calls `onProblem` at most once, at the first limit that is broken; the meter has ended by then. */
+export function createBodyMeter(limits: BodyLimits, onProblem: (problem: BodyProblem) => void): BodyMeter {
+  const startedAt = performance.now();
+  let lastByteAt = startedAt;
+  let received = 0;
+  let ended = false;
+  let timer: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    ended = true;
+    clearTimeout(timer);
+  };
+  const fail = (problem: BodyProblem): false => {
+    end();
+    onProblem(problem);
+    return false;
+  };
+  const check = (): void => {
+    const now = performance.now();
+    const elapsed = now - startedAt;
+    const isSlow = elapsed >= GRACE_MS && received < (MIN_BYTES_PER_SECOND * elapsed) / 1000;
+    const isIdle = limits.idleMs !== undefined && now - lastByteAt >= limits.idleMs;
+    if (isSlow || isIdle || elapsed >= limits.timeoutMs) return void fail("too_slow");
+    // A millisecond more, so that a timer that fires a fraction early does not run twice.
+    timer = setTimeout(check, Math.min(CHECK_MS, limits.timeoutMs - elapsed, limits.idleMs ?? CHECK_MS) + 1);
+  };
+  timer = setTimeout(check, Math.min(GRACE_MS, limits.timeoutMs, limits.idleMs ?? GRACE_MS));
+  if (limits.allowance) limits.allowance.revoke = () => void (ended || fail("no_room"));
+  return {
+    add(bytes) {
+      if (ended) return false;
+      received += bytes;
+      if (limits.idleMs !== undefined) lastByteAt = performance.now();
+      if (received > limits.maxBytes) return fail("too_large");
+      if (limits.allowance && !limits.allowance.take(bytes)) return fail("no_room");
+      return true;
+    },
+    end,
+  };
+}
+
+export type CollectedBody = { ok: true; bytes: Buffer } | { ok: false; problem: BodyProblem };
+
+/**
+ * Reads a body into memory within its limits. A declared length over the limit is refused before a byte is read. What is
+ * left of a body that broke a limit stays unread: its connection must be closed. Never throws.
+ */
+export function collectBody(
+  source: Readable | ReadableStream<Uint8Array> | null,
+  declared: string | null | undefined,
+  limits: BodyLimits,
+): Promise<CollectedBody> {
+  if (Number(declared ?? 0) > limits.maxBytes) return Promise.resolve({ ok: false, problem: "too_large" });
+  if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
+  return collect(source instanceof Readable ? source : Readable.fromWeb(source), limits);
+}
+
+function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const end = (result: CollectedBody): void => {
+      meter.end();
+      source.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
+      if (!result.ok) stopReading(source);
+      resolve(result);
+    };
+    const meter = createBodyMeter(limits, (problem) => end({ ok: false, problem }));
+    const onData = (chunk: Buffer): void => {
+      if (meter.add(chunk.length)) chunks.push(chunk);
+    };
+    const onEnd = (): void => end({ ok: true, bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
+    const onClose = (): void => end({ ok: false, problem: "cut_off" });
+    source.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
+  });
+}
+
+/** Leaves the rest of a body unread. A socket's stream stays open: the answer is still to be written. */
+function stopReading(source: Readable): void {
+  // A stream that is paused or destroyed may still fail, with no one else listening.
+  source.on("error", () => undefined);
+  if ("socket" in source) source.pause();
+  else source.destroy();
+}
+
+/** A request whose body cannot break its limits, whoever reads it and however. */
+export interface GuardedRequest {
+  request: Request;
+  /** The limit that the body broke, if any. Its stream failed then. */
+  problem(): BodyProblem | undefined;
+  /** Stops the clock; call it once the request is answered. */
+  end(): void;
+}
+
+/** Wraps a request for code that reads the body by itself, such as a plugin. */
+export function guardRequest(request: Request, limits: BodyLimits): GuardedRequest {
+  const source = request.body;
+  if (source === null) return { request, problem: () => undefined, end: () => undefined };
+  const reader = source.getReader();
+  let found: BodyProblem | undefined;
+  let output: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const meter = createBodyMeter(limits, (problem) => {
+    found = problem;
+    output?.error(new Error(`the body was not read to its end: ${problem}`));
+    void reader.cancel().catch(() => undefined);
+  });
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => void (output = controller),
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (found) return;
+      if (!done) {
+        if (meter.add(value.length)) controller.enqueue(value);
+        return;
+      }
+      meter.end();
+      controller.close();
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  const { method, headers, url } = request;
+  return { request: new Request(url, { method, headers, body, duplex: "half" }), problem: () => found, end: meter.end };
+}

@@ -1,0 +1,109 @@
+import { isIP } from "node:net";
+import { isLoopback, type AddressList } from "../core/address.ts";
+import type { BodyAllowance } from "../core/body.ts";
+import type { Clock } from "../core/clock.ts";
+
+/** Bodies of callers that are not authenticated yet hold at most this many bytes together. */
+const TOTAL_BYTES = 40 * 2 ** 20;
+/** Of these, a part that only small bodies may use: large ones cannot turn away an ordinary hook. */
+const RESERVED_BYTES = 8 * 2 ** 20;
+const SMALL_BYTES = 64 * 2 ** 10;
+/** What several bodies of one address may hold together. A single body may hold more, up to its path's limit. */
+const ADDRESS_BYTES = TOTAL_BYTES / 4;
+
+/** How long a body may hold its room while others need it. Bodies of ordinary senders have arrived long before. */
+const UNDISTURBED_MS = 2_000;
+
+/** The part of the budget that one body holds. */
+export interface BudgetedAllowance extends BodyAllowance {
+  /** Gives back what the body holds. May be called again. */
+  release(): void;
+}
+
+/** The budget for bodies of unauthenticated callers. It is charged by bytes received: what a caller declares costs nothing. */
+export interface BodyBudget {
+  /** Opens an allowance for one body. `share` names whose share of the budget it counts against; undefined: no one's. */
+  open(share: string | undefined): BudgetedAllowance;
+}
+
+interface Share {
+  bytes: number;
+  bodies: number;
+}
+
+/**
+ * Creates the budget. If it is used up, the body that has been on its way longest makes room: a caller that sends slowly
+ * in order to hold memory loses it to those that send at once.
+ */
+export function createBodyBudget(clock: Pick<Clock, "now">): BodyBudget {
+  let total = 0;
+  const shares = new Map<string, Share>();
+  /** Open allowances that hold something, oldest first. */
+  const holders = new Map<BudgetedAllowance, number>();
+
+  const limitFor = (held: number): number => (held <= SMALL_BYTES ? TOTAL_BYTES : TOTAL_BYTES - RESERVED_BYTES);
+
+  const makeRoom = (needed: number, held: number, own: BudgetedAllowance): boolean => {
+    for (const [allowance, openedAt] of holders) {
+      if (total + needed <= limitFor(held + needed)) return true;
+      if (clock.now() - openedAt < UNDISTURBED_MS) return false;
+      if (allowance === own) continue;
+      allowance.revoke?.();
+      allowance.release();
+    }
+    return total + needed <= limitFor(held + needed);
+  };
+
+  return {
+    open(name) {
+      const share = name === undefined ? undefined : (shares.get(name) ?? { bytes: 0, bodies: 0 });
+      if (share && name !== undefined) {
+        share.bodies++;
+        shares.set(name, share);
+      }
+      const openedAt = clock.now();
+      let held = 0;
+      let isOpen = true;
+      const allowance: BudgetedAllowance = {
+        take(bytes) {
+          if (!isOpen || (share && share.bodies > 1 && share.bytes + bytes > ADDRESS_BYTES)) return false;
+          if (!makeRoom(bytes, held, allowance)) return false;
+          if (held === 0) holders.set(allowance, openedAt);
+          total += bytes;
+          held += bytes;
+          if (share) share.bytes += bytes;
+          return true;
+        },
+        release() {
+          if (!isOpen) return;
+          isOpen = false;
+          holders.delete(allowance);
+          total -= held;
+          if (!share || name === undefined) return;
+          share.bytes -= held;
+          if (--share.bodies === 0) shares.delete(name);
+        },
+      };
+      return allowance;
+    },
+  };
+}
+
+/**
+ * Names whose share of the budget a body counts against: the caller's address, for IPv6 its network of 64 bits, since one
+ * host has all of it. Undefined for addresses that stand for many callers: loopback, and a proxy that is not trusted
+ * (`gateway.trustedProxies`) but forwards for others.
+ */
+export function shareName(
+  address: string,
+  { peer, forwarded, trusted }: { peer: string; forwarded: boolean; trusted: AddressList | undefined },
+): string | undefined {
+  if (isLoopback(address)) return undefined;
+  if (forwarded && !trusted?.has(peer)) return undefined;
+  if (isIP(address) !== 6) return address;
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const rest = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = tail === undefined ? 0 : 8 - groups.length - rest.length;
+  return [...groups, ...Array<string>(Math.max(0, zeros)).fill("0"), ...rest].slice(0, 4).join(":");
+}
