@@ -38,6 +38,8 @@ export const ERROR_CODES = [
   "usage",
   "too_many_actions",
   "duplicate_document",
+  "document_shared",
+  "external_id_taken",
 ] as const;
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
