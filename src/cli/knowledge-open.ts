@@ -14,7 +14,8 @@ import type { CliIo } from "./io.ts";
 import { query, type CommonOptions } from "./options.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 
-export type Described = Omit<NewDocument, "file" | "sha256" | "bytes">;
+/** The operator may see and change every document. */
+export type Described = Omit<NewDocument, "file" | "sha256" | "bytes" | "access">;
 
 /** The documents as a command needs them: of the gateway that runs, or opened for this command alone. Both answer alike. */
 export interface KnowledgeAccess {

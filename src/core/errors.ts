@@ -39,6 +39,8 @@ export const ERROR_CODES = [
   "too_many_actions",
   "duplicate_document",
   "no_route",
+  "document_shared",
+  "external_id_taken",
 ] as const;
 
 export type ErrorCode = (typeof ERROR_CODES)[number];

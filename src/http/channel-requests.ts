@@ -41,7 +41,7 @@ export async function answerChannelRequest(c: Context, id: string, deps: Channel
     const problem = guarded.problem();
     if (problem === undefined) {
       if (settled instanceof Response) return settled;
-      throw (settled as { error: unknown }).error;
+      throw settled.error;
     }
     const failure = bodyFailure(problem, limits);
     deps.refusals.note({ address, path: `channels/${id}` }, failure.code);

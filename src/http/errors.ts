@@ -29,6 +29,8 @@ export const STATUS: Record<ErrorCode, number> = {
   idempotency_conflict: 409,
   duplicate_document: 409,
   no_route: 409,
+  document_shared: 403,
+  external_id_taken: 409,
   transform_failed: 500,
   mapping_failed: 500,
   internal: 500,

@@ -4,6 +4,7 @@ import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { isVisible } from "./access.ts";
 import { openDatabase, type Database } from "./db/client.ts";
 import { createEmbeddingLoop, normalized } from "./embed.ts";
 import { createExtractor } from "./extract/extractor.ts";
@@ -139,22 +140,22 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
       work();
       return added;
     },
-    async get(tenant, id) {
+    async get(tenant, id, access) {
       const document = await get(id);
-      return document?.tenant === tenant ? document : undefined;
+      return document?.tenant === tenant && isVisible(document.agentIds, access) ? document : undefined;
     },
     async list(tenant, query = {}) {
       const page = await reader.call("list", tenant, query, embed?.model);
       return { ...page, documents: page.documents.map(live) };
     },
-    async remove(tenant, id) {
-      const removed = await writer.call("remove", tenant, id);
+    async remove(tenant, id, access) {
+      const removed = await writer.call("remove", tenant, id, access);
       if (removed) jobs.abort(id);
       settle(id);
       return removed;
     },
-    async reindex(tenant, id) {
-      const document = await writer.call("reindex", tenant, id);
+    async reindex(tenant, id, access) {
+      const document = await writer.call("reindex", tenant, id, access);
       if (document) jobs.abort(id);
       work();
       return document;

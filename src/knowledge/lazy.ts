@@ -93,10 +93,10 @@ export function createLazyKnowledge(options: {
       });
       return knowledge.add(upload);
     },
-    get: (tenant, id) => ask((knowledge) => knowledge.get(tenant, id), undefined),
+    get: (...args) => ask((knowledge) => knowledge.get(...args), undefined),
     list: (tenant, query) => ask((knowledge) => knowledge.list(tenant, query), NONE),
-    remove: (tenant, id) => ask((knowledge) => knowledge.remove(tenant, id), false),
-    reindex: (tenant, id) => ask((knowledge) => knowledge.reindex(tenant, id), undefined),
+    remove: (...args) => ask((knowledge) => knowledge.remove(...args), false),
+    reindex: (...args) => ask((knowledge) => knowledge.reindex(...args), undefined),
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
     search: (query) => ask((knowledge) => knowledge.search(query), []),
     has: async (scope) => !hasNone(scope.tenant) && ask((knowledge) => knowledge.has(scope), false),

@@ -1,3 +1,7 @@
+import type { Access } from "./access.ts";
+
+export type { Access } from "./access.ts";
+
 /** The states of a document, in this order. `ready` means that search finds it, never earlier. */
 export const DOCUMENT_STATES = ["queued", "extracting", "indexing", "ready", "failed"] as const;
 export type DocumentStatus = (typeof DOCUMENT_STATES)[number];
@@ -78,6 +82,8 @@ export interface NewDocument {
   externalId?: string;
   /** Default `skip`: the document that is there is returned, and gains the agents. */
   onDuplicate?: OnDuplicate;
+  /** Whose upload it is. Default: someone who may see and change all documents of the tenant. */
+  access?: Access;
 }
 
 /** Times are milliseconds since the epoch. */
@@ -163,19 +169,29 @@ export interface Embedder {
   embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
 }
 
-/** Documents, their index, and the work on them. All methods throw `RouseError` `store_unavailable` where the database fails. */
+/**
+ * Documents, their index, and the work on them. Whoever has no `access` of its own may see and change all of the tenant.
+ * All methods throw `RouseError` `store_unavailable` where the database fails.
+ */
 export interface Knowledge {
   /**
    * Takes a file that lies in `tmp` already hashed; decides about duplicates and versions; queues the indexing durably.
-   * @throws RouseError `duplicate_document` for bytes that are there already where `onDuplicate` is `error`.
+   * @throws RouseError `duplicate_document` for bytes that are there already where `onDuplicate` is `error`;
+   * `document_shared` and `external_id_taken` if that would change a document that is not the caller's to change.
    */
   add(upload: NewDocument): Promise<{ document: DocumentRecord; duplicate: boolean }>;
-  get(tenant: string, id: string): Promise<DocumentRecord | undefined>;
+  get(tenant: string, id: string, access?: Access): Promise<DocumentRecord | undefined>;
   list(tenant: string, query?: DocumentQuery): Promise<DocumentPage>;
-  /** Deletes the file, its chunks and vectors, and stops the work on it. False where there is no such document. */
-  remove(tenant: string, id: string): Promise<boolean>;
-  /** Queues the indexing anew; what was indexed stays searchable until then. */
-  reindex(tenant: string, id: string): Promise<DocumentRecord | undefined>;
+  /**
+   * Deletes the file, its chunks and vectors, and stops the work on it. Returns false if there is no such document.
+   * @throws RouseError `document_shared`
+   */
+  remove(tenant: string, id: string, access?: Access): Promise<boolean>;
+  /**
+   * Queues the indexing anew; the previous index stays searchable until the new one is ready.
+   * @throws RouseError `document_shared`
+   */
+  reindex(tenant: string, id: string, access?: Access): Promise<DocumentRecord | undefined>;
   /** Resolves when the document is ready or failed, or the time (milliseconds) is over; undefined where it is gone. */
   wait(id: string, ms: number): Promise<DocumentRecord | undefined>;
   /** Best first. The scope is part of the query, never a filter afterwards. */

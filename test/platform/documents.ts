@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { expect } from "vitest";
 import { FIXTURES } from "../knowledge/world.ts";
 import { platformWorld, type Called, type PlatformWorld } from "./world.ts";
 
@@ -77,4 +78,42 @@ export async function documentsWorld(options: Options = {}): Promise<DocumentsWo
       }
     },
   };
+}
+
+/**
+ * A key for some agents cannot replace, lock, or read anything of a document that is not its own: neither by an external
+ * id nor by equal bytes. `word` makes a word that no other document has.
+ */
+export async function expectOwnership(world: DocumentsWorld, word: () => string): Promise<void> {
+  const text = `The ${word()} belongs to operations.`;
+  const id = word();
+  const ofOps = (await world.index("plan.txt", text, { agent_id: "ops", external_id: id, title: "Plan", metadata: '{"who":"ops"}' })).body;
+  const unchanged = async (): Promise<void> => {
+    const { body } = await world.get(`documents/${ofOps.id}`);
+    expect(body).toMatchObject({ status: "ready", filename: "plan.txt", agent_ids: ["ops"], external_id: id, version: ofOps.version });
+    expect(await world.search(text)).toContain(text);
+  };
+  // Its external id: refused, and nothing of the document is said.
+  const named = await world.index("other.txt", "Something else.", { external_id: id }, SALES);
+  expect([named.status, named.body.error.code, named.body.error.param]).toEqual([409, "external_id_taken", "external_id"]);
+  expect(named.text).not.toMatch(new RegExp(`plan|Plan|"ops"|${ofOps.id}`));
+  // Its bytes: a document of its own, whatever is to happen with duplicates.
+  for (const on_duplicate of ["skip", "replace", "error"]) {
+    const { status, body, text: answer } = await world.index("mine.txt", text, { on_duplicate }, SALES);
+    if (on_duplicate === "error") expect([status, body.error.code]).toEqual([409, "duplicate_document"]);
+    else expect([body.status, body.filename, body.agent_ids]).toEqual(["ready", "mine.txt", ["sales"]]);
+    expect(answer).not.toMatch(new RegExp(`plan|Plan|"ops"|${ofOps.id}`));
+  }
+  await unchanged();
+  expect(await world.search(text, {}, SALES)).toContain(text);
+  // A document for every agent is there for the key as well; it stays as it is.
+  const common = `The ${word()} is for everyone.`;
+  const ofAll = (await world.index("all.txt", common)).body;
+  const same = await world.index("mine.txt", common, { external_id: word() }, SALES);
+  expect([same.body.id, same.body.duplicate, same.body.external_id, same.body.agent_ids]).toEqual([ofAll.id, true, null, []]);
+  const replaced = await world.index("mine.txt", common, { on_duplicate: "replace" }, SALES);
+  expect([replaced.status, replaced.body.error.code]).toEqual([403, "document_shared"]);
+  // The owner may still do everything with both.
+  expect((await world.index("plan.txt", `${text} Again.`, { agent_id: "ops", external_id: id })).body.version).toBe(ofOps.version + 1);
+  expect((await world.del(`documents/${ofAll.id}`)).status).toBe(200);
 }

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
-import { DESK, documentsWorld, formOf, READER, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
+import { DESK, documentsWorld, expectOwnership, formOf, READER, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
 
 let schema: Schema;
 let world: DocumentsWorld;
@@ -82,6 +82,11 @@ describePostgres("documents in PostgreSQL, over HTTP", () => {
     expect(await ids(STRANGER)).toEqual([]);
     expect((await world.get(`documents/${secret.id}`, STRANGER)).status).toBe(404);
     expect((await world.del(`documents/${open.id}`, SALES)).body.error.code).toBe("document_shared");
+  });
+
+  it("are left alone by keys of other agents", () => {
+    let words = 0;
+    return expectOwnership(world, () => `capybara${++words}`);
   });
 
   it("go with all that hangs on them", async () => {

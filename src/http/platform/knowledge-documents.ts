@@ -5,7 +5,7 @@ import { agentsOf } from "./agents.ts";
 import { json } from "./json.ts";
 import type { ApiKey } from "./keys.ts";
 import { listQuery, searchBody, waitMs, waitQuery } from "./knowledge-schema.ts";
-import { isOwn, isVisible, marksOf, scopeOf } from "./knowledge-scope.ts";
+import { accessOf, marksOf } from "./knowledge-scope.ts";
 import { documentView, formatView, passageView } from "./knowledge-view.ts";
 import { badRequest, problemResponse, type Problem, type Result } from "./problems.ts";
 import { bodyProblem, readJson } from "./read.ts";
@@ -19,13 +19,6 @@ const GONE: Problem = {
   code: "document_not_found",
   param: "id",
   message: "there is no such document for this key",
-};
-const SHARED: Problem = {
-  status: 403,
-  type: "permission_error",
-  code: "document_shared",
-  param: "id",
-  message: "agents that this key may not use search this document too; a key that may use them all can change it",
 };
 const UNKNOWN_AGENT: Problem = badRequest(
   "agent_id",
@@ -54,16 +47,8 @@ function queryOf<S extends z.ZodType>(c: Platform, schema: S): Result<z.output<S
 /** The document that the address names, where the key may know of it. */
 async function documentOf(c: Platform, { knowledge, keys }: PlatformDeps): Promise<Result<DocumentRecord>> {
   const { key } = c.get("caller");
-  const document = await knowledge.get(key.tenant, c.req.param("id") ?? "");
-  const visible = document && isVisible(document, await scopeOf(key, keys));
-  return visible ? { ok: true, value: document } : { ok: false, problem: GONE };
-}
-
-/** The same where the key is to change it. */
-async function ownDocument(c: Platform, deps: PlatformDeps): Promise<Result<DocumentRecord>> {
-  const found = await documentOf(c, deps);
-  if (!found.ok || (await isOwn(found.value, c.get("caller").key, deps.keys))) return found;
-  return { ok: false, problem: SHARED };
+  const document = await knowledge.get(key.tenant, c.req.param("id") ?? "", await accessOf(key, keys));
+  return document ? { ok: true, value: document } : { ok: false, problem: GONE };
 }
 
 /** `GET /v1/knowledge/documents` */
@@ -75,9 +60,10 @@ export async function listDocuments(c: Platform, deps: PlatformDeps): Promise<Re
   const { limit, after, status, agent_id: agentId, external_id: externalId } = query.value;
   const agents = namedAgents(namesIn(agentId), key, deps);
   if (!agents.ok) return problemResponse(agents.problem, requestId);
-  if (after !== undefined && !(await knowledge.get(key.tenant, after)))
+  const access = await accessOf(key, keys);
+  if (after !== undefined && !(await knowledge.get(key.tenant, after, access)))
     return problemResponse(badRequest("after", "after: there is no document with this id"), requestId);
-  const agentIds = agentId === undefined ? await scopeOf(key, keys) : await marksOf([agentId], key.tenant, keys);
+  const agentIds = agentId === undefined ? access?.sees : await marksOf([agentId], key.tenant, keys);
   const page = await knowledge.list(key.tenant, {
     limit,
     ...(after === undefined ? {} : { after }),
@@ -104,10 +90,8 @@ export async function showDocument(c: Platform, deps: PlatformDeps): Promise<Res
 /** `DELETE /v1/knowledge/documents/{id}` */
 export async function deleteDocument(c: Platform, deps: PlatformDeps): Promise<Response> {
   const { key, requestId } = c.get("caller");
-  const found = await ownDocument(c, deps);
-  if (!found.ok) return problemResponse(found.problem, requestId);
-  const { id } = found.value;
-  if (!(await deps.knowledge.remove(key.tenant, id))) return problemResponse(GONE, requestId);
+  const id = c.req.param("id") ?? "";
+  if (!(await deps.knowledge.remove(key.tenant, id, await accessOf(key, deps.keys)))) return problemResponse(GONE, requestId);
   return json(c, { id, object: "knowledge.document.deleted", deleted: true });
 }
 
@@ -116,9 +100,7 @@ export async function reindexDocument(c: Platform, deps: PlatformDeps): Promise<
   const { key, requestId } = c.get("caller");
   const query = queryOf(c, waitQuery);
   if (!query.ok) return problemResponse(query.problem, requestId);
-  const found = await ownDocument(c, deps);
-  if (!found.ok) return problemResponse(found.problem, requestId);
-  const queued = await deps.knowledge.reindex(key.tenant, found.value.id);
+  const queued = await deps.knowledge.reindex(key.tenant, c.req.param("id") ?? "", await accessOf(key, deps.keys));
   const ms = waitMs(query.value.wait);
   const document = queued && ms > 0 ? await deps.knowledge.wait(queued.id, ms) : queued;
   if (!document) return problemResponse(GONE, requestId);
@@ -137,7 +119,7 @@ export async function searchDocuments(c: Platform, deps: PlatformDeps): Promise<
   const { query: text, agent_id: agentId, limit } = parsed.data;
   const agents = namedAgents(namesIn(agentId), key, deps);
   if (!agents.ok) return problemResponse(agents.problem, requestId);
-  const agentIds = agents.value.length > 0 ? await marksOf(agents.value, key.tenant, deps.keys) : await scopeOf(key, deps.keys);
+  const agentIds = agents.value.length > 0 ? await marksOf(agents.value, key.tenant, deps.keys) : (await accessOf(key, deps.keys))?.sees;
   const found = await deps.knowledge.search({
     tenant: key.tenant,
     text,

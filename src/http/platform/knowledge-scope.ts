@@ -1,5 +1,5 @@
 import type { KnowledgeSearch } from "../../actions/knowledge.ts";
-import type { DocumentRecord, Knowledge } from "../../knowledge/types.ts";
+import type { Access, Knowledge } from "../../knowledge/types.ts";
 import type { ApiKey, ApiKeys } from "./keys.ts";
 
 /**
@@ -21,13 +21,13 @@ export async function marksOf(agents: readonly string[], tenant: string, keys: P
   return [...agents, ...theirs.map(markOf)];
 }
 
-/** What a key reaches: undefined for all of its tenant. */
-export async function scopeOf(key: ApiKey, keys: Pick<ApiKeys, "list">): Promise<readonly string[] | undefined> {
-  return key.agents && marksOf(key.agents, key.tenant, keys);
+/** What a key may see and change; undefined for all of its tenant. */
+export async function accessOf(key: ApiKey, keys: Pick<ApiKeys, "list">): Promise<Access | undefined> {
+  const { agents, tenant } = key;
+  if (!agents) return undefined;
+  const within = (await keys.list()).filter((one) => one.tenant === tenant && one.agents?.every((id) => agents.includes(id)));
+  return { sees: await marksOf(agents, tenant, keys), owns: [...agents, ...within.map(markOf)] };
 }
-
-export const isVisible = ({ agentIds }: DocumentRecord, scope: readonly string[] | undefined): boolean =>
-  scope === undefined || agentIds.length === 0 || agentIds.some((mark) => scope.includes(mark));
 
 /** The agents that a document's marks stand for now. */
 export async function agentsShown(marks: readonly string[], keys: Pick<ApiKeys, "list">): Promise<string[]> {
@@ -35,13 +35,6 @@ export async function agentsShown(marks: readonly string[], keys: Pick<ApiKeys, 
   const all = await keys.list();
   const agentsOf = (mark: string): readonly string[] => all.find((key) => markOf(key) === mark)?.agents ?? [];
   return [...new Set(marks.flatMap((mark) => (mark.startsWith(PREFIX) ? agentsOf(mark) : [mark])))];
-}
-
-/** Whether all that may search a document are agents of the key's: what is also others' is not its to take away. */
-export async function isOwn({ agentIds }: DocumentRecord, { agents }: ApiKey, keys: Pick<ApiKeys, "list">): Promise<boolean> {
-  if (!agents) return true;
-  const shown = await agentsShown(agentIds, keys);
-  return shown.length > 0 && shown.every((id) => agents.includes(id));
 }
 
 /** The documents as a turn sees them: those that its agent may search. */

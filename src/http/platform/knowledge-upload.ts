@@ -1,14 +1,14 @@
 import { Readable } from "node:stream";
 import type { Context } from "hono";
-import { RouseError } from "../../core/errors.ts";
-import type { DocumentRecord, NewDocument } from "../../knowledge/types.ts";
+import { RouseError, type ErrorCode } from "../../core/errors.ts";
+import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
 import { UPLOAD_MS } from "../body.ts";
 import { discard, sourceOf } from "../source.ts";
 import { json } from "./json.ts";
 import type { ApiKey } from "./keys.ts";
 import { namedAgents, namesIn } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
-import { audienceOf } from "./knowledge-scope.ts";
+import { accessOf, audienceOf } from "./knowledge-scope.ts";
 import { documentView } from "./knowledge-view.ts";
 import { badRequest, errorObject, problemOf, problemResponse, type Problem, type Result } from "./problems.ts";
 import { bodyProblem, readJson } from "./read.ts";
@@ -16,6 +16,9 @@ import type { PlatformDeps, PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
 
 const FORM = /^multipart\/form-data(?:;|$)/i;
+
+/** What stands in the way of one file and of no other. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(["duplicate_document", "document_shared", "external_id_taken"]);
 
 interface Upload {
   files: UploadedFile[];
@@ -104,7 +107,7 @@ async function readDocument(c: Context<PlatformEnv>, { snapshot, knowledge }: Pl
   return { ok: true, value: { files: [{ ...staged, filename }], fields } };
 }
 
-function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey): NewDocument {
+function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey, access: Access | undefined): NewDocument {
   const { title, metadata, external_id: externalId, on_duplicate: onDuplicate } = fields;
   return {
     tenant: key.tenant,
@@ -114,22 +117,24 @@ function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey): New
     ...(metadata ? { metadata } : {}),
     ...(externalId ? { externalId } : {}),
     ...(onDuplicate ? { onDuplicate } : {}),
+    ...(access ? { access } : {}),
   };
 }
 
 /** Each file stands alone: one that is refused keeps no other from being added. */
-async function addAll({ files, fields }: Upload, key: ApiKey, { knowledge }: PlatformDeps): Promise<Outcome[]> {
+async function addAll({ files, fields }: Upload, key: ApiKey, { knowledge, keys }: PlatformDeps): Promise<Outcome[]> {
+  const access = await accessOf(key, keys);
   const outcomes: Outcome[] = [];
   for (const file of files) {
     const { filename } = file;
     try {
-      outcomes.push({ filename, added: await knowledge.add(newDocument(file, fields, key)) });
+      outcomes.push({ filename, added: await knowledge.add(newDocument(file, fields, key, access)) });
     } catch (error) {
-      if (!(error instanceof RouseError) || error.code !== "duplicate_document") {
+      if (!(error instanceof RouseError) || !REFUSALS.has(error.code)) {
         await removeFiles(files);
         throw error;
       }
-      outcomes.push({ filename, problem: problemOf(error) });
+      outcomes.push({ filename, problem: { ...problemOf(error), param: error.code === "external_id_taken" ? "external_id" : null } });
     }
   }
   return outcomes;

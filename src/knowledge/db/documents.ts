@@ -4,6 +4,7 @@ import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import type { Statements } from "../../store/sqlite/statements.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
+import { checkExternalId, decideUpload } from "../access.ts";
 import { agentIds, agentsText, recordOf, type DocumentRow } from "./rows.ts";
 
 const SHA256 = /^[0-9a-f]{64}$/;
@@ -54,21 +55,30 @@ export class Documents {
   }
 
   /**
-   * The document that has these bytes already: in the same tenant, not one that another is about to take the place of,
-   * and not one that its owner calls by another name.
+   * The documents that have these bytes already, newest first: in the same tenant, not one that another is about to take
+   * the place of, and not one that its owner calls by another name.
    */
-  #duplicateOf({ tenant, sha256, externalId }: NewDocument): DocumentRow | undefined {
-    const external = externalId ?? null;
-    return this.#sql.get<DocumentRow>(
+  #findTwins({ tenant, sha256, externalId }: NewDocument): (DocumentRow & { marks: string[] })[] {
+    const rows = this.#sql.all<DocumentRow>(
       `SELECT * FROM documents d WHERE tenant = ?1 AND sha256 = ?2 AND (?3 IS NULL OR external_id IS NULL OR external_id = ?3)
         AND NOT (external_id IS NULL AND ?3 IS NOT NULL AND EXISTS (SELECT 1 FROM documents o WHERE o.tenant = ?1 AND o.external_id = ?3))
         AND NOT EXISTS (SELECT 1 FROM documents n WHERE n.tenant = ?1 AND n.external_id = d.external_id AND n.version > d.version)
         AND NOT EXISTS (SELECT 1 FROM documents r WHERE r.replaces = d.id)
-      ORDER BY seq DESC LIMIT 1`,
+      ORDER BY seq DESC`,
       tenant,
       sha256,
-      external,
+      externalId ?? null,
     );
+    return rows.map((row) => ({ ...row, marks: agentIds(row.agents) }));
+  }
+
+  #marksByExternalId(tenant: string, externalId: string): string[][] {
+    const rows = this.#sql.all<{ agents: string }>(
+      "SELECT DISTINCT agents FROM documents WHERE tenant = ? AND external_id = ?",
+      tenant,
+      externalId,
+    );
+    return rows.map(({ agents }) => agentIds(agents));
   }
 
   #lastVersion(tenant: string, externalId: string): number {
@@ -77,14 +87,12 @@ export class Documents {
   }
 
   add(upload: NewDocument, now: number): { document: DocumentRecord; duplicate: boolean } {
-    const how = upload.onDuplicate ?? "skip";
-    const twin = how === "keep" ? undefined : this.#duplicateOf(upload);
-    if (twin && how === "error") {
-      const message = `the document is there already as ${twin.id}; send on_duplicate "replace" or "keep" to index it all the same`;
-      throw new RouseError({ code: "duplicate_document", message, extra: { documentId: twin.id } });
-    }
+    if (upload.externalId !== undefined) checkExternalId(this.#marksByExternalId(upload.tenant, upload.externalId), upload.access);
+    const decision = decideUpload(upload, this.#findTwins(upload));
     this.#place(upload);
-    if (twin && how === "skip") return { document: this.#join(twin, upload), duplicate: true };
+    if (decision.kind === "join") return { document: this.#join(decision.twin, upload), duplicate: true };
+    if (decision.kind === "same") return { document: recordOf(decision.twin), duplicate: true };
+    const twin = decision.replaces;
     const externalId = upload.externalId ?? twin?.external_id ?? null;
     const version = externalId === null ? (twin?.version ?? 0) + 1 : this.#lastVersion(upload.tenant, externalId) + 1;
     const id = newId("doc", now);

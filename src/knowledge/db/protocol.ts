@@ -1,4 +1,5 @@
 import type { Ranked } from "../fuse.ts";
+import type { Access } from "../access.ts";
 import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
 
 /** Documents of a list, where nothing else is asked for. */
@@ -54,8 +55,8 @@ export interface WriterCalls {
   indexPart(part: IndexPart): IndexedPart;
   fail(job: { id: string; generation: number }, error: DocumentError): void;
   putBack(job: { id: string; generation: number }): void;
-  remove(tenant: string, id: string): boolean;
-  reindex(tenant: string, id: string): DocumentRecord | undefined;
+  remove(tenant: string, id: string, access: Access | undefined): boolean;
+  reindex(tenant: string, id: string, access: Access | undefined): DocumentRecord | undefined;
   /** After a kill: queues what was under way and deletes files that no document has. Says how many documents. */
   recover(): number;
   putVectors(model: string, vectors: NewVector[]): void;

@@ -3,7 +3,8 @@ import type { ChunkLine } from "../extract/extractor.ts";
 import { CHUNKS_A_PART, readLines } from "./lines.ts";
 import { Documents } from "./documents.ts";
 import type { IndexedPart, IndexPart, Job, WriterCalls } from "./protocol.ts";
-import { recordOf, type DocumentRow } from "./rows.ts";
+import { mayChange } from "../access.ts";
+import { agentIds, recordOf, type DocumentRow } from "./rows.ts";
 
 class Indexer {
   readonly #sql: Statements;
@@ -108,14 +109,15 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
       const row = underWork(job);
       if (row) sql.run("UPDATE documents SET status = 'queued' WHERE seq = ?", row.seq);
     },
-    remove(tenant, id) {
+    remove(tenant, id, access) {
       const row = inTenant(tenant, id);
-      if (row) documents.drop(row);
-      return row !== undefined;
+      if (!row || !mayChange(agentIds(row.agents), access)) return false;
+      documents.drop(row);
+      return true;
     },
-    reindex(tenant, id) {
+    reindex(tenant, id, access) {
       const row = inTenant(tenant, id);
-      if (!row) return undefined;
+      if (!row || !mayChange(agentIds(row.agents), access)) return undefined;
       sql.run("UPDATE documents SET status = 'queued', error = NULL WHERE seq = ?", row.seq);
       return recordOf(documents.byId(id) as DocumentRow);
     },

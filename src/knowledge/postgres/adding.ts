@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import type { Db, Sql } from "../../store/postgres/db.ts";
+import { checkExternalId, decideUpload, type UploadDecision } from "../access.ts";
 import { agentIds, agentsText, recordOf } from "../db/rows.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
 import { DOCUMENT, lockTenant, type SharedRow } from "./documents.ts";
@@ -16,8 +17,8 @@ export interface Added {
   duplicate: boolean;
 }
 
-/** What the tenant has already of these bytes; see the same question in `db/documents.ts`. */
-async function duplicateOf(sql: Sql, { tenant, sha256, externalId }: NewDocument): Promise<SharedRow | undefined> {
+/** The documents that the tenant has already of these bytes, newest first; see the same question in `db/documents.ts`. */
+async function findTwins(sql: Sql, { tenant, sha256, externalId }: NewDocument): Promise<(SharedRow & { marks: string[] })[]> {
   const rows = await sql.query<SharedRow>(
     `SELECT ${DOCUMENT} FROM knowledge_documents d
       WHERE tenant = $1 AND sha256 = $2 AND ($3::text IS NULL OR external_id IS NULL OR external_id = $3)
@@ -25,10 +26,15 @@ async function duplicateOf(sql: Sql, { tenant, sha256, externalId }: NewDocument
           AND EXISTS (SELECT 1 FROM knowledge_documents o WHERE o.tenant = $1 AND o.external_id = $3))
         AND NOT EXISTS (SELECT 1 FROM knowledge_documents n WHERE n.tenant = $1 AND n.external_id = d.external_id AND n.version > d.version)
         AND NOT EXISTS (SELECT 1 FROM knowledge_documents r WHERE r.replaces = d.id)
-      ORDER BY seq DESC LIMIT 1`,
+      ORDER BY seq DESC`,
     [tenant, sha256, externalId ?? null],
   );
-  return rows[0];
+  return rows.map((row) => ({ ...row, marks: agentIds(row.agents) }));
+}
+
+async function marksByExternalId(sql: Sql, tenant: string, externalId: string): Promise<string[][]> {
+  const text = "SELECT DISTINCT agents FROM knowledge_documents WHERE tenant = $1 AND external_id = $2";
+  return (await sql.query<{ agents: string }>(text, [tenant, externalId])).map(({ agents }) => agentIds(agents));
 }
 
 /** A skipped duplicate gains the agents that were asked for; one that had failed is tried again. */
@@ -75,14 +81,21 @@ async function insert(sql: Sql, upload: NewDocument, twin: SharedRow | undefined
 
 /** One upload whose tenant is locked, and whose bytes are there. */
 async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<Added | RouseError> {
-  const how = upload.onDuplicate ?? "skip";
-  const twin = how === "keep" ? undefined : await duplicateOf(sql, upload);
-  if (twin && how === "error") {
-    const message = `the document is there already as ${twin.id}; send on_duplicate "replace" or "keep" to index it all the same`;
-    return new RouseError({ code: "duplicate_document", message, extra: { documentId: twin.id } });
+  const { tenant, externalId, access } = upload;
+  const named = externalId === undefined ? [] : await marksByExternalId(sql, tenant, externalId);
+  const twins = await findTwins(sql, upload);
+  let decision: UploadDecision<SharedRow>;
+  try {
+    checkExternalId(named, access);
+    decision = decideUpload(upload, twins);
+  } catch (error) {
+    // A refusal is the answer to this upload; the others of the commit go on.
+    if (error instanceof RouseError) return error;
+    throw error;
   }
-  if (twin && how === "skip") return { document: await join(sql, twin, upload), duplicate: true };
-  return { document: await insert(sql, upload, twin, now), duplicate: false };
+  if (decision.kind === "join") return { document: await join(sql, decision.twin, upload), duplicate: true };
+  if (decision.kind === "same") return { document: recordOf(decision.twin), duplicate: true };
+  return { document: await insert(sql, upload, decision.replaces, now), duplicate: false };
 }
 
 interface Waiting {

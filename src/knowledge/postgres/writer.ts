@@ -1,6 +1,7 @@
 import type { Db } from "../../store/postgres/db.ts";
 import type { Job, NewVector, WriterCalls } from "../db/protocol.ts";
-import { recordOf } from "../db/rows.ts";
+import { mayChange } from "../access.ts";
+import { agentIds, recordOf } from "../db/rows.ts";
 import { Uploads } from "./adding.ts";
 import { DOCUMENT, dropChunks, dropDocuments, lockDocument, lockTenant, type SharedRow } from "./documents.ts";
 import { Files } from "./files.ts";
@@ -88,21 +89,24 @@ export function createSharedWriter(db: Db, holder: string, nearest: NearestInDat
       });
     },
     putBack: (job) => ended(job, "status = 'queued'"),
-    remove: (tenant, id) =>
+    remove: (tenant, id, access) =>
       db.transaction(async (sql) => {
         await lockTenant(sql, schema, tenant);
         const row = await lockDocument(sql, id);
-        if (row?.tenant !== tenant) return false;
+        if (row?.tenant !== tenant || !mayChange(agentIds(row.agents), access)) return false;
         await dropDocuments(sql, files, [row]);
         return true;
       }),
-    async reindex(tenant, id) {
-      const [row] = await db.query<SharedRow>(
-        `UPDATE knowledge_documents SET status = 'queued', error = NULL, holder = NULL, lease = NULL WHERE tenant = $1 AND id = $2 RETURNING ${DOCUMENT}`,
-        [tenant, id],
-      );
-      return row && recordOf(row);
-    },
+    reindex: (tenant, id, access) =>
+      db.transaction(async (sql) => {
+        const found = await lockDocument(sql, id);
+        if (found?.tenant !== tenant || !mayChange(agentIds(found.agents), access)) return undefined;
+        const [row] = await sql.query<SharedRow>(
+          `UPDATE knowledge_documents SET status = 'queued', error = NULL, holder = NULL, lease = NULL WHERE id = $1 RETURNING ${DOCUMENT}`,
+          [id],
+        );
+        return row && recordOf(row);
+      }),
     async recover() {
       // What another gateway was at goes to the next that takes something, once it is not heard of any more.
       await files.sweep();

@@ -1,0 +1,90 @@
+import { RouseError } from "../core/errors.ts";
+
+/**
+ * What a caller may do with the documents of its tenant. A document is marked with the agents that may search it, or with
+ * names that stand for several agents; a document without marks is for every agent of the tenant.
+ */
+export interface Access {
+  /** The caller sees documents with one of these marks, and documents without marks. */
+  sees: readonly string[];
+  /** The caller may change documents all of whose marks are among these. What other agents use too is not its to change. */
+  owns: readonly string[];
+}
+
+/** Tells whether a caller may know of a document. Without `access` it may know of all documents of the tenant. */
+export const isVisible = (marks: readonly string[], access: Access | undefined): boolean =>
+  access === undefined || marks.length === 0 || marks.some((mark) => access.sees.includes(mark));
+
+/** Tells whether a caller may change a document. */
+export const isOwned = (marks: readonly string[], access: Access | undefined): boolean =>
+  access === undefined || (marks.length > 0 && marks.every((mark) => access.owns.includes(mark)));
+
+const shared = (): RouseError =>
+  new RouseError({
+    code: "document_shared",
+    message: "agents that this key may not use search this document too; use a key that may use all of them",
+  });
+
+/**
+ * Checks that a caller may change a document.
+ * @returns false if the caller may not know of it: for that caller there is no such document.
+ * @throws RouseError `document_shared` if the caller sees it and may not change it.
+ */
+export function mayChange(marks: readonly string[], access: Access | undefined): boolean {
+  if (!isVisible(marks, access)) return false;
+  if (!isOwned(marks, access)) throw shared();
+  return true;
+}
+
+/**
+ * Checks the external id of an upload against the documents of the tenant that have it already.
+ * @throws RouseError `external_id_taken` if one of them is not the caller's to change. It says nothing else of that document.
+ */
+export function checkExternalId(named: readonly (readonly string[])[], access: Access | undefined): void {
+  if (named.every((marks) => isOwned(marks, access))) return;
+  throw new RouseError({
+    code: "external_id_taken",
+    message: "a document that this key may not change has this external_id; choose another one",
+  });
+}
+
+interface Twin {
+  id: string;
+  marks: readonly string[];
+}
+
+/** What becomes of an upload whose bytes the tenant may have already. */
+export type UploadDecision<T> =
+  /** A document of its own; it takes the place of `replaces` once it is indexed. */
+  | { kind: "insert"; replaces: T | undefined }
+  /** The document that is there gains the upload's marks. */
+  | { kind: "join"; twin: T }
+  /** The document that is there serves as it is. */
+  | { kind: "same"; twin: T };
+
+/**
+ * Decides about an upload by the documents with the same bytes, newest first. Documents that the caller may not see do not
+ * count; documents that it may not change stay as they are.
+ * @throws RouseError `duplicate_document`, or `document_shared` for `replace` of a document that others use too.
+ */
+export function decideUpload<T extends Twin>(
+  { onDuplicate = "skip", agentIds = [], access }: { onDuplicate?: string; agentIds?: readonly string[]; access?: Access },
+  twins: readonly T[],
+): UploadDecision<T> {
+  const [seen] = twins.filter(({ marks }) => isVisible(marks, access));
+  if (onDuplicate === "keep" || !seen) return { kind: "insert", replaces: undefined };
+  if (onDuplicate === "error") {
+    const message = `the document is there already as ${seen.id}; send on_duplicate "replace" or "keep" to index it all the same`;
+    throw new RouseError({ code: "duplicate_document", message, extra: { documentId: seen.id } });
+  }
+  const own = twins.find(({ marks }) => isOwned(marks, access));
+  if (onDuplicate === "replace") {
+    if (!own) throw shared();
+    return { kind: "insert", replaces: own };
+  }
+  if (own) return { kind: "join", twin: own };
+  const covers = ({ marks }: Twin): boolean =>
+    marks.length === 0 || (agentIds.length > 0 && agentIds.every((mark) => marks.includes(mark)));
+  const same = twins.find((twin) => isVisible(twin.marks, access) && covers(twin));
+  return same ? { kind: "same", twin: same } : { kind: "insert", replaces: undefined };
+}
