@@ -24,14 +24,18 @@ export interface ExpressionOptions {
   clock?: Clock;
 }
 
-/** A failure in words of our own: JSONata's messages quote the input. */
-export function renderFailure(error: unknown): string {
+/** Renders a failure in words of our own: JSONata's messages quote the input. Names of functions come from the source. */
+function renderFailure(error: unknown): string {
   if (error instanceof GuardError) return `the expression ${error.message}`;
-  const { code } = error as { code?: unknown };
+  const { code, token, index } = error as { code?: unknown; token?: unknown; index?: unknown };
   if (code === "D1012") return "the expression took too long";
   if (code === "D1011") return "the expression calls itself too deeply";
   if (code === "D2015") return "the expression makes a list that is too long";
-  return `the expression failed${typeof code === "string" && /^[A-Z]\d{4}$/.test(code) ? ` (JSONata ${code})` : ""}`;
+  const name = typeof token === "string" && /^\w+$/.test(token) ? ` in $${token}` : "";
+  if (typeof code !== "string" || !/^[A-Z]\d{4}$/.test(code)) return `the expression failed${name}`;
+  // Codes of the signature: the others count members of a list too.
+  const argument = name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";
+  return `the expression failed${name}${argument} (JSONata ${code})`;
 }
 
 /**

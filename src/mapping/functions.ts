@@ -1,29 +1,8 @@
 import type jsonata from "jsonata";
-import type { CpuLimit } from "./cpu-time.ts";
+import { AFTER_EACH_STEP, type Definition, type Frame, type Implementation } from "./jsonata-internals.ts";
 import { distinct, sort, spread } from "./lists.ts";
 import { GuardError, MAX_SEQUENCE, MAX_TEXT, normalise, sizeOf, tooLong, tooMany } from "./values.ts";
 
-/** A frame of an evaluation: what its variables are bound to. */
-export interface Frame {
-  lookup(name: string): unknown;
-  /** What `$toMillis` takes the parts of a date from that a text leaves out. */
-  timestamp: Date;
-  base: { lookup(name: string): unknown; options: { limit: CpuLimit } };
-}
-/** What a function of JSONata is called with as `this`. */
-export interface Focus {
-  environment: Frame;
-  createSequence(): unknown[];
-}
-export type Implementation = (this: Focus, ...args: unknown[]) => unknown;
-interface Definition {
-  _jsonata_function: true;
-  implementation: Implementation;
-  signature: unknown;
-}
-
-/** JSONata calls what is bound to this name with the result of every step. */
-export const AFTER_EACH_STEP = Symbol.for("jsonata.__evaluate_exit") as unknown as string;
 /** Bound to the time of the event, in milliseconds since the epoch. No variable in an expression can have this name. */
 export const EVENT_TIME = "time of the event";
 
@@ -43,7 +22,8 @@ const MAX_PICTURE = 1_000;
 const MAX_PICTURED = 200;
 
 function picture(...pictures: unknown[]): void {
-  for (const given of pictures) if (sizeOf(given) > MAX_PICTURE) throw new GuardError(`uses a picture of more than ${MAX_PICTURE} characters`);
+  for (const given of pictures)
+    if (sizeOf(given) > MAX_PICTURE) throw new GuardError(`uses a picture of more than ${MAX_PICTURE} characters`);
 }
 
 function pictured(text: unknown, format: unknown): void {
@@ -86,7 +66,7 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
 
 /** Functions that are not left to JSONata's own implementation alone, which each is given. */
 const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) => Implementation> = {
-  distinct: () => distinct,
+  distinct,
   sort: () => sort,
   spread,
   split: (own) =>

@@ -3,7 +3,8 @@ import type jsonataType from "jsonata";
 import type { JsonataOptions } from "jsonata";
 import { didYouMean } from "../config/suggest.ts";
 import { createCpuLimit, SYSTEM_CLOCK, type Clock, type CpuLimit } from "./cpu-time.ts";
-import { AFTER_EACH_STEP, EVENT_TIME, FUNCTIONS, getFunctions, type Frame } from "./functions.ts";
+import { EVENT_TIME, FUNCTIONS, getFunctions } from "./functions.ts";
+import { AFTER_EACH_STEP, type Frame } from "./jsonata-internals.ts";
 import { compileRegex, LinearRegExp } from "./regex.ts";
 import { createScale, GuardError, MAX_RESULT_NODES, MAX_SEQUENCE, MAX_TEXT, normalise, tooLong } from "./values.ts";
 

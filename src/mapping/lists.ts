@@ -1,4 +1,4 @@
-import type { Focus, Implementation } from "./functions.ts";
+import type { Focus, Implementation } from "./jsonata-internals.ts";
 import { isFunction, MAX_SEQUENCE, MAX_TEXT, tooLong, tooMany } from "./values.ts";
 
 /** Functions of JSONata whose time grows with the square of a list: the same results in linear time. */
@@ -24,18 +24,20 @@ function identity(value: unknown, left: { chars: number; functions: Map<unknown,
 }
 
 /** `$distinct`. JSONata's own compares each member with each. */
-export function distinct(this: Focus, list: unknown): unknown {
-  if (!Array.isArray(list) || list.length <= 1) return list;
-  const seen = new Set<unknown>();
-  const left = { chars: MAX_TEXT, functions: new Map<unknown, number>() };
-  const kept = "sequence" in list ? this.createSequence() : [];
-  for (const member of list as unknown[]) {
-    const key = typeof member === "object" && member !== null ? identity(member, left) : typeof member === "string" ? ` ${member}` : member;
-    if (!seen.has(key)) kept.push(member);
-    seen.add(key);
-  }
-  return kept;
-}
+export const distinct = (): Implementation =>
+  function distinctMembers(this: Focus, list: unknown): unknown {
+    if (!Array.isArray(list) || list.length <= 1) return list;
+    const seen = new Set<unknown>();
+    const left = { chars: MAX_TEXT, functions: new Map<unknown, number>() };
+    const kept = "sequence" in list ? this.createSequence() : [];
+    for (const member of list as unknown[]) {
+      const isObject = typeof member === "object" && member !== null;
+      const key = isObject ? identity(member, left) : typeof member === "string" ? ` ${member}` : member;
+      if (!seen.has(key)) kept.push(member);
+      seen.add(key);
+    }
+    return kept;
+  };
 
 async function merge(left: readonly unknown[], right: readonly unknown[], isAfter: Comparator): Promise<unknown[]> {
   const merged: unknown[] = [];

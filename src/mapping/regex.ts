@@ -25,6 +25,18 @@ function flagsOf(flags: string, RE2JS: typeof re2.RE2JS): number | undefined {
   return bits;
 }
 
+/** The characters of `\s` in JavaScript. That of re2 lacks the non-breaking space and others. */
+const SPACES = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
+
+function withAllSpaces(source: string): string {
+  let inClass = false;
+  return source.replace(/\\[^]|[[\]]/g, (token) => {
+    if (token === "[" || token === "]") inClass = token === "[";
+    if (token === "\\s") return inClass ? SPACES : `[${SPACES}]`;
+    return token === "\\S" && !inClass ? `[^${SPACES}]` : token;
+  });
+}
+
 /** Compiles a pattern. Lookaround and backreferences need more than linear time and are refused. */
 export function compileRegex(source: string, flags = ""): { ok: true; regex: LinearRegex } | { ok: false; message: string } {
   const { RE2JS } = load();
@@ -35,7 +47,7 @@ export function compileRegex(source: string, flags = ""): { ok: true; regex: Lin
   if (/\\(?:[1-9]|k<)/.test(source)) return { ok: false, message: "backreferences are not supported: their time has no bound" };
   let pattern: re2.RE2JS;
   try {
-    pattern = RE2JS.compile(RE2JS.translateRegExp(source), bits);
+    pattern = RE2JS.compile(RE2JS.translateRegExp(withAllSpaces(source)), bits);
   } catch {
     return { ok: false, message: "is not a valid regular expression" };
   }
@@ -63,7 +75,7 @@ export class LinearRegExp {
   readonly source: string;
   readonly flags: string;
   readonly global: boolean;
-  lastIndex = 0;
+  lastIndex: unknown = 0;
   readonly #regex: LinearRegex;
 
   constructor(source: string | RegExp, flags = "") {

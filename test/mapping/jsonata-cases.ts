@@ -74,11 +74,21 @@ const WAYS: readonly [ways: readonly string[], kinds: readonly (readonly string[
   [["$map(a, $f(?, 1))", "$map(a, function($v) { $f($v) })", "a[$f()]", "a^($f())", "$replace(a, /l/, $f)"], [SOME]],
   [["$contains(a, $f)", "[a].{'v': $f(v)}", "$f(V, a)", "a ~> $f(V)", "($p := $f(?, V); $p(a))"], [FEW]],
   [["$f(a, V)"], [SOME]],
+  [["$f(a, V, b)"], [["text"], [...FEW, "references"]]],
   [["$f(a, b)"], [ALL, SOME]],
-  [["a.$f(b)", "a ~> $f(b)", "($p := $f(?, b); $p(a))", "$reduce(a, $f, b)", "$map(a, $f(?, b))", "$f(a, V, b)"], [FEW, FEW]],
+  [
+    ["a.$f(b)", "a ~> $f(b)", "($p := $f(?, b); $p(a))", "$reduce(a, $f, b)", "$map(a, $f(?, b))"],
+    [FEW, FEW],
+  ],
   [["$f(a, b, c)"], [FEW, FEW, FEW]],
-  [["a ~> $f(b, c)", "($p := $f(?, ?, c); $p(a, b))", "($p := $f(a, ?, c); $p(b))"], [["text", "missing"], FEW, FEW]],
-  [["$f(a, b, c, 1)", "$f(a, b, c, -1)", "$f(a, /(l)(x)?/, b, c)"], [["text", "number"], FEW, FEW]],
+  [
+    ["a ~> $f(b, c)", "($p := $f(?, ?, c); $p(a, b))", "($p := $f(a, ?, c); $p(b))"],
+    [["text", "missing"], FEW, FEW],
+  ],
+  [
+    ["$f(a, b, c, 1)", "$f(a, b, c, -1)", "$f(a, /(l)(x)?/, b, c)"],
+    [["text"], FEW, FEW],
+  ],
 ];
 
 function* combinations(kinds: readonly (readonly string[])[]): Generator<string[]> {
@@ -87,11 +97,12 @@ function* combinations(kinds: readonly (readonly string[])[]): Generator<string[
   else for (const name of first) for (const rest of combinations(others)) yield [name, ...rest];
 }
 
-/** Every call of one function. Calls with the same source follow each other. */
+/** Generates every call of one function. Calls with the same source follow each other. */
 export function* callsOf(name: string): Generator<Call> {
   for (const [ways, kinds] of WAYS)
     for (const way of ways)
-      for (const value of way.includes("V") ? FUNCTION_VALUES : [""])
-        for (const chosen of combinations(kinds))
-          yield { source: way.replace("V", value.replaceAll("$", "$$$$")).replaceAll("$f(", `$${name}(`).replace(/\$f\b/g, `$$${name}`), kinds: chosen };
+      for (const value of way.includes("V") ? FUNCTION_VALUES : [""]) {
+        const source = way.replace(/\$f\b/g, () => `$${name}`).replace("V", () => value);
+        for (const chosen of combinations(kinds)) yield { source, kinds: chosen };
+      }
 }
