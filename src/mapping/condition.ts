@@ -109,11 +109,7 @@ const OPERATORS: Record<string, Compile> = {
     if (!wants(scalar(operand), "text, a number, true, false or null", path, issues)) return undefined;
     return (value) => {
       if (value === undefined) return "unknown";
-      if (Array.isArray(value))
-        return (
-          value.includes(operand) ||
-          (typeof operand === "string" && value.some((member) => typeof member === "string" && member.includes(operand)))
-        );
+      if (Array.isArray(value)) return value.includes(operand);
       return typeof value === "string" && typeof operand === "string" && value.includes(operand);
     };
   },

@@ -1,8 +1,14 @@
-import { GuardError } from "./functions.ts";
-import { compileGuarded, IN_PROCESS_MS } from "./guards.ts";
+import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type Clock } from "./cpu-time.ts";
+import { compileGuarded } from "./guards.ts";
 import { parsePath, readScope } from "./path.ts";
 import { jsonataInput, type Scope } from "./scope.ts";
 import { compileShortcut } from "./shortcut.ts";
+import { GuardError } from "./values.ts";
+
+/** Processor time in the gateway's own process, where an expression that runs holds up everything else. */
+const IN_PROCESS_MS = 10;
+/** More than one step past the limit: the step met no guard. */
+const LONG_STEP_MS = 2 * IN_PROCESS_MS;
 
 export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };
 
@@ -16,57 +22,63 @@ export interface Expression {
 
 export interface ExpressionOptions {
   runner?: JsonataRunner;
+  clock?: Clock;
 }
 
-/** A failure in words of our own: JSONata's messages quote the input. */
-export function renderFailure(error: unknown): string {
+/** Renders a failure in words of our own: JSONata's messages quote the input. Names of functions come from the source. */
+function renderFailure(error: unknown): string {
   if (error instanceof GuardError) return `the expression ${error.message}`;
-  const { code } = error as { code?: unknown };
+  const { code, token, index } = error as { code?: unknown; token?: unknown; index?: unknown };
   if (code === "D1012") return "the expression took too long";
   if (code === "D1011") return "the expression calls itself too deeply";
   if (code === "D2015") return "the expression makes a list that is too long";
-  return `the expression failed${typeof code === "string" && /^[A-Z]\d{4}$/.test(code) ? ` (JSONata ${code})` : ""}`;
+  const name = typeof token === "string" && /^\w+$/.test(token) ? ` in $${token}` : "";
+  if (typeof code !== "string" || !/^[A-Z]\d{4}$/.test(code)) return `the expression failed${name}`;
+  // Codes of the signature: the others count members of a list too.
+  const argument = name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";
+  return `the expression failed${name}${argument} (JSONata ${code})`;
 }
 
 /**
  * Compiles an expression over the names of a scope. A plain path is read at once, without JSONata; anything else runs
- * behind guards in this process, and through `runner` from the first time on that it took too long.
+ * behind guards in this process. A single evaluation that exceeds its processor time is repeated through `runner`, and all
+ * evaluations go through it while the expression is excluded from this process.
  */
 export function compileExpression(
   source: string,
-  options: ExpressionOptions = {},
+  { runner, clock = SYSTEM_CLOCK }: ExpressionOptions = {},
 ): { ok: true; expression: Expression } | { ok: false; message: string } {
   if (source.trim() === "") return { ok: false, message: "is empty" };
   const path = parsePath(source);
   if (path) return { ok: true, expression: { source, evaluate: (scope) => ({ ok: true, value: readScope(path, scope) }) } };
-  const compiled = compileGuarded(source, IN_PROCESS_MS);
-  if (!compiled.ok) return compiled;
-  let outside = false;
+  const guarded = compileGuarded(source, IN_PROCESS_MS, clock);
+  if (!guarded.ok) return guarded;
+  const { compiled } = guarded;
+  const offences = createOffences(clock);
   const evaluate = async (scope: Scope): Promise<Evaluated> => {
     const input = jsonataInput(scope);
-    if (outside && options.runner) return options.runner(source, input, scope.now);
-    // An evaluation gives nothing else a turn: the time from its beginning to its end is its own.
-    const begun = performance.now();
+    if (runner && offences.isExcluded()) return runner(source, input, scope.now);
+    const turn = takeTurn();
+    if (turn) await turn;
+    let isCutOff = false;
     try {
-      return { ok: true, value: await compiled.compiled.evaluate(input, scope.now) };
+      return { ok: true, value: await compiled.evaluate(input, scope.now) };
     } catch (error) {
-      if ((error as { code?: unknown }).code === "D1012" && options.runner) {
-        outside = true;
-        return options.runner(source, input, scope.now);
-      }
-      return { ok: false, message: renderFailure(error) };
+      isCutOff = (error as { code?: unknown }).code === "D1012";
+      if (!isCutOff || !runner) return { ok: false, message: renderFailure(error) };
     } finally {
-      // One long step meets no guard.
-      if (performance.now() - begun > 2 * IN_PROCESS_MS) outside = true;
+      if (isCutOff || compiled.limit.spent() > LONG_STEP_MS) offences.add();
+      endTurn();
     }
+    return runner(source, input, scope.now);
   };
   const shortcut = compileShortcut(source);
   return { ok: true, expression: { source, evaluate: shortcut ? (scope) => shortcut(scope) ?? evaluate(scope) : evaluate } };
 }
 
-/** Evaluates an expression inside a child process: the same guards with a clock of the caller's. */
-export async function evaluateOutside(source: string, input: unknown, now: number, timeoutMs: number): Promise<Evaluated> {
-  const compiled = compileGuarded(source, timeoutMs);
+/** Evaluates an expression inside a child process: the same guards with a limit of the caller's. */
+export async function evaluateOutside(source: string, input: unknown, now: number, limitMs: number): Promise<Evaluated> {
+  const compiled = compileGuarded(source, limitMs);
   if (!compiled.ok) return compiled;
   try {
     return { ok: true, value: await compiled.compiled.evaluate(input, now) };

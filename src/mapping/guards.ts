@@ -1,32 +1,20 @@
 import { createRequire } from "node:module";
 import type jsonataType from "jsonata";
+import type { JsonataOptions } from "jsonata";
 import { didYouMean } from "../config/suggest.ts";
-import { BOUNDED, GuardError, MAX_SEQUENCE, MAX_TEXT, tooLong } from "./functions.ts";
-import { createScale, distinct, sort } from "./lists.ts";
+import { createCpuLimit, SYSTEM_CLOCK, type Clock, type CpuLimit } from "./cpu-time.ts";
+import { EVENT_TIME, FUNCTIONS, getFunctions } from "./functions.ts";
+import { AFTER_EACH_STEP, type Frame } from "./jsonata-internals.ts";
 import { compileRegex, LinearRegExp } from "./regex.ts";
+import { createScale, GuardError, MAX_RESULT_NODES, MAX_SEQUENCE, MAX_TEXT, normalise, tooLong } from "./values.ts";
 
 const require = createRequire(import.meta.url);
 let library: typeof jsonataType | undefined;
 /** Loaded when the first expression that is no plain path is compiled. */
 const load = (): typeof jsonataType => (library ??= require("jsonata") as typeof jsonataType);
 
-/** Time in the gateway's own process, where an expression that runs holds up everything else. */
-export const IN_PROCESS_MS = 10;
 const MAX_STACK = 200;
-const MAX_RESULT_NODES = 100_000;
-/** JSONata calls what is bound to this name with the result of every step. */
-const AFTER_EACH_STEP = Symbol.for("jsonata.__evaluate_exit") as unknown as string;
-
-/** Functions that an expression may call. */
-const FUNCTIONS = new Set(
-  "sum count max min average string substring substringBefore substringAfter lowercase uppercase length trim pad match contains replace split join formatNumber formatBase formatInteger parseInteger number floor ceil round abs sqrt power boolean not map zip filter single reduce sift keys lookup append exists spread merge reverse each error assert type sort shuffle distinct base64encode base64decode encodeUrlComponent encodeUrl decodeUrlComponent decodeUrl toMillis fromMillis clone now millis"
-    .split(" ")
-    .concat(["foldLeft"]),
-);
 const REFUSED = new Set(["eval", "random", "shuffle"]);
-
-/** The same as JSONata's own, in a time that does not grow with the square of the list. */
-const LISTS: typeof BOUNDED = { distinct: [distinct, "<x:x>"], sort: [sort, "<af?:a>"] };
 
 interface Node {
   type?: string;
@@ -38,8 +26,18 @@ interface Node {
   [member: string]: unknown;
 }
 
+interface Findings {
+  problem: string | undefined;
+  /** Whether it defines functions of its own. */
+  hasFunctions: boolean;
+  /** The names of all variables in it. */
+  variables: ReadonlySet<string>;
+}
+
 /** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
-function lookOver(ast: unknown): { problem: string | undefined; hasFunctions: boolean } {
+function lookOver(ast: unknown): Findings {
+  // The transform operator copies with `$clone`.
+  const variables = new Set(["clone"]);
   const bound = new Set<string>();
   const calls: string[] = [];
   let problem: string | undefined;
@@ -61,18 +59,16 @@ function lookOver(ast: unknown): { problem: string | undefined; hasFunctions: bo
     }
     if ((node.type === "function" || node.type === "partial") && node.procedure?.type === "variable")
       calls.push(String(node.procedure.value));
-    if (node.type === "variable" && typeof node.value === "string" && REFUSED.has(node.value))
-      problem ??= `$${node.value} is not available here`;
+    if (node.type === "variable" && typeof node.value === "string") {
+      variables.add(node.value);
+      if (REFUSED.has(node.value)) problem ??= `$${node.value} is not available here`;
+    }
     for (const member of Object.values(node)) visit(member);
   };
   visit(ast);
   const unknown = calls.find((name) => !FUNCTIONS.has(name) && !bound.has(name));
   if (unknown !== undefined) problem ??= `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`;
-  return { problem, hasFunctions };
-}
-
-interface Frame {
-  base: { lookup(name: string): unknown };
+  return { problem, hasFunctions, variables };
 }
 
 /**
@@ -91,61 +87,61 @@ function watchSteps(): (step: unknown, input: unknown, frame: Frame, result: unk
   };
 }
 
-export interface Compiled {
-  evaluate(input: unknown, now: number): Promise<unknown>;
+/** The options of an expression. JSONata reads `timeout` before every step, and hands all of them to functions. */
+function optionsOf(limit: CpuLimit): JsonataOptions & { limit: CpuLimit } {
+  class RegexEngine extends LinearRegExp {
+    override exec(value: unknown): RegExpExecArray | null {
+      limit.check();
+      return super.exec(value);
+    }
+  }
+  return {
+    stack: MAX_STACK,
+    sequence: MAX_SEQUENCE,
+    RegexEngine: RegexEngine as unknown as RegExpConstructor,
+    limit,
+    get timeout() {
+      limit.checkSometimes();
+      return 0;
+    },
+  };
 }
 
-/** Compiles an expression with all guards. `timeoutMs`: its own clock; beyond it the evaluation fails with code D1012. */
-export function compileGuarded(source: string, timeoutMs: number): { ok: true; compiled: Compiled } | { ok: false; message: string } {
+export interface Compiled {
+  /** Evaluates; one evaluation at a time, as the limit measures one. */
+  evaluate(input: unknown, now: number): Promise<unknown>;
+  readonly limit: CpuLimit;
+}
+
+/** Compiles an expression with all guards. An evaluation that takes more than `limitMs` of processor time fails with code D1012. */
+export function compileGuarded(
+  source: string,
+  limitMs: number,
+  clock: Clock = SYSTEM_CLOCK,
+): { ok: true; compiled: Compiled } | { ok: false; message: string } {
+  const limit = createCpuLimit(limitMs, clock);
   let expression: ReturnType<typeof jsonataType>;
   try {
-    expression = load()(source, {
-      timeout: timeoutMs,
-      stack: MAX_STACK,
-      sequence: MAX_SEQUENCE,
-      RegexEngine: LinearRegExp as unknown as RegExpConstructor,
-    });
+    expression = load()(source, optionsOf(limit));
   } catch (error) {
     const { position, code, token } = error as { position?: unknown; code?: unknown; token?: unknown };
     const at = typeof position === "number" ? ` at character ${position}` : "";
     const near = typeof token === "string" && token.length < 30 ? `, near "${token}"` : "";
     return { ok: false, message: `is not valid JSONata${at}${near} (${typeof code === "string" ? code : "syntax"})` };
   }
-  const { problem, hasFunctions } = lookOver(expression.ast());
+  const { problem, hasFunctions, variables } = lookOver(expression.ast());
   if (problem !== undefined) return { ok: false, message: problem };
-  for (const [name, [implementation, signature]] of Object.entries({ ...BOUNDED, ...LISTS }))
-    expression.registerFunction(name, implementation as (...args: unknown[]) => unknown, signature);
+  for (const [name, definition] of getFunctions(load())) if (variables.has(name)) expression.assign(name, definition);
   if (hasFunctions) expression.assign(AFTER_EACH_STEP, watchSteps());
   return {
     ok: true,
     compiled: {
+      limit,
       evaluate: async (input, now) => {
+        limit.start();
         // Bindings of their own for every evaluation: two at the same time must not share `$$`.
-        const bindings = { now: () => new Date(now).toISOString(), millis: () => now };
-        return normalise(await expression.evaluate(input, bindings));
+        return normalise(await expression.evaluate(input, { [EVENT_TIME]: now }));
       },
     },
   };
-}
-
-/** The result as plain JSON of its own: no shared structure, no sequence marks, within bounds. */
-export function normalise(value: unknown): unknown {
-  let nodes = 0;
-  let chars = 0;
-  const copy = (at: unknown, depth: number): unknown => {
-    if (++nodes > MAX_RESULT_NODES || depth > 200) throw new GuardError("gives a result that is too large");
-    if (typeof at === "string") {
-      chars += at.length;
-      if (chars > MAX_TEXT * 2) tooLong();
-      return at;
-    }
-    if (Array.isArray(at)) return (at as unknown[]).map((member) => copy(member, depth + 1));
-    if (typeof at === "object" && at !== null) {
-      const object: Record<string, unknown> = {};
-      for (const [key, member] of Object.entries(at)) if (key !== "__proto__") object[key] = copy(member, depth + 1);
-      return object;
-    }
-    return typeof at === "function" ? undefined : at;
-  };
-  return copy(value, 0);
 }

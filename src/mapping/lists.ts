@@ -1,9 +1,17 @@
-import { GuardError, MAX_TEXT, tooLong } from "./functions.ts";
+import type { Focus, Implementation } from "./jsonata-internals.ts";
+import { isFunction, MAX_SEQUENCE, MAX_TEXT, tooLong, tooMany } from "./values.ts";
+
+/** Functions of JSONata whose time grows with the square of a list: the same results in linear time. */
 
 type Comparator = (left: unknown, right: unknown) => unknown;
 
-/** A value as text that is the same for equal values, whatever the order of an object's keys. */
-function identity(value: unknown, left: { chars: number }): string {
+/** Returns a text that is equal for equal values. Keys of objects have no order, and a function equals itself alone. */
+function identity(value: unknown, left: { chars: number; functions: Map<unknown, number> }): string {
+  if (isFunction(value)) {
+    const number = left.functions.get(value) ?? left.functions.size;
+    left.functions.set(value, number);
+    return `function ${number}`;
+  }
   if (typeof value !== "object" || value === null) {
     const text = `${typeof value} ${String(value)}`;
     if ((left.chars -= text.length) < 0) tooLong();
@@ -15,18 +23,21 @@ function identity(value: unknown, left: { chars: number }): string {
   return `{${members.map((key) => JSON.stringify([key, identity((value as Record<string, unknown>)[key], left)])).join()}}`;
 }
 
-/** Members that differ, in one pass; JSONata's own compares each with each. */
-export function distinct(list: unknown): unknown {
-  if (!Array.isArray(list) || list.length <= 1) return list;
-  const seen = new Set<unknown>();
-  const left = { chars: MAX_TEXT };
-  const kept = (list as unknown[]).filter((member) => {
-    const key = typeof member === "object" && member !== null ? identity(member, left) : typeof member === "string" ? ` ${member}` : member;
-    return !seen.has(key) && seen.add(key);
-  });
-  // What a path gave is one value where one is left, as everywhere in JSONata.
-  return "sequence" in list ? Object.assign(kept, { sequence: true }) : kept;
-}
+/** `$distinct`. JSONata's own compares each member with each. */
+export const distinct = (): Implementation =>
+  function distinctMembers(this: Focus, list: unknown): unknown {
+    if (!Array.isArray(list) || list.length <= 1) return list;
+    const seen = new Set<unknown>();
+    const left = { chars: MAX_TEXT, functions: new Map<unknown, number>() };
+    const kept = "sequence" in list ? this.createSequence() : [];
+    for (const member of list as unknown[]) {
+      const isObject = typeof member === "object" && member !== null;
+      const key = isObject ? identity(member, left) : typeof member === "string" ? ` ${member}` : member;
+      if (!seen.has(key)) kept.push(member);
+      seen.add(key);
+    }
+    return kept;
+  };
 
 async function merge(left: readonly unknown[], right: readonly unknown[], isAfter: Comparator): Promise<unknown[]> {
   const merged: unknown[] = [];
@@ -42,33 +53,22 @@ async function mergeSort(list: readonly unknown[], isAfter: Comparator): Promise
   return merge(await mergeSort(list.slice(0, middle), isAfter), await mergeSort(list.slice(middle), isAfter), isAfter);
 }
 
-/** Sorted, stable; `isAfter` says whether its first argument belongs behind its second. JSONata's own copies the rest for each member. */
-export function sort(list: unknown[] | undefined, isAfter?: Comparator): unknown {
-  if (list === undefined || list.length <= 1) return list;
-  if (isAfter) return mergeSort(list, isAfter);
-  const numbers = list.every((member) => typeof member === "number");
-  if (!numbers && !list.every((member) => typeof member === "string"))
-    throw new GuardError("sorts a list that holds neither numbers alone nor texts alone; give $sort a function");
+/** `$sort`: stable. JSONata's own copies the rest of the list for each member. */
+export function sort(list: unknown, isAfter?: unknown): unknown {
+  if (list === undefined || (list as unknown[]).length <= 1) return list;
+  if (isAfter !== undefined) return Array.isArray(list) ? mergeSort(list as unknown[], isAfter as Comparator) : list;
+  const hasOnly = (type: string): boolean => Array.isArray(list) && list.every((member) => typeof member === type && !Number.isNaN(member));
+  if (!hasOnly("number") && !hasOnly("string")) throw Object.assign(new Error("not sortable"), { code: "D3070", index: 1 });
   return (list as string[]).toSorted((a, b) => (a > b ? 1 : a < b ? -1 : 0));
 }
 
-/**
- * How much a value holds once it is written out, a part that it holds twice counted twice. What was weighed is
- * remembered: values are not changed after they were made.
- */
-export function createScale(): (value: unknown) => number {
-  const known = new WeakMap<object, number>();
-  const weigh = (value: unknown): number => {
-    if (typeof value === "string") return value.length > MAX_TEXT ? tooLong() : 1 + value.length / 10;
-    // A function of the expression's own holds the frame that it was made in.
-    if (typeof value !== "object" || value === null || "_jsonata_lambda" in value || "_jsonata_function" in value) return 1;
-    const before = known.get(value);
-    if (before !== undefined) return before;
-    let weight = 1;
-    if (Array.isArray(value)) for (const member of value as unknown[]) weight += weigh(member);
-    else for (const key in value) weight += 1 + weigh((value as Record<string, unknown>)[key]);
-    known.set(value, weight);
-    return weight;
+/** `$spread`, given JSONata's own for what is not a list. It copies what it has so far for each member of one. */
+export const spread = (own: Implementation): Implementation =>
+  function spreadAll(this: Focus, value: unknown): unknown {
+    if (!Array.isArray(value)) return own.call(this, value);
+    const parts = (value as unknown[]).map((member) => spreadAll.call(this, member)).filter((part) => part !== undefined);
+    // As JSONata has it: nothing at all is a sequence, anything else is a list.
+    if (parts.length === 0) return this.createSequence();
+    const all = parts.flat();
+    return all.length > MAX_SEQUENCE ? tooMany() : all;
   };
-  return weigh;
-}

@@ -4,7 +4,7 @@ import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { all, any, compileCondition, equalityOf, not, type Truth } from "./condition.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
-import { parsePath, readPath, type Path } from "./path.ts";
+import { parsePath, readForCondition, type Path } from "./path.ts";
 import { ownMember, type Scope } from "./scope.ts";
 import type { ConditionTrace } from "./types.ts";
 
@@ -50,7 +50,7 @@ function compileFields(conditions: FieldConditions, path: string, issues: Issue[
       issues.push({ path: at, message: "is no plain path: write `a.b[0].c`" });
       return { name: at, test: () => "unknown" as const };
     }
-    return { name: at, test: (value: unknown) => test(readPath(parsed, value)) };
+    return { name: at, test: (value: unknown) => test(readForCondition(parsed, value)) };
   });
 }
 

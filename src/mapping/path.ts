@@ -63,20 +63,28 @@ function step(value: unknown, name: string, positions: readonly number[], isLast
   return settle(found.flat());
 }
 
-function readFrom(start: unknown, path: Path, from: number): unknown {
+/** Reads a path from one of its names on. `keepsLists`: what is found across a list is a list, even if it is one value. */
+function readFrom(start: unknown, path: Path, from: number, keepsLists = false): unknown {
   let at = start;
+  let crossed = false;
   for (let i = from; i < path.length && at !== undefined;) {
     const name = path[i] as string;
     const positions: number[] = [];
     for (i++; typeof path[i] === "number"; i++) positions.push(path[i] as number);
+    crossed ||= Array.isArray(at);
     at = step(at, name, positions, i === path.length);
   }
-  return at;
+  return keepsLists && crossed && at !== undefined && !Array.isArray(at) ? [at] : at;
 }
 
 /** Reads a path in a value. Missing is undefined. */
 export function readPath(path: Path, value: unknown): unknown {
   return readFrom(value, path, 0);
+}
+
+/** Reads a path for a condition. What it finds across a list is a list, however many values it finds. */
+export function readForCondition(path: Path, value: unknown): unknown {
+  return readFrom(value, path, 0, true);
 }
 
 /** Reads a path whose first name is looked up at the root of a scope. */

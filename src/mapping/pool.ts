@@ -68,6 +68,8 @@ const AHEAD = 16;
 const IDLE_MS = 60_000;
 const HEAP_MB = 128;
 const START_MS = 10_000;
+/** A timer that is later than this shows that the process stood still. */
+const LATE_MS = 100;
 /** What a child sends first. */
 export const READY = 0;
 const EXPRESSION_GRACE_MS = 1_000;
@@ -120,17 +122,18 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     return child;
   };
 
-  const watchFirst = (child: Child): void => {
+  const watchFirst = (child: Child, again = false): void => {
     clearTimeout(child.timer);
     const first = child.tasks[0];
     if (!first) return;
-    child.timer = setTimeout(
-      () => {
-        child.timedOut = true;
-        child.process.kill("SIGKILL");
-      },
-      child.ready ? first.timeoutMs : START_MS,
-    );
+    const allowedMs = child.ready ? first.timeoutMs : START_MS;
+    const due = performance.now() + allowedMs;
+    child.timer = setTimeout(() => {
+      // This process stood still, and maybe the whole machine: the answer may be there already.
+      if (!again && performance.now() - due > LATE_MS) return watchFirst(child, true);
+      child.timedOut = true;
+      child.process.kill("SIGKILL");
+    }, allowedMs);
   };
 
   const rest = (child: Child): void => {

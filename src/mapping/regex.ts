@@ -6,7 +6,7 @@ export interface LinearRegex {
   readonly source: string;
   test(text: string): boolean;
   /** The first match at or after `from`. */
-  exec(text: string, from?: number): { match: string; start: number; end: number; groups: string[] } | null;
+  exec(text: string, from?: number): { match: string; start: number; end: number; groups: (string | undefined)[] } | null;
 }
 
 const require = createRequire(import.meta.url);
@@ -25,6 +25,18 @@ function flagsOf(flags: string, RE2JS: typeof re2.RE2JS): number | undefined {
   return bits;
 }
 
+/** The characters of `\s` in JavaScript. That of re2 lacks the non-breaking space and others. */
+const SPACES = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
+
+function withAllSpaces(source: string): string {
+  let inClass = false;
+  return source.replace(/\\[^]|[[\]]/g, (token) => {
+    if (token === "[" || token === "]") inClass = token === "[";
+    if (token === "\\s") return inClass ? SPACES : `[${SPACES}]`;
+    return token === "\\S" && !inClass ? `[^${SPACES}]` : token;
+  });
+}
+
 /** Compiles a pattern. Lookaround and backreferences need more than linear time and are refused. */
 export function compileRegex(source: string, flags = ""): { ok: true; regex: LinearRegex } | { ok: false; message: string } {
   const { RE2JS } = load();
@@ -35,7 +47,7 @@ export function compileRegex(source: string, flags = ""): { ok: true; regex: Lin
   if (/\\(?:[1-9]|k<)/.test(source)) return { ok: false, message: "backreferences are not supported: their time has no bound" };
   let pattern: re2.RE2JS;
   try {
-    pattern = RE2JS.compile(RE2JS.translateRegExp(source), bits);
+    pattern = RE2JS.compile(RE2JS.translateRegExp(withAllSpaces(source)), bits);
   } catch {
     return { ok: false, message: "is not a valid regular expression" };
   }
@@ -47,37 +59,45 @@ export function compileRegex(source: string, flags = ""): { ok: true; regex: Lin
       exec(text, from = 0) {
         const matcher = pattern.matcher(text);
         if (from > text.length || !matcher.find(from)) return null;
-        const groups: string[] = [];
-        for (let i = 1; i <= matcher.groupCount(); i++) groups.push(matcher.group(i) ?? "");
+        const groups: (string | undefined)[] = [];
+        for (let i = 1; i <= matcher.groupCount(); i++) groups.push(matcher.group(i) ?? undefined);
         return { match: matcher.group() ?? "", start: matcher.start(), end: matcher.end(), groups };
       },
     },
   };
 }
 
+/** JSONata makes an engine of the same expression for every evaluation. */
+const compiledOf = new WeakMap<RegExp, LinearRegex>();
+
 /** The same for libraries that want something like `RegExp`: throws a SyntaxError on what is not linear. */
 export class LinearRegExp {
   readonly source: string;
   readonly flags: string;
   readonly global: boolean;
-  lastIndex = 0;
+  lastIndex: unknown = 0;
   readonly #regex: LinearRegex;
 
   constructor(source: string | RegExp, flags = "") {
     this.source = typeof source === "string" ? source : source.source;
     this.flags = typeof source === "string" ? flags : source.flags;
     this.global = this.flags.includes("g");
-    const compiled = compileRegex(this.source, this.flags);
+    const known = typeof source === "string" ? undefined : compiledOf.get(source);
+    const compiled = known ? { ok: true as const, regex: known } : compileRegex(this.source, this.flags);
     if (!compiled.ok) throw new SyntaxError(compiled.message);
     this.#regex = compiled.regex;
+    if (typeof source !== "string") compiledOf.set(source, compiled.regex);
   }
 
   test(text: string): boolean {
     return this.#regex.test(text);
   }
 
-  exec(text: string): RegExpExecArray | null {
-    const found = this.#regex.exec(text, this.global ? this.lastIndex : 0);
+  /** Takes any value for text and for `lastIndex`, as `RegExp` does: JSONata calls it with what it was given. */
+  exec(value: unknown): RegExpExecArray | null {
+    const text = String(value);
+    const from = this.global ? Math.max(0, Math.trunc(Number(this.lastIndex)) || 0) : 0;
+    const found = this.#regex.exec(text, from);
     if (!found) {
       this.lastIndex = 0;
       return null;

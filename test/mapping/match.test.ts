@@ -56,6 +56,41 @@ describe("operators", () => {
   ])("%j gives %s", async (payload, expected) => expect(await test({ payload }, event)).toBe(expected));
 });
 
+describe("$contains", () => {
+  const list = {
+    tags: ["debugging", "ui"],
+    mixed: ["1", 2, true, null],
+    rows: [{ names: ["debugging"] }],
+    pulls: [{ head: { ref: "main" } }],
+  };
+  it.each([
+    [{ tags: { $contains: "ui" } }, list, true],
+    [{ tags: { $contains: "bug" } }, list, false],
+    [{ mixed: { $contains: 2 } }, list, true],
+    [{ mixed: { $contains: "2" } }, list, false],
+    [{ mixed: { $contains: 1 } }, list, false],
+    [{ mixed: { $contains: true } }, list, true],
+    [{ mixed: { $contains: null } }, list, true],
+    [{ mixed: { $contains: false } }, list, false],
+    [{ tags: { $contains: "bug" } }, { tags: "debugging" }, true],
+    [{ tags: { $contains: 1 } }, { tags: "1" }, false],
+    [{ tags: { $contains: "1" } }, { tags: 12 }, false],
+    [{ "tags[0]": { $contains: "bug" } }, list, true],
+    [{ "labels.name": { $contains: "ug" } }, { labels: [{ name: "bug" }, { name: "ui" }] }, false],
+    [{ "labels.name": { $contains: "ug" } }, { labels: [{ name: "bug" }] }, false],
+    [{ "labels.name": { $contains: "bug" } }, { labels: [{ name: "bug" }] }, true],
+    [{ "labels[0].name": { $contains: "ug" } }, { labels: [{ name: "bug" }] }, true],
+    [{ "pulls.head.ref": { $contains: "mai" } }, list, false],
+    [{ "rows.names": { $contains: "debugging" } }, list, true],
+    [{ "rows.names": { $contains: "bug" } }, list, false],
+    [{ name: { $contains: "ug" } }, [{ name: "bug" }], false],
+    [{ tags: { $not: { $contains: "bug" } } }, list, true],
+    [{ gone: { $contains: "x" } }, list, "unknown"],
+  ])("%j of %j gives %s: a member of a list is equal, a part of a text is contained", async (payload, value, expected) =>
+    expect(await test({ payload }, value)).toBe(expected),
+  );
+});
+
 describe("a missing field", () => {
   it.each([
     [{ gone: "x" }],

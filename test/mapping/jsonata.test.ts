@@ -1,0 +1,125 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import jsonata from "jsonata";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { compileExpression } from "../../src/mapping/expression.ts";
+import { jsonataInput, type Scope } from "../../src/mapping/scope.ts";
+import { callsOf, FUNCTIONS, NOW, VALUES } from "./jsonata-cases.ts";
+
+/**
+ * Compares our engine with the `jsonata` package. Every call that is generated and every example must give the same value,
+ * or fail with the same code. `DIFFERENCES` lists what differs on purpose.
+ */
+const FIXTURES = join(import.meta.dirname, "../fixtures/jsonata");
+const EXAMPLES = readFileSync(join(FIXTURES, "examples.txt"), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"));
+
+const scopeOf = (payload: unknown): Scope => ({ payload, headers: {}, query: {}, path: "p", now: NOW });
+const EXAMPLE_SCOPE = scopeOf(JSON.parse(readFileSync(join(FIXTURES, "data.json"), "utf8")));
+
+/** Renders a result as text. Functions are left out, as JSON has none. */
+const render = (value: unknown): string =>
+  JSON.stringify(value, (_key, member: unknown) => {
+    const { _jsonata_lambda, _jsonata_function } = (member ?? {}) as Record<string, unknown>;
+    return _jsonata_lambda === true || _jsonata_function === true ? undefined : member;
+  }) ?? "missing";
+
+type Run = (scope: Scope) => Promise<string>;
+
+/** What the package gives. Errors of JavaScript itself have no code of JSONata's. */
+function theirs(source: string): Run {
+  const fail = (error: unknown): string => `error ${/^[A-Z]\d{4}$/.exec((error as { code?: string }).code ?? "")?.[0] ?? ""}`;
+  try {
+    const expression = jsonata(source);
+    return (scope) => expression.evaluate(jsonataInput(scope), {}).then(render, fail);
+  } catch (error) {
+    return async () => fail(error);
+  }
+}
+
+function codeIn(message: string): string {
+  return /\b[A-Z]\d{4}\b/.exec(message)?.[0] ?? (message.startsWith("the expression failed") ? "" : message);
+}
+
+function ours(source: string): Run {
+  const compiled = compileExpression(source, { clock: { wall: () => 0, cpu: () => 0 } });
+  if (!compiled.ok) return async () => `error ${codeIn(compiled.message)}`;
+  return async (scope) => {
+    const result = await compiled.expression.evaluate(scope);
+    if (result.ok) return render(result.value);
+    return result.message.includes("wörld") ? `a message that quotes the payload: ${result.message}` : `error ${codeIn(result.message)}`;
+  };
+}
+
+beforeAll(() => {
+  // JSONata reads the stack of each of its errors, which takes longer than all the rest.
+  Error.stackTraceLimit = 0;
+  vi.useFakeTimers({ toFake: ["Date"], now: NOW });
+});
+afterAll(() => void vi.useRealTimers());
+
+describe("JSONata's functions", () => {
+  const scopes = new Map<string, Scope>();
+  const scopeFor = (kinds: readonly string[]): Scope => {
+    const key = kinds.join();
+    const known = scopes.get(key) ?? scopeOf(Object.fromEntries(kinds.map((kind, index) => ["abc"[index], VALUES[kind]])));
+    scopes.set(key, known);
+    return known;
+  };
+
+  it.each(FUNCTIONS)("$%s gives what the package gives, whatever and however it is called", async (name) => {
+    const differences: string[] = [];
+    let [source, own, other] = ["", ours("1"), theirs("1")];
+    for (const call of callsOf(name)) {
+      if (call.source !== source) [source, own, other] = [call.source, ours(call.source), theirs(call.source)];
+      const scope = scopeFor(call.kinds);
+      const [given, wanted] = [await own(scope), await other(scope)];
+      if (given !== wanted) differences.push(`${source} of ${call.kinds.join(", ")}: ${given} instead of ${wanted}`);
+    }
+    expect(differences.slice(0, 20)).toEqual([]);
+  });
+});
+
+describe("the examples of JSONata's documentation", () => {
+  it.each(EXAMPLES)("%s", async (source) => expect(await ours(source)(EXAMPLE_SCOPE)).toBe(await theirs(source)(EXAMPLE_SCOPE)));
+});
+
+const LONG = "x".repeat(1001);
+/** What differs: an expression, why, and what we give instead. */
+const DIFFERENCES: readonly [source: string, reason: string, given: string, payload?: object][] = [
+  ["$eval('1 + 1')", "it would run a source that was not checked when the config was loaded", "$eval is not available here"],
+  ["$random() < 2", "a replayed event must give the same result", "$random is not available here"],
+  ["$count($shuffle([1, 2]))", "a replayed event must give the same result", "$shuffle is not available here"],
+  ["$nope(1)", "an unknown function is an error of the config", "there is no function $nope."],
+  ["$parseJson('[1]')", "JSONata has no function that parses JSON", "[1]"],
+  ["$match('ab', /a(?=b)/).match", "lookaround has no linear time", "lookahead"],
+  ["$match('aa', /(a)\\1/).match", "backreferences have no linear time", "backreferences"],
+  ["$replace(a, /a.b/, '*')", "a regular expression reads whole characters, not halves of pairs", '"*"', { a: "a😀b" }],
+  ["$match(a, /.+/).match", "only a line feed ends a line", '"a\\rb"', { a: "a\rb" }],
+  ["$match('', /(a*)*/).groups", "a group that may be empty is tried once, even on nothing", '""'],
+  ["$contains('a', /\\p{L}/)", "classes of Unicode need no flag", "true"],
+  ["$pad('x', 1000001) ~> $length", "bound of a text", "more than a million characters"],
+  ["$length($join([1..20].($$.a)))", "bound of a text", "more than a million characters", { a: "x".repeat(60_000) }],
+  ["$length($replace(a, 'x', b))", "bound of a text", "more than a million characters", { a: LONG, b: LONG }],
+  ["$length($replace(a, /x/, b))", "bound of a text", "more than a million characters", { a: LONG, b: LONG }],
+  ["$length($string([1..20].($$.a)))", "bound of a text", "more than a million characters", { a: "x".repeat(60_000) }],
+  ["$count([1..20001])", "bound of a list", "a list that is too long"],
+  ["$count($split(a, ''))", "bound of a list", "more than 20000 members", { a: "x".repeat(20_001) }],
+  ["($f := $append(?, ?); $count($f([1..20000], 1)))", "bound of a list", "more than 20000 members"],
+  ["[1..20000].[1, 2, 3, 4, 5]", "bound of a result", "too large"],
+  ["($f := function($n) { $n = 0 ? 0 : 1 + $f($n - 1) }; $f(300))", "bound of the depth", "calls itself too deeply"],
+  ["$length($formatNumber(1, a))", "bound of a picture", "a picture of more than 1000", { a: `#0${LONG}` }],
+  ["$toMillis(a, '[Y]x')", "bound of a text that is read by a picture", "more than 200 characters by a picture", { a: "1".repeat(201) }],
+  ["$sum", "a function is no JSON", "missing"],
+];
+
+describe("what differs from the package", () => {
+  it.each(DIFFERENCES)("%s: %s", async (source, _reason, given, payload = {}) => {
+    const scope = scopeOf(payload);
+    // A function is the one value that `render` leaves out.
+    const [own, other] = [await ours(source)(scope), source === "$sum" ? "a function" : await theirs(source)(scope)];
+    expect(own).toContain(given);
+    expect(own).not.toBe(other);
+  });
+});
