@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
+import { createRooms } from "./actions/rooms.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
 import { loadConfig } from "./config/load.ts";
 import type { Config } from "./config/schema/index.ts";
@@ -127,6 +128,8 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const { runtime, issues: modelIssues } = createAgentRuntime({ config, env, clock, log });
   issues.push(...modelIssues);
   const agents = createAgents(config, runtime.models.standard.ref);
+  const rooms = createRooms(config, agents, plugins.channels);
+  issues.push(...rooms.issues);
   const wrong = createAddressList(config.gateway.trustedProxies).wrong;
   for (const entry of wrong)
     issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
@@ -164,6 +167,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     models: runtime.models,
     runtime,
     channels: plugins.channels,
+    rooms: rooms.rooms,
     mappings: mappings.set,
     budgets: createBudgets(config.hooks.limits, mappings.set),
     callbackOf: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
@@ -174,6 +178,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
       ...mappings.warnings,
       ...unsignedHeaders(mappings.set, signatures.verifiers),
       ...plugins.warnings,
+      ...rooms.warnings,
       ...warningsOf(config),
     ],
   });

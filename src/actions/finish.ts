@@ -1,7 +1,7 @@
 import { newId } from "../core/ids.ts";
 import { cutText } from "../core/text.ts";
 import { planCallback, type Planned } from "../delivery/deliver.ts";
-import type { NewDelivery, NewSystemEvent, NewTurn, RunRecord, RunSpec, Writes } from "../store/types.ts";
+import type { NewDelivery, NewSystemEvent, NewTurn, Route, RunRecord, RunSpec, Writes } from "../store/types.ts";
 import { receiptOf } from "./receipts.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -46,6 +46,13 @@ export function writeEnd(
   if (!callback) return;
   tx.addDelivery(callback.delivery);
   tx.enqueue(callback.job);
+}
+
+/** The route of the reply to a channel's message: back to its conversation. Undefined for other runs. */
+export function replyRoute({ incoming, channel, to }: RunSpec): Route | undefined {
+  if (!incoming || to === undefined) return undefined;
+  const { replyTo, thread } = incoming;
+  return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
 }
 
 /** A turn as the session keeps it. */

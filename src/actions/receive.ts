@@ -4,8 +4,9 @@ import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage, ReceivedMessage } from "../plugin/api.ts";
-import { mainSession } from "../sessions/keys.ts";
-import type { EventRecord, Fence, RunAction, RunSpec, Store } from "../store/types.ts";
+import { channelSession, mainSession } from "../sessions/keys.ts";
+import type { EventRecord, Fence, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
+import { renderMessage } from "./channel-input.ts";
 import type { ActionContext } from "./types.ts";
 
 export interface ReceiveDeps {
@@ -32,23 +33,31 @@ function findProblem(message: ReceivedMessage): string | undefined {
   return isText(message.text) ? undefined : "the message has no text";
 }
 
-/** The turn of a message, in the main session. What an allowed sender writes is not outside text. */
+/** The session of a message: the main session for the owner's direct messages, with `dmScope: "shared"` for everybody's. */
+function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean, { agents, config, rooms }: ActionContext): SessionRef {
+  const agent = rooms.agentFor(channel, message);
+  const isMain = message.direct && agent.id === agents.standard.id && (isOwner || config.sessions.dmScope === "shared");
+  return isMain ? mainSession(agent.id) : channelSession(agent.id, channel, message);
+}
+
+/** The turn of a message. What an allowed sender writes is not outside text. */
 function buildAction(channel: string, message: IncomingMessage, now: number, context: ActionContext): RunAction {
-  const { config, agents } = context;
+  const { config, rooms } = context;
   const { from, to, direct, thread } = message;
+  const isOwner = rooms.isOwner(channel, from);
   const { text, cut } = cutText(message.text, config.hooks.maxMessageChars);
   const said = text + (cut > 0 ? `[cut: ${cut} characters]` : "");
   const spec: RunSpec = {
-    session: mainSession(agents.standard.id),
+    session: sessionFor(channel, message, isOwner, context),
     name: `message on ${channel}`,
     hook: `channels/${channel}`,
-    input: [{ text: said, outside: false }],
+    input: renderMessage(channel, message, said, isOwner),
     wakeMode: "next-heartbeat",
     deliver: true,
     channel,
     to,
     unsafe: false,
-    incoming: { from, direct, replyTo: message.id, ...(thread === undefined ? {} : { thread }) },
+    incoming: { from, direct, replyTo: message.id, ...(thread === undefined ? {} : { thread }), ...(isOwner ? { owner: true } : {}) },
   };
   return {
     kind: "run",

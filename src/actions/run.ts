@@ -4,9 +4,9 @@ import { allowedTools } from "../agent/tools.ts";
 import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { planDelivery, type Planned } from "../delivery/deliver.ts";
-import type { Job, Parked, Route, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
+import type { Job, Parked, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
 import { turnToKeep } from "../sessions/forget.ts";
-import { summaryEvent, turnOf, writeEnd } from "./finish.ts";
+import { replyRoute, summaryEvent, turnOf, writeEnd } from "./finish.ts";
 import { tokensOf } from "./limits.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
@@ -32,11 +32,8 @@ function waitMs(tries: number, wish: number | undefined): number {
 }
 
 async function decideRoute(run: RunRecord, context: ActionContext, deps: TurnDeps): Promise<RouteDecision> {
-  const { incoming, channel, to } = run.spec;
-  if (incoming && to !== undefined) {
-    const { replyTo, thread } = incoming;
-    return { status: "route", route: { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) } };
-  }
+  const back = replyRoute(run.spec);
+  if (back) return { status: "route", route: back };
   if (!run.spec.deliver) return { status: "skipped", reason: "deliver is false" };
   const request = { store: deps.store, channels: context.channels, agentId: context.agents.standard.id, channel: run.spec.channel };
   return resolveRoute(run.spec.to === undefined ? request : { ...request, to: run.spec.to });
@@ -91,6 +88,11 @@ async function park(job: Job, run: RunRecord, parked: Parked, { store, clock, ad
   await admission.parked?.(run.id);
 }
 
+/** Only the owner's direct messages to the main session set the last route: replies to `last` must reach no other person. */
+function movesLastRoute({ spec: { session, incoming } }: RunRecord): boolean {
+  return session.origin === "main" && incoming?.direct === true && incoming.owner === true;
+}
+
 async function takeTurn(
   job: Job,
   run: RunRecord,
@@ -107,7 +109,7 @@ async function takeTurn(
   const attempts = run.attempts + 1;
   const held = await store.commit((tx) => {
     tx.updateRun(run.id, { status: "running", startedAt, attempts, cutOff: run.cutOff ?? 0, route, model: model.ref, parked: null });
-    if (run.spec.incoming?.direct && route.status === "route") tx.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
+    if (movesLastRoute(run) && route.status === "route") tx.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
   }, job);
   if (!held) return { tokens: 0, again: false };
   deps.metrics?.runStarted({ waitSeconds: (startedAt - job.enqueuedAt) / 1000 });
@@ -122,6 +124,7 @@ async function takeTurn(
     signal,
   };
   if (run.kind === "hook") input.hook = run.spec.hook;
+  else input.source = run.spec.hook;
   if (run.spec.instructions !== undefined) input.instructions = run.spec.instructions;
   const thinking = run.spec.thinking ?? agent.thinking;
   if (thinking !== undefined) input.thinking = thinking;
@@ -209,9 +212,9 @@ async function endSucceeded(
 
 /** Who writes on a channel waits for an answer: a turn that failed says so there. */
 function apologyFor({ id, kind, spec, route }: RunRecord, error: RunError, { channels }: ActionContext, now: number): Planned | undefined {
-  if (kind !== "channel" || spec.to === undefined) return undefined;
-  const to: Route = route?.status === "route" ? route.route : { channel: spec.channel, to: spec.to };
-  return planDelivery({ runId: id, route: to, text: `I could not answer that: ${error.message} (${id})`, channels, now });
+  const back = route?.status === "route" ? route.route : replyRoute(spec);
+  if (kind !== "channel" || !back) return undefined;
+  return planDelivery({ runId: id, route: back, text: `I could not answer that: ${error.message} (${id})`, channels, now });
 }
 
 async function endFailed(

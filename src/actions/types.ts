@@ -18,6 +18,25 @@ export interface Agents {
   get(id: string): Agent | undefined;
 }
 
+/** An entry of `bindings`, resolved. */
+export interface Binding {
+  /** Ids of channels. */
+  channels: readonly string[];
+  room?: string;
+  person?: string;
+  agent: Agent;
+}
+
+/** The owner, and the agents of rooms and people, as the config says. */
+export interface Rooms {
+  /** True if the person, by the id that `from` gives, is the owner. */
+  isOwner(channel: string, person: string): boolean;
+  /** The agent for a message: that of the first binding that fits, else the default agent. */
+  agentFor(channel: string, message: { from: string; to: string }): Agent;
+  /** The bindings of a channel, in order. */
+  bindingsOn(channel: string): readonly Binding[];
+}
+
 /** What actions need of a snapshot: work keeps the one it began with. */
 export interface ActionContext {
   readonly config: Config;
@@ -25,6 +44,7 @@ export interface ActionContext {
   readonly models: Models;
   readonly runtime: AgentRuntime;
   readonly channels: Channels;
+  readonly rooms: Rooms;
   readonly budgets: Budgets;
   /** Where the receipt of a mapping's runs goes. */
   callbackOf(mapping: string | undefined): Callback | undefined;

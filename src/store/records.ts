@@ -33,8 +33,8 @@ export interface RunSpec {
   timeoutSeconds?: number;
   /** `allowUnsafeExternalContent` of the mapping. */
   unsafe: boolean;
-  /** Set where somebody wrote it on a channel: who, whether to the agent alone, and what the reply answers. */
-  incoming?: { from: string; direct: boolean; replyTo: string; thread?: string };
+  /** Set for a message of a channel: who wrote it, whether that is the owner, whether to the agent alone, and what the reply answers. */
+  incoming?: { from: string; owner?: true; direct: boolean; replyTo: string; thread?: string };
   /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
   marker?: string;
 }

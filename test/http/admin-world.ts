@@ -79,6 +79,7 @@ function fakeSnapshot(): Snapshot {
       names: ["console"],
       checkRecipient: (_id: string, to: string) => ({ ok: true, to }),
     },
+    rooms: { isOwner: () => false, agentFor: () => agent, bindingsOn: () => [] },
   };
   return snapshot as unknown as Snapshot;
 }
