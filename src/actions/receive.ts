@@ -7,6 +7,7 @@ import type { IncomingMessage, ReceivedMessage } from "../plugin/api.ts";
 import { channelSession, mainSession } from "../sessions/keys.ts";
 import type { EventRecord, Fence, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
 import { renderMessage } from "./channel-input.ts";
+import { parseCommand } from "./commands.ts";
 import type { ActionContext } from "./types.ts";
 
 export interface ReceiveDeps {
@@ -40,18 +41,19 @@ function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean,
   return isMain ? mainSession(agent.id) : channelSession(agent.id, channel, message);
 }
 
-/** The turn of a message. What an allowed sender writes is not outside text. */
+/** The run of a message: a turn, or a command. What an allowed sender writes is not outside text. */
 function buildAction(channel: string, message: IncomingMessage, now: number, context: ActionContext): RunAction {
   const { config, rooms } = context;
   const { from, to, direct, thread } = message;
   const isOwner = rooms.isOwner(channel, from);
+  const command = parseCommand(message.text);
   const { text, cut } = cutText(message.text, config.hooks.maxMessageChars);
   const said = text + (cut > 0 ? `[cut: ${cut} characters]` : "");
   const spec: RunSpec = {
     session: sessionFor(channel, message, isOwner, context),
-    name: `message on ${channel}`,
+    name: command === undefined ? `message on ${channel}` : `/${command} on ${channel}`,
     hook: `channels/${channel}`,
-    input: renderMessage(channel, message, said, isOwner),
+    input: command === undefined ? renderMessage(channel, message, said, isOwner) : [],
     wakeMode: "next-heartbeat",
     deliver: true,
     channel,
@@ -59,6 +61,7 @@ function buildAction(channel: string, message: IncomingMessage, now: number, con
     unsafe: false,
     incoming: { from, direct, replyTo: message.id, ...(thread === undefined ? {} : { thread }), ...(isOwner ? { owner: true } : {}) },
   };
+  if (command !== undefined) spec.command = command;
   return {
     kind: "run",
     runId: newId("run", now),
@@ -73,8 +76,11 @@ function decide(channel: string, message: ReceivedMessage, now: number, context:
   const { from, to, thread, text } = message;
   if (!context.channels.get(channel)?.channel.allowFrom?.includes(from))
     return { reason: `"${from}" is not in allowFrom of channels.${channel}: nothing is answered` };
+  const action = buildAction(channel, message, now, context);
+  const { command } = action.spec;
   const body = Buffer.from(JSON.stringify({ from, to, thread, text }));
-  return { outcome: "accepted", actions: [buildAction(channel, message, now, context)], request: { ...REQUEST, body } };
+  const reason = command === undefined ? {} : { reason: `the command /${command}` };
+  return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
 }
 
 /**

@@ -6,15 +6,10 @@ import { resolveRoute } from "../delivery/last-route.ts";
 import { planDelivery, type Planned } from "../delivery/deliver.ts";
 import type { Job, Parked, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
 import { turnToKeep } from "../sessions/forget.ts";
+import { resetHistory } from "./commands.ts";
 import { replyRoute, summaryEvent, turnOf, writeEnd } from "./finish.ts";
 import { tokensOf } from "./limits.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
-
-/** What a run's job carries. */
-export interface RunJob {
-  type: "run";
-  runId: string;
-}
+import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -48,6 +43,7 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
     await store.commit((tx) => tx.completeJob(job), job);
     return;
   }
+  if (run.spec.command !== undefined) return resetHistory(job, run, deps);
   const giveUp = async (error: RunError): Promise<void> => {
     await endFailed(job, run, context, deps, "failed", error);
     deps.admission.over(run, { tokens: 0, again: false });

@@ -104,6 +104,12 @@ export interface TurnMetrics {
   runEnded(run: { status: string; seconds: number }): void;
 }
 
+/** What the jobs of a run carry. */
+export interface RunJob {
+  type: "run";
+  runId: string;
+}
+
 export interface TurnDeps {
   store: Store;
   queue: Queue;
@@ -114,6 +120,8 @@ export interface TurnDeps {
   heartbeat: Heartbeat;
   onRunEnd(runId: string): void;
   admission: Admission;
+  /** Cancels a run, whichever gateway carries it out. */
+  cancel: RunOperations["cancel"];
   /** What the events that a mapping has collected come to together. */
   combine(mapping: string, events: readonly Collected[]): Promise<Combined>;
   metrics?: TurnMetrics;

@@ -1,5 +1,6 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import type { Failure } from "../core/errors.ts";
+import type { Job, JobKind, NewJob } from "./job-records.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Fence, Peers } from "./peers.ts";
 import type {
@@ -11,12 +12,9 @@ import type {
   DeliveryStatus,
   EventOutcome,
   EventRecord,
-  Job,
-  JobKind,
   LastRoute,
   Ms,
   NewDelivery,
-  NewJob,
   NewSystemEvent,
   NewTurn,
   RunChange,
@@ -31,6 +29,7 @@ import type {
 } from "./records.ts";
 
 export * from "./records.ts";
+export type * from "./job-records.ts";
 export type { Allowance, Ledger } from "./ledger.ts";
 export type { Fence, Held, LeaseRecord, Peer, PeerInfo, Peers } from "./peers.ts";
 
