@@ -271,9 +271,10 @@ describe("receiving from Mattermost", () => {
     for (const post of others) server.write(post);
     const last = server.write({ message: "last", channel_id: DIRECT });
     server.edit(last, "changed");
-    await until(() => expect(gateway.skipped).toHaveLength(6));
+    await until(() => expect(gateway.skipped).toHaveLength(7));
     expect(texts(gateway)).toEqual(["last"]);
     expect(gateway.skipped.map(({ skipped }) => skipped)).toEqual([
+      "the message is not addressed to the agent",
       "the message is not addressed to the agent",
       "the message is not addressed to the agent",
       "the post was written by a bot or a webhook",

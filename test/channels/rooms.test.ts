@@ -60,7 +60,7 @@ it("no two conversations have the same session, whatever their ids look like", (
     direct: fc.boolean(),
   });
   const conversation = ({ channel, from, to, thread, direct }: Parameters<typeof channelSession>[2] & { channel: string }): string =>
-    JSON.stringify(direct ? [channel, "direct", from] : [channel, to, thread ?? null]);
+    JSON.stringify(direct ? [channel, from] : [channel, { to, thread }]);
   fc.assert(
     fc.property(place, place, (one, other) => {
       const [first, second] = [one, other].map((given) => channelSession("main", given.channel, given).key);
