@@ -1,5 +1,4 @@
 import { hostname } from "node:os";
-import { cancelRun } from "./actions/cancel.ts";
 import { reviveEvent } from "./actions/revive.ts";
 import { systemClock } from "./core/clock.ts";
 import { lazy } from "./core/lazy.ts";
@@ -50,7 +49,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     status,
     refusals: refusals.list,
     signatures: hooks.signatures,
-    runs: { ...turns, cancel: (id: string) => cancelRun(id, { ...work, store, peers }) },
+    runs: { ...turns, cancel: work.cancel },
     limits: admission.usage,
     channels: health,
     replay: hooks.replay,

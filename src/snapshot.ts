@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
+import { createRooms } from "./actions/rooms.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
 import { loadConfig } from "./config/load.ts";
 import type { Config } from "./config/schema/index.ts";
@@ -55,11 +56,13 @@ export interface Built {
 
 export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issue[]; file?: string };
 
-function warningsOf(config: Snapshot["config"], channels: Snapshot["channels"]): Issue[] {
+function warningsOf(config: Snapshot["config"], channels: Snapshot["channels"], rooms: Snapshot["rooms"]): Issue[] {
   const warnings: Issue[] = [];
   const { channel, to } = config.agents.defaults.heartbeat;
   const heartbeat =
-    channel === LAST && to === undefined ? undefined : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels);
+    channel === LAST && to === undefined
+      ? undefined
+      : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
   if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
     warnings.push({
@@ -134,6 +137,8 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const { runtime, issues: modelIssues } = createAgentRuntime({ config, env, clock, log });
   issues.push(...modelIssues);
   const agents = createAgents(config, runtime.models.standard.ref);
+  const rooms = createRooms(config, agents, plugins.channels);
+  issues.push(...rooms.issues);
   const wrong = createAddressList(config.gateway.trustedProxies).wrong;
   for (const entry of wrong)
     issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
@@ -147,7 +152,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
       agents: new Set(agents.list.map((agent) => agent.id)),
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
       model: (name: string) => runtime.models.resolveRequested(name),
-      routeProblem: (target) => findRouteProblem(target, plugins.channels),
+      routeProblem: (target) => findRouteProblem(target, plugins.channels, rooms.rooms.hasOwner),
     },
     pool,
   });
@@ -172,6 +177,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     models: runtime.models,
     runtime,
     channels: plugins.channels,
+    rooms: rooms.rooms,
     mappings: mappings.set,
     budgets: createBudgets(config.hooks.limits, mappings.set),
     callbackOf: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
@@ -182,7 +188,8 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
       ...mappings.warnings,
       ...unsignedHeaders(mappings.set, signatures.verifiers),
       ...plugins.warnings,
-      ...warningsOf(config, plugins.channels),
+      ...rooms.warnings,
+      ...warningsOf(config, plugins.channels, rooms.rooms),
     ],
   });
   const dirs = [

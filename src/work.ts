@@ -1,10 +1,11 @@
 import { createAdmission } from "./actions/admission.ts";
 import { createSharedAdmission } from "./actions/shared-admission.ts";
+import { cancelRun } from "./actions/cancel.ts";
 import { createReceiver } from "./actions/receive.ts";
 import { createChats } from "./actions/chat.ts";
 import type { Chats } from "./actions/chat-types.ts";
 import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
-import type { Admission } from "./actions/types.ts";
+import type { Admission, RunOperations } from "./actions/types.ts";
 import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
 import { systemClock } from "./core/clock.ts";
 import { safeError } from "./core/errors.ts";
@@ -29,6 +30,8 @@ export interface Work {
   heartbeat: Heartbeat;
   deliveries: DeliveryWorker;
   turns: TurnWorker;
+  /** Cancels a run, whichever gateway carries it out. */
+  cancel: RunOperations["cancel"];
   /** Turns of the API's users: they do not wait in the queue, since somebody waits for them. */
   chats: Chats;
   keys: ApiKeys;
@@ -89,7 +92,8 @@ export function createWork(ground: Ground): Work {
   const keys = createApiKeys({ store, peers, clock, config: () => snapshot().config });
   const knowledge = createDocuments(ground);
   const found = knowledgeFor(knowledge, keys);
-  const turns = createTurnWorker({
+  const cancel: Work["cancel"] = (id) => cancelRun(id, { store, peers, chats, turns, runEnds });
+  const turns: TurnWorker = createTurnWorker({
     store,
     queue,
     clock,
@@ -98,6 +102,7 @@ export function createWork(ground: Ground): Work {
     heartbeat,
     onRunEnd: runEnds.ended,
     admission,
+    cancel,
     combine: (mapping, events) => combineEvents(mapping, events, snapshot()),
     metrics,
     knowledge: found,
@@ -114,7 +119,7 @@ export function createWork(ground: Ground): Work {
     metrics,
     knowledge: found,
   });
-  return { heartbeat, deliveries, turns, chats, keys, knowledge, runEnds, admission, health };
+  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, admission, health };
 }
 
 const aliveIds = async (peers: Peers): Promise<Set<string>> =>

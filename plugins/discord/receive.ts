@@ -1,6 +1,16 @@
 import type { REST } from "@discordjs/rest";
 import type { SessionInfo, WebSocketManager } from "@discordjs/ws";
-import { heard, holdLink, keepPlace, loadPackage, parseObject, stayConnected, Trouble, type ChannelHost } from "#plugin";
+import {
+  heard,
+  holdLink,
+  keepPlace,
+  loadPackage,
+  parseObject,
+  stayConnected,
+  Trouble,
+  type ChannelHost,
+  type ReceivedMessage,
+} from "#plugin";
 import { VENDOR } from "./send.ts";
 
 /** `GUILD_MESSAGES` and `DIRECT_MESSAGES`. The contents of messages to the bot and of mentions come without more. */
@@ -27,20 +37,38 @@ export interface GatewayMessage {
   guild_id?: string;
   type: number;
   content: string;
-  author: { id: string; bot?: boolean };
+  author: { id: string; username?: string; global_name?: string | null; bot?: boolean };
+  member?: { nick?: string | null };
   webhook_id?: string;
+  edited_timestamp?: string | null;
   mentions: { id: string }[];
   attachments: { filename: string; url: string }[];
 }
 
-/** A message for the agent; undefined where it is none: of a bot, not to this one, or without content. */
-function toMessage({ id, author, channel_id: to, ...given }: GatewayMessage, me: string) {
-  if (author.bot || author.id === me || given.webhook_id !== undefined || !WRITTEN_TYPES.includes(given.type)) return undefined;
+/** A message for the agent, or why it is not for it; undefined for the bot's own. */
+function toMessage({ id, author, channel_id: to, member, ...given }: GatewayMessage, me: string): ReceivedMessage | undefined {
+  if (author.id === me) return undefined;
+  if (author.bot || given.webhook_id !== undefined) return { id, skipped: "the message was written by a bot" };
+  if (!WRITTEN_TYPES.includes(given.type)) return { id, skipped: `a notice of discord (type ${given.type}), not a message of a person` };
   const text = given.content.replace(new RegExp(`<@!?${me}>`, "g"), "");
   const files = given.attachments.map(({ filename: name, url }) => ({ name, url }));
   const called = given.mentions.some((mention) => mention.id === me);
-  return heard({ id, from: author.id, to, direct: given.guild_id === undefined, called, text, files });
+  const direct = given.guild_id === undefined;
+  const name = member?.nick ?? author.global_name ?? author.username;
+  return heard({ id, from: author.id, name, to, direct, ...(!direct && { room: { kind: "channel" } }), called, text, files });
 }
+
+/** An edit, which tells only what has changed; previews of links come as one too, without its time. */
+function toEdit({ id, author, edited_timestamp: at }: Partial<GatewayMessage>, me: string): ReceivedMessage | undefined {
+  if (!at || !author || author.id === me) return undefined;
+  return { id: `${id} ${at}`, skipped: "an edit of an earlier message" };
+}
+
+/** What is read of the gateway's events. */
+const DISPATCHED: Partial<Record<string, (message: GatewayMessage, me: string) => ReceivedMessage | undefined>> = {
+  MESSAGE_CREATE: toMessage,
+  MESSAGE_UPDATE: toEdit,
+};
 
 /** The gateway of Discord: one session, taken up again after a cut and after a restart, so that Discord sends what was missed. */
 export async function listen(
@@ -98,10 +126,11 @@ export async function listen(
           const { t, d, s } = payload as { t: string; d: unknown; s: number };
           const at = session && { ...session, sequence: s };
           link.inOrder(async () => {
-            const message = t === "MESSAGE_CREATE" ? toMessage(d as GatewayMessage, me) : undefined;
+            const message = DISPATCHED[t]?.(d as GatewayMessage, me);
             if (message) await watched.receive(message);
             place = at;
-            if (place) await kept.move(JSON.stringify(place), message !== undefined).catch(() => undefined);
+            const taken = message !== undefined && !("skipped" in message);
+            if (place) await kept.move(JSON.stringify(place), taken).catch(() => undefined);
           });
         })
         .on("closed", (code) => {

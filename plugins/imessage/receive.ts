@@ -1,4 +1,4 @@
-import { askSince, heard, normalForm, readHook, sameSecret, type Channel, type IncomingMessage } from "#plugin";
+import { askSince, heard, normalForm, readHook, sameSecret, type Channel, type ReceivedMessage } from "#plugin";
 import { parsePerson, VENDOR, type Message, type Server } from "./server.ts";
 
 /** Where a webhook brings messages at once, asking only makes up for those that it lost: the server sends each just once. */
@@ -6,17 +6,38 @@ const ASK_MS = { withWebhook: 60_000, without: 3_000 };
 const OVERLAP_MS = 300_000;
 const PAGE = 200;
 
-/** A message that is for the agent; undefined for its own, reactions, changes of a group and the talk of others. */
-function toMessage(data: Message, mentions: readonly string[]): IncomingMessage | undefined {
-  const { guid, handle, isFromMe, itemType, associatedMessageGuid } = data;
-  const chat = data.chats?.[0]?.guid;
+/** A message for the agent, or why it is not for it; undefined for its own, for reactions and for changes of a group. */
+function toMessage(data: Message, mentions: readonly string[]): ReceivedMessage | undefined {
+  const { guid: id, handle, isFromMe, itemType, associatedMessageGuid } = data;
+  const chat = data.chats?.[0];
   const address = handle?.address;
-  if (!guid || !chat || !address || isFromMe !== false || itemType || associatedMessageGuid) return undefined;
+  if (!id || isFromMe !== false || itemType || associatedMessageGuid) return undefined;
+  if (!chat?.guid || !address) return { id, skipped: "the message names no sender or no chat" };
   // An object character stands for each attachment.
   const text = (data.text ?? "").replaceAll("\uFFFC", "");
-  const called = mentions.some((name) => text.toLowerCase().includes(name.toLowerCase()));
-  const from = normalForm(parsePerson, address) ?? address;
-  return heard({ id: guid, from, to: `chat:${chat}`, direct: chat.includes(";-;"), called, text });
+  const name = mentions.find((word) => text.toLowerCase().includes(word.toLowerCase()));
+  const direct = chat.guid.includes(";-;");
+  return heard({
+    id,
+    from: normalForm(parsePerson, address) ?? address,
+    to: `chat:${chat.guid}`,
+    direct,
+    ...(!direct && { room: { kind: "group", name: chat.displayName || undefined } }),
+    called: name !== undefined,
+    text: withoutName(text, name),
+  });
+}
+
+/** The text without the name by which a group calls the agent, if a command follows it: a command stands alone. */
+function withoutName(text: string, name = ""): string {
+  const said = text.trimStart();
+  const rest = said.toLowerCase().startsWith(name.toLowerCase()) ? said.slice(name.length).replace(/^[\s,:]+/, "") : "";
+  return /^[/!]/.test(rest) ? rest : text;
+}
+
+/** An edit, of which the server tells by changes of the message; other changes are receipts. */
+function toEdit({ guid, isFromMe, dateEdited }: Message): ReceivedMessage | undefined {
+  return guid && isFromMe === false && dateEdited ? { id: `${guid} ${dateEdited}`, skipped: "an edit of an earlier message" } : undefined;
 }
 
 /** Both ways to receive, for a group that calls the agent by one of these words. */
@@ -34,7 +55,7 @@ export function createReceiver(
       if (!read.ok) return new Response(null, { status: read.response.status, headers: { allow: "POST" } });
       const { type, data } = read.body;
       if (type === undefined) return new Response(null, { status: 400 });
-      const message = type === "new-message" && data ? toMessage(data, mentions) : undefined;
+      const message = data && (type === "updated-message" ? toEdit(data) : type === "new-message" ? toMessage(data, mentions) : undefined);
       if (message) await host.receive(message);
       return new Response(null, { status: 204 });
     },

@@ -6,8 +6,9 @@ export interface Message {
   text?: string | null;
   isFromMe?: boolean;
   handle?: { address?: string } | null;
-  chats?: { guid?: string }[];
+  chats?: { guid?: string; displayName?: string | null }[];
   dateCreated?: number | null;
+  dateEdited?: number | null;
   /** 0 is a message; others are changes of a group. */
   itemType?: number | null;
   /** Set on reactions. */

@@ -1,4 +1,14 @@
-import { followSocket, heard, keepPlace, stayConnected, Trouble, type Channel, type ChannelHost, type Link } from "#plugin";
+import {
+  followSocket,
+  heard,
+  keepPlace,
+  stayConnected,
+  Trouble,
+  type Channel,
+  type ChannelHost,
+  type Link,
+  type ReceivedMessage,
+} from "#plugin";
 import { createCall, VENDOR, type MattermostContext } from "./send.ts";
 
 /** The server greets at once; a connection without its greeting carries nothing. */
@@ -20,6 +30,7 @@ interface Post {
   message: string;
   type?: string;
   create_at: number;
+  edit_at?: number;
   delete_at?: number;
   props?: Record<string, unknown>;
   metadata?: { files?: { name?: string }[] };
@@ -27,22 +38,38 @@ interface Post {
 
 interface Frame {
   event?: string;
-  data?: { post?: string; channel_type?: string };
+  data?: { post?: string; channel_type?: string; channel_display_name?: string; sender_name?: string };
   status?: string;
   seq_reply?: number;
 }
 
-/** A direct message or a mention, or nothing where it is neither or a bot wrote it. */
-function readPost(post: Post, direct: boolean, self: { id: string; username: string }) {
+/** The channel of a post and its author's name, as far as the server sends them with it. */
+interface Place {
+  /** `D` is the conversation of two, `G` a group of members, others are channels. */
+  type: string | undefined;
+  room?: string | undefined;
+  /** Who wrote it, as `@name`. */
+  sender?: string | undefined;
+}
+
+/** A direct message or a mention, or why it is not for the agent; undefined for its own. */
+function readPost(post: Post, place: Place, self: { id: string; username: string }): ReceivedMessage | undefined {
   const { id, user_id, channel_id, root_id, message, type = "", props = {}, delete_at = 0 } = post;
-  if (user_id === self.id || type !== "" || delete_at > 0) return undefined;
-  if (String(props["from_bot"]) === "true" || String(props["from_webhook"]) === "true") return undefined;
+  if (user_id === self.id) return undefined;
+  if (type !== "") return { id, skipped: `a notice of the server (${/^\w{1,40}$/.exec(type)?.[0] ?? "unknown"}), not a post of a person` };
+  if (delete_at > 0) return { id, skipped: "the post was deleted before it was read" };
+  if (String(props["from_bot"]) === "true" || String(props["from_webhook"]) === "true")
+    return { id, skipped: "the post was written by a bot or a webhook" };
   const name = `@${self.username.replaceAll(".", "\\.")}(?![\\w-]|\\.\\w)`;
   const called = new RegExp(`(?<![\\w@])${name}`, "i").test(message);
   const text = message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "");
+  const direct = place.type === "D";
   // A mention is answered in a thread, so that the answer stays with it.
   const thread = root_id || (direct ? undefined : id);
-  return heard({ id, from: user_id, to: channel_id, thread, direct, called, text, files: post.metadata?.files, noText: NO_TEXT });
+  const room = direct ? undefined : { kind: place.type === "G" ? ("group" as const) : ("channel" as const), name: place.room };
+  const sender = place.sender?.replace(/^@/, "");
+  const { files } = post.metadata ?? {};
+  return heard({ id, from: user_id, name: sender, to: channel_id, thread, direct, room, called, text, files, noText: NO_TEXT });
 }
 
 /** The place in the stream: when the last post was made, by the server's clock, and which one it was. */
@@ -70,31 +97,37 @@ export function createListener(
     const kept = keepPlace(host, CURSOR_LAG_MS);
     let known = false;
 
-    const take = async (post: Post, direct: boolean): Promise<void> => {
+    const take = async (post: Post, context: Place): Promise<void> => {
       if (post.id === place?.id) return;
-      const message = readPost(post, direct, self);
+      const message = readPost(post, context, self);
       if (message) await host.receive(message);
       if (post.create_at >= (place?.at ?? 0)) place = { at: post.create_at, id: post.id };
-      await move(message !== undefined);
+      await move(message !== undefined && !("skipped" in message));
+    };
+    const takeEdit = async ({ id, user_id, edit_at = 0 }: Post): Promise<void> => {
+      if (user_id !== self.id && edit_at > 0) await host.receive({ id: `${id} ${edit_at}`, skipped: "an edit of an earlier post" });
     };
     const move = async (now: boolean): Promise<void> => place && kept.move(`${place.at}:${place.id}`, now);
 
     /** What was written since the last place; at the very first start nothing is, and the place is now. */
     const catchUp = async (): Promise<void> => {
-      const channels = await get<{ id: string; type: string; last_post_at: number }[]>(`users/${self.id}/channels`, signal);
+      const channels = await get<{ id: string; type: string; display_name?: string; last_post_at: number }[]>(
+        `users/${self.id}/channels`,
+        signal,
+      );
       if (!place) {
         place = { at: Math.max(0, ...channels.map(({ last_post_at }) => last_post_at)) + 1, id: "" };
         return move(true);
       }
       const { at } = place;
-      const missed: { post: Post; direct: boolean }[] = [];
-      for (const { id, type } of channels.filter(({ last_post_at }) => last_post_at >= at)) {
+      const missed: { post: Post; context: Place }[] = [];
+      for (const { id, type, display_name: room } of channels.filter(({ last_post_at }) => last_post_at >= at)) {
         // Later than this, by the server's reading.
         const { posts } = await get<{ posts: Record<string, Post> }>(`channels/${id}/posts?since=${at - 1}`, signal);
         // The list holds older posts too, changed since.
-        for (const post of Object.values(posts)) if (post.create_at >= at) missed.push({ post, direct: type === "D" });
+        for (const post of Object.values(posts)) if (post.create_at >= at) missed.push({ post, context: { type, room } });
       }
-      for (const { post, direct } of missed.toSorted((a, b) => a.post.create_at - b.post.create_at)) await take(post, direct);
+      for (const { post, context } of missed.toSorted((a, b) => a.post.create_at - b.post.create_at)) await take(post, context);
       await move(true);
     };
 
@@ -115,9 +148,11 @@ export function createListener(
           inOrder(catchUp);
           inOrder(() => host.report({ ok: true, message: "connected" }));
         }
-        if (event !== "posted" || data.post === undefined) return;
+        if (data.post === undefined) return;
         const post = JSON.parse(data.post) as Post;
-        inOrder(() => take(post, data.channel_type === "D"));
+        const place = { type: data.channel_type, room: data.channel_display_name, sender: data.sender_name };
+        if (event === "posted") inOrder(() => take(post, place));
+        if (event === "post_edited") inOrder(() => takeEdit(post));
       },
     };
     await followSocket(socket, signal);

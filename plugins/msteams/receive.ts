@@ -7,6 +7,7 @@ import {
   type ChannelHost,
   type Keepsakes,
   type PluginContext,
+  type ReceivedMessage,
 } from "#plugin";
 import type { TeamsConfig } from "./index.ts";
 import { trusted, type Reference } from "./references.ts";
@@ -19,9 +20,9 @@ interface Activity {
   channelId?: unknown;
   serviceUrl?: unknown;
   text?: unknown;
-  from?: { id?: unknown; aadObjectId?: unknown };
+  from?: { id?: unknown; name?: unknown; aadObjectId?: unknown };
   recipient?: { id?: unknown };
-  conversation?: { id?: unknown; conversationType?: unknown };
+  conversation?: { id?: unknown; name?: unknown; conversationType?: unknown };
   entities?: { type?: unknown; text?: unknown; mentioned?: { id?: unknown } }[];
   attachments?: { contentType?: unknown }[];
 }
@@ -51,24 +52,39 @@ export function createReceiver(context: PluginContext<TeamsConfig>, references: 
       return plain(403, "the service is not accepted");
     }
     const found = readActivity(read.body);
-    if (found) await references.keep(found.keys, { serviceUrl: service, conversation: found.to });
-    if (found?.message) await host.receive(found.message);
+    if (found.to !== undefined) await references.keep(found.keys, { serviceUrl: service, conversation: found.to });
+    if (found.message) await host.receive(found.message);
     return plain(200, "");
   };
 }
 
-/** What an activity tells: where it was written, by which keys that is known, and the message in it that is for the agent, if one is. */
-function readActivity({ type, id, from, recipient, conversation, ...said }: Activity) {
-  if (typeof conversation?.id !== "string" || typeof recipient?.id !== "string" || typeof from?.id !== "string") return undefined;
+interface Found {
+  /** The conversation, and the keys by which it is known. */
+  to?: string;
+  keys: string[];
+  message?: ReceivedMessage | undefined;
+}
+
+/** Reads an activity: its conversation, and its message or why that is not for the agent; no message for the bot's own. */
+function readActivity({ type, id, from, recipient, conversation, ...said }: Activity): Found {
+  const written = typeof id === "string" && (type === "message" || type === "messageUpdate") ? { id } : undefined;
+  if (typeof conversation?.id !== "string" || typeof recipient?.id !== "string" || typeof from?.id !== "string")
+    return { keys: [], message: written && { ...written, skipped: "the message names no sender or no conversation" } };
   // A thread's root is part of the conversation's id.
   const [to = "", thread] = conversation.id.split(";messageid=");
   const direct = conversation.conversationType === "personal";
   const user = typeof from.aadObjectId === "string" ? from.aadObjectId.toLowerCase() : from.id;
   const own = from.id === recipient.id;
   const keys = direct && !own ? [to, `user:${from.id}`, `user:${user}`] : [to];
-  if (type !== "message" || typeof id !== "string" || own) return { to, keys };
-  return { to, keys, message: heard({ id, from: user, to, thread, direct, ...textOf(said, recipient.id) }) };
+  if (!written || own) return { to, keys };
+  if (type === "messageUpdate") return { to, keys, message: { ...written, skipped: "an edit of an earlier message" } };
+  const kind = conversation.conversationType === "channel" ? ("channel" as const) : ("group" as const);
+  const room = direct ? undefined : { kind, name: textOr(conversation.name) };
+  const message = { ...written, from: user, name: textOr(from.name), to, thread, direct, room, ...textOf(said, recipient.id) };
+  return { to, keys, message: heard(message) };
 }
+
+const textOr = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 /** What was said, without the mentions of the bot, and whether it was mentioned. A message of attachments alone names their kinds. */
 function textOf({ entities, attachments, text }: Activity, bot: string): { called: boolean; text: string } {

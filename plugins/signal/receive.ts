@@ -1,4 +1,4 @@
-import { heard, listenToEvents, type ChannelHost, type IncomingMessage } from "#plugin";
+import { heard, listenToEvents, type ChannelHost, type ReceivedMessage } from "#plugin";
 import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
 
 /** The daemon sends something every 15 seconds; after so long without, the connection is dead. */
@@ -13,7 +13,7 @@ interface Party {
 interface DataMessage {
   timestamp?: number;
   message?: string | null;
-  groupInfo?: { groupId?: string };
+  groupInfo?: { groupId?: string; groupName?: string | null };
   mentions?: (Party & { name?: string | null; start?: number; length?: number })[];
   quote?: { authorNumber?: string | null; authorUuid?: string | null };
   reaction?: unknown;
@@ -25,32 +25,45 @@ interface EventData {
   envelope?: {
     sourceNumber?: string | null;
     sourceUuid?: string | null;
+    sourceName?: string | null;
     timestamp?: number;
     serverReceivedTimestamp?: number;
     dataMessage?: DataMessage;
+    editMessage?: unknown;
   };
 }
 
-/** A message of the stream; undefined for everything that is not somebody's text for the agent. */
-function toMessage(data: EventData, { account, allowFrom }: Daemon): IncomingMessage | undefined {
-  const { envelope } = data;
+/** A message for the agent, or why it is not for it; undefined for its own, for receipts, reactions, typing and stories. */
+function toMessage({ envelope, exception }: EventData, { account, allowFrom }: Daemon): ReceivedMessage | undefined {
   const said = envelope?.dataMessage;
   const { sourceNumber: number, sourceUuid: uuid } = envelope ?? {};
-  const author = uuid ?? number;
   const isSelf = (party: Party): boolean => party.number === account || party.uuid === account;
-  if (!said?.message || !author || said.reaction || said.remoteDelete || said.storyContext || isSelf({ number, uuid })) return;
+  const author = uuid ?? number;
+  const id = `${said?.timestamp ?? envelope?.timestamp ?? 0}:${author ?? "unknown"}`;
+  if (isSelf({ number, uuid })) return undefined;
+  if (exception) return { id, skipped: `the daemon could not read the message (${kindOf(exception)})` };
+  if (envelope?.editMessage) return { id, skipped: "an edit of an earlier message" };
+  if (!said || said.reaction || said.remoteDelete || said.storyContext) return undefined;
+  if (!author) return { id, skipped: "the message names no sender" };
   const from = uuid ? `uuid:${uuid}` : author;
   const group = said.groupInfo?.groupId;
   const mentioned = said.mentions?.some(isSelf) || isSelf({ number: said.quote?.authorNumber, uuid: said.quote?.authorUuid });
   return heard({
-    id: `${said.timestamp ?? envelope?.timestamp ?? 0}:${author}`,
+    id,
     // Whoever the config lists by number is known by it; the account id is what never changes.
     from: number && allowFrom.includes(number) && !allowFrom.includes(from) ? number : from,
+    name: envelope?.sourceName ?? undefined,
     to: group === undefined ? from : `group:${group}`,
     direct: group === undefined,
+    ...(group !== undefined && { room: { kind: "group", name: said.groupInfo?.groupName ?? undefined } }),
     called: mentioned,
     text: withNames(said, isSelf),
   });
+}
+
+/** What kind of error the daemon met, as a word that quotes nothing. */
+function kindOf({ type = "" }: NonNullable<EventData["exception"]>): string {
+  return /^\w{1,60}$/.exec(type)?.[0] ?? "error";
 }
 
 /** The text with a name in the place of each mention, which Signal leaves empty; the agent's own goes. */
@@ -77,8 +90,7 @@ export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): 
     statuses: { 400: NO_ACCOUNT.reason },
     at: (event: EventData) => event.envelope?.serverReceivedTimestamp ?? event.envelope?.timestamp,
     read(event: EventData) {
-      const kind = event.exception && (/^\w{1,60}$/.exec(event.exception.type ?? "")?.[0] ?? "error");
-      if (kind !== undefined) log.warn(`the daemon could not read a message (${kind})`);
+      if (event.exception) log.warn(`the daemon could not read a message (${kindOf(event.exception)})`);
       return toMessage(event, daemon);
     },
   };

@@ -1,6 +1,6 @@
 import type * as SocketMode from "@slack/socket-mode";
 import { heard, hmacSha256, holdLink, loadPackage, readHook, sameSecret, stayConnected } from "#plugin";
-import type { Channel, ChannelHost, IncomingMessage } from "#plugin";
+import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { advice, clientOptions, messageId, silent, VENDOR, type SlackContext } from "./send.ts";
 
 /** How far a request's time may be from ours: an older one may be a replay. */
@@ -23,30 +23,40 @@ interface SlackEvent {
   ts?: string;
   thread_ts?: string;
   files?: { name?: string }[];
+  /** The message that was changed. */
+  message?: { user?: string; bot_id?: string };
 }
 
 /** What the vendor posts, and what lies in an envelope of the socket. */
 interface SlackPayload {
   type?: string;
   challenge?: unknown;
+  event_id?: string;
   event?: SlackEvent;
   authorizations?: { user_id?: string; is_bot?: boolean }[];
 }
 
-/** A direct message or a mention, or nothing where it is neither or a bot wrote it. */
-function readEvent({ type, event, authorizations }: SlackPayload): IncomingMessage | undefined {
-  if (type !== "event_callback" || !event || event.bot_id !== undefined || !WRITTEN.has(event.subtype)) return undefined;
-  const { channel, user, ts } = event;
-  if (channel === undefined || user === undefined || ts === undefined) return undefined;
+/** A direct message or a mention, or why it is not for the agent; undefined for what is no message, and for its own. */
+function readEvent({ type, event, event_id, authorizations }: SlackPayload): ReceivedMessage | undefined {
+  if (type !== "event_callback" || (event?.type !== "message" && event?.type !== "app_mention")) return undefined;
+  const { channel, user, ts, subtype } = event;
+  const id = messageId(channel ?? "", ts ?? event_id ?? "");
   const self = authorizations?.find(({ is_bot }) => is_bot === true)?.user_id;
-  if (user === self) return undefined;
+  const author = user ?? event.message?.user;
+  if (self !== undefined && author === self) return undefined;
+  if (event.bot_id !== undefined || event.message?.bot_id !== undefined) return { id, skipped: "the message was written by a bot" };
+  if (subtype === "message_changed") return { id, skipped: "an edit of an earlier message" };
+  if (!WRITTEN.has(subtype))
+    return { id, skipped: `a notice of slack (${/^\w{1,40}$/.exec(subtype ?? "")?.[0]}), not a message of a person` };
+  if (channel === undefined || user === undefined || ts === undefined) return { id, skipped: "the message names no sender or no channel" };
   const direct = event.channel_type === "im" || channel.startsWith("D");
-  const called = event.type === "app_mention";
-  if (!called && event.type !== "message") return undefined;
+  // An app that is subscribed to a channel's messages gets a mention as one of those as well.
+  const called = event.type === "app_mention" || (self !== undefined && (event.text ?? "").includes(`<@${self}>`));
   const { files, thread_ts = direct ? undefined : ts } = event;
+  const room = direct ? undefined : { kind: event.channel_type === "mpim" ? ("group" as const) : ("channel" as const) };
   const text = readText(event.text ?? "", self);
   // A mention is answered in a thread, so that the answer stays with it.
-  return heard({ id: messageId(channel, ts), from: user, to: channel, thread: thread_ts, direct, called, text, files, noText: NO_TEXT });
+  return heard({ id, from: user, to: channel, thread: thread_ts, direct, room, called, text, files, noText: NO_TEXT });
 }
 
 /** The vendor's marks as people read them; the agent's own name in front goes. */

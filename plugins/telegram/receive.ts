@@ -1,6 +1,6 @@
 import type { Message, Update, UserFromGetMe } from "grammy/types";
 import { failureOf, heard, plainAnswer, readHook, remember, sameSecret, stayConnected, watch } from "#plugin";
-import type { Channel, ChannelHost, IncomingMessage } from "#plugin";
+import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { refusalOf, VENDOR, type createClient } from "./send.ts";
 
 type Client = ReturnType<typeof createClient>;
@@ -11,6 +11,9 @@ const POLL_TIMEOUT_MS = (POLL_SECONDS + 15) * 1000;
 const UPDATES = ["message"] as const;
 /** What a message may hold besides text. */
 const KINDS = ["photo", "video", "voice", "audio", "document", "animation", "video_note", "sticker", "location", "contact", "poll"];
+
+/** Posts of a channel, and those of administrators who stay anonymous. */
+const NO_PERSON = "the message was written in the name of a group or channel, not of a person";
 
 /** Whether a message of a group names the bot, or answers it. */
 function isForBot(message: Message, text: string, me: UserFromGetMe): boolean {
@@ -23,18 +26,31 @@ function isForBot(message: Message, text: string, me: UserFromGetMe): boolean {
   });
 }
 
-/** An update as a message for the agent; undefined where it is none: of a bot, not to this one, or without content. */
-function toMessage({ message }: Pick<Update, "message">, me: UserFromGetMe): IncomingMessage | undefined {
-  if (!message?.from || message.from.is_bot || message.sender_chat) return undefined;
-  const { message_id: id, from, chat } = message;
+/** An update as a message for the agent, or why it is not for it; undefined if it is no message at all. */
+function toMessage(update: Update, me: UserFromGetMe): ReceivedMessage | undefined {
+  const { message } = update;
+  const [id, skipped] = [`update ${update.update_id}`, "an edit of an earlier message"];
+  if (update.edited_message ?? update.edited_channel_post) return { id, skipped };
+  if (update.channel_post) return { id, skipped: NO_PERSON };
+  return message && readMessage(message, me);
+}
+
+function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
+  const { from, chat, sender_chat } = message;
+  const id = `${chat.id}:${message.message_id}`;
+  if (!from || sender_chat) return { id, skipped: NO_PERSON };
+  if (from.is_bot) return { id, skipped: "the message was written by a bot" };
   const written = message.text ?? message.caption ?? "";
   const kind = KINDS.find((key) => key in message);
+  const direct = chat.type === "private";
   return heard({
-    id: `${chat.id}:${id}`,
+    id,
     from: String(from.id),
+    name: [from.first_name, from.last_name].filter(Boolean).join(" "),
     to: String(chat.id),
     thread: message.is_topic_message ? message.message_thread_id?.toString() : undefined,
-    direct: chat.type === "private",
+    direct,
+    ...(!direct && { room: { kind: "group", name: chat.title } }),
     called: isForBot(message, written, me),
     text: kind === undefined ? written : `[${kind.replace("_", " ")}] ${written}`,
   });
@@ -79,7 +95,7 @@ export function createWebhook(client: Client, secret: string): NonNullable<Chann
     if (!read.ok) return read.response;
     if (typeof read.body.update_id !== "number") return plainAnswer(400, "not an update");
     try {
-      const message = toMessage(read.body, await self());
+      const message = toMessage(read.body as Update, await self());
       if (message) await watch(host).receive(message);
     } catch (error) {
       host.report({ ok: false, message: `not receiving: ${failureOf(VENDOR, error).reason}` });

@@ -1,4 +1,4 @@
-import { hmacSha256, listOf, plainAnswer, readHook, sameSecret, type ChannelHost, type IncomingMessage, type PluginContext } from "#plugin";
+import { hmacSha256, listOf, plainAnswer, readHook, sameSecret, type ChannelHost, type PluginContext, type ReceivedMessage } from "#plugin";
 import { parseNumber, type WhatsAppConfig } from "./index.ts";
 
 const MAX_BODY = 256 * 1024;
@@ -6,6 +6,7 @@ const MAX_BODY = 256 * 1024;
 interface Message {
   id?: unknown;
   from?: unknown;
+  group_id?: unknown;
   type?: unknown;
   text?: { body?: unknown };
   button?: { text?: unknown };
@@ -14,6 +15,7 @@ interface Message {
 }
 interface Value {
   metadata?: { phone_number_id?: unknown; display_phone_number?: string };
+  contacts?: { wa_id?: unknown; profile?: { name?: unknown } }[];
   messages?: Message[];
   statuses?: { status?: unknown; errors?: { code?: unknown }[] }[];
 }
@@ -70,15 +72,23 @@ function typeOf({ type }: Message): string {
   return typeof type === "string" && /^[a-z_]{1,30}$/.test(type) ? type : "unknown";
 }
 
-/** A message as a turn, or undefined where there is nothing to answer. Media that Rouse does not fetch are named. */
-function readMessage(message: Message, { metadata }: Value): IncomingMessage | undefined {
+/**
+ * A message for the agent, or why it is not for it; undefined for reactions, notices and the number's own. Media that Rouse
+ * does not fetch are named.
+ */
+function readMessage(message: Message, { metadata, contacts }: Value): ReceivedMessage | undefined {
   const { id, from, text, button, interactive } = message;
   const type = typeOf(message);
-  if (typeof id !== "string" || typeof from !== "string" || type === "reaction" || type === "system") return undefined;
-  const number = parseNumber(from);
-  if (number === undefined || number === parseNumber(metadata?.display_phone_number ?? "")) return undefined;
+  if (typeof id !== "string" || type === "reaction" || type === "system") return undefined;
+  const number = typeof from === "string" ? parseNumber(from) : undefined;
+  // People with a username need not show their number.
+  if (number === undefined) return { id, skipped: "the message comes without a phone number, by which people are known here" };
+  if (number === parseNumber(metadata?.display_phone_number ?? "")) return undefined;
+  // An answer would go to the sender alone.
+  if (message.group_id !== undefined) return { id, skipped: "the message was written in a group, and this channel answers people alone" };
   const caption = (message[type] as { caption?: unknown } | undefined)?.caption;
   const written = [text?.body, button?.text, interactive?.button_reply?.title, interactive?.list_reply?.title, caption];
   const found = written.find((part): part is string => typeof part === "string" && part.trim() !== "");
-  return { id, from: number, to: number, direct: true, text: found ?? `[${type}]` };
+  const name = listOf(contacts).find(({ wa_id }) => wa_id === from)?.profile?.name;
+  return { id, from: number, ...(typeof name === "string" && { name }), to: number, direct: true, text: found ?? `[${type}]` };
 }

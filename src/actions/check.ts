@@ -107,7 +107,7 @@ function checkRoute(fields: AgentFields, source: ActionSource, context: ActionCo
     if (!recipient.ok) return fail("invalid_recipient", "to", recipient.message);
     target.to = recipient.to;
   }
-  const problem = fields.deliver === false ? undefined : findRouteProblem(target, channels);
+  const problem = fields.deliver === false ? undefined : findRouteProblem(target, channels, context.rooms.hasOwner);
   if (problem) warnings.push(problem.message);
   return { ok: true, value: target };
 }

@@ -1,7 +1,6 @@
 import { sessionId, type Job, type RunAction, type RunRecord } from "../store/types.ts";
 import { summaryEvent, writeEnd } from "./finish.ts";
-import type { RunJob } from "./run.ts";
-import type { TurnDeps } from "./types.ts";
+import type { RunJob, TurnDeps } from "./types.ts";
 
 /** What the job carries that closes a window. */
 export interface CollectJob {

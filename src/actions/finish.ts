@@ -3,7 +3,7 @@ import { cutText } from "../core/text.ts";
 import { planCallback, writeDelivery, type Planned } from "../delivery/plan.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
 import { NO_ROUTE } from "../store/types.ts";
-import type { NewDelivery, NewSystemEvent, NewTurn, RunRecord, RunSpec, Writes } from "../store/types.ts";
+import type { NewDelivery, NewSystemEvent, NewTurn, Route, RunRecord, RunSpec, Writes } from "../store/types.ts";
 import { receiptOf } from "./receipts.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
@@ -67,6 +67,13 @@ export function reportNoRoute(
     { mapping: run.mapping, hook: run.spec.hook, runId: run.id, deliveryId: delivery.id, reason: delivery.error?.message },
     "replies have no route: they are kept, and `rouse deliveries retry --no-route` sends them once there is one",
   );
+}
+
+/** The route of the reply to a channel's message: back to its conversation. Undefined for other runs. */
+export function replyRoute({ incoming, channel, to }: RunSpec): Route | undefined {
+  if (!incoming || to === undefined) return undefined;
+  const { replyTo, thread } = incoming;
+  return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
 }
 
 /** A turn as the session keeps it. */

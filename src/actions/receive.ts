@@ -2,10 +2,12 @@ import type { Clock } from "../core/clock.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
-import { cutText } from "../core/text.ts";
-import type { IncomingMessage } from "../plugin/api.ts";
-import { mainSession } from "../sessions/keys.ts";
-import type { DedupeEntry, EventRecord, Fence, RunAction, Store } from "../store/types.ts";
+import { cutText, oneLine } from "../core/text.ts";
+import type { IncomingMessage, ReceivedMessage } from "../plugin/api.ts";
+import { channelSession, mainSession } from "../sessions/keys.ts";
+import type { EventRecord, Fence, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
+import { renderMessage } from "./channel-input.ts";
+import { parseCommand } from "./commands.ts";
 import type { ActionContext } from "./types.ts";
 
 export interface ReceiveDeps {
@@ -16,74 +18,103 @@ export interface ReceiveDeps {
 }
 
 const MAX_ID = 500;
+const MAX_REASON = 300;
 
-function problemOf({ id, from, to, text }: IncomingMessage): string | undefined {
-  const ids = { id, from, to };
-  const wrong = Object.entries(ids).find(([, value]) => typeof value !== "string" || value === "" || value.length > MAX_ID);
+const REQUEST: EventRecord["request"] = { method: "MESSAGE", headers: {}, query: {}, body: null };
+
+const isText = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
+
+/** Returns what is wrong with a message that a channel handed over, or undefined: its plugin may be anybody's. */
+function findProblem(message: ReceivedMessage): string | undefined {
+  const { id } = message;
+  const { from, to, thread = "none" } = "skipped" in message ? { from: id, to: id } : message;
+  const wrong = Object.entries({ id, from, to, thread }).find(([, value]) => !isText(value) || value.length > MAX_ID);
   if (wrong) return `the channel gave no usable \`${wrong[0]}\``;
-  return typeof text !== "string" || text.trim() === "" ? "the message has no text" : undefined;
+  if ("skipped" in message) return isText(message.skipped) ? undefined : "the channel skipped the message without a reason";
+  return isText(message.text) ? undefined : "the message has no text";
 }
 
-/** A turn of the main session: what the owner says is not outside text. */
-function actionOf(channel: string, message: IncomingMessage, now: number, { agents, config }: ActionContext): RunAction {
+/** The session of a message: the main session for the owner's direct messages, with `dmScope: "shared"` for everybody's. */
+function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean, { agents, config, rooms }: ActionContext): SessionRef {
+  const agent = rooms.agentFor(channel, message);
+  const isMain = message.direct && agent.id === agents.standard.id && (isOwner || config.sessions.dmScope === "shared");
+  return isMain ? mainSession(agent.id) : channelSession(agent.id, channel, message);
+}
+
+/** The run of a message: a turn, or a command. What an allowed sender writes is not outside text. */
+function buildAction(channel: string, message: IncomingMessage, now: number, context: ActionContext): RunAction {
+  const { config, rooms } = context;
+  const { from, to, direct, thread } = message;
+  const isOwner = rooms.isOwner(channel, from);
+  const command = parseCommand(message.text);
   const { text, cut } = cutText(message.text, config.hooks.maxMessageChars);
-  const { from, direct, thread } = message;
+  const said = text + (cut > 0 ? `[cut: ${cut} characters]` : "");
+  const spec: RunSpec = {
+    session: sessionFor(channel, message, isOwner, context),
+    name: command === undefined ? `message on ${channel}` : `/${command} on ${channel}`,
+    hook: `channels/${channel}`,
+    input: command === undefined ? renderMessage(channel, message, said, isOwner) : [],
+    wakeMode: "next-heartbeat",
+    deliver: true,
+    channel,
+    to,
+    unsafe: false,
+    incoming: { from, direct, replyTo: message.id, ...(thread === undefined ? {} : { thread }), ...(isOwner ? { owner: true } : {}) },
+  };
+  if (command !== undefined) spec.command = command;
   return {
     kind: "run",
     runId: newId("run", now),
     warnings: cut > 0 ? [`the message was cut to ${config.hooks.maxMessageChars} characters, hooks.maxMessageChars`] : [],
-    spec: {
-      session: mainSession(agents.standard.id),
-      name: `message on ${channel}`,
-      hook: `channels/${channel}`,
-      input: [{ text: text + (cut > 0 ? `[cut: ${cut} characters]` : ""), outside: false }],
-      wakeMode: "next-heartbeat",
-      deliver: true,
-      channel,
-      to: message.to,
-      unsafe: false,
-      incoming: { from, direct, replyTo: message.id, ...(thread === undefined ? {} : { thread }) },
-    },
+    spec,
   };
 }
 
+/** The outcome of a message without problems: its reason, or its work. */
+function decide(channel: string, message: ReceivedMessage, now: number, context: ActionContext): Partial<EventRecord> {
+  if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
+  const { from, to, thread, text } = message;
+  if (!context.channels.get(channel)?.channel.allowFrom?.includes(from))
+    return { reason: `"${from}" is not in allowFrom of channels.${channel}: nothing is answered` };
+  const action = buildAction(channel, message, now, context);
+  const { command } = action.spec;
+  const body = Buffer.from(JSON.stringify({ from, to, thread, text }));
+  const reason = command === undefined ? {} : { reason: `the command /${command}` };
+  return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
+}
+
 /**
- * Takes a message that somebody wrote on a channel: from those in `allowFrom` it becomes a turn of the main session, whose
- * reply goes back to where it was written; from others it is recorded, without its text, and answered nothing. Resolves
- * once that is on disk; a message that came before is recorded as its repeat.
- * @throws RouseError `store_unavailable`, also where the lease of `fence` is lost: the message must come again.
+ * Takes a message of a channel. From a person in `allowFrom` it becomes a turn, whose reply goes back to the same
+ * conversation. From other people, and if the channel skips it, it is recorded without its text and not answered.
+ * Resolves once that is on disk; a repeat of a message changes nothing.
+ * @throws RouseError `store_unavailable`, also if the lease of `fence` is lost: the message must come again.
  */
 export function createReceiver({
   store,
   clock,
   log,
   context,
-}: ReceiveDeps): (channel: string, message: IncomingMessage, fence?: Fence) => Promise<void> {
+}: ReceiveDeps): (channel: string, message: ReceivedMessage, fence?: Fence) => Promise<void> {
   return async (channel, message, fence) => {
     const snapshot = context();
     const now = clock.now();
-    const loaded = snapshot.channels.get(channel);
-    const allowed = loaded?.channel.allowFrom?.includes(message.from) ?? false;
-    const problem = problemOf(message);
+    const path = `channels/${channel}`;
+    const problem = findProblem(message);
     const event: EventRecord = {
       id: newId("evt", now),
       receivedAt: now,
-      path: `channels/${channel}`,
+      path,
       credential: `channel:${channel}`,
       outcome: "skipped",
       actions: [],
-      request: { method: "MESSAGE", headers: {}, query: {}, body: null },
+      request: REQUEST,
+      ...(problem === undefined ? decide(channel, message, now, snapshot) : { reason: problem }),
     };
-    if (problem !== undefined) event.reason = problem;
-    else if (!allowed) event.reason = `"${message.from}" is not in allowFrom of channels.${channel}: nothing is answered`;
-    else {
-      event.outcome = "accepted";
-      event.actions = [actionOf(channel, message, now, snapshot)];
-      event.request.body = Buffer.from(JSON.stringify({ from: message.from, text: message.text }));
-    }
     const expiresAt = now + snapshot.config.hooks.dedupe.ttl;
-    const key = (): DedupeEntry => ({ scope: event.path, key: sha256Hex(message.id), expiresAt, answer: { status: 202, body: null } });
-    const accepted = await store.accept(event, problem === undefined ? [key()] : [], fence);
+    // A vendor may send one message in two forms, of which only the second is for the agent: the first must not hide it.
+    const key = sha256Hex("skipped" in message ? `skipped ${message.id}` : message.id);
+    const keys = problem === undefined ? [{ scope: path, key, expiresAt, answer: { status: 202, body: null } }] : [];
+    const accepted = await store.accept(event, keys, fence);
     log.debug({ channel, outcome: accepted.kind === "duplicate" ? "duplicate" : event.outcome }, "a message was received");
   };
 }

@@ -4,19 +4,14 @@ import type { Agent, ResolvedModel, TurnResult } from "../agent/types.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { planDelivery, planReply, writeDelivery, type Planned } from "../delivery/plan.ts";
 import { NO_ROUTE } from "../store/types.ts";
-import type { Job, Parked, Route, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
+import type { Job, Parked, RouteDecision, RunError, RunRecord, RunStatus } from "../store/types.ts";
 import { turnToKeep } from "../sessions/forget.ts";
-import { reportNoRoute, summaryEvent, turnOf, writeEnd } from "./finish.ts";
+import { resetHistory } from "./commands.ts";
+import { replyRoute, reportNoRoute, summaryEvent, turnOf, writeEnd } from "./finish.ts";
 import { withSources } from "./knowledge.ts";
 import { tokensOf } from "./limits.ts";
 import { takeModelTurn, type AnsweredTurn } from "./turn.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
-
-/** What a run's job carries. */
-export interface RunJob {
-  type: "run";
-  runId: string;
-}
+import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -34,11 +29,8 @@ function waitMs(tries: number, wish: number | undefined): number {
 }
 
 async function decideRoute(run: RunRecord, context: ActionContext, deps: TurnDeps): Promise<RouteDecision> {
-  const { incoming, channel, to } = run.spec;
-  if (incoming && to !== undefined) {
-    const { replyTo, thread } = incoming;
-    return { status: "route", route: { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) } };
-  }
+  const back = replyRoute(run.spec);
+  if (back) return { status: "route", route: back };
   if (!run.spec.deliver) return { status: "skipped", reason: "deliver is false" };
   const request = { store: deps.store, channels: context.channels, agentId: context.agents.standard.id, channel: run.spec.channel };
   return resolveRoute(run.spec.to === undefined ? request : { ...request, to: run.spec.to });
@@ -53,6 +45,7 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
     await store.commit((tx) => tx.completeJob(job), job);
     return;
   }
+  if (run.spec.command !== undefined) return resetHistory(job, run, deps);
   const giveUp = async (error: RunError): Promise<void> => {
     await endFailed(job, run, context, deps, "failed", error);
     deps.admission.over(run, { tokens: 0, again: false });
@@ -93,6 +86,11 @@ async function park(job: Job, run: RunRecord, parked: Parked, { store, clock, ad
   await admission.parked?.(run.id);
 }
 
+/** Only the owner's direct messages to the main session set the last route: replies to `last` must reach no other person. */
+function movesLastRoute({ spec: { session, incoming } }: RunRecord): boolean {
+  return session.origin === "main" && incoming?.direct === true && incoming.owner === true;
+}
+
 async function takeTurn(
   job: Job,
   run: RunRecord,
@@ -109,7 +107,7 @@ async function takeTurn(
   const attempts = run.attempts + 1;
   const held = await store.commit((tx) => {
     tx.updateRun(run.id, { status: "running", startedAt, attempts, cutOff: run.cutOff ?? 0, route, model: model.ref, parked: null });
-    if (run.spec.incoming?.direct && route.status === "route") tx.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
+    if (movesLastRoute(run) && route.status === "route") tx.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
   }, job);
   if (!held) return { tokens: 0, again: false };
   deps.metrics?.runStarted({ waitSeconds: (startedAt - job.enqueuedAt) / 1000 });
@@ -190,9 +188,9 @@ async function endSucceeded(job: Job, run: RunRecord, context: ActionContext, de
 
 /** Who writes on a channel waits for an answer: a turn that failed says so there. */
 function apologyFor({ id, kind, spec, route }: RunRecord, error: RunError, { channels }: ActionContext, now: number): Planned | undefined {
-  if (kind !== "channel" || spec.to === undefined) return undefined;
-  const to: Route = route?.status === "route" ? route.route : { channel: spec.channel, to: spec.to };
-  return planDelivery({ runId: id, route: to, text: `I could not answer that: ${error.message} (${id})`, channels, now });
+  const back = route?.status === "route" ? route.route : replyRoute(spec);
+  if (kind !== "channel" || !back) return undefined;
+  return planDelivery({ runId: id, route: back, text: `I could not answer that: ${error.message} (${id})`, channels, now });
 }
 
 async function endFailed(

@@ -35,7 +35,7 @@ function buildInput(run: RunRecord, { agent, model, context, signal }: TurnParts
     model,
     timeoutMs: (spec.timeoutSeconds ?? agents.defaults.timeoutSeconds) * 1000,
     signal,
-    ...(isOutside ? { hook: spec.hook } : {}),
+    ...(isOutside ? { hook: spec.hook } : { source: spec.hook }),
     ...(spec.instructions === undefined ? {} : { instructions: spec.instructions }),
     ...(thinking === undefined ? {} : { thinking }),
     ...(kind === "heartbeat" ? { heartbeat: true } : {}),

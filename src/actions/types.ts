@@ -19,6 +19,27 @@ export interface Agents {
   get(id: string): Agent | undefined;
 }
 
+/** An entry of `bindings`, resolved. */
+export interface Binding {
+  /** Ids of channels. */
+  channels: readonly string[];
+  room?: string;
+  person?: string;
+  agent: Agent;
+}
+
+/** The owner, and the agents of rooms and people, as the config says. */
+export interface Rooms {
+  /** True if the person, by the id that `from` gives, is the owner. */
+  isOwner(channel: string, person: string): boolean;
+  /** True if the owner can write on the channel: only then it can become the last route. */
+  hasOwner(channel: string): boolean;
+  /** The agent for a message: that of the first binding that fits, else the default agent. */
+  agentFor(channel: string, message: { from: string; to: string }): Agent;
+  /** The bindings of a channel, in order. */
+  bindingsOn(channel: string): readonly Binding[];
+}
+
 /** What actions need of a snapshot: work keeps the one it began with. */
 export interface ActionContext {
   readonly config: Config;
@@ -26,6 +47,7 @@ export interface ActionContext {
   readonly models: Models;
   readonly runtime: AgentRuntime;
   readonly channels: Channels;
+  readonly rooms: Rooms;
   readonly budgets: Budgets;
   /** Where the receipt of a mapping's runs goes. */
   callbackOf(mapping: string | undefined): Callback | undefined;
@@ -86,6 +108,12 @@ export interface TurnMetrics {
   deliveryEnded(delivery: { channel: string; status: string }): void;
 }
 
+/** What the jobs of a run carry. */
+export interface RunJob {
+  type: "run";
+  runId: string;
+}
+
 export interface TurnDeps {
   store: Store;
   queue: Queue;
@@ -96,6 +124,8 @@ export interface TurnDeps {
   heartbeat: Heartbeat;
   onRunEnd(runId: string): void;
   admission: Admission;
+  /** Cancels a run, whichever gateway carries it out. */
+  cancel: RunOperations["cancel"];
   /** What the events that a mapping has collected come to together. */
   combine(mapping: string, events: readonly Collected[]): Promise<Combined>;
   metrics?: TurnMetrics;

@@ -2,10 +2,12 @@ import { safeError, type Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { ENDED, sessionId, STORE_UNAVAILABLE, type Job, type RunRecord } from "../store/types.ts";
 import { executeCollect, type CollectJob } from "./collect.ts";
+import { executeCommand } from "./commands.ts";
 import { writeEnd } from "./finish.ts";
+import { createJobPool } from "./job-pool.ts";
 import { executeHeartbeat } from "./main-turn.ts";
-import { executeRun, type RunJob } from "./run.ts";
-import type { RunOperations, TurnDeps } from "./types.ts";
+import { executeRun } from "./run.ts";
+import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
 
 export interface TurnWorker extends RunOperations {
   start(): void;
@@ -20,20 +22,19 @@ export interface TurnWorker extends RunOperations {
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 10_000;
 
-/** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time. */
+/** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
+const MAX_COMMANDS = 16;
+
+/** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(deps: TurnDeps): TurnWorker {
-  const { store, queue, log } = deps;
-  const active = new Map<string, { done: Promise<void>; abort: AbortController }>();
+  const { store, queue, clock, log } = deps;
   const stopping = new AbortController();
-  let running = false;
-  let fetching = false;
-  let wanted = false;
-  let unsubscribe: (() => void) | undefined;
 
   const execute = async (job: Job, abort: AbortController): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | CollectJob;
     try {
-      if (data.type === "run") await executeRun(job, data, deps, abort.signal);
+      if (data.type === "run" && job.kind === "command") await executeCommand(job, data, deps);
+      else if (data.type === "run") await executeRun(job, data, deps, abort.signal);
       else if (data.type === "collect") await executeCollect(job, data, deps);
       else await executeHeartbeat(job, data, deps, abort.signal);
     } catch (error) {
@@ -57,37 +58,17 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     }
   };
 
-  const fill = async (): Promise<void> => {
-    if (fetching) {
-      wanted = true;
-      return;
-    }
-    fetching = true;
-    try {
-      do {
-        wanted = false;
-        const free = deps.context().config.agents.defaults.maxConcurrent - active.size;
-        if (!running || free <= 0) break;
-        const jobs = await queue.fetch("turn", free);
-        for (const job of jobs) begin(job);
-        if (jobs.length > 0) wanted = true;
-      } while (wanted);
-    } catch (error) {
-      log.error({ err: safeError(error) }, "the queue could not be read; it is tried again");
-      void deps.clock.sleep(1000).then(() => (running ? fill() : undefined));
-    } finally {
-      fetching = false;
-    }
-  };
-
-  const begin = (job: Job): void => {
-    const abort = new AbortController();
-    const done = execute(job, abort).finally(() => {
-      active.delete(job.id);
-      if (running) void fill();
-    });
-    active.set(job.id, { done, abort });
-  };
+  const turns = createJobPool({
+    queue,
+    clock,
+    log,
+    kind: "turn",
+    limit: () => deps.context().config.agents.defaults.maxConcurrent,
+    execute,
+  });
+  const commands = createJobPool({ queue, clock, log, kind: "command", limit: () => MAX_COMMANDS, execute });
+  const pools = [turns, commands];
+  const { active } = turns;
 
   const restart = async (run: RunRecord): Promise<void> => {
     const { parked } = deps.admission.place(run, deps.clock.now());
@@ -110,21 +91,15 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
   return {
     restart,
     isActive: (id) => active.has(id),
-    start() {
-      running = true;
-      unsubscribe = queue.onReady((kind) => {
-        if (kind === "turn") void fill();
-      });
-      void fill();
-    },
+    start: () => pools.forEach((pool) => pool.start()),
     async stop(drainMs) {
-      running = false;
-      unsubscribe?.();
-      const all = Promise.all([...active.values()].map((turn) => turn.done));
-      await Promise.race([all, deps.clock.sleep(drainMs)]);
+      for (const pool of pools) pool.halt();
+      const left = () => pools.flatMap((pool) => [...pool.active.values()]);
+      const ended = () => Promise.all(left().map((job) => job.done));
+      await Promise.race([ended(), clock.sleep(drainMs)]);
       stopping.abort();
-      for (const turn of active.values()) turn.abort.abort("drain");
-      await Promise.all([...active.values()].map((turn) => turn.done));
+      for (const job of left()) job.abort.abort("drain");
+      await ended();
     },
     async cancel(id) {
       const run = await store.getRun(id);
@@ -141,7 +116,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
         await store.commit((tx) => {
           tx.removeJob("turn", id);
           tx.dropCollected(id);
-          const error = { code: "cancelled", message: "cancelled by the operator" };
+          const error = { code: "cancelled", message: "cancelled before it began" };
           writeEnd(tx, run, { status: "cancelled", endedAt: now, error }, { context: deps.context(), now });
         });
         deps.admission.over(run, { tokens: 0, again: false });

@@ -64,7 +64,8 @@ export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessag
 /** The messages of a session's turns, outside text under the current run's id. */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
   return turns.flatMap((turn): ModelMessage[] => {
-    const said = boundary.renderInput(turn.input, { origin: `hook ${turn.hook}`, unsafe: turn.unsafe });
+    const origin = turn.hook.startsWith("channels/") ? turn.hook : `hook ${turn.hook}`;
+    const said = boundary.renderInput(turn.input, { origin, unsafe: turn.unsafe });
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
     return [...input, ...turn.messages.map((message) => boundResults(message, boundary))];

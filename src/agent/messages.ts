@@ -119,7 +119,7 @@ export function messagesOf(input: TurnInput, boundary: Boundary, window: number,
   const fitted = fitInput(input.input, budget);
   if (fitted.cut > 0) warnings.push(`the message was cut by ${fitted.cut} characters to fit the model's window`);
   const body = boundary.renderInput(fitted.parts, {
-    origin: input.hook === undefined ? "user" : `hook ${input.hook}`,
+    origin: input.hook === undefined ? (input.source ?? "user") : `hook ${input.hook}`,
     unsafe: input.unsafe,
   });
   const before = passages === "" ? "" : `${passages}\n\n`;

@@ -101,6 +101,8 @@ export interface TurnInput {
   sampling?: Sampling;
   /** The hook id that the trusted line names; undefined where the input is the owner's or an API user's. */
   hook?: string;
+  /** The source of the input's outside parts, as the boundary names it. Default: the hook. */
+  source?: string;
   unsafe: boolean;
   /** The operator's words for this turn alone (a mapping's `instructions`, the heartbeat's). */
   instructions?: string;

@@ -1,22 +1,32 @@
 import type { Command } from "commander";
+import type { ChannelView } from "../http/admin-types.ts";
 import { connected } from "./connect.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import { printable } from "./text.ts";
 
+/** The agents of a channel, as `desk in C0123 for U1, main`. */
+function answering(agents: ChannelView["agents"]): string {
+  const parts = agents.map(({ agent, room, person }) =>
+    [agent, ...(room === null ? [] : [`in ${room}`]), ...(person === null ? [] : [`for ${person}`])].join(" "),
+  );
+  return parts.join(", ") || "–";
+}
+
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, (to) => to.request("channels", "GET", "channels"));
   if (options.json) return printJson(io, answer);
-  const rows = answer.channels.map(({ name, id, loaded, receives, allowFrom, defaultTo, limit, fallback }) => [
+  const rows = answer.channels.map(({ name, id, loaded, receives, allowFrom, defaultTo, limit, fallback, agents }) => [
     name,
     name === id ? (loaded ? "configured" : "–") : `= ${id}`,
     receives ? (allowFrom === 0 ? "from nobody" : `from ${allowFrom}`) : "–",
     defaultTo ?? "–",
     limit === null ? "–" : String(limit),
     fallback ? "yes" : "–",
+    receives ? answering(agents) : "–",
   ]);
-  printTable(io, ["CHANNEL", "STATE", "RECEIVES", "DEFAULT TO", "LIMIT", "LAST RESORT"], rows);
+  printTable(io, ["CHANNEL", "STATE", "RECEIVES", "DEFAULT TO", "LIMIT", "LAST RESORT", "AGENTS"], rows);
 }
 
 async function status(options: CommonOptions, io: CliIo): Promise<void> {

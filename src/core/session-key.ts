@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 
 /** The longest session key, in UTF-16 units. */
-const MAX_KEY = 200;
+export const MAX_KEY = 200;
 
 /** Keys of other origins, which a hook may not name: the main session, the API's and the channels'. */
 const RESERVED = /^(?:main$|main:|api:|channel:)/i;

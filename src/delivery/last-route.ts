@@ -1,4 +1,3 @@
-import type { Channel } from "../plugin/api.ts";
 import type { LastRoute, ReplyTarget, Route, RouteDecision, Store } from "../store/types.ts";
 import { LAST } from "./channels.ts";
 import type { Channels, LoadedChannel } from "./types.ts";
@@ -83,24 +82,21 @@ export async function resolveRoute({ store, channels, agentId, ...target }: Rout
   return decide(target, await store.lastRoutes(agentId), channels);
 }
 
-/** Whether somebody may write on the channel, so that it can become the last route. */
-function canReceive({ listen, request, allowFrom = [] }: Channel): boolean {
-  return (listen ?? request) !== undefined && allowFrom.length > 0;
-}
-
 /**
- * Finds out why replies can have no route with these channels, whoever writes on them. `to` is null if it is known only
- * with the event. Undefined if there may be a route; else the field to change and what is wrong.
+ * Finds out why replies can have no route with these channels, wherever the owner writes. `to` is null if it is known only
+ * with the event; `hasOwner` tells whether the owner can write on a channel, which makes it the last route. Undefined if
+ * there may be a route; else the field to change and what is wrong.
  */
 export function findRouteProblem(
   { channel, to }: { channel: string; to?: string | null },
   channels: Channels,
+  hasOwner: (channel: string) => boolean,
 ): { field: "channel" | "to"; message: string } | undefined {
   const target = to === undefined ? { channel } : { channel, to: to ?? "known later" };
   const checked =
     to === null ? { ...channels, checkRecipient: (_id: string, text: string) => ({ ok: true as const, to: text }) } : channels;
-  const writable = channels.loaded.filter((one) => canReceive(one.channel));
-  const lastRoutes: Last[][] = [[], ...writable.map(({ id }) => [{ channel: id, to: "the owner" }])];
+  const owned = channels.loaded.filter(({ id }) => hasOwner(id));
+  const lastRoutes: Last[][] = [[], ...owned.map(({ id }) => [{ channel: id, to: "the owner" }])];
   const decisions = lastRoutes.map((routes) => decide(target, routes, checked));
   const [reason] = decisions.flatMap((decision) => (decision.status === "no_route" ? decision.reason : []));
   if (reason === undefined || decisions.some(({ status }) => status === "route")) return undefined;

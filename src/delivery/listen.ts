@@ -1,4 +1,4 @@
-import type { ChannelHost, IncomingMessage, Service } from "../plugin/api.ts";
+import type { ChannelHost, ReceivedMessage, Service } from "../plugin/api.ts";
 import type { NamedService } from "../plugin/services.ts";
 import { keptCursor } from "../store/cursor.ts";
 import type { Fence, Store } from "../store/types.ts";
@@ -7,7 +7,7 @@ import type { Channels } from "./types.ts";
 export interface ListenDeps {
   store: Pick<Store, "getValue" | "commit">;
   /** Takes a message; resolves once it is on disk. Refused once the lease of `fence` is lost. */
-  receive(channel: string, message: IncomingMessage, fence: Fence | undefined): Promise<void>;
+  receive(channel: string, message: ReceivedMessage, fence: Fence | undefined): Promise<void>;
 }
 
 const untilAborted = (signal: AbortSignal): Promise<void> =>

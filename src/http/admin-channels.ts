@@ -11,7 +11,15 @@ const testBody = z.strictObject({
   text: z.string().min(1).max(2000).default("This is a test from Rouse: the channel works."),
 });
 
-function channelViews({ channels: known }: Snapshot): ChannelView[] {
+/** Who answers on a channel: the bindings up to the first that fits all, else the default agent last. */
+function agentViews(id: string, { rooms, agents }: Snapshot): ChannelView["agents"] {
+  const bound = rooms.bindingsOn(id).map(({ agent, room = null, person = null }) => ({ agent: agent.id, room, person }));
+  const all = [...bound, { agent: agents.standard.id, room: null, person: null }];
+  return all.slice(0, all.findIndex(({ room, person }) => room === null && person === null) + 1);
+}
+
+function channelViews(snapshot: Snapshot): ChannelView[] {
+  const { channels: known } = snapshot;
   return known.names.map((name) => {
     const resolved = known.resolve(name);
     const channel = resolved?.loaded ? known.get(resolved.id)?.channel : undefined;
@@ -24,6 +32,7 @@ function channelViews({ channels: known }: Snapshot): ChannelView[] {
       limit: channel?.limit ?? null,
       receives: channel?.listen !== undefined || channel?.request !== undefined,
       allowFrom: channel?.allowFrom?.length ?? 0,
+      agents: resolved?.loaded ? agentViews(resolved.id, snapshot) : [],
     };
   });
 }

@@ -164,6 +164,8 @@ export interface ChannelView {
   /** Whether people can write to the agent there, and how many may. */
   receives: boolean;
   allowFrom: number;
+  /** Which agent answers: the first that fits a message's room and sender; null fits all. */
+  agents: { agent: string; room: string | null; person: string | null }[];
 }
 
 export interface ChannelStatusView {

@@ -57,17 +57,20 @@ export function runRoutes(deps: AdminDeps): Hono {
 export function sessionRoutes(deps: AdminDeps): Hono {
   const { store } = deps;
   const app = new Hono();
-  const refOf = ({ agent, origin, key }: z.output<typeof sessionRef>): SessionRef => {
-    // A key of the API names its agent, and no hook may have such a key.
+  /** The sessions that may be meant; no hook may have a key of the API's or a channel's. */
+  const candidates = ({ agent, origin, key }: z.output<typeof sessionRef>): SessionRef[] => {
+    const { list, standard } = deps.snapshot().agents;
+    // A key of the API names its agent.
     const [, , ofApi] = /^api:([^:]+):([^:]+):/.exec(key) ?? [];
-    const standard = deps.snapshot().agents.standard.id;
-    if (ofApi !== undefined && (origin ?? "api") === "api") return { agentId: agent ?? ofApi, origin: "api", key };
-    return { agentId: agent ?? standard, origin: origin ?? (key === "main" ? "main" : "hook"), key };
+    if (ofApi !== undefined && (origin ?? "api") === "api") return [{ agentId: agent ?? ofApi, origin: "api", key }];
+    if (key.startsWith("channel:") && (origin ?? "channel") === "channel")
+      return (agent === undefined ? list.map(({ id }) => id) : [agent]).map((agentId) => ({ agentId, origin: "channel", key }));
+    return [{ agentId: agent ?? standard.id, origin: origin ?? (key === "main" ? "main" : "hook"), key }];
   };
   const find = async (parsed: Parsed<z.output<typeof sessionRef>>): Promise<Parsed<SessionRef>> => {
     if (!parsed.ok) return parsed;
-    const ref = refOf(parsed.value);
-    return ref.origin === "main" || (await store.getSession(ref)) ? { ok: true, value: ref } : { ok: false, failure: noSession };
+    for (const ref of candidates(parsed.value)) if (ref.origin === "main" || (await store.getSession(ref))) return { ok: true, value: ref };
+    return { ok: false, failure: noSession };
   };
   app.get("/", async (c) => {
     const query = parseQuery(c, sessionQuery);

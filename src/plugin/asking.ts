@@ -1,4 +1,4 @@
-import type { ChannelHost, IncomingMessage } from "./channel.ts";
+import type { ChannelHost, ReceivedMessage } from "./channel.ts";
 import { sayWhen, stayConnected } from "./connection.ts";
 import type { Vendor } from "./failure.ts";
 
@@ -9,8 +9,8 @@ export interface Asking {
   everyMs: number;
   /** A message bears the time of its sending, and may come later than one that was sent after it: so much is asked for again. */
   overlapMs: number;
-  /** What bears this time or a later one, the oldest first; what is not for the agent is there without a message. */
-  read(after: number): AsyncIterable<{ id: string; at: number; message: IncomingMessage | undefined }>;
+  /** What bears this time or a later one, the oldest first; an entry that is no message has none. */
+  read(after: number): AsyncIterable<{ id: string; at: number; message: ReceivedMessage | undefined }>;
 }
 
 /** Asks until `signal` aborts, so that nothing is lost while nobody listened; the time of what was read is the cursor. */

@@ -34,8 +34,26 @@ export interface IncomingMessage {
   thread?: string | undefined;
   /** Written to the agent alone; false for a mention in a group. */
   direct: boolean;
+  /** The kind of room, if it is not a direct message, and the room's display name. Default: a group. */
+  room?: { kind: "group" | "channel"; name?: string | undefined } | undefined;
+  /** The sender's display name, which people can change. */
+  name?: string | undefined;
   text: string;
 }
+
+/**
+ * A message that is not for the agent: not addressed to it, written by a bot, an edit, or of a kind that the channel cannot
+ * read. It leaves an event with the reason. The agent's own messages, reactions, receipts and typing are not handed over:
+ * the delivery is the record of the former, the others are no messages.
+ */
+export interface SkippedMessage {
+  id: string;
+  /** Why, in a sentence that quotes nothing of the message. */
+  skipped: string;
+}
+
+/** A message as a channel hands it over. */
+export type ReceivedMessage = IncomingMessage | SkippedMessage;
 
 /** The place of what reads on where it stopped, kept across restarts and in whichever gateway runs it next. */
 export interface Cursor {
@@ -47,7 +65,7 @@ export interface Cursor {
 /** The gateway, as a channel that receives sees it. The cursor is the place in the vendor's stream. */
 export interface ChannelHost extends Cursor {
   /** Hands a message over; once it resolves the message is on disk, and the vendor may forget it. */
-  receive(message: IncomingMessage): Promise<void>;
+  receive(message: ReceivedMessage): Promise<void>;
   report(state: ServiceState): void;
 }
 

@@ -1,4 +1,4 @@
-import type { ChannelHost, IncomingMessage, PluginLog } from "./channel.ts";
+import type { ChannelHost, PluginLog, ReceivedMessage } from "./channel.ts";
 import { sayWhen, stayConnected } from "./connection.ts";
 import type { Vendor } from "./failure.ts";
 import { followEvents, type EventStream } from "./stream.ts";
@@ -12,8 +12,8 @@ export interface EventListener<E> extends Pick<EventStream, "url" | "fetch" | "s
   skewMs: number;
   /** When an event was, in milliseconds since 1970; undefined where it does not say. */
   at(event: E): number | undefined;
-  /** The message in an event that is for the agent. */
-  read(event: E): IncomingMessage | undefined;
+  /** The message in an event; undefined if the event is no message. */
+  read(event: E): ReceivedMessage | undefined;
 }
 
 /** A cursor of ours, before the stream gave one: its time. The far side takes it for an id that it has forgotten, and sends all it kept. */

@@ -1,4 +1,4 @@
-import type { Channel, IncomingMessage, OutgoingMessage, SendResult } from "./channel.ts";
+import type { Channel, IncomingMessage, OutgoingMessage, ReceivedMessage, SendResult } from "./channel.ts";
 import { probing, sendAfter, type Vendor } from "./failure.ts";
 
 /** A channel told as what is a vendor's own: all of it may throw, and errors are sorted and answered as the vendor's. */
@@ -42,10 +42,11 @@ export interface Heard extends IncomingMessage {
   noText?: string;
 }
 
-/** A message for the agent; undefined where it is talk of others in a group, or says nothing. */
-export function heard({ called, files = [], noText = "", text, thread, ...message }: Heard): IncomingMessage | undefined {
+/** A message for the agent, or the reason why it is skipped: not addressed to the agent, or without text. */
+export function heard({ called, files = [], noText = "", text, thread, ...message }: Heard): ReceivedMessage {
   const named = files.map(({ name = "without a name", url }) => (url === undefined ? `[file: ${name}]` : `[file ${name}: ${url}]`));
   const said = [text.trim(), ...named].filter((part) => part !== "").join("\n") || noText;
-  if (said === "" || !(message.direct || called)) return undefined;
+  if (!message.direct && !called) return { id: message.id, skipped: "the message is not addressed to the agent" };
+  if (said === "") return { id: message.id, skipped: "the message has no text" };
   return { ...message, text: said, ...(thread !== undefined && { thread }) };
 }

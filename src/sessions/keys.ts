@@ -1,3 +1,6 @@
+import { sha256Hex } from "../core/secret.ts";
+import { MAX_KEY } from "../core/session-key.ts";
+import { cutText } from "../core/text.ts";
 import type { SessionRef } from "../store/types.ts";
 
 /** The key of the one main session. */
@@ -6,4 +9,30 @@ export const MAIN_KEY = "main";
 /** The main session of an agent. */
 export function mainSession(agentId: string): SessionRef {
   return { agentId, origin: "main", key: MAIN_KEY };
+}
+
+/** The sender and the conversation of a channel's message. */
+export interface MessagePlace {
+  from: string;
+  to: string;
+  direct: boolean;
+  thread?: string | undefined;
+}
+
+/** Hex digits of the digest that replaces the end of a key that would be too long. */
+const DIGEST = 32;
+
+/** A part of a key, without the character that separates parts. */
+const encodePart = (part: string): string => part.replace(/[%:]/g, encodeURIComponent);
+
+/**
+ * The session of a channel's message: the person's for a direct message, in whatever thread, else the room's or the
+ * thread's own. `channel` is the channel's id, which includes the account (`<plugin>:<account>`).
+ */
+export function channelSession(agentId: string, channel: string, { from, to, direct, thread }: MessagePlace): SessionRef {
+  const room = thread === undefined ? [to] : [to, "thread", thread];
+  const parts = direct ? ["direct", from] : ["room", ...room];
+  const key = ["channel", ...channel.split(":"), ...parts].map(encodePart).join(":");
+  const short = key.length <= MAX_KEY ? key : `${cutText(key, MAX_KEY - DIGEST - 1).text}:${sha256Hex(key).slice(0, DIGEST)}`;
+  return { agentId, origin: "channel", key: short };
 }

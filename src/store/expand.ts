@@ -31,9 +31,9 @@ export function runOf(action: RunAction, eventId: string, at: number): RunRecord
   return run;
 }
 
-/** The job of an accepted run. */
-export function runJob(run: RunRecord, parked: Parked | undefined): NewJob {
-  return {
+/** The jobs of an accepted run: its turn, or for a command the job that no turn holds back. */
+export function runJobs(run: RunRecord, parked: Parked | undefined): NewJob[] {
+  const turn: NewJob = {
     id: run.id,
     kind: "turn",
     key: sessionId(run.spec.session),
@@ -41,6 +41,10 @@ export function runJob(run: RunRecord, parked: Parked | undefined): NewJob {
     enqueuedAt: run.createdAt,
     ...(parked?.until === undefined ? {} : { runAt: parked.until }),
   };
+  const { command } = run.spec;
+  if (command === undefined) return [turn];
+  // `/new` also waits its turn, to delete the history between the turns before it and those after it.
+  return command === "new" ? [turn, { ...turn, kind: "command" }] : [{ ...turn, kind: "command" }];
 }
 
 /** The job that closes a window of collected events. */

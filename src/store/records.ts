@@ -32,8 +32,10 @@ export interface RunSpec {
   timeoutSeconds?: number;
   /** `allowUnsafeExternalContent` of the mapping. */
   unsafe: boolean;
-  /** Set where somebody wrote it on a channel: who, whether to the agent alone, and what the reply answers. */
-  incoming?: { from: string; direct: boolean; replyTo: string; thread?: string };
+  /** Set for a message of a channel: who wrote it, whether that is the owner, whether to the agent alone, and what the reply answers. */
+  incoming?: { from: string; owner?: true; direct: boolean; replyTo: string; thread?: string };
+  /** Set for a message that is a command: no model is asked. */
+  command?: "new" | "stop";
   /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
   marker?: string;
 }
@@ -204,22 +206,6 @@ export interface LastRoute extends Route {
   agentId: string;
   at: Ms;
 }
-
-/** A job of the queue. Jobs of one `kind` with the same key run one at a time, first in first out. */
-export interface Job {
-  id: string;
-  kind: JobKind;
-  key: string;
-  /** Plain JSON. */
-  data: unknown;
-  /** Starts so far, this one included, once fetched. */
-  attempts: number;
-  enqueuedAt: Ms;
-  /** The driver's mark of this start, never the same twice; handed back untouched it proves that the job is still held. */
-  lease?: number;
-}
-export type JobKind = "turn" | "delivery";
-export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };
 
 /** The queue key of a session, also its name in lists: `<agent>/<origin>/<key>`. */
 export function sessionId(ref: SessionRef): string {

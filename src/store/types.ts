@@ -2,17 +2,15 @@ import type { WakeMode } from "../config/schema/common.ts";
 import type { Failure } from "../core/errors.ts";
 import type { EventOutcome, EventRecord } from "./event-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
+import type { Job, JobKind, NewJob } from "./job-records.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Fence, Peers } from "./peers.ts";
 import type {
   Collected,
   DedupeEntry,
   DedupeRecord,
-  Job,
-  JobKind,
   LastRoute,
   Ms,
-  NewJob,
   NewSystemEvent,
   NewTurn,
   RunChange,
@@ -30,6 +28,7 @@ export * from "./event-record.ts";
 export * from "./deliveries.ts";
 export * from "./records.ts";
 export * from "./routes.ts";
+export type * from "./job-records.ts";
 export type { Allowance, Ledger } from "./ledger.ts";
 export type { Fence, Held, LeaseRecord, Peer, PeerInfo, Peers } from "./peers.ts";
 

@@ -49,7 +49,8 @@ export interface ServerMessage {
   text: string | null;
   isFromMe: boolean;
   handle: { address: string } | null;
-  chats: { guid: string }[];
+  chats: { guid: string; displayName?: string }[];
+  dateEdited?: number;
   dateCreated: number;
   itemType: number;
   associatedMessageGuid: string | null;

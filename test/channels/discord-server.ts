@@ -39,7 +39,7 @@ export interface DiscordServer {
   /** What the gateway was told: `identify`, `resume` with its sequence. */
   gateway: { op: "identify" | "resume"; path: string; d: Record<string, unknown> }[];
   /** Sends an event to all sessions; those without a connection get it when they resume. */
-  push(message: object): void;
+  push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE"): void;
   /** Closes the connections; without a code they break. */
   disconnect(code?: number): void;
   /** When somebody asked for a connection. */
@@ -182,8 +182,8 @@ export async function startDiscord(): Promise<DiscordServer> {
     refuse: (times) => void (refusals = times),
     gateway,
     fail: (fault, { times = 1, path = "" } = {}) => void faults.push(...Array.from({ length: times }, () => ({ fault, path }))),
-    push(message) {
-      for (const session of sessions.values()) emit(session, "MESSAGE_CREATE", message);
+    push(message, event = "MESSAGE_CREATE") {
+      for (const session of sessions.values()) emit(session, event, message);
     },
     disconnect(code) {
       for (const socket of wss.clients) {

@@ -305,13 +305,23 @@ describe("discord", () => {
       server.push(message(`<@${BOT_ID}> look`, { ...inGuild, mentions: [{ id: BOT_ID }], type: 19 }));
       server.push(message("", { attachments: [{ filename: "a.png", url: "https://cdn.example/a.png" }] }));
       server.push(message(""));
-      server.push(message("last"));
+      server.push({ ...message("edited"), edited_timestamp: "2026-10-09T10:00:00Z" }, "MESSAGE_UPDATE");
+      server.push({ ...message("with a preview"), edited_timestamp: null }, "MESSAGE_UPDATE");
+      server.push(message("last", { author: { id: USER, username: "ada", global_name: "Ada" } }));
       await vi.waitFor(() => expect(texts(host)).toContain("last"), 5000);
       expect(host.received).toEqual([
         { id: expect.stringMatching(/^\d+$/) as unknown, from: USER, to: DIRECT, direct: true, text: "hello" },
-        { id: expect.any(String) as unknown, from: USER, to: CHANNEL, direct: false, text: "look" },
+        { id: expect.any(String) as unknown, from: USER, to: CHANNEL, direct: false, room: { kind: "channel" }, text: "look" },
         { id: expect.any(String) as unknown, from: USER, to: DIRECT, direct: true, text: "[file a.png: https://cdn.example/a.png]" },
-        { id: expect.any(String) as unknown, from: USER, to: DIRECT, direct: true, text: "last" },
+        { id: expect.any(String) as unknown, from: USER, name: "Ada", to: DIRECT, direct: true, text: "last" },
+      ]);
+      expect(host.skipped.map(({ skipped }) => skipped)).toEqual([
+        "the message was written by a bot",
+        "the message was written by a bot",
+        "a notice of discord (type 6), not a message of a person",
+        "the message is not addressed to the agent",
+        "the message has no text",
+        "an edit of an earlier message",
       ]);
     });
 

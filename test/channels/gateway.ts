@@ -1,9 +1,11 @@
 import { onTestFinished } from "vitest";
-import type { Channel, ChannelHost, IncomingMessage, ServiceState } from "../../src/plugin/api.ts";
+import type { Channel, ChannelHost, IncomingMessage, ServiceState, SkippedMessage } from "../../src/plugin/api.ts";
 
 /** The gateway as a channel sees it, with what outlasts a restart. */
 export interface TestHost extends ChannelHost {
   received: IncomingMessage[];
+  /** What the channel says is not for the agent. */
+  skipped: SkippedMessage[];
   states: ServiceState[];
   saved: { cursor?: string };
   /** Makes the next messages, or those with this text, fail to be written; 0 makes an end of it. */
@@ -16,11 +18,13 @@ export interface TestHost extends ChannelHost {
  */
 export function testHost(saved: { cursor?: string } = {}, { once = false } = {}): TestHost {
   const received: IncomingMessage[] = [];
+  const skipped: SkippedMessage[] = [];
   const states: ServiceState[] = [];
   let refusals = 0;
   let refused: string | undefined;
   return {
     received,
+    skipped,
     states,
     saved,
     refuse(times, text) {
@@ -28,6 +32,7 @@ export function testHost(saved: { cursor?: string } = {}, { once = false } = {})
       refused = text;
     },
     async receive(message) {
+      if ("skipped" in message) return void skipped.push(message);
       if ((refused === undefined || refused === message.text) && refusals-- > 0) throw new Error(`the disk is full of ${message.text}`);
       if (!once || !received.some((known) => known.id === message.id)) received.push(message);
     },

@@ -46,10 +46,16 @@ describe("the webhook of imessage", () => {
   });
 
   it("hears in a group only what calls the agent", async () => {
-    const chats = [{ guid: GROUP }];
+    const chats = [{ guid: GROUP, displayName: "Friday" }];
     await post(server.arrive("among us", { chats }));
     await post(server.arrive("hey @Rouse, look", { chats }));
-    expect(host.received).toEqual([{ id: "GUID-2", from: OWNER, to: `chat:${GROUP}`, direct: false, text: "hey @Rouse, look" }]);
+    await post(server.arrive("@rouse: /new", { chats }));
+    const place = { from: OWNER, to: `chat:${GROUP}`, direct: false, room: { kind: "group", name: "Friday" } };
+    expect(host.received).toEqual([
+      { id: "GUID-2", ...place, text: "hey @Rouse, look" },
+      { id: "GUID-3", ...place, text: "/new" },
+    ]);
+    expect(host.skipped).toEqual([{ id: "GUID-1", skipped: "the message is not addressed to the agent" }]);
   });
 
   it("passes over its own messages, reactions, changes of a group and bare attachments", async () => {
@@ -59,9 +65,15 @@ describe("the webhook of imessage", () => {
     await post(server.arrive("\uFFFC"));
     await post(server.arrive(null));
     await post({ type: "typing-indicator", data: { display: true, guid: CHAT } });
-    await post({ type: "updated-message", data: server.arrive("edited").data });
+    await post({ type: "updated-message", data: server.arrive("read").data });
+    await post({ type: "updated-message", data: server.arrive("edited", { dateEdited: 5 }).data });
     await post({ type: "new-message" });
     expect(host.received).toEqual([]);
+    expect(host.skipped).toEqual([
+      { id: "GUID-4", skipped: "the message has no text" },
+      { id: "GUID-5", skipped: "the message has no text" },
+      { id: "GUID-7 5", skipped: "an edit of an earlier message" },
+    ]);
   });
 
   it("lets nobody in without the secret", async () => {

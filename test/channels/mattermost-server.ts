@@ -46,6 +46,8 @@ export interface MattermostServer {
   fail(fault: MattermostFault, times?: number): void;
   /** Somebody writes. */
   write(post: Partial<MattermostPost> & { message: string }): MattermostPost;
+  /** Somebody changes a post. */
+  edit(post: MattermostPost, message: string): void;
   /** Connections of the websocket that are let in. */
   sockets(): number;
   dropSockets(): void;
@@ -109,7 +111,12 @@ export async function startMattermost(): Promise<MattermostServer> {
       ...given,
     };
     all.push(post);
-    const data = { channel_type: channels.get(post.channel_id), post: JSON.stringify(post), sender_name: "@display" };
+    const data = {
+      channel_type: channels.get(post.channel_id),
+      ...(post.channel_id === TOWN && { channel_display_name: "Town Square" }),
+      post: JSON.stringify(post),
+      sender_name: "@display",
+    };
     publish("posted", data, { channel_id: post.channel_id });
     return post;
   };
@@ -224,6 +231,10 @@ export async function startMattermost(): Promise<MattermostServer> {
       left = times;
     },
     write: make,
+    edit(post, message) {
+      Object.assign(post, { message, update_at: ++clock });
+      publish("post_edited", { post: JSON.stringify({ ...post, edit_at: clock }) }, { channel_id: post.channel_id });
+    },
     sockets: () => sockets.size,
     dropSockets: () => {
       for (const socket of sockets.keys()) socket.terminate();

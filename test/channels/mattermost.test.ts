@@ -242,13 +242,15 @@ describe("receiving from Mattermost", () => {
     const bare = server.write({ message: "@rouse.bot" });
     const file = server.write({ message: "", channel_id: DIRECT, metadata: { files: [{ name: "plan.pdf" }] } });
     await until(() => expect(gateway.received).toHaveLength(6));
+    const inDirect = { from: ROSA, name: "display", to: DIRECT, direct: true };
+    const inTown = { from: ROSA, name: "display", to: TOWN, direct: false, room: { kind: "channel", name: "Town Square" } };
     expect(gateway.received).toEqual([
-      { id: direct.id, from: ROSA, to: DIRECT, direct: true, text: "hello" },
-      { id: inThread.id, from: ROSA, to: DIRECT, direct: true, thread: direct.id, text: "more" },
-      { id: mention.id, from: ROSA, to: TOWN, direct: false, thread: mention.id, text: "look at @rosa" },
-      { id: reply.id, from: ROSA, to: TOWN, direct: false, thread: mention.id, text: "and @rouse.bot." },
-      { id: bare.id, from: ROSA, to: TOWN, direct: false, thread: bare.id, text: "[no text]" },
-      { id: file.id, from: ROSA, to: DIRECT, direct: true, text: "[file: plan.pdf]" },
+      { id: direct.id, ...inDirect, text: "hello" },
+      { id: inThread.id, ...inDirect, thread: direct.id, text: "more" },
+      { id: mention.id, ...inTown, thread: mention.id, text: "look at @rosa" },
+      { id: reply.id, ...inTown, thread: mention.id, text: "and @rouse.bot." },
+      { id: bare.id, ...inTown, thread: bare.id, text: "[no text]" },
+      { id: file.id, ...inDirect, text: "[file: plan.pdf]" },
     ]);
   });
 
@@ -256,7 +258,7 @@ describe("receiving from Mattermost", () => {
     const { server, channel } = await world();
     const gateway = testHost();
     listening(channel, gateway);
-    await until(() => expect(server.sockets()).toBe(1));
+    await until(() => expect(gateway.states).toHaveLength(1));
     const others: (Partial<MattermostPost> & { message: string })[] = [
       { message: "chatter" },
       { message: "@rouse.bots @rouse.bot-2 @rouse.bot.x me@rouse.bot @rouse" },
@@ -267,8 +269,19 @@ describe("receiving from Mattermost", () => {
       { message: "@rouse.bot joined", type: "system_join_channel" },
     ];
     for (const post of others) server.write(post);
-    server.write({ message: "last", channel_id: DIRECT });
-    await until(() => expect(texts(gateway)).toEqual(["last"]));
+    const last = server.write({ message: "last", channel_id: DIRECT });
+    server.edit(last, "changed");
+    await until(() => expect(gateway.skipped).toHaveLength(7));
+    expect(texts(gateway)).toEqual(["last"]);
+    expect(gateway.skipped.map(({ skipped }) => skipped)).toEqual([
+      "the message is not addressed to the agent",
+      "the message is not addressed to the agent",
+      "the message is not addressed to the agent",
+      "the post was written by a bot or a webhook",
+      "the post was written by a bot or a webhook",
+      "a notice of the server (system_join_channel), not a post of a person",
+      "an edit of an earlier post",
+    ]);
   });
 
   it("asks again for what could not be stored, and takes nothing later before it", async () => {

@@ -11,7 +11,9 @@ describe("receiving from Teams", () => {
   it("hands over a direct message, and the answer goes back to where it came from", async () => {
     const { server, post, received, send } = await openTeams();
     expect(await post(directMessage(server.url))).toBe(200);
-    expect(received).toEqual([{ id: "1760000000001", from: ENTRA, to: PERSONAL, direct: true, text: "How is the build?" }]);
+    expect(received).toEqual([
+      { id: "1760000000001", from: ENTRA, name: "Ada Lovelace", to: PERSONAL, direct: true, text: "How is the build?" },
+    ]);
     expect(await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" })).toMatchObject({ status: "sent" });
     expect(server.arrived).toMatchObject([{ to: PERSONAL, replyToId: "1760000000001" }]);
   });
@@ -19,27 +21,30 @@ describe("receiving from Teams", () => {
   it("hands over a mention without the mention's text, with its thread", async () => {
     const { server, post, received } = await openTeams();
     expect(await post(channelMessage(server.url))).toBe(200);
-    expect(received).toEqual([
-      { id: "1760000000001", from: ENTRA, to: CHANNEL, thread: "1759999999999", direct: false, text: "how is the build?" },
-    ]);
+    const from = { from: ENTRA, name: "Ada Lovelace" };
+    const place = { to: CHANNEL, thread: "1759999999999", direct: false, room: { kind: "channel" } };
+    expect(received).toEqual([{ id: "1760000000001", ...from, ...place, text: "how is the build?" }]);
   });
 
-  it.each<[string, Record<string, unknown>]>([
+  it.each<[string, Record<string, unknown>, RegExp?]>([
     [
       "a message of a channel that mentions somebody else",
       { entities: [{ type: "mention", mentioned: { id: USER }, text: "<at>Ada</at>" }] },
+      /not addressed/,
     ],
-    ["a message of a channel without a mention", { entities: undefined }],
+    ["a message of a channel without a mention", { entities: undefined }, /not addressed/],
     ["the bot's own message", { from: { id: BOT } }],
     ["a reaction", { type: "messageReaction", reactionsAdded: [{ type: "like" }] }],
     ["an installation", { type: "installationUpdate", action: "add" }],
-    ["a mention and nothing else", { text: "<at>Rouse</at> " }],
-    ["entities that are none", { entities: [null, "x", { type: "mention" }] }],
-    ["no conversation", { conversation: undefined }],
-  ])("passes over %s", async (_name, more) => {
-    const { server, post, received } = await openTeams();
+    ["an edit", { type: "messageUpdate" }, /edit/],
+    ["a mention and nothing else", { text: "<at>Rouse</at> " }, /no text/],
+    ["entities that are none", { entities: [null, "x", { type: "mention" }] }, /not addressed/],
+    ["no conversation", { conversation: undefined }, /no conversation/],
+  ])("passes over %s, and gives the reason if it is a message", async (_name, more, reason) => {
+    const { server, post, received, host } = await openTeams();
     expect(await post(channelMessage(server.url, more))).toBe(200);
     expect(received).toEqual([]);
+    expect(host.skipped).toEqual(reason ? [{ id: "1760000000001", skipped: expect.stringMatching(reason) as unknown }] : []);
   });
 
   it("knows who writes by an id that stays: Entra's where there is one, else that of Teams", async () => {

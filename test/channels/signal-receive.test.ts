@@ -62,7 +62,7 @@ describe("receiving on signal", () => {
     server.emit(text("hello"));
     await arrived("hello");
     const [message] = host.received;
-    expect(message).toEqual({ id: `${clock}:${OWNER_ID}`, from: OWNER, to: `uuid:${OWNER_ID}`, direct: true, text: "hello" });
+    expect(message).toEqual({ id: `${clock}:${OWNER_ID}`, from: OWNER, name: "Ada", to: `uuid:${OWNER_ID}`, direct: true, text: "hello" });
     expect(channel.allowFrom).toEqual([OWNER]);
     expect(channel.parseRecipient?.(message?.to ?? "")).toEqual({ ok: true, to: message?.to });
     await channel.send({ to: OWNER, text: "x", replyTo: message?.id ?? "", idempotencyKey: "k" }, AbortSignal.timeout(5000));
@@ -80,7 +80,7 @@ describe("receiving on signal", () => {
 
   it("hears in a group only what is for the agent", async () => {
     await listen();
-    const groupInfo = { groupId: GROUP, type: "DELIVER" };
+    const groupInfo = { groupId: GROUP, groupName: "Friday", type: "DELIVER" };
     const self = { name: ACCOUNT, number: ACCOUNT, uuid: ACCOUNT_ID, start: 3, length: 1 };
     const other = { name: "+15557654321", number: "+15557654321", uuid: OTHER_ID, start: 0, length: 1 };
     server.emit(text("among us", { groupInfo }));
@@ -90,7 +90,8 @@ describe("receiving on signal", () => {
       text("as you said", { groupInfo, quote: { id: 1, author: ACCOUNT, authorNumber: ACCOUNT, authorUuid: ACCOUNT_ID, text: "x" } }),
     );
     await arrived("@+15557654321,  look", "as you said");
-    expect(host.received[0]).toMatchObject({ from: OWNER, to: `group:${GROUP}`, direct: false });
+    expect(host.received[0]).toMatchObject({ from: OWNER, to: `group:${GROUP}`, direct: false, room: { kind: "group", name: "Friday" } });
+    expect(host.skipped.map(({ skipped }) => skipped)).toEqual(Array(2).fill("the message is not addressed to the agent"));
     expect(channel.parseRecipient?.(`group:${GROUP}`)).toEqual({ ok: true, to: `group:${GROUP}` });
   });
 
@@ -108,6 +109,11 @@ describe("receiving on signal", () => {
     server.emit({ envelope, exception: { type: "UntrustedIdentityException", message: "key of secret-77" } });
     server.emit(text("real"));
     await arrived("real");
+    expect(host.skipped).toEqual([
+      { id: `1:${OWNER_ID}`, skipped: "an edit of an earlier message" },
+      { id: `1:${OWNER_ID}`, skipped: "the message has no text" },
+      { id: `1:${OWNER_ID}`, skipped: "the daemon could not read the message (UntrustedIdentityException)" },
+    ]);
     expect(logged.join("")).toContain("UntrustedIdentityException");
     expect(logged.join("")).not.toContain("secret-77");
   });

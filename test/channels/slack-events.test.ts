@@ -93,6 +93,8 @@ describe("the Events API", () => {
   });
 });
 
+const NOT_ADDRESSED = "the message is not addressed to the agent";
+
 describe("what is for the agent", () => {
   it("a direct message, answered where it was written", async () => {
     expect(await receive(dm)).toEqual([{ id: "D0ROSA:1700000001.000001", from: "U0ROSA", to: "D0ROSA", direct: true, text: "hello" }]);
@@ -101,21 +103,37 @@ describe("what is for the agent", () => {
 
   it("a mention, answered in a thread", async () => {
     expect(await receive(mention)).toEqual([
-      { id: "C0TOWN:1700000001.000002", from: "U0ROSA", to: "C0TOWN", direct: false, thread: "1700000001.000002", text: "look" },
+      {
+        id: "C0TOWN:1700000001.000002",
+        from: "U0ROSA",
+        to: "C0TOWN",
+        direct: false,
+        room: { kind: "channel" },
+        thread: "1700000001.000002",
+        text: "look",
+      },
     ]);
+    // An app that is subscribed to all messages gets the mention as one of them too.
+    const twin = { ...mention, type: "message", channel_type: "channel" };
+    expect(await receive(twin)).toEqual(await receive(mention));
     expect(await receive({ ...mention, thread_ts: "1700000000.000009" })).toMatchObject([{ thread: "1700000000.000009" }]);
   });
 
   it.each([
-    ["bots", { ...dm, bot_id: "B1" }],
-    ["itself", { ...dm, user: BOT_USER }],
-    ["edits", { ...dm, subtype: "message_changed" }],
-    ["joins", { ...dm, subtype: "channel_join" }],
-    ["channels without a mention", { ...dm, channel: "C0TOWN", channel_type: "channel" }],
-    ["groups of members", { ...dm, channel: "G0GROUP", channel_type: "mpim" }],
-    ["nobody", { ...dm, user: undefined }],
-  ])("nothing of %s", async (_name, event) => {
-    expect(await receive(event)).toEqual([]);
+    ["bots", { ...dm, bot_id: "B1" }, "the message was written by a bot"],
+    ["itself", { ...dm, user: BOT_USER }, undefined],
+    ["itself, edited", { ...dm, user: undefined, subtype: "message_changed", message: { user: BOT_USER, bot_id: "B0" } }, undefined],
+    ["edits", { ...dm, subtype: "message_changed" }, "an edit of an earlier message"],
+    ["joins", { ...dm, subtype: "channel_join" }, "a notice of slack (channel_join), not a message of a person"],
+    ["channels without a mention", { ...dm, channel: "C0TOWN", channel_type: "channel" }, NOT_ADDRESSED],
+    ["groups of members", { ...dm, channel: "G0GROUP", channel_type: "mpim" }, NOT_ADDRESSED],
+    ["nobody", { ...dm, user: undefined }, "the message names no sender or no channel"],
+    ["reactions", { type: "reaction_added", user: "U0ROSA" }, undefined],
+  ])("nothing of %s, with the reason if it is a message", async (_name, event, reason) => {
+    const gateway = testHost();
+    await post(eventCallback(event), {}, gateway);
+    expect(gateway.received).toEqual([]);
+    expect(gateway.skipped.map(({ skipped }) => skipped)).toEqual(reason === undefined ? [] : [reason]);
   });
 
   it("reads the vendor's marks as people do", async () => {

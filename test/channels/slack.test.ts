@@ -275,7 +275,7 @@ describe("Socket Mode", () => {
     const slow = {
       ...gateway,
       receive: async (message: Parameters<typeof gateway.receive>[0]) => {
-        await new Promise((resolve) => setTimeout(resolve, message.text === "0" ? 50 : 0));
+        await new Promise((resolve) => setTimeout(resolve, "text" in message && message.text === "0" ? 50 : 0));
         await gateway.receive(message);
       },
     };

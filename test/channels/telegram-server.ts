@@ -26,6 +26,8 @@ export interface TelegramServer {
   push(update: Omit<Update, "update_id">): number;
   /** What the bot has not confirmed yet. */
   pending(): number;
+  /** Chats that the bot can write to. */
+  chats: Set<string>;
   /** Groups that have become supergroups. */
   moved: Map<string, number>;
   close(): Promise<void>;
@@ -35,7 +37,6 @@ export interface TelegramServer {
 export const BOT = { id: 777000111, is_bot: true as const, first_name: "Rouse", username: "rouse_test_bot" };
 export const RETRY_AFTER = 3;
 const TAGS = new Set(["b", "i", "u", "s", "code", "pre", "a", "blockquote", "tg-spoiler"]);
-const CHATS = new Set(["42", "-1001234567890", "@somewhere"]);
 
 const ok = (result: unknown): Answer => ({ status: 200, json: { ok: true, result } });
 const error = (status: number, description: string, parameters?: object): Answer => ({
@@ -76,6 +77,7 @@ export async function startTelegram(): Promise<TelegramServer> {
   const messages: TelegramMessage[] = [];
   const calls: TelegramServer["calls"] = [];
   const updates: Update[] = [];
+  const chats = new Set(["42", "-1001234567890", "@somewhere"]);
   const moved = new Map<string, number>();
   const faults: { fault: TelegramFault; method: string }[] = [];
   let nextUpdate = 9000;
@@ -87,7 +89,7 @@ export async function startTelegram(): Promise<TelegramServer> {
     const raw = typeof body.text === "string" ? body.text : "";
     const next = moved.get(chat);
     if (next !== undefined) return error(400, "Bad Request: group chat was upgraded to a supergroup chat", { migrate_to_chat_id: next });
-    if (!CHATS.has(chat) && ![...moved.values()].includes(Number(chat))) return error(400, "Bad Request: chat not found");
+    if (!chats.has(chat) && ![...moved.values()].includes(Number(chat))) return error(400, "Bad Request: chat not found");
     const parsed = body.parse_mode === "HTML" ? parseHtml(raw) : { text: raw };
     if ("problem" in parsed) return error(400, `Bad Request: can't parse entities: ${parsed.problem}`);
     const text = parsed.text.trim();
@@ -157,6 +159,7 @@ export async function startTelegram(): Promise<TelegramServer> {
     token,
     messages,
     calls,
+    chats,
     moved,
     fail: (fault, { times = 1, method = "" } = {}) => void faults.push(...Array.from({ length: times }, () => ({ fault, method }))),
     push(update) {

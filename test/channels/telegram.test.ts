@@ -303,11 +303,18 @@ describe("telegram", () => {
       expect(host.received[0]).toEqual({
         id: expect.stringMatching(/^42:\d+$/) as unknown,
         from: "42",
+        name: "Ada",
         to: "42",
         direct: true,
         text: "hello",
       });
-      expect(host.received[4]).toMatchObject({ to: "-1001234567890", thread: "7", from: "42" });
+      expect(host.skipped.map(({ skipped }) => skipped)).toEqual([
+        "the message was written by a bot",
+        "the message is not addressed to the agent",
+        "the message is not addressed to the agent",
+        "an edit of an earlier message",
+      ]);
+      expect(host.received[4]).toMatchObject({ to: "-1001234567890", thread: "7", from: "42", room: { kind: "group" } });
       expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving as @rouse_test_bot" });
     });
 

@@ -1,14 +1,42 @@
 import type { Fault } from "../contract/channel.ts";
 import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
-import { CHANNEL as DISCORD_CHANNEL, DIRECT as DISCORD_DIRECT, startDiscord, USER as DISCORD_USER } from "./discord-server.ts";
-import { DIRECT, ROSA, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
+import {
+  BOT_ID as DISCORD_BOT,
+  CHANNEL as DISCORD_CHANNEL,
+  DIRECT as DISCORD_DIRECT,
+  startDiscord,
+  USER as DISCORD_USER,
+} from "./discord-server.ts";
+import { DIRECT, OTHER_BOT, ROSA, startMattermost, TOKEN, TOWN } from "./mattermost-server.ts";
 import { ACCOUNT, signalServer } from "./signal-server.ts";
-import { BOT_TOKEN, eventCallback, signedRequest, SIGNING_SECRET, startSlack } from "./slack-server.ts";
-import { startTelegram } from "./telegram-server.ts";
+import { BOT_TOKEN, BOT_USER as SLACK_BOT, eventCallback, signedRequest, SIGNING_SECRET, startSlack } from "./slack-server.ts";
+import { BOT as TELEGRAM_BOT, startTelegram } from "./telegram-server.ts";
 import { section as teamsSection } from "./teams-world.ts";
-import { activityRequest, CHANNEL, directMessage, PERSONAL, teamsServer } from "./teams-server.ts";
+import { activityRequest, CHANNEL, channelMessage, directMessage, PERSONAL, teamsServer } from "./teams-server.ts";
 import { notification, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
 import { section as whatsappSection } from "./whatsapp-world.ts";
+
+/** Writes a message: a request that the vendor sends to the gateway, or what its stream says. */
+type Say = (text: string) => Promise<Request | undefined>;
+
+/** What people write besides direct messages. Every channel has all of it, or says that its vendor knows no groups. */
+export interface Writes {
+  /** A group as recipients write it; null if the channel has none. */
+  group: string | null;
+  /** For the agent, in the group and in a thread of it; null if there are none. */
+  mention: Say | null;
+  thread: Say | null;
+  /** In a group and not for the agent, of a person who is not in allowFrom, of a kind that no turn can be made of. */
+  chatter: Say;
+  stranger: Say;
+  unreadable: Say;
+  /** Why the first and the last are not taken. */
+  reasons: { chatter: RegExp; unreadable: RegExp };
+}
+
+const NOT_ADDRESSED = /not addressed to the agent/;
+const EDIT = /an edit of an earlier/;
+const BOT = /written by a bot/;
 
 /** The far side of a channel, as tests of all channels see it. */
 export interface FarSide {
@@ -20,8 +48,9 @@ export interface FarSide {
   arrived(): { to: string; text: string }[];
   /** The next requests fail in this way. */
   fail(fault: Fault, times: number): void;
-  /** The owner writes to the agent: a request that the vendor sends to the gateway, or what its stream says. */
-  speak(text: string): Promise<Request | undefined>;
+  /** The owner writes to the agent. */
+  speak: Say;
+  writes: Writes;
   /** Where the answer to that arrives. */
   answersTo: string;
   close(): Promise<void> | void;
@@ -40,6 +69,7 @@ export interface Vendor {
 let spoken = 0;
 const OWNER = "+15551234567";
 const OWNER_ID = "11111111-2222-4333-8444-555555555555";
+const SIGNAL_GROUP = "Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=";
 const WEBHOOK_SECRET = "0123456789abcdef-secret";
 
 const TELEGRAM_TOKEN = "777000111:AAtest-token_of_the_bot-0123456789";
@@ -66,14 +96,25 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await whatsappServer();
       const arrived = () => server.arrived;
-      const speak = async (text: string) => notification([[valueOf([textMessage(`wamid.${++spoken}`, text)])]]);
+      const write = async (text: string, more: object = {}, from?: string) =>
+        notification([[valueOf([{ ...textMessage(`wamid.${++spoken}`, text, from), ...more }])]]);
+      const writes: Writes = {
+        group: null,
+        mention: null,
+        thread: null,
+        chatter: (text) => write(text, { group_id: "Y2FwaV9ncm91cA" }),
+        stranger: (text) => write(text, {}, "4915112345678"),
+        unreadable: (text) => write(text, { from: undefined }),
+        reasons: { chatter: /in a group/, unreadable: /without a phone number/ },
+      };
       return {
         url: server.url,
         to: NUMBERS,
         arrivesAs: same,
         arrived,
         fail: server.fail,
-        speak,
+        speak: (text) => write(text),
+        writes,
         answersTo: "+15557654321",
         close: server.close,
       };
@@ -85,9 +126,21 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await teamsServer();
       const to = [PERSONAL, CHANNEL];
-      const speak = async (text: string) => activityRequest(directMessage(server.url, { id: String(++spoken), text }), await server.sign());
+      const write = async (make: typeof directMessage, more: Record<string, unknown>) =>
+        activityRequest(make(server.url, { id: String(++spoken), ...more }), await server.sign());
+      const speak: Say = (text) => write(directMessage, { text });
+      const inGroup = { conversation: { isGroup: true, conversationType: "groupChat", id: CHANNEL } };
+      const writes: Writes = {
+        group: CHANNEL,
+        mention: (text) => write(channelMessage, { text: `<at>Rouse</at> ${text}`, ...inGroup }),
+        thread: (text) => write(channelMessage, { text: `<at>Rouse</at> ${text}` }),
+        chatter: (text) => write(channelMessage, { text, entities: [] }),
+        stranger: (text) => write(directMessage, { text, from: { id: "29:1-Eve" } }),
+        unreadable: (text) => write(directMessage, { text, type: "messageUpdate" }),
+        reasons: { chatter: NOT_ADDRESSED, unreadable: EDIT },
+      };
       const { fail, close } = server;
-      return { url: server.url, to, arrivesAs: same, arrived: () => server.arrived, fail, speak, answersTo: PERSONAL, close };
+      return { url: server.url, to, arrivesAs: same, arrived: () => server.arrived, fail, speak, writes, answersTo: PERSONAL, close };
     },
   },
   {
@@ -97,24 +150,52 @@ export const VENDORS: Vendor[] = [
       const server = await signalServer();
       const arrived = () =>
         server.sent.map(({ recipient, groupId, message }) => ({ to: recipient?.[0] ?? groupId ?? "", text: message ?? "" }));
-      const speak = async (message: string): Promise<undefined> => {
+      const owner = { sourceNumber: OWNER, sourceUuid: OWNER_ID, sourceName: "Ada", sourceDevice: 1 };
+      const write = async (message: string, more: object = {}, from: object = owner): Promise<undefined> => {
         const timestamp = 1_760_000_000_000 + ++spoken;
-        const dataMessage = { timestamp, message, expiresInSeconds: 0, viewOnce: false };
-        const from = { sourceNumber: OWNER, sourceUuid: OWNER_ID, sourceName: "Ada", sourceDevice: 1 };
+        const dataMessage = { timestamp, message, expiresInSeconds: 0, viewOnce: false, ...more };
         server.emit({ envelope: { ...from, timestamp, serverReceivedTimestamp: timestamp, dataMessage } });
       };
-      return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, speak, answersTo: OWNER_ID, close: server.close };
+      const speak: Say = (text) => write(text);
+      const groupInfo = { groupId: SIGNAL_GROUP, groupName: "Friday", type: "DELIVER" };
+      const mentions = [{ name: ACCOUNT, number: ACCOUNT, start: 0, length: 1 }];
+      const writes: Writes = {
+        group: `group:${SIGNAL_GROUP}`,
+        mention: (text) => write(`\uFFFC ${text}`, { groupInfo, mentions }),
+        thread: null,
+        chatter: (text) => write(text, { groupInfo }),
+        stranger: (text) => write(text, {}, { ...owner, sourceNumber: null, sourceUuid: OWNER_ID.replaceAll("1", "9") }),
+        unreadable: () => write("", { attachments: [{ id: "a" }] }),
+        reasons: { chatter: NOT_ADDRESSED, unreadable: /no text/ },
+      };
+      const { url, fail, close } = server;
+      return { url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER_ID, close };
     },
   },
   {
     id: "imessage",
-    section: (url) => ({ url, password: PASSWORD, webhookSecret: WEBHOOK_SECRET, allowFrom: [OWNER] }),
+    section: (url) => ({ url, password: PASSWORD, webhookSecret: WEBHOOK_SECRET, allowFrom: [OWNER], mentions: ["rouse"] }),
     async start() {
       const server = await blueBubblesServer(() => Date.now());
       const arrived = () => server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text }));
-      const speak = async (text: string) =>
-        new Request(`http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`, { method: "POST", body: JSON.stringify(server.arrive(text)) });
-      return { url: server.url, to: NUMBERS, arrivesAs: same, arrived, fail: server.fail, speak, answersTo: OWNER, close: server.close };
+      const write = async (text: string | null, more: Parameters<typeof server.arrive>[1] = {}) =>
+        new Request(`http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`, {
+          method: "POST",
+          body: JSON.stringify(server.arrive(text, more)),
+        });
+      const speak: Say = (text) => write(text);
+      const chats = [{ guid: "iMessage;+;chat123456", displayName: "Friday" }];
+      const writes: Writes = {
+        group: "chat:iMessage;+;chat123456",
+        mention: (text) => write(`Rouse, ${text}`, { chats }),
+        thread: null,
+        chatter: (text) => write(text, { chats }),
+        stranger: (text) => write(text, { handle: { address: "eve@a.example" } }),
+        unreadable: () => write(null),
+        reasons: { chatter: NOT_ADDRESSED, unreadable: /no text/ },
+      };
+      const { url, fail, close } = server;
+      return { url, to: NUMBERS, arrivesAs: same, arrived, fail, speak, writes, answersTo: OWNER, close };
     },
   },
   {
@@ -124,13 +205,25 @@ export const VENDORS: Vendor[] = [
       const server = await startSlack();
       const arrived = () => server.posts.map(({ channel, text }) => ({ to: channel, text }));
       const to = ["C0123ABC", "C0123ABD", "C0123ABE"];
-      const speak = async (text: string) => {
+      const write = async (event: object) => {
         const at = Math.floor(Date.now() / 1000);
-        const event = { type: "message", channel_type: "im", channel: "D0ANN00001", user: "U0ANN00001", text, ts: `${at}.${++spoken}` };
-        return signedRequest(eventCallback(event, `Ev${spoken}`), { at });
+        const posted = { type: "message", user: "U0ANN00001", ts: `${at}.${++spoken}`, ...event };
+        return signedRequest(eventCallback(posted, `Ev${spoken}`), { at });
+      };
+      const direct = { channel_type: "im", channel: "D0ANN00001" };
+      const speak: Say = (text) => write({ ...direct, text });
+      const mention = { type: "app_mention", channel: "C0123ABC" };
+      const writes: Writes = {
+        group: "C0123ABC",
+        mention: (text) => write({ ...mention, text: `<@${SLACK_BOT}> ${text}` }),
+        thread: (text) => write({ ...mention, text: `<@${SLACK_BOT}> ${text}`, thread_ts: "1760000000.000001" }),
+        chatter: (text) => write({ channel_type: "channel", channel: "C0123ABC", text }),
+        stranger: (text) => write({ ...direct, user: "U0EVE00001", text }),
+        unreadable: (text) => write({ ...direct, user: undefined, subtype: "message_changed", message: { user: "U0ANN00001", text } }),
+        reasons: { chatter: NOT_ADDRESSED, unreadable: EDIT },
       };
       const { fail, close } = server;
-      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, answersTo: "D0ANN00001", close };
+      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: "D0ANN00001", close };
     },
   },
   {
@@ -139,9 +232,24 @@ export const VENDORS: Vendor[] = [
     async start() {
       const server = await startMattermost();
       const arrived = () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message }));
-      const speak = async (message: string): Promise<undefined> => void server.write({ message, channel_id: DIRECT, user_id: ROSA });
+      const write = async (message: string, more: Parameters<typeof server.write>[0] | object = {}): Promise<undefined> =>
+        void server.write({ message, channel_id: TOWN, user_id: ROSA, ...more });
+      const speak: Say = (text) => write(text, { channel_id: DIRECT });
+      const root = { id: "root".padEnd(26, "0"), message: "What about this?" };
+      const writes: Writes = {
+        group: TOWN,
+        mention: (text) => write(`@rouse.bot ${text}`),
+        thread: async (text) => {
+          await write(root.message, { id: root.id, type: "system_header_change" });
+          return write(`@rouse.bot ${text}`, { root_id: root.id });
+        },
+        chatter: (text) => write(text),
+        stranger: (text) => write(text, { channel_id: DIRECT, user_id: OTHER_BOT }),
+        unreadable: (text) => write(text, { channel_id: DIRECT, user_id: OTHER_BOT, props: { from_bot: "true" } }),
+        reasons: { chatter: NOT_ADDRESSED, unreadable: BOT },
+      };
       const { fail, close } = server;
-      return { url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail, speak, answersTo: DIRECT, close };
+      return { url: server.url, to: [TOWN, DIRECT], arrivesAs: same, arrived, fail, speak, writes, answersTo: DIRECT, close };
     },
   },
   {
@@ -153,12 +261,26 @@ export const VENDORS: Vendor[] = [
       const read = (html: string): string => html.replaceAll(/<a href="([^"]*)">(.*?)<\/a>/gs, "$2 ($1)");
       const arrived = () => server.messages.map(({ chat, raw }) => ({ to: chat, text: read(raw) }));
       const fail = (fault: Fault, times: number) => server.fail(TELEGRAM_FAULTS[fault] ?? "502", { times, method: "sendMessage" });
-      const speak = async (text: string): Promise<undefined> => {
-        const from = { id: 42, is_bot: false, first_name: "Ann" };
-        const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-        server.push({ message: { message_id: ++spoken, date: 1_760_000_000, from, chat, text } });
+      const write = async (text: string, more: object = {}, id = 42): Promise<undefined> => {
+        const from = { id, is_bot: false, first_name: "Ann" };
+        const chat = { id, type: "private" as const, first_name: "Ann" };
+        server.push({ message: { message_id: ++spoken, date: 1_760_000_000, from, chat, text, ...more } });
       };
-      return { url: server.url, to: ["42", "-1001234567890"], arrivesAs: same, arrived, fail, speak, answersTo: "42", close: server.close };
+      const speak: Say = (text) => write(text);
+      const group = { chat: { id: -1001234567890, type: "supergroup", title: "Friday" } };
+      const name = `@${TELEGRAM_BOT.username}`;
+      const mention = { ...group, entities: [{ type: "mention", offset: 0, length: name.length }] };
+      const writes: Writes = {
+        group: "-1001234567890",
+        mention: (text) => write(`${name} ${text}`, mention),
+        thread: (text) => write(`${name} ${text}`, { ...mention, is_topic_message: true, message_thread_id: 7 }),
+        chatter: (text) => write(text, group),
+        stranger: (text) => write(text, {}, 43),
+        unreadable: (text) => write(text, { from: { id: 5, is_bot: true, first_name: "B" } }),
+        reasons: { chatter: NOT_ADDRESSED, unreadable: BOT },
+      };
+      const { url, close } = server;
+      return { url, to: ["42", "-1001234567890"], arrivesAs: same, arrived, fail, speak, writes, answersTo: "42", close };
     },
   },
   {
@@ -169,7 +291,7 @@ export const VENDORS: Vendor[] = [
       const server = await startDiscord();
       const arrived = () => server.messages.map(({ channel, content }) => ({ to: channel, text: content }));
       const fail = (fault: Fault, times: number) => server.fail(DISCORD_FAULTS[fault] ?? "502", { times });
-      const speak = async (content: string): Promise<undefined> => {
+      const write = async (content: string, more: object = {}): Promise<undefined> => {
         server.push({
           id: `1100000000000${++spoken}`,
           channel_id: DISCORD_DIRECT,
@@ -178,10 +300,24 @@ export const VENDORS: Vendor[] = [
           author: { id: DISCORD_USER },
           mentions: [],
           attachments: [],
+          ...more,
         });
       };
+      const speak: Say = (text) => write(text);
+      const inGuild = { guild_id: "1", channel_id: DISCORD_CHANNEL };
+      const mentions = [{ id: DISCORD_BOT }];
+      const writes: Writes = {
+        group: DISCORD_CHANNEL,
+        mention: (text) => write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, mentions }),
+        // A thread is a channel of its own.
+        thread: (text) => write(`<@${DISCORD_BOT}> ${text}`, { ...inGuild, channel_id: "800000000000000002", mentions }),
+        chatter: (text) => write(text, inGuild),
+        stranger: (text) => write(text, { author: { id: "600000000000000002" } }),
+        unreadable: (text) => write(text, { author: { id: "5", bot: true } }),
+        reasons: { chatter: NOT_ADDRESSED, unreadable: BOT },
+      };
       const to = [DISCORD_CHANNEL, DISCORD_DIRECT];
-      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, answersTo: DISCORD_DIRECT, close: server.close };
+      return { url: server.url, to, arrivesAs: same, arrived, fail, speak, writes, answersTo: DISCORD_DIRECT, close: server.close };
     },
   },
 ];

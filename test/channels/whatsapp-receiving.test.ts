@@ -7,7 +7,7 @@ describe("receiving from WhatsApp", () => {
   it("hands over a message, and the answer goes back to who wrote it", async () => {
     const { post, received, send, server } = await openWhatsApp();
     expect(await post(notification([[valueOf([textMessage("wamid.1", "How is the build?")])]]))).toBe(200);
-    expect(received).toEqual([{ id: "wamid.1", from: TO, to: TO, direct: true, text: "How is the build?" }]);
+    expect(received).toEqual([{ id: "wamid.1", from: TO, name: "Ada", to: TO, direct: true, text: "How is the build?" }]);
     await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" });
     expect(server.arrived).toMatchObject([{ to: TO, replyTo: "wamid.1" }]);
   });
@@ -45,16 +45,24 @@ describe("receiving from WhatsApp", () => {
   });
 
   it("passes over what is nothing to answer, and what is another's", async () => {
-    const { post, received } = await openWhatsApp();
+    const { post, received, host } = await openWhatsApp();
     const reaction = { ...textMessage("1", ""), type: "reaction", reaction: { message_id: "wamid.0", emoji: "👍" } };
     const system = { ...textMessage("2", ""), type: "system", system: { body: "changed their number" } };
     const own = textMessage("3", "own", "15550001111");
-    await post(notification([[valueOf([reaction, system, own, { id: "4" }, null, "x", { ...textMessage("5", "x"), from: undefined }])]]));
+    const group = { ...textMessage("8", "x"), group_id: "Y2FwaV9ncm91cA" };
+    await post(
+      notification([[valueOf([reaction, system, own, { id: "4" }, null, "x", { ...textMessage("5", "x"), from: undefined }, group])]]),
+    );
     const text = valueOf([textMessage("6", "x")]);
     await post(notification([[valueOf([textMessage("7", "x")], [], "999")]]));
     await post(notification([[text]], { field: "smb_message_echoes" }));
     await post(notification([[text]], { object: "page" }));
     expect(received).toEqual([]);
+    expect(host.skipped).toEqual([
+      { id: "4", skipped: "the message comes without a phone number, by which people are known here" },
+      { id: "5", skipped: "the message comes without a phone number, by which people are known here" },
+      { id: "8", skipped: "the message was written in a group, and this channel answers people alone" },
+    ]);
   });
 
   it("notes in the log what did not arrive, without its text and its recipient", async () => {

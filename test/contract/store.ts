@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RouseError } from "../../src/core/errors.ts";
-import type { StoreHandle } from "../../src/store/types.ts";
+import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
 import {
   DAY,
   dedupe,
@@ -136,6 +136,26 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         expect(jobs).toMatchObject([
           { id: action.runId, key: "main/hook/hook:one", data: { type: "run", runId: action.runId }, attempts: 1, enqueuedAt: START },
         ]);
+      });
+
+      it("makes jobs of a command that no turn of its session holds back, and of `/new` one in the turns' order as well", async () => {
+        const asked = runAction("hook:one");
+        const stop = runAction("hook:one", { spec: spec("hook:one", { command: "stop" }) });
+        const begin = runAction("hook:one", { spec: spec("hook:one", { command: "new" }) });
+        const ready: JobKind[] = [];
+        handle.queue.onReady((kind) => ready.push(kind));
+        for (const action of [asked, stop, begin]) await handle.store.accept(event({ actions: [action] }));
+        await until(() => ready.includes("command"));
+        const [held] = await handle.queue.fetch("turn", 5);
+        expect(held).toMatchObject({ id: asked.runId });
+        const [first] = await handle.queue.fetch("command", 5);
+        expect(first).toMatchObject({ id: stop.runId, data: { type: "run", runId: stop.runId } });
+        await handle.store.commit((tx) => tx.completeJob(first as Job), first);
+        expect(await handle.queue.fetch("command", 5)).toMatchObject([{ id: begin.runId }]);
+        expect(await handle.queue.fetch("turn", 5)).toEqual([]);
+        expect(await handle.store.counts()).toMatchObject({ "jobs.turn": 2, "jobs.command": 1 });
+        await handle.store.commit((tx) => tx.completeJob(held as Job), held);
+        expect(await handle.queue.fetch("turn", 5)).toMatchObject([{ id: begin.runId }]);
       });
 
       it("keeps the order of what came in, within a key", async () => {

@@ -76,7 +76,7 @@ const lastRoutesOf = (ids: readonly string[]) => ({
 
 function accept(channels: Channels, { fromRequest, ...fields }: Drawn<typeof asked>): RunSpec | undefined {
   const agents = { standard: { id: "main" }, get: () => ({ id: "main" }) };
-  const context = { channels, agents, config: configSchema.parse({}) } as unknown as ActionContext;
+  const context = { channels, agents, rooms: { hasOwner: () => true }, config: configSchema.parse({}) } as unknown as ActionContext;
   const source = { hook: "agent", unsafe: false, fromRequest, now: 1 };
   const checked = checkAgent([{ text: "x", outside: true }], fields, source, context, []);
   return checked.ok ? checked.action.spec : undefined;
@@ -111,7 +111,7 @@ it("a reply that names a recipient goes to that recipient, on the named channel 
   expect(sent).toBeGreaterThan(200);
 });
 
-it("a route problem is found exactly if nobody who may write can bring a route about", async () => {
+it("a route problem is found exactly if the owner cannot bring a route about by writing", async () => {
   let found = 0;
   await fc.assert(
     fc.asyncProperty(world, asked, async (given, request) => {
@@ -119,9 +119,9 @@ it("a route problem is found exactly if nobody who may write can bring a route a
       const spec = accept(channels, request);
       if (!spec) return;
       const { channel: name, to } = spec;
-      const problem = findRouteProblem(to === undefined ? { channel: name } : { channel: name, to }, channels);
-      const writable = Object.entries(given.configured).filter(([, { receives, allowed }]) => receives && allowed);
-      const decisions = await Promise.all([[], ...writable.map(([id]) => [id])].map((ids) => route(channels, ids, spec)));
+      const owned = Object.entries(given.configured).flatMap(([id, { receives, allowed }]) => (receives && allowed ? [id] : []));
+      const problem = findRouteProblem(to === undefined ? { channel: name } : { channel: name, to }, channels, (id) => owned.includes(id));
+      const decisions = await Promise.all([[], ...owned.map((id) => [id])].map((ids) => route(channels, ids, spec)));
       expect(problem === undefined).toBe(decisions.some(({ status }) => status === "route"));
       if (problem) found++;
     }),

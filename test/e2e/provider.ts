@@ -31,7 +31,11 @@ export async function createProvider(): Promise<Provider> {
         .map((message) => (typeof message.content === "string" ? message.content : JSON.stringify(message.content)))
         .join("\n"),
     answer: () => "fine",
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];

@@ -82,6 +82,7 @@ function fakeSnapshot(): Snapshot {
       names: ["console"],
       checkRecipient: (_id: string, to: string) => ({ ok: true, to }),
     },
+    rooms: { isOwner: () => false, hasOwner: () => false, agentFor: () => agent, bindingsOn: () => [] },
   };
   return snapshot as unknown as Snapshot;
 }

@@ -36,7 +36,8 @@ export async function compile(hooks: object, files: Record<string, string> = {},
     known: {
       agents: new Set(["main"]),
       channels: (name) => ["last", "console"].includes(name) || channels?.resolve(name) !== undefined,
-      routeProblem: (target) => channels && findRouteProblem(target, channels),
+      routeProblem: (target) =>
+        channels && findRouteProblem(target, channels, (id) => channels.get(id)?.channel.allowFrom?.includes("owner") ?? false),
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
     pool: pool ?? createTransformPool({ log: createLogger("silent") }),

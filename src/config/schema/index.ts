@@ -2,6 +2,7 @@ import { z } from "zod";
 import { agentsSchema, modelsSchema } from "./agents.ts";
 import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
 import { hooksSchema } from "./hooks.ts";
+import { bindingsSchema, ownerSchema, sessionsSchema } from "./rooms.ts";
 
 /**
  * The whole config file. The one source of its types, defaults and documentation.
@@ -14,6 +15,9 @@ export const configSchema = z.strictObject({
   agents: agentsSchema,
   models: modelsSchema,
   channels: z.record(z.string(), z.unknown()).default({}).describe("Channel plugins by id, each with its own section."),
+  owner: ownerSchema,
+  sessions: sessionsSchema,
+  bindings: bindingsSchema,
   platform: platformSchema,
   mcp: mcpSchema,
   plugins: z.array(z.string()).default([]).describe("Further plugins: paths or package names."),

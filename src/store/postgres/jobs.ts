@@ -180,7 +180,7 @@ export class Jobs {
   /** The kinds of which a job may start at `now`. */
   async readyKinds(now: Ms): Promise<JobKind[]> {
     const rows = await this.#db.query<{ kind: JobKind }>(
-      `SELECT kind FROM (VALUES ('turn'), ('delivery')) AS kinds (kind)
+      `SELECT kind FROM (VALUES ('turn'), ('delivery'), ('command')) AS kinds (kind)
         WHERE (SELECT ready FROM jobs WHERE jobs.kind = kinds.kind AND ready IS NOT NULL ORDER BY ready LIMIT 1) <= $1`,
       [now],
     );

@@ -1,6 +1,6 @@
 import type { WakeMode } from "../../config/schema/common.ts";
 import { RouseError } from "../../core/errors.ts";
-import { collectJob, runJob, runOf, systemEventOf } from "../expand.ts";
+import { collectJob, runJobs, runOf, systemEventOf } from "../expand.ts";
 import { runColumns, withChange, type EventRow } from "../rows.ts";
 import { isFence } from "../types.ts";
 import type {
@@ -204,8 +204,7 @@ export class Plan {
     if (!known) this.#newRun(runColumns(run));
     if (action.collect) return this.#collect(run, action.collect, known);
     if (known) return;
-    const job = runJob(run, action.parked);
-    this.jobs.enqueue(job, JSON.stringify(job.data));
+    for (const job of runJobs(run, action.parked)) this.jobs.enqueue(job, JSON.stringify(job.data));
   }
 
   /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */

@@ -135,4 +135,5 @@ export const COUNTED: readonly string[] = [
   ...["main", "hook", "api", "channel"].map((name) => `sessions.${name}`),
   "jobs.turn",
   "jobs.delivery",
+  "jobs.command",
 ];

@@ -36,7 +36,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   const now = (): number => clock.now();
   const sql = new Statements(db);
   const jobs = new Jobs(sql);
-  const intake = new Intake(sql, jobs);
+  const intake = new Intake(sql);
   const newWrites = (): SqliteWrites => new SqliteWrites({ sql, jobs, nextSeq: () => intake.nextSeq(), now });
   const group = createGroupCommit(sql, failureLog(log));
   const signals = createSignals({ jobs, now, log });

@@ -1,7 +1,6 @@
 import type { WakeMode } from "../../config/schema/common.ts";
-import { collectJob, runJob, runOf, systemEventOf } from "../expand.ts";
+import { collectJob, runJobs, runOf, systemEventOf } from "../expand.ts";
 import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
-import type { Jobs } from "./jobs.ts";
 import type { Statements } from "./statements.ts";
 import { insertRunOnce, type SqliteWrites } from "./writes.ts";
 
@@ -31,13 +30,11 @@ interface Row {
  */
 export class Intake {
   readonly #sql: Statements;
-  readonly #jobs: Jobs;
   #given: number;
   #done: number;
 
-  constructor(sql: Statements, jobs: Jobs) {
+  constructor(sql: Statements) {
     this.#sql = sql;
-    this.#jobs = jobs;
     this.#done = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'intake'")?.seq ?? 0;
     this.#given = Math.max(this.#done, sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM events")?.seq ?? 0);
   }
@@ -88,7 +85,7 @@ export class Intake {
     const isNew = insertRunOnce(this.#sql, run);
     if (action.collect) return this.#collect(run, action.collect, isNew, writes);
     if (!isNew) return;
-    if (this.#jobs.enqueue(runJob(run, action.parked))) writes.touched.add("turn");
+    for (const job of runJobs(run, action.parked)) writes.enqueue(job);
   }
 
   /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */

@@ -160,7 +160,7 @@ export class Jobs {
   }
 
   counts(): { name: string; n: number }[] {
-    return (["turn", "delivery"] as const).map((kind) => ({
+    return (["turn", "delivery", "command"] as const).map((kind) => ({
       name: `jobs.${kind}`,
       n: this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE kind = ?", kind)?.n ?? 0,
     }));

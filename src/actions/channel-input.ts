@@ -1,0 +1,35 @@
+import { cutText, oneLine, type TextPart } from "../core/text.ts";
+import type { IncomingMessage } from "../plugin/api.ts";
+
+const MAX_ID = 200;
+const MAX_NAME = 100;
+
+/** An id as it may stand outside the boundary: other characters than ids have become `_`. */
+const renderId = (id: string): string => cutText(id.replace(/[^\w.@:;+=/#-]/g, "_"), MAX_ID).text;
+
+/** The line of a display name; none for a blank name. */
+function nameLines(label: string, name: unknown): string[] {
+  const text = typeof name === "string" ? cutText(oneLine(name), MAX_NAME).text : "";
+  return text === "" ? [] : [`${label}: ${text}`];
+}
+
+function renderPlace({ direct, to, thread, room }: IncomingMessage): string {
+  if (direct) return "to you alone";
+  return `in the ${room?.kind ?? "group"} ${renderId(to)}${thread === undefined ? "" : `, thread ${renderId(thread)}`}`;
+}
+
+/**
+ * Renders the input of a message's turn: a line with the ids of sender and room, the display names as outside text, then
+ * `text`, which the sender wrote. The owner's direct messages have no names, so that no part of them is outside text.
+ */
+export function renderMessage(channel: string, message: IncomingMessage, text: string, isOwner: boolean): TextPart[] {
+  const sender = `${renderId(message.from)}${isOwner ? " (the owner)" : ""}`;
+  const lead = `Message on ${channel} from ${sender}, ${renderPlace(message)}. All that follows is theirs:\n`;
+  const names =
+    isOwner && message.direct ? [] : [...nameLines("sender's name", message.name), ...nameLines("room's name", message.room?.name)];
+  return [
+    { text: lead, outside: false },
+    ...(names.length === 0 ? [] : [{ text: names.join("\n"), outside: true }]),
+    { text: `\n${text}`, outside: false },
+  ];
+}

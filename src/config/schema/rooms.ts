@@ -1,0 +1,38 @@
+import { z } from "zod";
+
+const text = z.string().trim().min(1);
+/** An id as channels give it; a number may stand without quotes. */
+const channelId = z.union([text, z.int()], "must be an id: text, or a whole number that is not too long to be exact").transform(String);
+
+export const sessionsSchema = z
+  .strictObject({
+    dmScope: z
+      .enum(["per-person", "shared"])
+      .default("per-person")
+      .describe(
+        "Whose history a direct message joins: `per-person` gives each person but the owner a conversation of their own, `shared` puts all into the main session.",
+      ),
+  })
+  .prefault({});
+
+export const ownerSchema = z
+  .record(text, z.union([channelId.transform((id) => [id]), z.array(channelId)], "must be an id or a list of ids"))
+  .optional()
+  .describe(
+    "The ids of the one person whose direct messages join the main session, by channel. Default: the only person in allowFrom, if each kind of channel that receives has one.",
+  );
+
+const bindingSchema = z.strictObject({
+  channel: text.describe("A channel's id or another name of it."),
+  account: text.optional().describe("One of its `accounts`. Default: all."),
+  room: channelId.optional().describe("The id of a group or conversation, as `to` gives it. Default: all."),
+  person: channelId.optional().describe("The id of who writes, as in allowFrom. Default: everybody."),
+  agent: text.describe("The agent that answers."),
+});
+
+export const bindingsSchema = z
+  .array(bindingSchema)
+  .default([])
+  .describe(
+    "Which agent answers in which room or to which person: the first entry that fits a message counts; if none fits, the first agent answers.",
+  );

@@ -1,0 +1,18 @@
+import type { Ms } from "./records.ts";
+
+/** A job of the queue. Jobs of one `kind` with the same key run one at a time, first in first out. */
+export interface Job {
+  id: string;
+  kind: JobKind;
+  key: string;
+  /** Plain JSON. */
+  data: unknown;
+  /** Starts so far, this one included, once fetched. */
+  attempts: number;
+  enqueuedAt: Ms;
+  /** The driver's mark of this start, never the same twice; handed back untouched it proves that the job is still held. */
+  lease?: number;
+}
+/** `command`: a person's command to the gateway, which no turn may hold back. */
+export type JobKind = "turn" | "delivery" | "command";
+export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };

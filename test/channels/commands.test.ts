@@ -1,0 +1,152 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parseCommand } from "../../src/actions/commands.ts";
+import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { gate } from "../platform/model.ts";
+import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
+
+describe("which messages are commands", () => {
+  it.each(["/new", "!new", " /NEW\n", "/new@rouse_bot", "@rouse /new", "@rouse: !New"])("%j is one", (text) =>
+    expect(parseCommand(text)).toBe("new"),
+  );
+  it.each(["/stop", "!stop", "/Stop@rouse_bot"])("%j is one", (text) => expect(parseCommand(text)).toBe("stop"));
+  it.each(["new", "/new order", "please /stop", "/newer", "//new", "/new /stop", "@rouse", "/start"])("%j is none", (text) =>
+    expect(parseCommand(text)).toBeUndefined(),
+  );
+});
+
+let world: World;
+let provider: Provider;
+const slow = { gate: gate() };
+const open = async (): Promise<void> => {
+  provider = await createProvider();
+  slow.gate = gate();
+  provider.answer = async (request, response) => {
+    if (String(request.body.messages.at(-1)?.content).includes("slow")) {
+      const gone = new Promise((resolve) => response.on("close", resolve));
+      await Promise.race([slow.gate.passed, gone]);
+    }
+    return "done";
+  };
+  const agents = { defaults: { model: "local/big", maxConcurrent: 2, heartbeat: { every: 0 } } };
+  const config = { ...modelConfig(provider), agents, channels: { pipe: { allowFrom: ["ann", "bob"] } }, owner: { pipe: "ann" } };
+  world = await createWorld({ files: { "plugins/pipe.ts": PIPE }, config });
+};
+const close = async (): Promise<void> => {
+  slow.gate.open();
+  await world.stop();
+  await provider.close();
+};
+
+const say = (text: string, more: object = {}): Promise<void> => sayOn(world, message(text, more));
+const sent = () => sentOn(world);
+const whenSent = (count: number) => world.until(async () => sent().length === count);
+const runs = async (): Promise<{ name: string; status: string; sessionKey: string }[]> => (await world.admin("/admin/v1/runs")).body.runs;
+const CONFIRMED = "A new conversation begins with your next message.";
+
+describe("/new", () => {
+  beforeEach(open);
+  afterEach(close);
+
+  it("begins a new conversation, asks no model, and is confirmed where it was written", async () => {
+    await say("alpha");
+    await whenSent(1);
+    const command = message("/new", { to: "dm-ann", thread: "t1" });
+    await sayOn(world, command);
+    await whenSent(2);
+    expect(sent()[1]).toMatchObject({ to: "dm-ann", thread: "t1", replyTo: command.id, text: CONFIRMED });
+    expect(provider.requests).toHaveLength(1);
+    await world.until(async () => (await runs())[0]?.status === "succeeded");
+    const { events } = (await world.admin("/admin/v1/events")).body;
+    expect(events[0]).toMatchObject({ outcome: "accepted", reason: "the command /new" });
+    await say("beta");
+    await whenSent(3);
+    expect(provider.text(provider.requests[1] as never)).not.toContain("alpha");
+  });
+
+  it("ends only its own room's conversation", async () => {
+    await say("alpha");
+    await whenSent(1);
+    await say("!new", { from: "bob", to: "lounge", direct: false });
+    await whenSent(2);
+    expect(sent()[1]).toMatchObject({ to: "lounge", text: CONFIRMED });
+    await say("beta");
+    await whenSent(3);
+    expect(provider.text(provider.requests[1] as never)).toMatch(/alpha[^]*beta/);
+  });
+
+  it("is confirmed at once, and counts in order: what came before it ends in the old conversation", async () => {
+    await say("slow alpha");
+    await say("beta");
+    await world.until(async () => provider.requests.length === 1);
+    await say("/new");
+    await whenSent(1);
+    expect(sent()[0]?.["text"]).toBe(CONFIRMED);
+    await say("gamma");
+    slow.gate.open();
+    await whenSent(4);
+    expect(provider.text(provider.requests[1] as never)).toMatch(/slow alpha[^]*beta/);
+    expect(provider.text(provider.requests[2] as never)).not.toMatch(/alpha|beta/);
+    const { turns } = (await world.admin("/admin/v1/sessions/show?key=main")).body;
+    expect(turns).toHaveLength(1);
+  });
+});
+
+describe("/stop", () => {
+  beforeEach(open);
+  afterEach(close);
+
+  it("at once ends what runs and what waits in its session, and nothing else, also if all places are taken", async () => {
+    await say("slow for bob", { from: "bob", to: "dm-bob" });
+    await say("slow alpha");
+    await say("beta");
+    await say("gamma");
+    await world.until(async () => provider.requests.length === 2);
+    await say("/stop");
+    await whenSent(1);
+    expect(sent()[0]).toMatchObject({ to: "room-1", text: "Stopped: 3 turns." });
+    const cancelled = (await runs()).filter(({ status }) => status === "cancelled");
+    expect(cancelled.map(({ sessionKey }) => sessionKey)).toEqual(["main", "main", "main"]);
+    expect(provider.requests).toHaveLength(2);
+    slow.gate.open();
+    await whenSent(2);
+    expect(sent()[1]).toMatchObject({ to: "dm-bob", text: "done" });
+    // What comes after it is answered as ever, and knows nothing of what was stopped.
+    await say("delta");
+    await whenSent(3);
+    expect(provider.text(provider.requests[2] as never)).not.toMatch(/alpha|beta|gamma/);
+  });
+
+  it("says so if there is nothing to stop", async () => {
+    await say("/stop");
+    await whenSent(1);
+    expect(sent()[0]?.["text"]).toBe("Nothing to stop.");
+    expect((await runs()).map(({ name, status }) => [name, status])).toEqual([["/stop on pipe", "succeeded"]]);
+  });
+
+  it("leaves a `/new` that waits alone", async () => {
+    await say("alpha");
+    await whenSent(1);
+    await say("slow beta");
+    await world.until(async () => provider.requests.length === 2);
+    await say("/new");
+    await say("/stop");
+    await whenSent(3);
+    await say("gamma");
+    await whenSent(4);
+    expect(provider.text(provider.requests[2] as never)).not.toMatch(/alpha|beta/);
+  });
+
+  it("obeys only those who may speak, and each message once", async () => {
+    await say("slow alpha");
+    await world.until(async () => provider.requests.length === 1);
+    await say("/stop", { from: "eve" });
+    const { events } = (await world.admin("/admin/v1/events")).body;
+    expect(events[0]).toMatchObject({ outcome: "skipped", reason: expect.stringContaining("allowFrom") as unknown });
+    const command = message("/stop");
+    await Promise.all([sayOn(world, command), sayOn(world, command)]);
+    await whenSent(1);
+    expect(sent()[0]?.["text"]).toBe("Stopped.");
+    expect((await runs()).map(({ status }) => status)).toEqual(["succeeded", "cancelled"]);
+  });
+});
