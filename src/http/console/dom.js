@@ -1,7 +1,7 @@
 // Everything that is shown goes through here, as text: what hooks bring in is never read as markup.
 
 /**
- * An element with attributes, listeners (`onclick`) and children; strings and numbers become text.
+ * An element with attributes, listeners (`onclick`) and children, in lists of any depth; strings and numbers become text.
  * @param {string} tag
  * @param {Record<string, any>} [attributes]
  * @param {...any} children
@@ -12,7 +12,7 @@ export function h(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== undefined && value !== false) element.setAttribute(name, String(value));
   }
-  for (const child of children.flat(2)) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === "") continue;
     element.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
