@@ -69,7 +69,7 @@ Generated from the files in \`mappings/\` by \`npm run docs\`. How to use them: 
 
 ## Presets
 
-\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. Without its secret a preset's callers send the hook token. \`rouse presets show <name>\` prints one, to be copied and changed. A sender may send more events than its preset takes: the others are answered 200 and recorded as \`unmatched\`.
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. A preset that has a signature needs the sender's secret: \`rouse init --preset <name>\` adds one, and \`auth: "token"\` accepts the hook token instead. \`rouse presets show <name>\` prints one, to be copied and changed. A sender may send more events than its preset takes: the others are answered 200 and recorded as \`unmatched\`.
 
 | preset | what it makes | signature | events | tested with |
 | --- | --- | --- | --- | --- |

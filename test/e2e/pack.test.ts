@@ -54,7 +54,7 @@ export default definePlugin({
       hooks: {
         enabled: true,
         token: TOKEN,
-        presets: ["github"],
+        presets: [{ use: "github", auth: "token" }],
         mappings: [{ id: "shout", match: { path: "shout" }, transform: { module: "shout.ts" } }],
       },
       channels: { filelog: { path: join(dir, "replies.log") } },

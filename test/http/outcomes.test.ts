@@ -37,7 +37,7 @@ beforeAll(async () => {
     config: {
       hooks: {
         maxActions: 3,
-        presets: ["github"],
+        presets: [{ use: "github", auth: "token" }],
         mappings: [
           hook("run", { sessionKey: "hook:run:{{n}}", name: "Run {{n}}" }),
           hook("strict", { strict: true }),

@@ -13,6 +13,9 @@ export const PRESETS = resolve(import.meta.dirname, "../../mappings");
 /** The names of all presets that ship. */
 export const presetNames = namesIn(PRESETS);
 
+/** Presets whose requests carry the hook token, on purpose. */
+export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] => names.map((use) => ({ use, auth: "token" }));
+
 const folders: string[] = [];
 afterAll(() => {
   for (const dir of folders) rmSync(dir, { recursive: true, force: true });
