@@ -77,7 +77,7 @@ ${presets.join("\n")}
 
 ## Recorded bodies
 
-Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: they were recorded from the sender's program, or others published them as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the npm package does not.
+Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: they were recorded from the sender's program, or others published them as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the npm package has one or two of each preset, for \`rouse hooks send <preset> --sample\`.
 
 | preset | source | where | bodies | licence |
 | --- | --- | --- | --- | --- |

@@ -30,7 +30,7 @@ const inRepo = (file: string, specifier: string): string => relative(ROOT, resol
 
 /** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
 const ALLOWED: Record<string, string[]> = {
-  cli: ["gateway.ts", "snapshot.ts", "http", "knowledge", "store", "config", "core", "mapping", "plugin"],
+  cli: ["gateway.ts", "snapshot.ts", "http", "knowledge", "store", "config", "core", "mapping", "plugin", "signatures"],
   "gateway.ts": ["ground.ts", "work.ts", "http", "actions", "plugin", "core"],
   "ground.ts": ["reload.ts", "snapshot.ts", "mapping", "store", "config", "core"],
   "work.ts": ["http", "actions", "knowledge", "delivery", "sessions", "store", "core"],

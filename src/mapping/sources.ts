@@ -1,7 +1,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { configIssues } from "../config/issues.ts";
 import { readJson5 } from "../config/json5.ts";
-import { mappingFileSchema, PRESET_NAME, type MappingConfig, type MappingFile } from "../config/schema/mapping.ts";
+import type { z } from "zod";
+import { hooksKeys, type hooksSchema } from "../config/schema/hooks.ts";
+import { mappingFileSchema, PRESET_NAME, type MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
 import { didYouMean } from "../config/suggest.ts";
@@ -66,15 +68,17 @@ function nameMappings(sources: readonly WrittenSource[]): Source[] {
 
 /** All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. */
 export function collectSources(options: {
-  mappings: readonly MappingConfig[];
-  presets: readonly (string | PresetUse)[];
-  /** The section of the plugin that a preset is named like. */
-  section(preset: string): Record<string, unknown> | undefined;
+  hooks: z.output<typeof hooksSchema>;
+  /** Absolute folders. */
   mappingsDir: string;
   presetsDir: string;
   env: Env;
 }): { sources: Source[]; issues: Issue[]; files: string[] } {
-  const { mappings, presets, section, mappingsDir, presetsDir, env } = options;
+  const { hooks, mappingsDir, presetsDir, env } = options;
+  const { mappings, presets } = hooks;
+  /** The section of the plugin that a preset is named like. */
+  const section = (preset: string): Record<string, unknown> | undefined =>
+    preset in hooksKeys ? undefined : (hooks as Record<string, Record<string, unknown> | undefined>)[preset];
   const issues: Issue[] = [];
   const files: string[] = [];
   const sources: WrittenSource[] = mappings.map((config, index) => ({
