@@ -22,7 +22,8 @@ import { createVerifiers } from "./signatures/verifiers.ts";
 /** Rouse's own files: two folders up in a clone, three in the built package. */
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUILT = import.meta.url.endsWith(".js");
-const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
+/** The folder of the clone or of the installed package. */
+export const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
 /** Rouse's own plugins. */
 export const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
 

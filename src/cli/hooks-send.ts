@@ -43,7 +43,8 @@ interface Target {
   preset: string | undefined;
 }
 
-function findTarget(name: string, { config }: Settings, io: CliIo): Target {
+/** Finds what a path's requests need. */
+export function findTarget(name: string, { config }: Settings, io: CliIo): Target {
   const { hooks } = config;
   return { name, ...findPath(name, { hooks, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR, env: io.env }) };
 }
@@ -71,8 +72,14 @@ async function authenticate(target: Target, request: UnsignedRequest, { isSample
 }
 
 /** The body, and the headers that tell what it is. */
-async function readRequest(target: Target, options: SendOptions, io: CliIo): Promise<Omit<UnsignedRequest, "url">> {
-  const { preset = target.name } = target;
+export async function readRequest(
+  name: string,
+  options: SendOptions,
+  settings: Settings,
+  io: CliIo,
+): Promise<Omit<UnsignedRequest, "url">> {
+  const target = findTarget(name, settings, io);
+  const { preset = name } = target;
   const sample = typeof options.sample === "string" ? readSample(PRESETS_DIR, preset, options.sample) : undefined;
   if (typeof options.sample === "string" && !sample) {
     const names = sampleNames(PRESETS_DIR, preset);
@@ -158,7 +165,7 @@ export async function sendHook(name: string, options: SendOptions, io: CliIo): P
   if (options.payload !== undefined && options.sample !== undefined) throw usage("use --payload or --sample, not both");
   const settings = await loadSettings(options, io);
   if (options.sample === true) return listSamples(name, settings, options, io);
-  const request = await readRequest(findTarget(name, settings, io), options, io);
+  const request = await readRequest(name, options, settings, io);
   const isSample = options.sample !== undefined;
   const { replayed, ...sent } = await postHook(name, request, { settings, url: runningUrl(settings.stateDir), isSample, io });
   const { status, requestId, answer } = sent;
