@@ -126,7 +126,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     signal: ended.signal,
   });
   issues.push(...plugins.issues);
-  const { runtime, issues: modelIssues } = createAgentRuntime({ config, env, clock, log });
+  const { runtime, issues: modelIssues } = createAgentRuntime({ config, baseDir, env, clock, log });
   issues.push(...modelIssues);
   const agents = createAgents(config, runtime.models.standard.ref);
   const wrong = createAddressList(config.gateway.trustedProxies).wrong;
@@ -134,6 +134,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
   const mappings = await compileMappings({
     hooks: config.hooks,
+    baseDir,
     mappingsDir: config.hooks.mappingsDir,
     transformsDir: config.hooks.transformsDir,
     presetsDir: PRESETS_DIR,

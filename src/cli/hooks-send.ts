@@ -44,9 +44,9 @@ interface Target {
 }
 
 /** Finds what a path's requests need. */
-export function findTarget(name: string, { config }: Settings, io: CliIo): Target {
+export function findTarget(name: string, { config, baseDir }: Settings, io: CliIo): Target {
   const { hooks } = config;
-  return { name, ...findPath(name, { hooks, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR, env: io.env }) };
+  return { name, ...findPath(name, { hooks, baseDir, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR, env: io.env }) };
 }
 
 /** The request with what its path's authentication wants: a token, a password, or a signature made as the sender makes it. */

@@ -40,6 +40,7 @@ function contextOf(plugin: CommandPlugin, settings: Settings, options: CommonOpt
     clock: systemClock,
     log: { debug: () => undefined, info: say, warn: say, error: say },
     signal,
+    baseDir: settings.baseDir,
     async stateDir() {
       const folder = join(settings.stateDir, "plugins", plugin.id);
       await mkdir(folder, { recursive: true, mode: 0o700 });

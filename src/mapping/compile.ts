@@ -26,6 +26,8 @@ import { compileValidator, type Validator } from "./validate.ts";
 
 export interface CompileOptions {
   hooks: z.output<typeof hooksSchema>;
+  /** The config's folder: relative paths of secrets start there. */
+  baseDir: string;
   /** Absolute folders. */
   mappingsDir: string;
   transformsDir: string;
@@ -244,8 +246,8 @@ class MappingCompiler {
 
 /** Compiles all mappings of a snapshot, and loads their modules once, in a child. All problems come back at once; with any, the set must not be used. */
 export async function compileMappings(options: CompileOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
-  const { hooks, mappingsDir, presetsDir, env } = options;
-  const collected = collectSources({ hooks, mappingsDir, presetsDir, env });
+  const { hooks } = options;
+  const collected = collectSources(options);
   const compiler = new MappingCompiler(options);
   const paths = compilePaths(collected.sources, hooks.maxBodyBytes);
   const seen = new Map<string, string>();

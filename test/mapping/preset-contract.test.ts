@@ -108,6 +108,15 @@ it.each([
   await expect(createWorld({ start: false, config: { hooks: { presets: [use] } } })).rejects.toThrow(message);
 });
 
+it("a mapping file's secret in a file is found from the config's folder", async () => {
+  const auth = { scheme: "github", secret: { file: "secrets/acme" } };
+  const mappings = [{ id: "acme", match: { path: "acme" }, messageTemplate: "x" }];
+  const files = { "secrets/acme": "a-secret-beside-the-config", "mappings/acme.json": { id: "acme", auth, mappings } };
+  const world = await createWorld({ workers: false, files });
+  expect((await world.post("/hooks/acme", {})).status).toBe(401);
+  await world.stop();
+});
+
 it("a preset without a secret of its own takes that of another mapping on its path", async () => {
   const auth = { scheme: "github", secret: "a-long-enough-secret" };
   const mappings = [{ id: "mine", match: { path: "github", payload: { mine: true } }, auth, messageTemplate: "x" }];

@@ -30,6 +30,7 @@ export async function compile(hooks: object, files: Record<string, string> = {},
   const config = configSchema.parse({ hooks: { ...hooks } });
   const compiled = await compileMappings({
     hooks: config.hooks,
+    baseDir: dir,
     mappingsDir: join(dir, "mappings"),
     transformsDir: join(dir, "transforms"),
     presetsDir: PRESETS,
