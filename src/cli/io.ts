@@ -54,7 +54,7 @@ function programName(env: NodeJS.ProcessEnv, script = ""): string {
   if (manifest !== undefined && script.startsWith(`${dirname(manifest)}/bin/`))
     return `npm --prefix ${shellWord(dirname(manifest))} run -s rouse --`;
   if (basename(script) === "rouse") return script.includes("/node_modules/") ? "npx rouse" : "rouse";
-  return `node ${shellWord(script)}`;
+  return `${shellWord(process.execPath)} ${shellWord(script)}`;
 }
 
 /** The world of a real process. */

@@ -246,6 +246,11 @@ describe("rouse start", () => {
     await cli.write("rouse.json5", shopConfig());
     const gateway = await start("--no-workers");
     await gateway.until("hooks send agent");
+    // The printed line works as it is, from any folder.
+    const line = /^ {2}(echo .*)$/m.exec(gateway.out())?.[1] ?? "";
+    const sent = spawnSync("sh", ["-c", line], { cwd: "/", encoding: "utf8" });
+    expect([sent.stderr, sent.stdout]).toEqual(["", expect.stringMatching(/^202 /)]);
+    expect(gateway.out()).toMatch(/^ {2}console http:\/\/127\.0\.0\.1:\d+\/console /m);
     await cli.write("rouse.json5", "{ hooks: ");
     child?.kill("SIGHUP");
     await gateway.until("the one before it stays in use");
