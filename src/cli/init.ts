@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { editText } from "../config/edit.ts";
-import { loadConfig } from "../config/load.ts";
+import { findConfig, loadConfig } from "../config/load.ts";
 import { KNOWN_PROVIDERS } from "../config/providers.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
@@ -124,7 +124,7 @@ function printIssues(issues: readonly { path: string; message: string }[], what:
 
 async function init(dir: string, options: Options, io: CliIo): Promise<void> {
   const folder = resolve(io.cwd, dir);
-  const file = join(folder, "rouse.json5");
+  const file = findConfig({ cwd: folder, env: {} }) ?? join(folder, "rouse.json5");
   const isNew = !existsSync(file) || options.force === true;
   const present = await loadConfig({ cwd: folder, env: io.env, ...(isNew ? {} : { file }) });
   if (!isNew && !present.ok)

@@ -5,6 +5,7 @@ import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Prompts } from "../../src/cli/prompts.ts";
 import { createLogger } from "../../src/core/log.ts";
+import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createProvider } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
@@ -166,6 +167,27 @@ describe("rouse init for a sender that signs", () => {
     ]);
     expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).out).toContain("has all of that already");
     expect(file("rouse.json5")).toBe(text);
+  });
+
+  it("makes a valid config for every preset that ships", async () => {
+    const presets = presetNames(PRESETS_DIR);
+    const { code, err } = await cli.rouse([
+      "init",
+      "--yes",
+      "--no-test",
+      "--public-url",
+      "https://hooks.example.com",
+      "--preset",
+      ...presets,
+    ]);
+    expect([code, err]).toEqual([0, ""]);
+  });
+
+  it("adds to rouse.json as well, and makes no second config beside it", async () => {
+    await cli.write("rouse.json", { hooks: { enabled: true, token: "hook-token-0123456789" } });
+    expect((await cli.rouse(["init", "--yes", "--preset", "jira"])).code).toBe(0);
+    expect(existsSync(join(cli.dir, "rouse.json5"))).toBe(false);
+    expect(JSON5.parse(file("rouse.json"))).toMatchObject({ hooks: { token: "hook-token-0123456789", presets: [{ use: "jira" }] } });
   });
 
   it("mends a config whose preset has no secret: the command that the error names", async () => {
