@@ -187,9 +187,13 @@ if (wanted("signed")) {
   );
 }
 if (wanted("presets")) {
-  const all = presetNames(PRESETS_DIR);
+  const byHookToken = (use: string) => ({ use, auth: "token" });
+  const all = presetNames(PRESETS_DIR).map(byHookToken);
   await withServers(
-    [startGateway({ hooks: { presets: all } }, ["--no-workers"]), startGateway({ hooks: { presets: ["github"] } }, ["--no-workers"])],
+    [
+      startGateway({ hooks: { presets: all } }, ["--no-workers"]),
+      startGateway({ hooks: { presets: [byHookToken("github")] } }, ["--no-workers"]),
+    ],
     async ([many, one]) =>
       pair(
         `${all.length} presets against 1`,

@@ -21,7 +21,7 @@ cpSync(new URL("../transforms/alert-digest.ts", import.meta.url), join(dir, "tra
 const hooks = {
   enabled: true,
   token: TOKEN,
-  presets: ["gmail", "github"],
+  presets: ["gmail", { use: "github", auth: "token" }],
   mappings: [{ id: "alerts", match: { path: "alerts" }, transform: { module: "alert-digest.ts" } }],
 };
 writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ gateway: { port: 0, drainSeconds: 2 }, hooks }));

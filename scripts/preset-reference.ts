@@ -90,7 +90,7 @@ Generated from the files in \`mappings/\` by \`npm run docs\`. How to use them: 
 
 ## Presets
 
-\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. Without its secret a preset's callers send the hook token. \`rouse presets show <name>\` prints one, to be copied and changed. A sender may send more events than its preset takes: the others are answered 200 and recorded as \`unmatched\`.
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. A preset that has a signature needs the sender's secret: \`rouse init --preset <name>\` adds one, and \`auth: "token"\` accepts the hook token instead. \`rouse presets show <name>\` prints one, to be copied and changed. A sender may send more events than its preset takes: the others are answered 200 and recorded as \`unmatched\`.
 
 | preset | what it makes | signature | events | tested with |
 | --- | --- | --- | --- | --- |
@@ -98,7 +98,7 @@ ${presets.join("\n")}
 
 ## Recorded bodies
 
-Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: they were recorded from the sender's program, or others published them as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the npm package does not.
+Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: they were recorded from the sender's program, or others published them as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the npm package has one or two of each preset, for \`rouse hooks send <preset> --sample\`.
 
 | preset | source | where | bodies | licence |
 | --- | --- | --- | --- | --- |

@@ -25,7 +25,8 @@ import { createVerifiers } from "./signatures/verifiers.ts";
 /** Rouse's own files: two folders up in a clone, three in the built package. */
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUILT = import.meta.url.endsWith(".js");
-const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
+/** The folder of the clone or of the installed package. */
+export const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
 /** Rouse's own plugins. */
 export const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
 
@@ -134,7 +135,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     signal: ended.signal,
   });
   issues.push(...plugins.issues);
-  const { runtime, issues: modelIssues } = createAgentRuntime({ config, env, clock, log });
+  const { runtime, issues: modelIssues } = createAgentRuntime({ config, baseDir, env, clock, log });
   issues.push(...modelIssues);
   const agents = createAgents(config, runtime.models.standard.ref);
   const rooms = createRooms(config, agents, plugins.channels);
@@ -144,6 +145,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
   const mappings = await compileMappings({
     hooks: config.hooks,
+    baseDir,
     mappingsDir: config.hooks.mappingsDir,
     transformsDir: config.hooks.transformsDir,
     presetsDir: PRESETS_DIR,

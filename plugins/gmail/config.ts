@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { z } from "zod";
 
 const url = (value: string, what: string) => z.url().default(value).describe(what);
@@ -46,6 +47,11 @@ export const gmailConfig = z.strictObject({
 });
 
 export type GmailConfig = z.output<typeof gmailConfig>;
+
+/** The config with the path of its credentials from the config file's folder. */
+export function withPaths<C extends GmailConfig>(config: C, baseDir: string): C {
+  return config.credentials === undefined ? config : { ...config, credentials: resolve(baseDir, config.credentials) };
+}
 
 /** The labels to watch, as the config names them. */
 export const labelsOf = (config: GmailConfig): readonly string[] => config.labels ?? [config.label];

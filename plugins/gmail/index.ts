@@ -1,5 +1,5 @@
 import { definePlugin, type Service } from "#plugin";
-import { gmailConfig } from "./config.ts";
+import { gmailConfig, withPaths } from "./config.ts";
 import { createPushAnswerer } from "./push.ts";
 import { runCommand } from "./run.ts";
 import { setupCommand } from "./setup.ts";
@@ -11,7 +11,7 @@ export default definePlugin({
   id: "gmail",
   section: "hooks",
   config: gmailConfig,
-  service({ config, stateDir, fetch, log, clock }): Service {
+  service({ config, baseDir, stateDir, fetch, log, clock }): Service {
     const { account, pushEndpoint } = config;
     if (account === undefined)
       return {
@@ -20,7 +20,7 @@ export default definePlugin({
           if (!signal.aborted) await new Promise((ended) => signal.addEventListener("abort", ended, { once: true }));
         },
       };
-    const watcher = createWatcher({ config: { ...config, account }, stateDir, fetch, log, now: () => clock.now() });
+    const watcher = createWatcher({ config: withPaths({ ...config, account }, baseDir), stateDir, fetch, log, now: () => clock.now() });
     const start: Service["start"] = (signal, host) => watcher.run(signal, host);
     if (pushEndpoint === undefined) return { start };
     const nudge = (): void => watcher.notify();

@@ -1,5 +1,5 @@
 import type { Command, ServiceState } from "#plugin";
-import type { GmailConfig } from "./config.ts";
+import { withPaths, type GmailConfig } from "./config.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** `rouse webhooks gmail run`. */
@@ -27,8 +27,8 @@ export const runCommand: Command<GmailConfig> = {
       last = line;
       out(`${line}\n`);
     };
-    const { stateDir, fetch, log, clock, hook } = context;
-    const watcher = createWatcher({ config: { ...config, account }, stateDir, fetch, log, now: () => clock.now() });
+    const { baseDir, stateDir, fetch, log, clock, hook } = context;
+    const watcher = createWatcher({ config: withPaths({ ...config, account }, baseDir), stateDir, fetch, log, now: () => clock.now() });
     // Nobody else watches then: the state file is all there is to keep.
     await watcher.run(signal, { hook, report, cursor: async () => undefined, saveCursor: async () => undefined });
     return 0;

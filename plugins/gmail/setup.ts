@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Command, CommandContext } from "#plugin";
 import { askForConsent, createClients, readCredentials, type Credentials } from "./auth.ts";
-import { gmailConfig, type GmailConfig } from "./config.ts";
+import { gmailConfig, withPaths, type GmailConfig } from "./config.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
 import { Problem } from "./problem.ts";
 import { createMailbox, labelIds } from "./mailbox.ts";
@@ -44,7 +44,7 @@ function wanted(context: Context, options: Options): { config: GmailConfig & { a
   }
   const { account } = checked.data;
   if (account === undefined) throw new Problem("which mailbox? Name it with --account");
-  return { config: { ...checked.data, account }, given };
+  return { config: withPaths({ ...checked.data, account }, context.baseDir), given };
 }
 
 async function profileOf(google: Google, signal: AbortSignal): Promise<string> {

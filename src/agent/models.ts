@@ -1,3 +1,4 @@
+import { KNOWN_PROVIDERS } from "../config/providers.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
@@ -5,13 +6,6 @@ import { ECHO } from "./echo.ts";
 import type { ModelResolution, Models, ResolvedModel } from "./types.ts";
 
 type Provider = Config["models"]["providers"][string];
-
-/** Providers whose key in the environment is enough, in this order, with the model that is used where none is named. */
-const FROM_ENVIRONMENT = [
-  { id: "openai", type: "openai", keys: ["OPENAI_API_KEY"], model: "gpt-5-mini" },
-  { id: "anthropic", type: "anthropic", keys: ["ANTHROPIC_API_KEY"], model: "claude-sonnet-4-5" },
-  { id: "google", type: "google", keys: ["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"], model: "gemini-2.5-flash" },
-] as const;
 
 export interface ModelSet {
   models: Models;
@@ -25,7 +19,7 @@ export function createModels(config: Config, env: Record<string, string | undefi
   const providers = new Map<string, Provider>(Object.entries(config.models.providers));
   const issues: Issue[] = [];
   let standard: ResolvedModel = ECHO;
-  for (const { id, type, keys, model } of FROM_ENVIRONMENT) {
+  for (const { id, type, keys, model } of KNOWN_PROVIDERS) {
     const apiKey = keys.map((key) => env[key]).find((key) => key !== undefined && key !== "");
     if (apiKey === undefined) continue;
     if (!providers.has(id)) providers.set(id, { type, apiKey, headers: {} });

@@ -17,6 +17,8 @@ import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
   config: Config;
+  /** The config's folder: programs of MCP servers run there. */
+  baseDir: string;
   env: Record<string, string | undefined>;
   clock: Pick<Clock, "now">;
   log: Logger;
@@ -65,7 +67,7 @@ async function createModel(id: string, model: string, settings: Settings, fetche
 export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
   const { config, env, clock, log } = options;
   const set = createModels(config, env);
-  const toolBox = createToolBox(config.mcp.servers, log);
+  const toolBox = createToolBox(config.mcp.servers, log, options.baseDir);
   const kept = new Map<string, ReturnType<typeof createModel>>();
 
   /** A model makes its schemas when it is made, which costs more than many a turn: it is kept where all turns can share it. */

@@ -17,7 +17,7 @@ interface Connection {
   close(): Promise<void>;
 }
 
-async function connect(server: Servers[string]): Promise<Connection> {
+async function connect(server: Servers[string], cwd: string): Promise<Connection> {
   const { createMCPClient } = await import("@ai-sdk/mcp");
   if ("url" in server) {
     const client = await createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers } });
@@ -26,7 +26,7 @@ async function connect(server: Servers[string]): Promise<Connection> {
   const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
   const env = { PATH: process.env["PATH"] ?? "", ...server.env };
   const client = await createMCPClient({
-    transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env }),
+    transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env, cwd }),
   });
   return { tools: await client.tools(), close: () => client.close() };
 }
@@ -48,13 +48,13 @@ export interface ToolBox {
   close(): Promise<void>;
 }
 
-/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. */
-export function createToolBox(servers: Servers, log: Logger): ToolBox {
+/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. Programs run in the folder `cwd`. */
+export function createToolBox(servers: Servers, log: Logger, cwd: string): ToolBox {
   const connections = new Map<string, Promise<Connection>>();
   const open = (name: string, server: Servers[string]): Promise<Connection> => {
     const known = connections.get(name);
     if (known) return known;
-    const made = connect(server);
+    const made = connect(server, cwd);
     connections.set(name, made);
     made.catch(() => connections.delete(name));
     return made;

@@ -1,35 +1,116 @@
-import type { Config } from "../config/schema/index.ts";
+import { join } from "node:path";
 import { stateSecret } from "../config/state.ts";
+import { didYouMean } from "../config/suggest.ts";
 import { RouseError } from "../core/errors.ts";
+import { PRESETS_DIR } from "../mapping/presets.ts";
+import { eventHeaders, findPath, readSample, sampleNames } from "../mapping/samples.ts";
+import type { PathRules } from "../mapping/types.ts";
+import { loadScheme } from "../signatures/load.ts";
+import { asNewEvent, signRequest, type UnsignedRequest } from "../signatures/sign.ts";
 import { readGateway } from "../store/lock.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readInput, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import { loadSettings } from "./settings.ts";
+import { loadSettings, type Settings } from "./settings.ts";
 import { printable } from "./text.ts";
 
 export interface SendOptions extends CommonOptions {
-  payload: string;
+  payload?: string;
+  /** True without a name: list the samples. */
+  sample?: string | true;
+  event?: string;
   header?: Record<string, string>;
-  contentType: string;
+  contentType?: string;
   idempotencyKey?: string;
   wait?: string;
 }
 
-const first = (secret: string | string[]): string => (typeof secret === "string" ? secret : (secret[0] ?? ""));
+const first = (secret: string | readonly string[]): string => (typeof secret === "string" ? secret : (secret[0] ?? ""));
 
-/** The header by which callers of a path are believed, from the config's own mappings; else the hook token. */
-export async function authorization(name: string, config: Config, stateDir: string): Promise<string> {
-  const own = config.hooks.mappings.find(({ auth, match }) => auth !== undefined && [match.path].flat().includes(name))?.auth;
-  if (own && "token" in own) return `Bearer ${first(own.token)}`;
-  if (own && "user" in own) return `Basic ${Buffer.from(`${own.user}:${own.password}`).toString("base64")}`;
-  if (own)
+/** How a gateway answered. `replayed`: as it had answered the same event before. */
+export interface SentHook {
+  status: number;
+  requestId: string | null;
+  replayed: boolean;
+  answer: unknown;
+}
+
+interface Target {
+  /** The path below `hooks.path`. */
+  name: string;
+  rules: PathRules | undefined;
+  preset: string | undefined;
+}
+
+/** Finds what a path's requests need. */
+export function findTarget(name: string, { config, baseDir }: Settings, io: CliIo): Target {
+  const { hooks } = config;
+  return { name, ...findPath(name, { hooks, baseDir, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR, env: io.env }) };
+}
+
+/** The request with what its path's authentication wants: a token, a password, or a signature made as the sender makes it. */
+async function authenticate(target: Target, request: UnsignedRequest, { isSample, settings, io }: SendContext): Promise<UnsignedRequest> {
+  const { auth } = target.rules ?? {};
+  const withHeader = (authorization: string): UnsignedRequest => ({ ...request, headers: { ...request.headers, authorization } });
+  if (!auth) {
+    const { token } = settings.config.hooks;
+    return withHeader(`Bearer ${token === undefined ? await stateSecret(settings.stateDir, "hook-token") : first(token)}`);
+  }
+  if ("token" in auth) return withHeader(`Bearer ${first(auth.token)}`);
+  if ("user" in auth) return withHeader(`Basic ${Buffer.from(`${auth.user}:${auth.password}`).toString("base64")}`);
+  const loaded =
+    typeof auth.scheme === "string"
+      ? loadScheme(join(PRESETS_DIR, "schemes"), auth.scheme, `${target.rules?.authAt}.scheme`)
+      : { ok: true as const, scheme: auth.scheme };
+  if (!loaded.ok) throw new RouseError({ code: "config_invalid", message: "the config has problems:", issues: loaded.issues });
+  const fresh = isSample ? asNewEvent(loaded.scheme, request) : request;
+  const signed = signRequest(loaded.scheme, first(auth.secret ?? ""), fresh, io.now());
+  if (signed.ok) return signed.request;
+  const hint = `\`rouse hooks test --path ${target.name}\` shows what a body would become`;
+  throw usage(`a request to the path "${target.name}" cannot be signed here: ${signed.message}. ${hint}`);
+}
+
+/** The body, and the headers that tell what it is. */
+export async function readRequest(
+  name: string,
+  options: SendOptions,
+  settings: Settings,
+  io: CliIo,
+): Promise<Omit<UnsignedRequest, "url">> {
+  const target = findTarget(name, settings, io);
+  const { preset = name } = target;
+  const sample = typeof options.sample === "string" ? readSample(PRESETS_DIR, preset, options.sample) : undefined;
+  if (typeof options.sample === "string" && !sample) {
+    const names = sampleNames(PRESETS_DIR, preset);
     throw usage(
-      `the path ${name} believes signatures only, which this command cannot make; \`rouse hooks test\` shows what a body would become`,
+      `the preset "${preset}" has no sample "${options.sample}".${didYouMean(options.sample, names)} It has: ${names.join(", ")}`,
     );
-  const token = config.hooks.token === undefined ? await stateSecret(stateDir, "hook-token") : first(config.hooks.token);
-  return `Bearer ${token}`;
+  }
+  if (!sample && options.payload === undefined) throw usage("name a body with --payload, or a recorded one with --sample");
+  const event = options.event ?? sample?.event;
+  const named = event === undefined ? {} : eventHeaders(PRESETS_DIR, preset, event);
+  if (!named && options.event !== undefined)
+    throw usage(
+      `--event: no preset on the path "${target.name}" says how its sender names events in a header; the body alone counts there`,
+    );
+  const given = Object.fromEntries(Object.entries(options.header ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
+  const headers: Record<string, string> = {
+    "content-type": options.contentType ?? sample?.contentType ?? "application/json",
+    ...named,
+    ...given,
+  };
+  if (options.idempotencyKey !== undefined) headers["idempotency-key"] = options.idempotencyKey;
+  if (options.wait !== undefined) headers["prefer"] = `wait=${options.wait}`;
+  return { headers, raw: sample ? Buffer.from(sample.body) : await readInput(options.payload ?? "", io) };
+}
+
+interface SendContext {
+  settings: Settings;
+  /** `http://<host>:<port>` of the gateway. */
+  url: string;
+  isSample: boolean;
+  io: CliIo;
 }
 
 function shown(text: string): unknown {
@@ -41,34 +122,62 @@ function shown(text: string): unknown {
 }
 
 /** A 2xx that says otherwise: no mapping matched, the mapping failed, or the run that was waited for failed. */
-function cameToNothing(answer: unknown): boolean {
+function madeNoWork(answer: unknown): boolean {
   if (typeof answer !== "object" || answer === null) return false;
   const { ok, outcome } = answer as { ok?: unknown; outcome?: unknown };
   return ok === false || outcome === "unmatched" || outcome === "failed";
 }
 
+/** Posts to a path of a gateway as the path's sender would. */
+export async function postHook(
+  name: string,
+  { headers, raw }: Omit<UnsignedRequest, "url">,
+  { isSample = false, ...context }: Omit<SendContext, "isSample"> & { isSample?: boolean },
+): Promise<SentHook> {
+  const { settings, url, io } = context;
+  const { hooks, gateway } = settings.config;
+  const path = `${hooks.path}/${name.split("/").map(encodeURIComponent).join("/")}`;
+  // Senders that sign the address sign the public one.
+  const plain = { headers, raw, url: (gateway.publicUrl?.replace(/\/$/, "") ?? url) + path };
+  const request = await authenticate(findTarget(name, settings, io), plain, { ...context, isSample });
+  const { search } = new URL(request.url);
+  const body = new Uint8Array(request.raw);
+  const response = await fetch(url + path + search, { method: "POST", headers: request.headers, body });
+  return {
+    status: response.status,
+    requestId: response.headers.get("x-request-id"),
+    replayed: response.headers.has("idempotent-replayed"),
+    answer: shown(await response.text()),
+  };
+}
+
+/** The address of the gateway that runs on a state folder. */
+export function runningUrl(stateDir: string): string {
+  const { url } = readGateway(stateDir) ?? {};
+  if (url !== undefined) return url;
+  throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
+}
+
+function listSamples(name: string, settings: Settings, options: SendOptions, io: CliIo): void {
+  const { preset = name } = findTarget(name, settings, io);
+  const samples = sampleNames(PRESETS_DIR, preset);
+  if (options.json) return printJson(io, { preset, samples });
+  if (samples.length === 0) throw usage(`there are no samples for "${preset}"; post a body of your own with --payload`);
+  for (const sample of samples) io.out(`rouse hooks send ${name} --sample ${sample}\n`);
+}
+
 /** `rouse hooks send`: posts to the gateway that runs. Exit code 1 for a 4xx or 5xx, an event that made no work, or a failed run. */
 export async function sendHook(name: string, options: SendOptions, io: CliIo): Promise<void> {
   if (options.wait !== undefined && !/^\d+$/.test(options.wait)) throw usage("--wait: write whole seconds");
-  const body = await readInput(options.payload, io);
-  const { config, stateDir } = await loadSettings(options, io);
-  const running = readGateway(stateDir);
-  if (running?.url === undefined)
-    throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
-  const headers: Record<string, string> = {
-    ...options.header,
-    "content-type": options.contentType,
-    authorization: await authorization(name, config, stateDir),
-  };
-  if (options.idempotencyKey !== undefined) headers["idempotency-key"] = options.idempotencyKey;
-  if (options.wait !== undefined) headers["prefer"] = `wait=${options.wait}`;
-  const path = name.split("/").map(encodeURIComponent).join("/");
-  const response = await fetch(`${running.url}${config.hooks.path}/${path}`, { method: "POST", headers, body: new Uint8Array(body) });
-  const answer = shown(await response.text());
-  if (!response.ok || cameToNothing(answer)) io.exitCode = EXIT.failure;
-  if (options.json) return printJson(io, { status: response.status, requestId: response.headers.get("x-request-id"), answer });
-  io.out(
-    `${response.status}${response.headers.has("idempotent-replayed") ? " (answered before)" : ""}  ${response.headers.get("x-request-id") ?? ""}\n`,
-  );
+  if (options.payload !== undefined && options.sample !== undefined) throw usage("use --payload or --sample, not both");
+  const settings = await loadSettings(options, io);
+  if (options.sample === true) return listSamples(name, settings, options, io);
+  const request = await readRequest(name, options, settings, io);
+  const isSample = options.sample !== undefined;
+  const { replayed, ...sent } = await postHook(name, request, { settings, url: runningUrl(settings.stateDir), isSample, io });
+  const { status, requestId, answer } = sent;
+  if (status >= 400 || madeNoWork(answer)) io.exitCode = EXIT.failure;
+  if (options.json) return printJson(io, sent);
+  io.out(`${status}${replayed ? " (answered before)" : ""}  ${requestId ?? ""}\n`);
   if (answer !== "") io.out(`${printable(typeof answer === "string" ? answer : JSON.stringify(answer, null, 2))}\n`);
 }

@@ -41,14 +41,17 @@ export function registerHooks(program: Command, io: CliIo): void {
   common(
     hooks
       .command("send <name>")
-      .description("post a body to the running gateway, with the token of that path")
-      .requiredOption("--payload <file>", "the body, sent as it is; - reads standard input")
+      .description("post a body to the running gateway as its sender would: signed, or with the token of that path")
+      .option("--payload <file>", "the body; - reads standard input")
+      .option("--sample [event]", "a recorded body of the path's preset instead; without a name, list them")
+      .option("--event <name>", "set the headers by which the preset's sender names this event")
       .option("--header <name=value>", "a header of the request (repeatable)", pairs)
-      .option("--content-type <type>", "what the body is", "application/json")
+      .option("--content-type <type>", "what the body is (default: the sample's, else application/json)")
       .option("--idempotency-key <key>", "a repeat with the same key is answered alike")
       .option("--wait <seconds>", "wait for the run's reply; only for the path agent")
       .option("--json", "print JSON"),
     "rouse hooks send shop --payload order.json --header x-shop-event=order",
+    "rouse hooks send PRESET --sample EVENT",
     `echo '{"message":"Hello"}' | rouse hooks send agent --payload - --wait 60`,
   ).action(async (name: string, options: SendOptions) => (await import("./hooks-send.ts")).sendHook(name, options, io));
 }

@@ -1,211 +1,189 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { newToken } from "../core/secret.ts";
+import { editText } from "../config/edit.ts";
+import { findConfig, loadConfig } from "../config/load.ts";
+import { KNOWN_PROVIDERS } from "../config/providers.ts";
+import { didYouMean } from "../config/suggest.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
+import { presetSetup } from "../mapping/samples.ts";
 import { readCatalog } from "../plugin/sources.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../snapshot.ts";
-import { askable, askChannel, renderChannels, withoutQuestions, type ChosenChannel, type Known } from "./init-channels.ts";
+import { reportError, usage } from "./failure.ts";
+import { FIRST_CONFIG, planChanges, secretOf, type AddedPreset, type Place } from "./init-config.ts";
+import { writeFiles } from "./init-files.ts";
+import { ask, askable, withoutQuestions, type Answers, type ChosenModel, type Known } from "./init-questions.ts";
+import { testSetup } from "./init-test.ts";
 import { EXIT, type CliIo } from "./io.ts";
+import { pairs, readInput } from "./options.ts";
+import { rawConfig } from "./settings.ts";
 import { shellWord } from "./text.ts";
 
 interface Options {
-  dir?: string;
+  preset?: string[];
+  secretFile?: Record<string, string>;
+  channel?: string[];
+  to?: string;
+  provider?: string;
+  keyFile?: string;
   model?: string;
   baseUrl?: string;
   port?: string;
-  preset?: string[];
-  channel?: string[];
+  publicUrl?: string;
+  tokenEnv?: string;
   yes?: boolean;
   force?: boolean;
-  tokenEnv?: string;
+  test: boolean;
 }
 
-interface Answers {
-  model: string | undefined;
-  baseUrl: string | undefined;
-  port: number;
-  presets: string[];
-  channels: ChosenChannel[];
-  /** The variable that holds the hook token; undefined makes a file. */
-  tokenEnv: string | undefined;
+const readSecret = async (file: string, io: CliIo): Promise<string> => (await readInput(file, io)).toString("utf8").trim();
+
+/** The model that the flags name; undefined if they name none. */
+async function modelOf({ provider, model, baseUrl, keyFile }: Options, io: CliIo): Promise<ChosenModel | undefined> {
+  if (provider === undefined && model === undefined) {
+    if (keyFile !== undefined) throw usage("--key-file: say whose key it is with --provider");
+    return undefined;
+  }
+  const [first = "", ...rest] = (model ?? "").split("/");
+  const id = provider ?? first;
+  const known = KNOWN_PROVIDERS.find((one) => one.id === id);
+  const name = provider !== undefined && first !== provider ? model : rest.join("/");
+  if (!known && provider !== undefined && baseUrl === undefined)
+    throw usage(`--provider: use ${KNOWN_PROVIDERS.map((one) => one.id).join(", ")}, or another name with --base-url`);
+  if (!known && !name) throw usage("--model: name the model of that provider");
+  if (known && baseUrl === undefined && provider !== undefined && keyFile === undefined && !known.keys.some((key) => io.env[key]))
+    throw usage(`--provider ${id}: give its key with --key-file (- reads standard input), or set ${known.keys[0]}`);
+  return {
+    ref: `${id}/${name || known?.model}`,
+    type: known && baseUrl === undefined ? known.type : "openai-compatible",
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, io) }),
+  };
 }
 
-const KEYS: readonly [string, string][] = [
-  ["OPENAI_API_KEY", "OpenAI"],
-  ["ANTHROPIC_API_KEY", "Anthropic"],
-  ["GEMINI_API_KEY", "Google"],
-  ["GOOGLE_GENERATIVE_AI_API_KEY", "Google"],
-];
-const LOCAL_SERVERS = [
-  { name: "Ollama", baseUrl: "http://127.0.0.1:11434/v1" },
-  { name: "LM Studio", baseUrl: "http://127.0.0.1:1234/v1" },
-];
-const PROBE_MS = 300;
-
-/** Model servers on this machine: only offered, never chosen by themselves. */
-async function localServers(fetcher: typeof fetch): Promise<{ name: string; baseUrl: string; models: string[] }[]> {
-  const found = await Promise.all(
-    LOCAL_SERVERS.map(async ({ name, baseUrl }) => {
-      try {
-        const answer = await fetcher(`${baseUrl}/models`, { signal: AbortSignal.timeout(PROBE_MS) });
-        const { data } = (await answer.json()) as { data?: { id?: unknown }[] };
-        return [{ name, baseUrl, models: (data ?? []).flatMap((model) => (typeof model.id === "string" ? [model.id] : [])) }];
-      } catch {
-        return [];
-      }
-    }),
-  );
-  return found.flat().filter((server) => server.models.length > 0);
-}
-
-/** The config as text, with comments that teach. */
-function renderConfig({ model, baseUrl, port, presets, tokenEnv }: Answers, channels: readonly string[]): string {
-  const token = tokenEnv === undefined ? '{ file: "hook-token" }' : `"\${${tokenEnv}}"`;
-  const [provider = "", ...name] = (model ?? "").split("/");
-  const lines = [
-    "// Rouse's config. `rouse config validate` checks it, `rouse config schema` prints its schema, docs/config.md explains each key.",
-    "{",
-    `  gateway: { port: ${port} },`,
-    "  hooks: {",
-    "    enabled: true,",
-    "    // What callers send as `Authorization: Bearer …`.",
-    `    token: ${token},`,
-    `    presets: ${JSON.stringify(presets)},`,
-    "    // Your own mappings; also every file in ./mappings. Modules for `transform` go to ./transforms.",
-    "    mappings: [",
-    "      {",
-    '        id: "example",',
-    '        match: { path: "example" },',
-    '        name: "Example",',
-    '        messageTemplate: "Something happened: {{title}}",',
-    "      },",
-    "    ],",
-    "  },",
-  ];
-  lines.push(...channels);
-  if (model !== undefined) lines.push(`  agents: { defaults: { model: ${JSON.stringify(model)} } },`);
-  if (baseUrl !== undefined && name.length > 0)
-    lines.push(
-      `  models: { providers: { ${JSON.stringify(provider)}: { type: "openai-compatible", baseUrl: ${JSON.stringify(baseUrl)} } } },`,
-    );
-  return `${lines.join("\n")}\n}\n`;
-}
-
-async function ask(options: Options, known: readonly Known[], io: CliIo): Promise<Answers | undefined> {
-  const answers: Answers = {
-    model: options.model,
-    baseUrl: options.baseUrl,
-    port: Number(options.port ?? 7420),
+/** What the flags say. */
+async function readFlags(options: Options, known: readonly Known[], io: CliIo): Promise<Answers> {
+  if (options.port !== undefined && !/^\d{1,5}$/.test(options.port)) throw usage("--port: must be a number");
+  const ids = known.map(({ id }) => id);
+  const channel = options.channel?.find((name) => !ids.includes(name));
+  if (channel !== undefined) throw usage(`--channel: there is no "${channel}"; use ${ids.join(", ")}`);
+  const presets = presetNames(PRESETS_DIR);
+  const preset = options.preset?.find((name) => !presets.includes(name));
+  if (preset !== undefined) throw usage(`--preset: there is no "${preset}".${didYouMean(preset, presets)}`);
+  const secrets: Record<string, string> = {};
+  for (const [name, file] of Object.entries(options.secretFile ?? {})) secrets[name] = await readSecret(file, io);
+  return {
     presets: options.preset ?? [],
-    channels: known.filter(({ id }) => options.channel?.includes(id)).map(withoutQuestions),
+    secrets,
+    channels: known.filter(({ id }) => options.channel?.includes(id)).map((entry) => withoutQuestions(entry, options.to ?? "")),
+    model: await modelOf(options, io),
+    port: options.port === undefined ? undefined : Number(options.port),
+    publicUrl: options.publicUrl,
     tokenEnv: options.tokenEnv,
   };
-  if (options.yes || !io.terminal.in || !io.terminal.out) return answers;
-  const { cancel, isCancel, multiselect, select, text } = await import("@clack/prompts");
-  const stop = (): undefined => {
-    cancel("Nothing was written.");
-    return undefined;
-  };
-  if (options.port === undefined) {
-    const port = await text({
-      message: "Port to listen on",
-      initialValue: "7420",
-      validate: (value) => (/^\d{1,5}$/.test(value ?? "") ? undefined : "a number"),
-    });
-    if (isCancel(port)) return stop();
-    answers.port = Number(port);
-  }
-  if (options.model === undefined) {
-    const keys = KEYS.filter(([key]) => io.env[key]);
-    const servers = await localServers(fetch);
-    const choices = [
-      {
-        value: "",
-        label:
-          keys.length > 0 ? `from the environment (${keys.map(([, name]) => name).join(", ")})` : "none yet: replies only say what came in",
-      },
-      ...servers.flatMap((server) =>
-        server.models.slice(0, 8).map((model) => ({ value: `${server.baseUrl} ${model}`, label: `${model} on ${server.name}` })),
-      ),
-    ];
-    const chosen = await select({ message: "Which model answers?", options: choices });
-    if (isCancel(chosen)) return stop();
-    const [baseUrl, model] = chosen.split(" ");
-    if (baseUrl && model) Object.assign(answers, { baseUrl, model: `local/${model}` });
-  }
-  if (options.preset === undefined) {
-    const presets = await multiselect({
-      message: "Presets to enable",
-      options: presetNames(PRESETS_DIR).map((value) => ({ value, label: value })),
-      required: false,
-    });
-    if (isCancel(presets)) return stop();
-    answers.presets = presets;
-  }
-  if (options.channel === undefined) {
-    const choices = known.map(({ id, setup }) => ({ value: id, label: setup.name }));
-    const channels = await multiselect({ message: "Channels for replies (none: this terminal)", options: choices, required: false });
-    if (isCancel(channels)) return stop();
-    for (const entry of known.filter(({ id }) => channels.includes(id))) {
-      const chosen = await askChannel(entry, io);
-      if (!chosen) return stop();
-      answers.channels.push(chosen);
-    }
-  }
-  return answers;
 }
 
-/** `rouse init`: a wizard, with a flag for every question. */
+/** Says where a preset's webhooks are registered and with which secret. */
+function printSender(preset: string, { at, place }: { at: string; place: Place }, io: CliIo): void {
+  const { where, secret } = presetSetup(PRESETS_DIR, preset) ?? {};
+  io.out(`\nRegister at ${preset}${where === undefined ? "" : `: ${where}`}\n  URL     ${at}\n`);
+  const file = secretOf(place, preset);
+  if (secret === undefined) io.out("  header  Authorization: Bearer <the hook token>\n");
+  else if (secret === "chosen") io.out(`  secret  ${readFileSync(file, "utf8").trim()}  (kept in ${file})\n`);
+  else if (secret === "shown") io.out(`  secret  the sender shows one: write it into ${file}; until then its requests are refused\n`);
+  else io.out("  secret  the sender posts one to that URL: `rouse doctor` shows it\n");
+}
+
+/** How senders on the internet reach a gateway on this machine. */
+function printTunnels(port: number, io: CliIo): void {
+  io.out(`\nSenders on the internet need a public address. One of these gives you one, for as long as it runs:\n`);
+  for (const line of [`ngrok http ${port}`, `cloudflared tunnel --url http://127.0.0.1:${port}`, `tailscale funnel ${port}`])
+    io.out(`  ${line}\n`);
+}
+
+/** Writes the config, new or with what is added to it; returns the presets that are new in it. */
+async function writeConfig(file: string, answers: Answers, place: Place, isNew: boolean, io: CliIo): Promise<AddedPreset[]> {
+  const text = isNew ? FIRST_CONFIG : readFileSync(file, "utf8");
+  const raw = isNew ? {} : ((await rawConfig({ config: file }, io))?.raw ?? {});
+  const { changes, added } = await planChanges(raw, answers, place, isNew);
+  const edited = editText(text, changes);
+  if (!isNew && edited === text) io.out(`${file} has all of that already\n`);
+  else {
+    await writeFile(file, edited, { mode: 0o600 });
+    io.out(`${isNew ? "Wrote" : "Changed"} ${file}\n`);
+  }
+  return added;
+}
+
+function printIssues(issues: readonly { path: string; message: string }[], what: string, io: CliIo): void {
+  io.err(`${what}\n`);
+  for (const { path, message } of issues) io.err(`  ${path === "" ? "" : `${path}: `}${message}\n`);
+  io.exitCode = EXIT.config;
+}
+
+async function init(dir: string, options: Options, io: CliIo): Promise<void> {
+  const folder = resolve(io.cwd, dir);
+  const file = findConfig({ cwd: folder, env: {} }) ?? join(folder, "rouse.json5");
+  const isNew = !existsSync(file) || options.force === true;
+  const present = await loadConfig({ cwd: folder, env: io.env, ...(isNew ? {} : { file }) });
+  if (!isNew && !present.ok)
+    return printIssues(present.issues, `${file} has problems; nothing was changed (--force writes a new one):`, io);
+  const known = askable(readCatalog(BUILTIN_PLUGINS));
+  const answers = await readFlags(options, known, io);
+  const answered = { preset: options.preset !== undefined, channel: options.channel !== undefined, model: answers.model !== undefined };
+  if (!options.yes && io.prompts) await ask(answers, answered, known, io.prompts, io);
+  const place: Place = {
+    folder,
+    stateDir: present.ok && !isNew ? present.stateDir : resolve(folder, io.env["ROUSE_STATE_DIR"] || ".rouse"),
+  };
+  await mkdir(folder, { recursive: true });
+  const added = await writeConfig(file, answers, place, isNew, io);
+  const written = await writeFiles(place);
+  if (written.length > 0) io.out(`Wrote ${written.join(", ")} beside it\n`);
+  const checked = await checkSnapshot({ configFile: file, cwd: folder, env: io.env });
+  if (!checked.ok) return printIssues(checked.issues, "the config needs a change before the gateway starts:", io);
+  const loaded = await loadConfig({ cwd: folder, env: io.env, file });
+  if (!loaded.ok) return;
+  if (options.test && (isNew || added.length > 0)) {
+    try {
+      await testSetup(file, added, io);
+    } catch (error) {
+      io.exitCode = reportError(error, io, false);
+    }
+  }
+  const { gateway, hooks } = loaded.config;
+  const base = gateway.publicUrl?.replace(/\/$/, "");
+  if (added.length > 0 && base === undefined) printTunnels(gateway.port, io);
+  for (const { preset, path } of added)
+    printSender(preset, { at: `${base ?? "https://<your public address>"}${hooks.path}/${path}`, place }, io);
+  const config = folder === io.cwd && io.program?.startsWith("npm ") !== true ? "" : ` -c ${shellWord(file)}`;
+  io.out(`\nStart it:\n  ${io.program ?? "rouse"} start${config}\n`);
+}
+
+/** `rouse init`: makes a setup or adds to one, with a flag for every question. */
 export function registerInit(program: Command, io: CliIo): void {
   program
     .command("init")
-    .description("make a config, asking what it needs to know")
-    .argument("[dir]", "where", ".")
+    .description("make a setup that works, or add to one: senders, channels, a model; ends with a test")
+    .argument("[dir]", "the config's folder", ".")
+    .option("--preset <name...>", "senders to receive from; a secret is made for each that signs")
+    .option("--secret-file <preset=file>", "a secret that the sender has shown; - reads standard input (repeatable)", pairs)
+    .option("--channel <name...>", "channels for replies; secrets come from the variables that the config then names")
+    .option("--to <recipient>", "who gets the replies on the channel")
+    .option("--provider <name>", `${KNOWN_PROVIDERS.map(({ id }) => id).join(", ")}, or another name with --base-url`)
+    .option("--key-file <file>", "the provider's key, kept in the state folder; - reads standard input")
     .option("--model <name>", "the model, `<provider>/<model>`")
     .option("--base-url <url>", "an OpenAI-compatible server for that model's provider")
     .option("--port <n>", "port to listen on (default 7420)")
-    .option("--preset <name...>", "presets to enable")
-    .option("--channel <name...>", "channels for replies; secrets come from the variables that the config then names")
+    .option("--public-url <url>", "the address under which senders reach the gateway")
     .option("--token-env <name>", "take the hook token from this variable instead of a file")
     .option("-y, --yes", "ask nothing, use the defaults")
-    .option("--force", "overwrite a config that is there")
+    .option("--no-test", "do not post a test event")
+    .option("--force", "write a new config over the one that is there")
     .addHelpText(
       "after",
-      "\nExamples:\n  rouse init\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
+      "\nExamples:\n  rouse init\n  rouse init --yes --preset NAME --provider openai --key-file key.txt\n  rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1\n",
     )
-    .action(async (dir: string, options: Options) => {
-      const folder = resolve(io.cwd, dir);
-      const file = join(folder, "rouse.json5");
-      if (existsSync(file) && !options.force) {
-        io.err(`${file} is there already; --force overwrites it\n`);
-        io.exitCode = EXIT.failure;
-        return;
-      }
-      if (options.port !== undefined && !/^\d{1,5}$/.test(options.port)) {
-        io.err("--port: must be a number\n");
-        io.exitCode = EXIT.usage;
-        return;
-      }
-      const known = askable(readCatalog(BUILTIN_PLUGINS));
-      const unknown = options.channel?.find((name) => !known.some(({ id }) => id === name));
-      if (unknown !== undefined) {
-        io.err(`--channel: there is no "${unknown}"; use ${known.map(({ id }) => id).join(", ")}\n`);
-        io.exitCode = EXIT.usage;
-        return;
-      }
-      const answers = await ask(options, known, io);
-      if (!answers) return;
-      for (const sub of ["mappings", "transforms"]) await mkdir(join(folder, sub), { recursive: true });
-      if (answers.tokenEnv === undefined) await writeFile(join(folder, "hook-token"), `${newToken()}\n`, { mode: 0o600 });
-      await writeFile(file, renderConfig(answers, await renderChannels(answers.channels, folder)), { mode: 0o600 });
-      io.out(`Wrote ${file}\n`);
-      const checked = await checkSnapshot({ configFile: file, cwd: folder, env: io.env });
-      const at = folder === io.cwd ? "" : `cd ${shellWord(folder)}\n  `;
-      if (checked.ok) return io.out(`\nNext:\n  ${at}rouse start\n`);
-      io.err("what you chose needs a change before it starts:\n");
-      for (const issue of checked.issues) io.err(`  ${issue.path}: ${issue.message}\n`);
-      io.exitCode = EXIT.config;
-    });
+    .action((dir: string, options: Options) => init(dir, options, io));
 }

@@ -1,4 +1,7 @@
+import { basename, dirname } from "node:path";
 import { isatty } from "node:tty";
+import { terminalPrompts, type Prompts } from "./prompts.ts";
+import { shellWord } from "./text.ts";
 
 /** What a command may touch of the world: tests give their own. */
 export interface CliIo {
@@ -19,6 +22,10 @@ export interface CliIo {
   ask?(prompt: string): Promise<string | undefined>;
   /** Calls on Ctrl-C in place of ending the process. Returns its undo. */
   onInterrupt?(listener: () => void): () => void;
+  /** Asks questions with choices; absent where nobody can answer. */
+  prompts?: Prompts;
+  /** How a user of this installation calls the program from any folder: through npm or Node. Default: `rouse`. */
+  readonly program?: string;
   /** Milliseconds since the epoch. */
   now(): number;
   /** The command's exit code where nothing was thrown; starts at 0. A command that failed without an error to print sets 1. */
@@ -41,9 +48,21 @@ async function askLine(prompt: string): Promise<string | undefined> {
   });
 }
 
+/** Finds how the program was called, so that the commands it prints can be pasted. */
+function programName(env: NodeJS.ProcessEnv, script = ""): string {
+  const manifest = env["npm_package_json"];
+  if (manifest !== undefined && script.startsWith(`${dirname(manifest)}/bin/`))
+    return `npm --prefix ${shellWord(dirname(manifest))} run -s rouse --`;
+  if (basename(script) === "rouse") return script.includes("/node_modules/") ? "npx rouse" : "rouse";
+  return `${shellWord(process.execPath)} ${shellWord(script)}`;
+}
+
 /** The world of a real process. */
 export function processIo(): CliIo {
+  const terminal = isatty(0) && isatty(1);
   return {
+    ...(terminal ? { prompts: terminalPrompts() } : {}),
+    program: programName(process.env, process.argv[1]),
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     env: process.env,

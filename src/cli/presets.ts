@@ -84,7 +84,11 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
   await mkdir(config.hooks.mappingsDir, { recursive: true });
   await writeFile(file, `${JSON.stringify(draft, null, 2)}\n`);
   if (options.json) return printJson(io, { file, draft });
-  io.out(`Wrote ${file}\n\nRead it, keep what matters, and look at what it makes:\n  rouse events replay ${event.id} --dry-run\n`);
+  io.out(
+    `The draft is not live: with \`shadow\` and \`continue\` it records what it would do, does nothing, and leaves the event to other mappings.\n` +
+      `Wrote ${file}\n\nRead it, keep what matters, and look at what it makes:\n  rouse events replay ${event.id} --dry-run\n` +
+      `Then remove \`shadow\` and \`continue\` to let it run.\n`,
+  );
 }
 
 export function registerPresets(program: Command, io: CliIo): void {
@@ -101,7 +105,7 @@ export function registerPresets(program: Command, io: CliIo): void {
   reading(
     presets
       .command("new <name>")
-      .description("start a mapping file from an event that has come in")
+      .description("draft a mapping file from an event that has come in; the draft is not live")
       .option("--event <id>", "the event to begin with")
       .option("--path <path>", "the hook's path; default the event's"),
     "rouse presets new acme --event evt_…",

@@ -37,7 +37,9 @@ async function tryLine(url: string, options: CommonOptions, settings: Settings, 
   if (!hooks.enabled) return "Hooks are off: set hooks.enabled and hooks.token in the config, or see `rouse init`.\n";
   const token = await tokenInShell(options, settings, io);
   const body = `{"message":"Hello! Who are you?"}`;
-  if (token === undefined) return `Try it from another terminal:\n\n  echo '${body}' | rouse hooks send agent --payload -\n\n`;
+  const config = settings.file === undefined ? "" : ` -c ${shellWord(settings.file)}`;
+  const send = `${io.program ?? "rouse"} hooks send agent --payload -${config}`;
+  if (token === undefined) return `Try it from another terminal:\n\n  echo '${body}' | ${send}\n\n`;
   return `Try it from another terminal:\n\n  curl -sS ${url}${hooks.path}/agent -H "authorization: Bearer ${token}" -H 'content-type: application/json' -d '${body}'\n\n`;
 }
 
@@ -48,6 +50,7 @@ async function greet(gateway: Gateway, ends: { url: string; adminUrl: string }, 
   if (ends.adminUrl !== ends.url) io.out(`  admin   ${ends.adminUrl}\n`);
   io.out(`  config  ${configFile ?? "none: the defaults"}\n`);
   io.out(`  state   ${stateDir}\n`);
+  io.out(`  console ${ends.adminUrl}/console (\`${io.program ?? "rouse"} console\` says which token it asks for)\n`);
   if (!workers) io.out("  workers none: hooks are accepted and wait\n");
   const settings = await loadSettings(options, io).catch(() => undefined);
   if (settings) io.out(await tryLine(ends.url, options, settings, io));

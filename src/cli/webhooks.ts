@@ -9,20 +9,17 @@ import type { CommandContext, ServiceState } from "../plugin/api.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../plugin/commands.ts";
 import { BUILTIN_PLUGINS } from "../snapshot.ts";
 import { readGateway } from "../store/lock.ts";
-import { authorization } from "./hooks-send.ts";
+import { postHook, runningUrl } from "./hooks-send.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { loadSettings, rawConfig, type Settings } from "./settings.ts";
 
 const dashed = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-async function postHook(path: string, body: unknown, { config, stateDir }: Settings): Promise<{ status: number; body: unknown }> {
-  const running = readGateway(stateDir);
-  if (running?.url === undefined)
-    throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
-  const headers = { "content-type": "application/json", authorization: await authorization(path, config, stateDir) };
-  const response = await fetch(`${running.url}${config.hooks.path}/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-  return { status: response.status, body: await response.json().catch(() => undefined) };
+async function post(path: string, body: unknown, settings: Settings, io: CliIo): Promise<{ status: number; body: unknown }> {
+  const request = { headers: { "content-type": "application/json" }, raw: Buffer.from(JSON.stringify(body)) };
+  const { status, answer } = await postHook(path, request, { settings, url: runningUrl(settings.stateDir), io });
+  return { status, body: answer };
 }
 
 async function stateOf(id: string, { config, stateDir }: Settings): Promise<ServiceState | undefined> {
@@ -43,6 +40,7 @@ function contextOf(plugin: CommandPlugin, settings: Settings, options: CommonOpt
     clock: systemClock,
     log: { debug: () => undefined, info: say, warn: say, error: say },
     signal,
+    baseDir: settings.baseDir,
     async stateDir() {
       const folder = join(settings.stateDir, "plugins", plugin.id);
       await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -51,7 +49,7 @@ function contextOf(plugin: CommandPlugin, settings: Settings, options: CommonOpt
     out: (text) => io.out(text),
     err: (text) => io.err(text),
     json: options.json ?? false,
-    hook: (path, body) => postHook(path, body, settings),
+    hook: (path, body) => post(path, body, settings, io),
     serviceState: () => stateOf(plugin.id, settings),
     writtenConfig: async () => (await rawConfig(options, io))?.raw ?? {},
     async editConfig(changes) {

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { chmod, link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { newToken } from "../core/secret.ts";
 
-/** The secrets that are made once and kept in the state folder. */
-export type StateSecret = "hook-token" | "gateway-token";
+/** The secrets that are kept in the state folder: those of the gateway itself, and those that `rouse init` writes. */
+export type StateSecret = "hook-token" | "gateway-token" | `secrets/${string}`;
 
 /** Makes the state folder, for its owner alone. */
 export async function ensureState(stateDir: string): Promise<void> {
@@ -31,7 +31,7 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
   const file = secretFile(stateDir, name);
   const kept = await read(file);
   if (kept !== undefined) return kept;
-  await ensureState(stateDir);
+  await ensureState(dirname(file));
   const temporary = `${file}.${randomUUID()}`;
   await writeFile(temporary, `${newToken()}\n`, { mode: 0o600 });
   // A link fails where the file is there already: whoever is first wins, whole.
@@ -42,14 +42,19 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
   return (await read(file)) ?? rotateSecret(stateDir, name);
 }
 
-/** Makes a new secret in place of the kept one. */
-export async function rotateSecret(stateDir: string, name: StateSecret): Promise<string> {
-  await ensureState(stateDir);
-  const token = newToken();
+/** Keeps a secret in place of the one before it (mode 0600). */
+export async function writeSecret(stateDir: string, name: StateSecret, value: string): Promise<void> {
   const file = secretFile(stateDir, name);
+  await ensureState(dirname(file));
   const temporary = `${file}.${randomUUID()}`;
-  await writeFile(temporary, `${token}\n`, { mode: 0o600 });
+  await writeFile(temporary, `${value}\n`, { mode: 0o600 });
   await rename(temporary, file);
   await chmod(file, 0o600);
+}
+
+/** Makes a new secret in place of the kept one. */
+export async function rotateSecret(stateDir: string, name: StateSecret): Promise<string> {
+  const token = newToken();
+  await writeSecret(stateDir, name, token);
   return token;
 }

@@ -10,7 +10,7 @@ import type { Store } from "../store/types.ts";
 import { isLoopback } from "../core/address.ts";
 import { createFailureLimiter, presentedToken } from "./auth.ts";
 import { answerChannelRequest, type ChannelRequestDeps } from "./channel-requests.ts";
-import { consoleRoutes, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
+import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
 import { createConsoleSessions } from "./console/session.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import { gatewaysOf } from "./gateways.ts";
@@ -159,6 +159,10 @@ export function createApps(deps: AppDeps): Apps {
       deps.ready() ? 200 : 503,
     ),
   );
+  main.get("/", (c) => {
+    const { adminPort, docs } = deps.snapshot().config.gateway;
+    return homePage(c, { console: adminPort === undefined, docs });
+  });
   main.get("/openapi.json", async (c) => {
     const { gateway, hooks } = deps.snapshot().config;
     if (!gateway.docs) return notFound(c);
@@ -195,6 +199,7 @@ export function createApps(deps: AppDeps): Apps {
     return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);
   });
   const admin = createApp();
+  admin.get("/", (c) => homePage(c, { console: true, docs: false }));
   admin.route("/", operator);
   return { main, admin };
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { THINKING_LEVELS } from "../config/schema/common.ts";
-import { hooksKeys, type hooksSchema } from "../config/schema/hooks.ts";
+import type { hooksSchema } from "../config/schema/hooks.ts";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { createHostList } from "../core/address.ts";
@@ -26,6 +26,8 @@ import { compileValidator, type Validator } from "./validate.ts";
 
 export interface CompileOptions {
   hooks: z.output<typeof hooksSchema>;
+  /** The config's folder: relative paths of secrets start there. */
+  baseDir: string;
   /** Absolute folders. */
   mappingsDir: string;
   transformsDir: string;
@@ -259,10 +261,8 @@ class MappingCompiler {
 
 /** Compiles all mappings of a snapshot, and loads their modules once, in a child. All problems come back at once; with any, the set must not be used. */
 export async function compileMappings(options: CompileOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
-  const { hooks, mappingsDir, presetsDir, env } = options;
-  const section = (name: string): Record<string, unknown> | undefined =>
-    name in hooksKeys ? undefined : (hooks as Record<string, Record<string, unknown> | undefined>)[name];
-  const collected = collectSources({ mappings: hooks.mappings, presets: hooks.presets, section, mappingsDir, presetsDir, env });
+  const { hooks } = options;
+  const collected = collectSources(options);
   const compiler = new MappingCompiler(options);
   const paths = compilePaths(collected.sources, hooks.maxBodyBytes);
   const seen = new Map<string, string>();

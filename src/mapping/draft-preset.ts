@@ -6,6 +6,9 @@ export interface PresetDraft {
   mappings: {
     id: string;
     match: { path: string; payload: Record<string, unknown> };
+    /** A draft does nothing and takes no event from the mappings after it. */
+    shadow: true;
+    continue: true;
     name: string;
     sessionKey?: string;
     messageTemplate: string;
@@ -51,11 +54,13 @@ export function draftPreset(name: string, path: string, payload: unknown): Prese
   return {
     id: name,
     version: 1,
-    description: `Drafted from one recorded event of ${name}. Keep the fields that matter, and say in words what happened.`,
+    description: `Drafted from one recorded event of ${name}. Keep the fields that matter, say in words what happened, then remove shadow and continue.`,
     mappings: [
       {
         id: `${name}.event`,
         match: { path, payload: kind ? { [kind.path]: kind.value } : {} },
+        shadow: true,
+        continue: true,
         name: kind ? `${title}: {{${kind.path}}}` : title,
         ...(id ? { sessionKey: `hook:${name}:{{${id.path}}}` } : {}),
         messageTemplate: [kind ? `${title} sent {{${kind.path}}}.` : `${title} sent an event.`, ...lines].join("\n"),

@@ -36,6 +36,19 @@ interface Stated {
 
 const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes"] as const;
 
+/** Presets whose sender signs, on paths that have no secret. Another mapping of the path may bring it. */
+function missingSecrets(sources: readonly Source[], rules: ReadonlyMap<string, PathRules>): Issue[] {
+  const issues = new Map<string, Issue>();
+  for (const { unsigned, sharedAt, config } of sources) {
+    if (unsigned === undefined || [config.match.path ?? []].flat().every((path) => rules.get(path)?.auth !== undefined)) continue;
+    const message =
+      `the sender of the preset "${unsigned}" signs its requests, and there is no secret to check them with: ` +
+      `run \`rouse init --preset ${unsigned}\`, which adds one, or accept the hook token instead with { use: "${unsigned}", auth: "token" }`;
+    issues.set(sharedAt, { path: sharedAt, message });
+  }
+  return [...issues.values()];
+}
+
 /** What belongs to each path, from all mappings on it: one that states nothing inherits, two that differ are a problem. */
 export function compilePaths(sources: readonly Source[], maxBodyBytes: number): { rules: Map<string, PathRules>; issues: Issue[] } {
   const issues: Issue[] = [];
@@ -85,5 +98,5 @@ export function compilePaths(sources: readonly Source[], maxBodyBytes: number): 
     }
     rules.set(path, made);
   }
-  return { rules, issues };
+  return { rules, issues: [...issues, ...missingSecrets(sources, rules)] };
 }

@@ -41,17 +41,26 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
   return made;
 }
 
-/** How the preset's callers are believed: by its scheme where the options bring the secret, else by the hook token. */
-function authOf(file: MappingFile, use: PresetUse, at: string, issues: Issue[]): Pick<Source["shared"], "auth"> {
+/** How requests of the preset are authenticated: by its scheme with the options' secret, else by the hook token. */
+function toAuth(
+  file: MappingFile,
+  use: PresetUse,
+  at: string,
+  issues: Issue[],
+): Pick<WrittenSource, "unsigned"> & Pick<Source["shared"], "auth"> {
   const { secret, verifyToken, audience, email } = use;
   const given = { secret, verifyToken, audience, email };
   const stated = Object.entries(given).filter(([, value]) => value !== undefined);
-  if (stated.length === 0) return {};
+  const field = `${at}.${stated[0]?.[0]}`;
   if (!file.auth || !("scheme" in file.auth)) {
-    issues.push({ path: `${at}.${stated[0]?.[0]}`, message: "this preset has no signature: its callers send the hook token" });
+    if (stated.length > 0) issues.push({ path: field, message: "this preset has no signature: its callers send the hook token" });
     return {};
   }
-  return { auth: { ...file.auth, ...Object.fromEntries(stated) } };
+  if (use.auth === "token") {
+    if (stated.length > 0) issues.push({ path: field, message: 'has no effect beside `auth: "token"`: remove one of them' });
+    return {};
+  }
+  return stated.length === 0 ? { unsigned: use.use } : { auth: { ...file.auth, ...Object.fromEntries(stated) } };
 }
 
 /** The mappings of a preset with its options. `again`: the same preset is in use before, on another path. */
@@ -61,7 +70,7 @@ export function presetSources(
   { at, folder, again, section = {} }: { at: string; folder: string; again: boolean; section?: Readonly<Record<string, unknown>> },
   issues: Issue[],
 ): WrittenSource[] {
-  const shared: Source["shared"] = authOf(file, use, at, issues);
+  const { unsigned, ...shared }: ReturnType<typeof toAuth> & Source["shared"] = toAuth(file, use, at, issues);
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
   if (again && use.path === undefined) issues.push({ path: at, message: "this preset is in use before: give each a `path` of its own" });
   const named = file.mappings.some((mapping) => mapping.event !== undefined);
@@ -76,6 +85,7 @@ export function presetSources(
     shared,
     sharedAt: at,
     folder,
+    ...(unsigned === undefined ? {} : { unsigned }),
     ...(use.events === undefined ? {} : { events: use.events }),
     ...(budget && mapping.action === "agent" ? { budget } : {}),
   }));

@@ -13,6 +13,8 @@ export interface Source {
   shared: Pick<MappingFile, "auth" | "maxBodyBytes">;
   /** Where that stands: `hooks.presets[0]`. */
   sharedAt: string;
+  /** The preset whose sender signs, if its options bring neither a secret nor the decision to do without. */
+  unsigned?: string;
   /** The events that are wanted of a preset; undefined: all. */
   events?: readonly string[];
   /** Limits that all mappings of a preset share, and whose they are. */

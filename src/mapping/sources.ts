@@ -1,7 +1,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { configIssues } from "../config/issues.ts";
 import { readJson5 } from "../config/json5.ts";
-import { mappingFileSchema, PRESET_NAME, type MappingConfig, type MappingFile } from "../config/schema/mapping.ts";
+import type { z } from "zod";
+import { hooksKeys, type hooksSchema } from "../config/schema/hooks.ts";
+import { mappingFileSchema, PRESET_NAME, type MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
 import { didYouMean } from "../config/suggest.ts";
@@ -12,28 +14,36 @@ import type { Source, WrittenSource } from "./source.ts";
 
 type Env = Record<string, string | undefined>;
 
-function readFileOf(file: string, label: string, issues: Issue[]): MappingFile | undefined {
+interface References {
+  env: Env;
+  baseDir: string;
+}
+
+/** Puts in what the `auth` of a mapping file refers to: the one place of the file where a secret may stand. */
+function resolveAuth(value: unknown, label: string, references: References, issues: Issue[]): unknown {
+  if (typeof value !== "object" || value === null || !("auth" in value)) return value;
+  const resolved = resolveReferences(value.auth, references);
+  for (const issue of resolved.issues) issues.push({ path: `${label}: auth.${issue.path}`, message: issue.message });
+  return { ...value, auth: resolved.value };
+}
+
+function readFileOf(file: string, label: string, references: References, issues: Issue[]): MappingFile | undefined {
   const parsed = readJson5(file);
   if (!parsed.ok) {
     issues.push({ path: label, message: parsed.message });
     return undefined;
   }
   for (const issue of parsed.duplicates) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
-  const checked = mappingFileSchema.safeParse(parsed.value);
+  const checked = mappingFileSchema.safeParse(resolveAuth(parsed.value, label, references, issues));
   if (checked.success) return checked.data;
   for (const issue of configIssues(checked.error, mappingFileSchema))
     issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
   return undefined;
 }
 
-function sourcesOf(file: MappingFile, label: string, folder: string, env: Env, issues: Issue[]): WrittenSource[] {
+function sourcesOf(file: MappingFile, label: string, folder: string): WrittenSource[] {
   const shared: Source["shared"] = {};
-  if (file.auth) {
-    // The one place of a mapping file where a secret may stand.
-    const resolved = resolveReferences(file.auth, { env, baseDir: folder });
-    for (const issue of resolved.issues) issues.push({ path: `${label}: auth.${issue.path}`, message: issue.message });
-    shared.auth = resolved.value as typeof file.auth;
-  }
+  if (file.auth) shared.auth = file.auth;
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
   return file.mappings.map((config, index) => ({
     config,
@@ -66,15 +76,19 @@ function nameMappings(sources: readonly WrittenSource[]): Source[] {
 
 /** All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. */
 export function collectSources(options: {
-  mappings: readonly MappingConfig[];
-  presets: readonly (string | PresetUse)[];
-  /** The section of the plugin that a preset is named like. */
-  section(preset: string): Record<string, unknown> | undefined;
+  hooks: z.output<typeof hooksSchema>;
+  /** The config's folder: relative paths of secrets start there. */
+  baseDir: string;
+  /** Absolute folders. */
   mappingsDir: string;
   presetsDir: string;
   env: Env;
 }): { sources: Source[]; issues: Issue[]; files: string[] } {
-  const { mappings, presets, section, mappingsDir, presetsDir, env } = options;
+  const { hooks, baseDir, mappingsDir, presetsDir, env } = options;
+  const { mappings, presets } = hooks;
+  /** The section of the plugin that a preset is named like. */
+  const section = (preset: string): Record<string, unknown> | undefined =>
+    preset in hooksKeys ? undefined : (hooks as Record<string, Record<string, unknown> | undefined>)[preset];
   const issues: Issue[] = [];
   const files: string[] = [];
   const sources: WrittenSource[] = mappings.map((config, index) => ({
@@ -100,8 +114,8 @@ export function collectSources(options: {
       continue;
     }
     files.push(found.file);
-    const file = readFileOf(found.file, label, issues);
-    if (file) sources.push(...sourcesOf(file, label, mappingsDir, env, issues));
+    const file = readFileOf(found.file, label, { env, baseDir }, issues);
+    if (file) sources.push(...sourcesOf(file, label, mappingsDir));
   }
   const used = new Set<string>();
   for (const [index, entry] of presets.entries()) {
@@ -113,7 +127,7 @@ export function collectSources(options: {
       continue;
     }
     files.push(found.file);
-    const file = readFileOf(found.file, `preset ${use.use}`, issues);
+    const file = readFileOf(found.file, `preset ${use.use}`, { env, baseDir }, issues);
     const own = section(use.use);
     const where = { at, folder: presetsDir, again: used.has(use.use), ...(own ? { section: own } : {}) };
     if (file) sources.push(...presetSources(file, use, where, issues));

@@ -120,6 +120,8 @@ export interface PluginContext<C> {
   log: PluginLog;
   /** Ends with the gateway or with the snapshot. */
   signal: AbortSignal;
+  /** The config's folder: relative paths in the section start there. */
+  baseDir: string;
   /** A folder of the plugin's own in the state folder; made when first asked for. */
   stateDir: () => Promise<string>;
   /** Where several gateways share a store: what a file of this machine's would keep from the others. */

@@ -148,6 +148,7 @@ function contextOf(id: string, config: unknown, signal: AbortSignal, options: Ho
       error: (message) => log.error(message),
     },
     signal,
+    baseDir: options.baseDir,
     print: (text) => options.print(text),
     async stateDir() {
       await mkdir(folder, { recursive: true, mode: 0o700 });

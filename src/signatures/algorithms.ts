@@ -72,6 +72,33 @@ function publicKey(algorithm: "ed25519" | "ecdsa-p256", secret: string, key: Sch
   }
 }
 
+/** Returns the key of an HMAC, or undefined if the secret is not written in the encoding that the scheme names. */
+export function hmacKey(secret: string, key: Scheme["key"]): Buffer | undefined {
+  const bytes = key === "utf8" || key === "pem" ? Buffer.from(secret) : decode(secret, key);
+  return bytes && bytes.length > 0 ? bytes : undefined;
+}
+
+/** A secret as its scheme's algorithm takes it. `signaturePrefix` is undefined if the scheme has no variants. */
+export interface SecretForm {
+  algorithm: Scheme["algorithm"];
+  key: Scheme["key"];
+  /** The secret without the prefix that only names its variant. */
+  text: string;
+  signaturePrefix: string | undefined;
+}
+
+/** Finds the variant of a secret by its prefix, and cuts the prefix off. */
+export function toSecretForm(scheme: Scheme, secret: string): SecretForm {
+  const variant = scheme.variants?.find((one) => secret.startsWith(one.secretPrefix)) ?? scheme.variants?.[0];
+  const prefix = variant?.secretPrefix ?? scheme.secretPrefix ?? "";
+  return {
+    algorithm: variant?.algorithm ?? scheme.algorithm,
+    key: variant?.key ?? scheme.key,
+    text: secret.startsWith(prefix) ? secret.slice(prefix.length) : secret,
+    signaturePrefix: variant?.signaturePrefix,
+  };
+}
+
 /** Prepares a secret for its algorithm, or says what is wrong with it. */
 export function compileSecret(
   algorithm: Exclude<Scheme["algorithm"], "oidc" | "x509">,
@@ -92,8 +119,8 @@ export function compileSecret(
       return { ok: true, check: publicKeyCheck(algorithm === "ed25519" ? undefined : "sha256", made, encoding) };
     }
     default: {
-      const bytes = key === "utf8" || key === "pem" ? Buffer.from(secret) : decode(secret, key);
-      if (!bytes || bytes.length === 0) return { ok: false, message: `is not written in ${key}` };
+      const bytes = hmacKey(secret, key);
+      if (!bytes) return { ok: false, message: `is not written in ${key}` };
       return { ok: true, check: hmacCheck(algorithm.slice("hmac-".length), bytes, encoding) };
     }
   }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Issue } from "../core/errors.ts";
-import { compileSecret, type SecretCheck } from "./algorithms.ts";
+import { compileSecret, toSecretForm, type SecretCheck } from "./algorithms.ts";
 import { createCertificateCheck, type CertificateOptions } from "./certificate.ts";
 import { createOidcCheck, type OidcOptions } from "./oidc.ts";
 import type { Scheme } from "../config/schema/signature.ts";
@@ -29,17 +29,10 @@ function compileChecks(scheme: Scheme, secrets: readonly string[], at: string, i
   return secrets.flatMap((given, index): Check[] => {
     const path = secrets.length === 1 ? at : `${at}[${index}]`;
     if (given.length < scheme.minSecret) issues.push({ path, message: `must have at least ${scheme.minSecret} characters` });
-    const variant = scheme.variants?.find((one) => given.startsWith(one.secretPrefix)) ?? scheme.variants?.[0];
-    const algorithm = variant?.algorithm ?? scheme.algorithm;
+    const { algorithm, key, text, signaturePrefix } = toSecretForm(scheme, given);
     if (algorithm === "oidc" || algorithm === "x509") return [];
-    const prefix = variant?.secretPrefix ?? scheme.secretPrefix ?? "";
-    const made = compileSecret(
-      algorithm,
-      given.startsWith(prefix) ? given.slice(prefix.length) : given,
-      variant?.key ?? scheme.key,
-      scheme.encoding,
-    );
-    if (made.ok) return [{ ...made.check, signaturePrefix: variant?.signaturePrefix }];
+    const made = compileSecret(algorithm, text, key, scheme.encoding);
+    if (made.ok) return [{ ...made.check, signaturePrefix }];
     issues.push({ path, message: made.message });
     return [];
   });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -5,7 +6,9 @@ import { afterEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
 
-const STDIO = { command: process.execPath, args: [join(import.meta.dirname, "mcp-server.mjs")], env: { TOWN_KEY: "key-of-the-town" } };
+/** Lies beside the config: relative paths of a server's command start there. */
+const MCP_SERVER = readFileSync(join(import.meta.dirname, "mcp-server.mjs"), "utf8");
+const STDIO = { command: process.execPath, args: ["mcp-server.mjs"], env: { TOWN_KEY: "key-of-the-town" } };
 
 let world: World;
 let server: ModelServer;
@@ -29,6 +32,7 @@ async function start(
   let calls = 0;
   server.handler = () => says(calls++);
   world = await createWorld({
+    files: { "mcp-server.mjs": MCP_SERVER },
     config: {
       hooks: { tools },
       mcp: { servers },

@@ -50,6 +50,7 @@ export function openPlugin<S extends z.ZodType>(plugin: Plugin<S>, section: z.in
     clock: { now: () => clock.time },
     log: { debug: log, info: log, warn: log, error: log },
     signal: new AbortController().signal,
+    baseDir: "/nowhere",
     stateDir: async () => own,
     print: log,
   });

@@ -1,5 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +8,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { createGateway } from "../../src/gateway.ts";
 import type { Gateway } from "../../src/http/types.ts";
+import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
+
+const signs = (preset: string): boolean => "auth" in (JSON.parse(readFileSync(join(PRESETS_DIR, `${preset}.json`), "utf8")) as object);
 
 let cli: CliWorld;
 beforeEach(async () => {
@@ -68,6 +72,96 @@ describe("with a running gateway", () => {
     const { code, err } = await cli.rouse(["start"]);
     expect(code).toBe(1);
     expect(err).toContain(`process ${process.pid}`);
+  });
+});
+
+describe("hooks send to senders that sign", () => {
+  const SECRETS: Record<string, string> = {
+    notion: "secret_of-the-sender-0123456789",
+    "standard-webhooks": "c2VjcmV0LW9mLXRoZS1zZW5kZXItMDE=",
+  };
+  const own = (id: string, auth: object) => ({ id, match: { path: id }, auth, messageTemplate: "{{n}}" });
+  let gateway: Gateway;
+  beforeEach(async () => {
+    const presets = presetNames(PRESETS_DIR).map((use) =>
+      signs(use) ? { use, secret: SECRETS[use] ?? "a-secret-of-the-sender-0123456789" } : use,
+    );
+    const mappings = [
+      own("basic", { user: "ann", password: "a-password-of-some-length" }),
+      own("discord", { scheme: "discord", secret: "d".repeat(64) }),
+      own("teams", { scheme: "microsoft-graph", secret: "a-client-state-0123456789" }),
+    ];
+    await cli.write(
+      "rouse.json5",
+      shopConfig({
+        gateway: { port: 0, publicUrl: "https://hooks.example.com" },
+        hooks: { enabled: true, token: "hook-token-0123456789", presets, mappings },
+      }),
+    );
+    gateway = await createGateway({ cwd: cli.dir, env: {}, workers: false, log: createLogger("silent"), print: () => undefined });
+    await gateway.start();
+  });
+  afterEach(() => gateway.stop());
+
+  it("posts every sample that ships to its preset, each time as a new event", async () => {
+    const problems: string[] = [];
+    for (const preset of presetNames(PRESETS_DIR)) {
+      const listed = await cli.rouse(["hooks", "send", preset, "--sample", "--json"]);
+      const { samples } = JSON.parse(listed.out) as { samples: string[] };
+      if (samples.length === 0) problems.push(`${preset}: no sample`);
+      for (const sample of samples) {
+        const events = new Set<string>();
+        for (const _ of [1, 2]) {
+          const sent = await cli.rouse(["hooks", "send", preset, "--sample", sample, "--json"]);
+          const { status, answer, requestId } = JSON.parse(sent.out) as {
+            status: number;
+            answer: { mapping?: string; results?: object[] };
+            requestId: string;
+          };
+          events.add(requestId);
+          if (status !== 202 || !(answer.results || answer.mapping?.startsWith(preset))) problems.push(`${preset} ${sample}: ${sent.out}`);
+        }
+        if (events.size !== 2) problems.push(`${preset} ${sample}: the second one was answered as a repeat`);
+      }
+    }
+    expect(problems).toEqual([]);
+  });
+
+  it("sets the headers by which the sender names its event", async () => {
+    await cli.write("issue.json", { action: "opened", issue: { number: 1, title: "t" }, repository: { full_name: "a/b" } });
+    const { code, out } = await cli.rouse(["hooks", "send", "github", "--payload", "issue.json", "--event", "issues.opened", "--json"]);
+    expect(code).toBe(0);
+    const { requestId } = JSON.parse(out) as { requestId: string };
+    const { event } = JSON.parse((await cli.rouse(["events", "show", requestId, "--json"])).out) as {
+      event: { request: { headers: Record<string, string> } };
+    };
+    expect(event.request.headers).toMatchObject({ "x-github-event": "issues" });
+  });
+
+  it("signs in with a name and a password, and puts a secret into a body that has to hold it", async () => {
+    await cli.write("n.json", { n: 1, value: [{ clientState: "?" }] });
+    for (const path of ["basic", "teams"])
+      expect(await cli.rouse(["hooks", "send", path, "--payload", "n.json"])).toMatchObject({
+        code: 0,
+        out: expect.stringMatching(/^202/),
+      });
+  });
+
+  it("says what it cannot do", async () => {
+    await cli.write("n.json", { n: 1 });
+    for (const [args, message] of [
+      [["discord", "--payload", "n.json"], "its sender signs with a private key, and the config holds only the public one"],
+      [["teams", "--payload", "n.json"], "the body has no place for the secret"],
+      [["basic", "--payload", "n.json", "--event", "x"], "no preset on the path"],
+      [["github", "--sample", "issues.open"], 'has no sample "issues.open". Did you mean "issues.opened"?'],
+      [["github"], "--payload, or a recorded one with --sample"],
+    ] as const)
+      expect(await cli.rouse(["hooks", "send", ...args])).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+  });
+
+  it("lists the samples as commands to paste", async () => {
+    const { out } = await cli.rouse(["hooks", "send", "github", "--sample"]);
+    expect(out).toContain("rouse hooks send github --sample issues.opened\n");
   });
 });
 
@@ -152,6 +246,11 @@ describe("rouse start", () => {
     await cli.write("rouse.json5", shopConfig());
     const gateway = await start("--no-workers");
     await gateway.until("hooks send agent");
+    // The printed line works as it is, from any folder.
+    const line = /^ {2}(echo .*)$/m.exec(gateway.out())?.[1] ?? "";
+    const sent = spawnSync("sh", ["-c", line], { cwd: "/", encoding: "utf8" });
+    expect([sent.stderr, sent.stdout]).toEqual(["", expect.stringMatching(/^202 /)]);
+    expect(gateway.out()).toMatch(/^ {2}console http:\/\/127\.0\.0\.1:\d+\/console /m);
     await cli.write("rouse.json5", "{ hooks: ");
     child?.kill("SIGHUP");
     await gateway.until("the one before it stays in use");

@@ -29,7 +29,11 @@ const post = async (path: string, body: object, headers: Record<string, string> 
       body: JSON.stringify(body),
     }),
   );
-  return { status: answer.status, id: answer.headers.get("x-request-id") ?? "", body: (await answer.json()) as { mapping?: string } };
+  return {
+    status: answer.status,
+    id: answer.headers.get("x-request-id") ?? "",
+    body: (await answer.json()) as { mapping?: string; outcome?: string },
+  };
 };
 
 describe("rouse presets", () => {
@@ -64,13 +68,14 @@ describe("rouse presets", () => {
     });
   });
 
-  it("starts a new one from an event that nothing matched, which then matches", async () => {
+  it("drafts one from an event that nothing matched: not live, and said so first, until shadow and continue are removed", async () => {
     const order = { type: "order.created", id: 7, data: { customer: { name: "Ann" }, total: 20 } };
     const unmatched = await post("acme", order);
     expect(unmatched.status).toBe(404);
     const { code, out } = await cli.rouse(["presets", "new", "acme", "--event", unmatched.id]);
     expect(code).toBe(0);
     const file = join(cli.dir, "mappings", "acme.json");
+    expect(out).toMatch(/^The draft is not live/);
     expect(out).toContain(file);
     expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({
       mappings: [
@@ -81,6 +86,17 @@ describe("rouse presets", () => {
         },
       ],
     });
+    expect(await gateway.reload()).toMatchObject({ ok: true });
+    const shadowed = await post("acme", order);
+    expect(shadowed).toMatchObject({ status: 200, body: { outcome: "skipped" } });
+    expect(JSON.parse((await cli.rouse(["runs", "list", "--json"])).out)).toMatchObject({ runs: [] });
+    const {
+      shadow,
+      continue: goesOn,
+      ...live
+    } = (JSON.parse(readFileSync(file, "utf8")) as { mappings: Record<string, unknown>[] }).mappings[0] ?? {};
+    expect([shadow, goesOn]).toEqual([true, true]);
+    await cli.write("mappings/acme.json", { id: "acme", mappings: [live] });
     expect(await gateway.reload()).toMatchObject({ ok: true });
     expect(await post("acme", order)).toMatchObject({ status: 202, body: { mapping: "acme.event" } });
     expect((await cli.rouse(["events", "replay", unmatched.id, "--dry-run"])).out).toContain("Ann");

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CliIo } from "../../src/cli/io.ts";
+import type { Prompts } from "../../src/cli/prompts.ts";
 import { run } from "../../src/cli/run.ts";
 
 interface CliResult {
@@ -13,7 +14,7 @@ interface CliResult {
 export interface CliWorld {
   dir: string;
   /** Runs a command as a process in a pipe would; with `terminal`, as one in a terminal of 80 columns. */
-  rouse(args: string[], options?: { terminal?: boolean; env?: Record<string, string> }): Promise<CliResult>;
+  rouse(args: string[], options?: { terminal?: boolean; env?: Record<string, string>; prompts?: Prompts }): Promise<CliResult>;
   write(name: string, content: unknown): Promise<string>;
   close(): Promise<void>;
 }
@@ -23,7 +24,7 @@ export async function createCli(): Promise<CliWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
   return {
     dir,
-    async rouse(args, { terminal = false, env = {} } = {}) {
+    async rouse(args, { terminal = false, env = {}, prompts } = {}) {
       let out = "";
       let err = "";
       const io: CliIo = {
@@ -31,6 +32,7 @@ export async function createCli(): Promise<CliWorld> {
         err: (text) => void (err += text),
         env,
         cwd: dir,
+        ...(prompts ? { prompts } : {}),
         terminal: { in: false, out: terminal, err: terminal, columns: terminal ? 80 : undefined },
         now: () => Date.now(),
         exitCode: 0,

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import JSON5 from "json5";
 import { afterAll, describe, expect, it } from "vitest";
 import { generatedPages } from "../../scripts/pages.ts";
+import { mappingFileSchema } from "../../src/config/schema/mapping.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import type { Plugin } from "../../src/plugin/api.ts";
 import { createCli } from "../cli/world.ts";
@@ -58,6 +59,7 @@ describe("configs and mappings", () => {
   it.each(inLanguage("json5"))("%s", async (_name, { text }) => {
     const value = JSON5.parse<Record<string, unknown>>(text);
     if ("match" in value) expect((await compile({ mappings: [value] })).issues).toEqual([]);
+    else if ("mappings" in value) expect(mappingFileSchema.safeParse(value).error?.issues ?? []).toEqual([]);
     else {
       expect(configSchema.safeParse(value).error?.issues ?? []).toEqual([]);
       // The schema leaves other keys of `hooks` to plugins.
@@ -111,13 +113,13 @@ describe("commands", () => {
       .replaceAll(/\\\n\s*/g, " ")
       .trim()
       .split("\n")
-      .filter((line) => line !== "" && !line.startsWith("#"))
+      .filter((line) => line !== "" && !/^(?:#|ROUSE=|rouse\(\))/.test(line))
       .map((line) => [name, line] as const),
   );
 
   it.each(lines)("%s: %s", async (_name, line) => {
     const [program] = line.split(/\s+/);
-    expect(["rouse", "curl", "npm", "npx", "node", "openssl", "docker", "kubectl", "systemctl"]).toContain(program);
+    expect(["rouse", "curl", "echo", "mkdir", "npm", "npx", "node", "openssl", "docker", "kubectl", "systemctl"]).toContain(program);
     if (program !== "rouse") return;
     const cli = await createCli();
     try {

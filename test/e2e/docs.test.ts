@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import JSON5 from "json5";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { compile, input } from "../mapping/world.ts";
-import { createWorld, type World } from "./world.ts";
+import { followTour } from "./readme.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const blocksOf = (file: string, language: string): string[] =>
@@ -11,38 +12,12 @@ const blocksOf = (file: string, language: string): string[] =>
     (found) => found[1] as string,
   );
 
-let world: World;
-afterEach(() => world?.stop());
-
 describe("the README's tour", () => {
-  it("works as written: config, transform and plugin from its code blocks", async () => {
-    const [configText = ""] = blocksOf("README.md", "json5");
-    const config = JSON5.parse<{ hooks: { token: string }; channels: { logfile: { file: string } } }>(configText);
-    const files = Object.fromEntries(blocksOf("README.md", "ts").map((text) => [/^\/\/ (\S+)/.exec(text)?.[1] ?? "", text]));
-    expect(Object.keys(files)).toEqual(["transforms/ci.ts", "plugins/logfile.ts"]);
-    world = await createWorld({ config: { ...config, gateway: { port: 0 } }, files });
-    // The channel writes relative to where Rouse was started.
-    const log = resolve(config.channels.logfile.file);
-    const [curl = ""] = blocksOf("README.md", "sh");
-    const token = /Bearer ([\w-]+)/.exec(curl)?.[1];
-    expect(token).toBe(config.hooks.token);
-    const body = /-d '(.*)'/.exec(curl)?.[1] ?? "";
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/x-www-form-urlencoded" };
-    try {
-      const order = await world.post("/hooks/shop", body, headers);
-      expect([order.status, order.body.sessionKey]).toEqual([202, "hook:shop:c1"]);
-      expect((await world.post("/hooks/shop", body.replace("240", "20"), headers)).body).toMatchObject({
-        outcome: "unmatched",
-        nearest: { condition: "match.payload.data.total" },
-      });
-      expect((await world.post("/hooks/ci", '{"status":"failed","url":"u","branch":"b"}', headers)).body.sessionKey).toBe("hook:ci:b");
-      expect((await world.post("/hooks/ci", '{"status":"passed"}', headers)).status).toBe(204);
-      await world.until(async () => existsSync(log) && readFileSync(log, "utf8").includes("everyone: [no model]"));
-    } finally {
-      const { rmSync } = await import("node:fs");
-      rmSync(log, { force: true });
-    }
-  });
+  it("works in a clone, followed to the letter and in its order by somebody with an empty home", async () => {
+    const home = mkdtempSync(join(tmpdir(), "rouse-home-"));
+    onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+    await followTour({ home, folder: join(home, "my-rouse") });
+  }, 120_000);
 
   it("names commands that are there", () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };

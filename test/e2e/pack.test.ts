@@ -3,11 +3,13 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { followTour } from "./readme.ts";
 import { startProgram } from "./program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOKEN = "packed-hook-token-0123456789";
 let dir: string;
+let tarball: string;
 const run = (command: string, args: string[], cwd: string): string =>
   execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 const write = (name: string, text: string): void => writeFileSync(join(dir, name), text);
@@ -15,8 +17,9 @@ const write = (name: string, text: string): void => writeFileSync(join(dir, name
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "rouse-pack-"));
   const packed = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", dir], ROOT)) as { filename: string }[];
+  tarball = packed[0]?.filename ?? "";
   write("package.json", '{ "private": true }');
-  run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", join(dir, packed[0]?.filename ?? "")], dir);
+  run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", join(dir, tarball)], dir);
   mkdirSync(join(dir, "transforms"));
   mkdirSync(join(dir, "plugins", "filelog"), { recursive: true });
   write(
@@ -54,7 +57,7 @@ export default definePlugin({
       hooks: {
         enabled: true,
         token: TOKEN,
-        presets: ["github"],
+        presets: [{ use: "github", auth: "token" }],
         mappings: [{ id: "shout", match: { path: "shout" }, transform: { module: "shout.ts" } }],
       },
       channels: { filelog: { path: join(dir, "replies.log") } },
@@ -86,6 +89,15 @@ describe("the package, installed in an empty folder", () => {
       await program.stop();
     }
   }, 90_000);
+
+  it("lets a new user follow README's tour, with the types of the files that it makes", async () => {
+    const folder = join(dir, "tour");
+    mkdirSync(folder);
+    write("tour/package.json", '{ "private": true, "type": "module" }');
+    run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", join(dir, tarball)], folder);
+    await followTour({ home: dir, folder, instead: `cd ${folder}; rouse() { npx rouse "$@"; }` });
+    expect(run(join(ROOT, "node_modules/.bin/tsc"), ["-p", ".", "--typeRoots", join(ROOT, "node_modules/@types")], folder)).toBe("");
+  }, 180_000);
 
   it("gives users' files their types", () => {
     write(

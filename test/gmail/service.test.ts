@@ -18,7 +18,7 @@ afterEach(async () => {
 
 /** Starts a gateway on the folder, after the setup; it takes the config as the setup has left it. */
 async function start(gmail: object = {}, presets: unknown[] = ["gmail"]): Promise<World> {
-  const section = { account: mail.google.account, credentials: mail.file("installed.json"), endpoints: mail.google.endpoints, ...gmail };
+  const section = { account: mail.google.account, credentials: "installed.json", endpoints: mail.google.endpoints, ...gmail };
   world = await createWorld({ dir: mail.dir, logLevel: "trace", config: { hooks: { presets, gmail: section } } });
   return world;
 }

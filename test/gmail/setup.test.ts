@@ -34,7 +34,7 @@ done: new mail becomes runs while the gateway runs
     const text = world.config();
     expect(text).toMatch(/^\/\/ mine\n[^]*\/\/ any port[^]*\/\/ the hook token[^]*\/\* presets in use \*\//);
     const { presets, gmail } = hooksOf(text);
-    expect(presets).toEqual(["github", "gmail"]);
+    expect(presets).toEqual(["healthchecks", "gmail"]);
     expect(gmail).toMatchObject({ account: "ann@example.com", project: "rouse-test", credentials: world.file("installed.json") });
     const grant = world.file(".rouse/plugins/gmail/grant.json");
     expect(statSync(grant).mode & 0o777).toBe(0o600);
@@ -112,11 +112,14 @@ done: new mail becomes runs while the gateway runs
   it("keeps a preset with options, and other permissions of the topic", async () => {
     world = await createGmailWorld();
     world.google.topics.set(TOPIC, { etag: "e4", bindings: [{ role: "roles/viewer", members: ["user:x@example.com"] }] });
-    writeFileSync(world.file("rouse.json5"), world.config().replace('["github"]', '["github", { use: "gmail", deliver: false }]'));
+    writeFileSync(
+      world.file("rouse.json5"),
+      world.config().replace('["healthchecks"]', '["healthchecks", { use: "gmail", deliver: false }]'),
+    );
     // Somebody else changes the permissions meanwhile.
     world.google.fail(/:setIamPolicy/, { status: 409, body: { error: { code: 409, status: "ABORTED" } } });
     expect((await world.setup()).code).toBe(0);
-    expect(hooksOf(world.config()).presets).toEqual(["github", { use: "gmail", deliver: false }]);
+    expect(hooksOf(world.config()).presets).toEqual(["healthchecks", { use: "gmail", deliver: false }]);
     expect(world.google.topics.get(TOPIC)?.bindings).toEqual([{ role: "roles/viewer", members: ["user:x@example.com"] }, PUBLISHER]);
   });
 

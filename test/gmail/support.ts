@@ -45,13 +45,13 @@ export async function createGmailWorld({ config = {}, hooks = {} }: { config?: o
     enabled: true,
     token: "${TOKEN}", // the hook token
     /* presets in use */
-    presets: ["github"],
+    presets: ["healthchecks"],
     gmail: { endpoints: ${JSON.stringify(google.endpoints)}, ...{} },
   },
 }
 `
       .replace(", ...{}", Object.keys(config).length > 0 ? `, ${JSON.stringify(config).slice(1, -1)}` : "")
-      .replace('    presets: ["github"],', (line) =>
+      .replace('    presets: ["healthchecks"],', (line) =>
         Object.keys(hooks).length > 0 ? `${line}\n    ${JSON.stringify(hooks).slice(1, -1)},` : line,
       ),
   );

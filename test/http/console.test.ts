@@ -231,3 +231,18 @@ describe("GET /docs", () => {
     await own.stop();
   });
 });
+
+it("/ is a page that links to the console, unless that is on a port of its own", async () => {
+  for (const gateway of [{}, { adminPort: 0, docs: false }]) {
+    const own = await createWorld({ start: false, workers: false, config: { gateway } });
+    const { status, headers, body } = await own.get("/", {});
+    expect([status, headers.get("content-type"), headers.get("x-content-type-options")]).toEqual([
+      200,
+      "text/html; charset=utf-8",
+      "nosniff",
+    ]);
+    if ("adminPort" in gateway) expect(body).not.toContain("href");
+    else expect(body).toMatch(/href="\/console"[^]*href="\/docs"/);
+    await own.stop();
+  }
+});

@@ -16,7 +16,7 @@ describe("an event that the agent itself has caused", () => {
   it("is skipped by its account, and recorded with the reason; everybody else's is not", async () => {
     world = await createWorld({
       workers: false,
-      config: { hooks: { presets: [{ use: "github", ignoreSelf: { accounts: ["Rouse-Bot[bot]"] } }] } },
+      config: { hooks: { presets: [{ use: "github", auth: "token", ignoreSelf: { accounts: ["Rouse-Bot[bot]"] } }] } },
     });
     const own = await world.post("/hooks/github", comment("rouse-bot[bot]", "Looking into it"));
     expect([own.status, own.body]).toEqual([
@@ -36,7 +36,7 @@ describe("an event that the agent itself has caused", () => {
   it("is known also where the preset leaves out what bots write", async () => {
     world = await createWorld({
       workers: false,
-      config: { hooks: { presets: [{ use: "slack", ignoreSelf: { accounts: ["B0ROUSE"] } }] } },
+      config: { hooks: { presets: [{ use: "slack", auth: "token", ignoreSelf: { accounts: ["B0ROUSE"] } }] } },
     });
     const event = { type: "message", bot_id: "B0ROUSE", channel: "C1", ts: "1.2", text: "done" };
     const own = await world.post("/hooks/slack", { type: "event_callback", event_id: "Ev1", event });

@@ -102,7 +102,7 @@ describe("runs an hour", () => {
     world = await start(
       {
         limits: { runsPerHour: 3 },
-        presets: [{ use: "stripe", limits: { runsPerHour: 1 } }],
+        presets: [{ use: "stripe", auth: "token", limits: { runsPerHour: 1 } }],
         mappings: [mapping("shop")],
       },
       { workers: false },

@@ -37,7 +37,10 @@ beforeAll(async () => {
     config: {
       hooks: {
         maxActions: 3,
-        presets: ["github", { use: "grafana", enabled: false }],
+        presets: [
+          { use: "github", auth: "token" },
+          { use: "grafana", auth: "token", enabled: false },
+        ],
         mappings: [
           hook("run", { sessionKey: "hook:run:{{n}}", name: "Run {{n}}" }),
           hook("strict", { strict: true }),

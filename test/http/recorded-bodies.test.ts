@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readBodies, readSources, RECORDED, type RecordedBody, type RecordedSource } from "../../scripts/recorded-bodies.ts";
 import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
-import { PRESETS } from "../mapping/world.ts";
+import { PRESETS, presetNames } from "../mapping/world.ts";
 import { SENDERS } from "../signatures/senders.ts";
 
 const PUBLIC_URL = "https://hooks.example.com";
@@ -78,6 +78,25 @@ describe("the recorded bodies", () => {
   it("have their licence text beside them if Rouse's own licence is another one", () => {
     const wanted = sources.filter(({ licence, modules }) => !licence.includes("Apache-2.0") && modules === undefined);
     expect(wanted.filter(({ sender, id }) => !existsSync(join(RECORDED, sender, id, "LICENSE")))).toEqual([]);
+  });
+
+  it("ship as samples unchanged, under a licence whose text ships too; a preset without recorded bodies has one built by hand", () => {
+    interface ShippedSample {
+      from: string;
+      licence: string;
+      body: unknown;
+    }
+    const problems: string[] = [];
+    const samples = join(PRESETS, "samples");
+    for (const name of readdirSync(samples, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".json"))) {
+      const { from, licence, body } = JSON.parse(readFileSync(join(samples, name), "utf8")) as ShippedSample;
+      const kept = JSON.parse(readFileSync(join(PRESETS, "..", from), "utf8")) as { body?: unknown };
+      const original = from.includes("/recorded/") ? kept : kept.body;
+      if (JSON.stringify(body) !== JSON.stringify(original)) problems.push(`${name} differs from ${from}`);
+      if (!licence.includes("Apache-2.0")) problems.push(`${name}: ${licence}`);
+    }
+    expect(problems).toEqual([]);
+    expect(folders(samples).toSorted()).toEqual(presetNames.toSorted());
   });
 
   it("are stored once each, and hold no secret of a live account", () => {

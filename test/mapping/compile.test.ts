@@ -60,7 +60,7 @@ describe("problems are said all at once, each with its path", () => {
   });
 
   it("the session keys of a preset are held against the prefixes as well, one problem for each prefix", async () => {
-    const hooks = { allowedSessionKeyPrefixes: ["team:"], presets: ["github", "gmail"] };
+    const hooks = { allowedSessionKeyPrefixes: ["team:"], presets: [{ use: "github", auth: "token" }, "gmail"] };
     const { issues } = await compile(hooks);
     expect(issues).toEqual([
       { path: "preset github: mappings[0].sessionKey", message: expect.stringContaining('"hook:github:"') },
@@ -145,7 +145,13 @@ describe("the id of a mapping that has none", () => {
   it("is never one that is given, in whatever file and order", async () => {
     const files = { "mappings/x.json": JSON.stringify({ id: "x", mappings: [to("other", "alerts"), to("any")] }) };
     const mappings = [to("alerts"), to("github.push"), to()];
-    expect(await idsOf({ mappings, presets: ["github"] }, files)).toEqual(["alerts#2", "github.push#2", "any", "alerts", "any#2"]);
+    expect(await idsOf({ mappings, presets: [{ use: "github", auth: "token" }] }, files)).toEqual([
+      "alerts#2",
+      "github.push#2",
+      "any",
+      "alerts",
+      "any#2",
+    ]);
   });
 
   it("stays when mappings of other paths and ids are added before and behind it", async () => {

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { presetContract } from "../contract/preset.ts";
 import { createWorld } from "../e2e/world.ts";
-import { presetNames as names } from "./world.ts";
+import { byHookToken, presetNames as names } from "./world.ts";
 
 for (const name of names) presetContract(name);
 
 it("all presets work beside each other", async () => {
-  const world = await createWorld({ start: false, workers: false, config: { hooks: { presets: names } } });
+  const world = await createWorld({ start: false, workers: false, config: { hooks: { presets: byHookToken(names) } } });
   expect(world.gateway.status().warnings).toEqual([]);
   await world.stop();
 });
@@ -46,7 +46,7 @@ it.each([
     [one, other],
     [other, one],
   ]) {
-    const world = await createWorld({ workers: false, config: { hooks: { presets: [preset] } } });
+    const world = await createWorld({ workers: false, config: { hooks: { presets: byHookToken([preset]) } } });
     const made = await world.post(`/hooks/${preset}`, first);
     const again = await world.post(`/hooks/${preset}`, second);
     expect([made.status, again.body.runId, again.body.sessionKey]).toEqual([202, made.body.runId, made.body.sessionKey]);
@@ -56,7 +56,7 @@ it.each([
 });
 
 it("jira: an update that changes nothing that Jira names is unmatched, and makes no run", async () => {
-  const world = await createWorld({ workers: false, config: { hooks: { presets: ["jira"] } } });
+  const world = await createWorld({ workers: false, config: { hooks: { presets: byHookToken(["jira"]) } } });
   await world.post("/hooks/jira", { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_commented", issue });
   expect((await world.admin("/admin/v1/runs")).body.runs).toEqual([]);
   await world.stop();
@@ -70,8 +70,8 @@ it("options choose path, events, agent and recipient; what is left out is record
       hooks: {
         presets: [
           { use: "healthchecks", path: "hc", events: ["down"], agentId: "ops", channel: "console", to: "ops", deliver: true },
-          { use: "pagerduty", events: ["incident"] },
-          { use: "pagerduty", path: "pd2" },
+          { use: "pagerduty", auth: "token", events: ["incident"] },
+          { use: "pagerduty", auth: "token", path: "pd2" },
         ],
       },
     },
@@ -98,10 +98,31 @@ it.each([
   [{ use: "github", secret: "short" }, "hooks.presets[0].secret: must have at least 12 characters"],
   [{ use: "healthchecks", secret: "a-long-enough-secret" }, "hooks.presets[0].secret: this preset has no signature"],
   [{ use: "gmail", events: ["x"] }, "hooks.presets[0].events: this preset does not tell its events apart"],
-  [{ use: "github", agentId: "nobody" }, "names no agent"],
+  [{ use: "github", auth: "token", agentId: "nobody" }, "names no agent"],
+  ["github", 'hooks.presets[0]: the sender of the preset "github" signs its requests, and there is no secret to check them with'],
+  [{ use: "stripe", path: "pay" }, "run `rouse init --preset stripe`, which adds one"],
+  ["jira", '{ use: "jira", auth: "token" }'],
+  [{ use: "github", auth: "token", secret: "a-long-enough-secret" }, 'hooks.presets[0].secret: has no effect beside `auth: "token"`'],
   [{ use: "github", sekret: "x" }, "hooks.presets[0]"],
 ])("%j is told when the config is loaded", async (use, message) => {
   await expect(createWorld({ start: false, config: { hooks: { presets: [use] } } })).rejects.toThrow(message);
+});
+
+it("a mapping file's secret in a file is found from the config's folder", async () => {
+  const auth = { scheme: "github", secret: { file: "secrets/acme" } };
+  const mappings = [{ id: "acme", match: { path: "acme" }, messageTemplate: "x" }];
+  const files = { "secrets/acme": "a-secret-beside-the-config", "mappings/acme.json": { id: "acme", auth, mappings } };
+  const world = await createWorld({ workers: false, files });
+  expect((await world.post("/hooks/acme", {})).status).toBe(401);
+  await world.stop();
+});
+
+it("a preset without a secret of its own takes that of another mapping on its path", async () => {
+  const auth = { scheme: "github", secret: "a-long-enough-secret" };
+  const mappings = [{ id: "mine", match: { path: "github", payload: { mine: true } }, auth, messageTemplate: "x" }];
+  const world = await createWorld({ start: false, workers: false, config: { hooks: { presets: ["github"], mappings } } });
+  expect((await world.post("/hooks/github", {})).status).toBe(401);
+  await world.stop();
 });
 
 it("a mapping file of one's own may name a scheme and take its secret from the environment", async () => {

@@ -5,13 +5,13 @@ import { plainText } from "../../src/core/text.ts";
 import type { ActionDraft } from "../../src/mapping/types.ts";
 import { holesIn, withoutHoles, withOneFieldLess } from "../contract/holes.ts";
 import { fixturesOf, payloadOf, presetFile } from "../contract/preset.ts";
-import { compile, input, PRESETS, presetNames } from "./world.ts";
+import { byHookToken, compile, input, PRESETS, presetNames } from "./world.ts";
 
 const RECORDED = resolve(import.meta.dirname, "../fixtures/recorded");
-const { set, issues } = await compile({ presets: presetNames });
+const { set, issues } = await compile({ presets: byHookToken(presetNames) });
 // A preset whose wanted events are none skips each event, and says by which name.
 const withEvents = presetNames.filter((name) => presetFile(name).mappings.some((mapping) => mapping.event !== undefined));
-const { set: naming } = await compile({ presets: withEvents.map((use) => ({ use, events: ["none"] })) });
+const { set: naming } = await compile({ presets: byHookToken(withEvents).map((use) => ({ ...use, events: ["none"] })) });
 
 const pathOf = (preset: string): string => presetFile(preset).mappings[0]?.match.path ?? "";
 

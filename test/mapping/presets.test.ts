@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import { holesIn, withoutHoles } from "../contract/holes.ts";
-import { compile, input } from "./world.ts";
+import { byHookToken, compile, input } from "./world.ts";
 
 interface Example {
   name: string;
@@ -10,7 +10,7 @@ interface Example {
 }
 const examples = createRequire(import.meta.url)("@octokit/webhooks-examples") as { default?: Example[] } | Example[];
 const events = Array.isArray(examples) ? examples : (examples.default ?? []);
-const { set, issues } = await compile({ presets: ["github", "gmail", "stripe"] });
+const { set, issues } = await compile({ presets: byHookToken(["github", "gmail", "stripe"]) });
 
 const expected: Record<string, string> = {
   issues: "github.issue",

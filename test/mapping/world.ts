@@ -15,6 +15,9 @@ export const PRESETS = resolve(import.meta.dirname, "../../mappings");
 /** The names of all presets that ship. */
 export const presetNames = namesIn(PRESETS);
 
+/** Presets whose requests carry the hook token, on purpose. */
+export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] => names.map((use) => ({ use, auth: "token" }));
+
 const folders: string[] = [];
 afterAll(() => {
   for (const dir of folders) rmSync(dir, { recursive: true, force: true });
@@ -29,6 +32,7 @@ export async function compile(hooks: object, files: Record<string, string> = {},
   const config = configSchema.parse({ hooks: { ...hooks } });
   const compiled = await compileMappings({
     hooks: config.hooks,
+    baseDir: dir,
     mappingsDir: join(dir, "mappings"),
     transformsDir: join(dir, "transforms"),
     presetsDir: PRESETS,

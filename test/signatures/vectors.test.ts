@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SignedRequest, Verified, Verifier } from "../../src/signatures/types.ts";
 import { loadScheme, schemeNames } from "../../src/signatures/load.ts";
+import { signRequest } from "../../src/signatures/sign.ts";
 import { createVerifiers } from "../../src/signatures/verifiers.ts";
 import { PRESETS } from "../mapping/world.ts";
 import { bodyOf, SENDERS, type Sender } from "./senders.ts";
@@ -53,6 +54,22 @@ describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].sli
 
   it("believes what its sender signed", () => {
     expect(verify(verifier, requestOf(sender))).toMatchObject({ ok: true, secret: 0 });
+  });
+
+  it("is signed by Rouse as well as by its sender, if the secret can sign", () => {
+    const loaded = loadScheme(join(PRESETS, "schemes"), sender.scheme, "scheme");
+    if (!loaded.ok) throw new Error("no such scheme");
+    const { headers, raw } = requestOf(sender, { time: NOW - 100_000 });
+    const plain = { url: URL_, headers: { "content-type": headers["content-type"] ?? "" }, raw };
+    const signed = signRequest(loaded.scheme, sender.secrets[0], plain, NOW * 1000);
+    if (!signed.ok) {
+      expect(["discord", "sendgrid", "standard-webhooks"]).toContain(sender.scheme);
+      expect(signed.message).toContain("only the public one");
+      return;
+    }
+    const { request } = signed;
+    const query = Object.fromEntries(new URL(request.url).searchParams);
+    expect(verify(verifier, { method: "POST", query, ...request })).toMatchObject({ ok: true, secret: 0 });
   });
 
   it("believes no other secret's", () => {

@@ -155,6 +155,19 @@ export const mappingSchema = z.strictObject({
 });
 export type MappingConfig = z.output<typeof mappingSchema>;
 
+/** What a person, and a test that stands in for the sender, have to know of it. */
+const setupSchema = z.strictObject({
+  where: z.string().optional().describe("Where webhooks are registered at the sender."),
+  secret: z
+    .enum(["chosen", "shown", "sent"])
+    .optional()
+    .describe("Who makes the secret: `chosen` by you, `shown` by the sender, or `sent` by it in its first request."),
+  eventHeaders: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe("Headers that name the event: `{event}` is the whole name, `{kind}` what stands before its first dot."),
+});
+
 /** A preset or a file of `mappingsDir`. */
 export const mappingFileSchema = z.strictObject({
   $schema: z.string().optional(),
@@ -163,6 +176,7 @@ export const mappingFileSchema = z.strictObject({
   description: z.string().optional(),
   auth: authSchema.optional(),
   maxBodyBytes: z.int().positive().optional(),
+  setup: setupSchema.optional(),
   mappings: z.array(mappingSchema).min(1),
 });
 export type MappingFile = z.output<typeof mappingFileSchema>;

@@ -11,7 +11,11 @@ const presetUse = z.strictObject({
   secret: z
     .union([secret, z.array(secret).min(1)])
     .optional()
-    .describe("What the sender signs with, or several while it is rotated; without it callers send the hook token."),
+    .describe("What the sender signs with, or several while it is rotated; required if the preset has a scheme, unless `auth` is `token`."),
+  auth: z
+    .literal("token")
+    .optional()
+    .describe("`token`: requests carry the hook token instead of the sender's signature. Only for senders that you let send it."),
   verifyToken: secret.optional().describe("What the sender shows in its handshake, where it shows something."),
   audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
   email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),

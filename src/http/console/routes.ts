@@ -47,6 +47,12 @@ function page(c: Context, name: string, status: 200 | 401 | 429 = 200, message =
   return c.body(file(name).replace("{{message}}", message), status, { ...PAGE_HEADERS, "content-type": `${type}; charset=utf-8` });
 }
 
+/** The page at `/`: where the other pages are. `console`: whether the operator's page is on this port. */
+export function homePage(c: Context, { console, docs }: { console: boolean; docs: boolean }): Response {
+  const operator = console ? '<a href="/console">The operator\'s page</a>' : "The operator's page is at the admin port, under /console.";
+  return page(c, "home.html", 200, docs ? `${operator} <a href="/docs">The HTTP interface</a>` : operator);
+}
+
 /** The one stylesheet of all pages. */
 export const stylesheet = (c: Context): Response => page(c, "style.css");
 

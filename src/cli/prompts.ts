@@ -1,0 +1,32 @@
+import { RouseError } from "../core/errors.ts";
+
+export interface Choice {
+  value: string;
+  label: string;
+}
+
+/** Questions with choices on a terminal. Each throws a RouseError if the user gives up. */
+export interface Prompts {
+  text(options: { message: string; initialValue?: string; defaultValue?: string }): Promise<string>;
+  password(options: { message: string }): Promise<string>;
+  select(options: { message: string; options: Choice[] }): Promise<string>;
+  multiselect(options: { message: string; options: Choice[] }): Promise<string[]>;
+  note(text: string, title: string): Promise<void>;
+}
+
+/** Asks on the terminal of this process. */
+export function terminalPrompts(): Prompts {
+  const clack = () => import("@clack/prompts");
+  const answered = async <T>(answer: Promise<T>): Promise<Exclude<T, symbol>> => {
+    const value = await answer;
+    if (typeof value === "symbol") throw new RouseError({ code: "usage", message: "stopped; nothing was written" });
+    return value as Exclude<T, symbol>;
+  };
+  return {
+    text: async (options) => answered((await clack()).text(options)),
+    password: async (options) => answered((await clack()).password(options)),
+    select: async (options) => answered((await clack()).select<string>(options)),
+    multiselect: async (options) => answered((await clack()).multiselect<string>({ ...options, required: false })),
+    note: async (text, title) => (await clack()).note(text, title),
+  };
+}

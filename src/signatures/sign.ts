@@ -1,0 +1,125 @@
+import { createHmac, hash, randomBytes, randomUUID } from "node:crypto";
+import type { Scheme, Source } from "../config/schema/signature.ts";
+import { hmacKey, toSecretForm } from "./algorithms.ts";
+import { compileSigned } from "./signed.ts";
+
+/** A request that is to be signed. Header names are lower-case; `url` is the address that the sender signs, with its query. */
+export interface UnsignedRequest {
+  url: string;
+  headers: Record<string, string>;
+  raw: Buffer;
+}
+
+export type SignResult = { ok: true; request: UnsignedRequest } | { ok: false; message: string };
+
+const isFormType = (type = ""): boolean => type.toLowerCase().startsWith("application/x-www-form-urlencoded");
+
+/** Sets every member at a path such as `data.id` or `value[].state`. Returns false if an object or a list on the way is missing. */
+function setMember(target: unknown, [segment = "", ...rest]: readonly string[], value: string | number): boolean {
+  if (typeof target !== "object" || target === null || Array.isArray(target)) return false;
+  const members = target as Record<string, unknown>;
+  const name = segment.replace(/\[\]$/, "");
+  if (name !== segment) {
+    const list = members[name];
+    return Array.isArray(list) && list.every((item) => setMember(item, rest, value));
+  }
+  if (rest.length > 0) return setMember(members[name], rest, value);
+  members[name] = value;
+  return true;
+}
+
+/** A request under construction: values are put where a scheme reads them. */
+class Draft {
+  readonly headers: Record<string, string>;
+  readonly url: URL;
+  raw: Buffer;
+
+  constructor(request: UnsignedRequest) {
+    this.headers = { ...request.headers };
+    this.url = new URL(request.url);
+    this.raw = request.raw;
+  }
+
+  /** Puts a value where the source reads it; entries of a list go into one header. Returns false if the body has no place for it. */
+  put({ header, query, body, prefix = "", split }: Source, value: string): boolean {
+    if (body !== undefined) return this.#putInBody(body, value);
+    if (query !== undefined) this.url.searchParams.set(query, prefix + value);
+    const name = header?.toLowerCase();
+    if (name === undefined) return true;
+    const before = split === undefined ? undefined : this.headers[name];
+    this.headers[name] = before === undefined ? prefix + value : before + split + prefix + value;
+    return true;
+  }
+
+  #putInBody(path: string, value: string): boolean {
+    try {
+      const body: unknown = JSON.parse(this.raw.toString("utf8"));
+      if (!setMember(body, path.split("."), /^\d+$/.test(value) ? Number(value) : value)) return false;
+      this.raw = Buffer.from(JSON.stringify(body));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** Returns the value that the request has at a header of its own, else puts a new one there. */
+function given(draft: Draft, source: Source, fresh: string): string | undefined {
+  const present = source.header === undefined || source.split !== undefined ? undefined : draft.headers[source.header.toLowerCase()];
+  if (present !== undefined) return present;
+  return draft.put(source, fresh) ? fresh : undefined;
+}
+
+const noPlace = (what: string): SignResult => ({
+  ok: false,
+  message: `the body has no place for the ${what} that this scheme reads there`,
+});
+
+/**
+ * Signs a POST request as the scheme's sender would. An id or a time that the request has in a header of its own stays.
+ * A scheme that reads the time or the secret in the body gets it there: that body is written anew, as JSON.
+ * @param now milliseconds since the epoch.
+ */
+export function signRequest(scheme: Scheme, secret: string, request: UnsignedRequest, now: number): SignResult {
+  const { algorithm, key, text, signaturePrefix = "" } = toSecretForm(scheme, secret);
+  const draft = new Draft(request);
+  if (algorithm === "equals") return draft.put(scheme.signature, secret) ? { ok: true, request: finish(draft) } : noPlace("secret");
+  if (algorithm === "oidc")
+    return { ok: false, message: "its sender shows a token of its identity provider, which only that sender can get" };
+  if (!algorithm.startsWith("hmac-"))
+    return { ok: false, message: "its sender signs with a private key, and the config holds only the public one" };
+  const bytes = hmacKey(text, key);
+  if (!bytes) return { ok: false, message: `its secret is not written in ${key}` };
+  const signed = compileSigned(scheme.signed);
+  if (!signed.ok) return { ok: false, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` };
+  const { timestamp: time } = scheme;
+  const timestamp = time ? given(draft, time.at, String(time.unit === "s" ? Math.floor(now / 1000) : now)) : "";
+  if (timestamp === undefined) return noPlace("time");
+  const id = scheme.id ? given(draft, scheme.id, randomUUID()) : "";
+  if (id === undefined) return noPlace("id");
+  if (scheme.bodyHash && !isFormType(draft.headers["content-type"])) draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
+  const { url, headers, raw } = finish(draft);
+  const hmac = createHmac(algorithm.slice("hmac-".length), bytes);
+  const parts = { request: { method: "POST", url, headers, query: {}, raw }, timestamp, id };
+  for (const piece of signed.text.pieces(parts)) hmac.update(piece);
+  draft.put(scheme.signature, signaturePrefix + hmac.digest(scheme.encoding));
+  return { ok: true, request: finish(draft) };
+}
+
+function finish({ url, headers, raw }: Draft): UnsignedRequest {
+  return { url: url.href, headers, raw };
+}
+
+/** White space that JSON allows after a value, in random order: the same content in other bytes. */
+function randomSpace(): string {
+  return Array.from(randomBytes(32), (byte) => " \t\n\r"[byte & 3]).join("");
+}
+
+/** Changes a body that was posted before so that it counts as a new event: by its id if the scheme reads one, else by other bytes. */
+export function asNewEvent(scheme: Scheme, request: UnsignedRequest): UnsignedRequest {
+  const draft = new Draft(request);
+  const placed = scheme.duplicate !== undefined && draft.put(scheme.duplicate, randomUUID());
+  if (placed || scheme.algorithm === "equals") return finish(draft);
+  const isForm = isFormType(draft.headers["content-type"]);
+  return { ...finish(draft), raw: Buffer.concat([draft.raw, Buffer.from(isForm ? `&sample=${randomUUID()}` : randomSpace())]) };
+}
