@@ -6,6 +6,7 @@ import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
 import { loadConfig } from "./config/load.ts";
+import { locateIssues } from "./config/places.ts";
 import type { Config } from "./config/schema/index.ts";
 import { systemClock, type Clock } from "./core/clock.ts";
 import type { Issue } from "./core/errors.ts";
@@ -103,8 +104,11 @@ function hashOf(configHash: string, files: readonly string[]): string {
 /** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
   const { cwd, env, clock, log, pool, print } = options;
-  const loaded = await loadConfig({ cwd, env, ...(options.configFile === undefined ? {} : { file: options.configFile }) });
-  if (!loaded.ok) return loaded;
+  const read = await loadConfig({ cwd, env, ...(options.configFile === undefined ? {} : { file: options.configFile }) });
+  const loaded = read.ok ? read : read.rest;
+  const first = read.ok ? [] : read.issues;
+  const named = read.file === undefined ? {} : { file: read.file };
+  if (!loaded) return { ok: false, issues: first, ...named };
   const { config, variables, baseDir, stateDir } = loaded;
   if (options.port !== undefined) config.gateway.port = options.port;
   if (options.host !== undefined) config.gateway.host = options.host;
@@ -150,10 +154,18 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   );
   const signatures = createVerifiers(signed, PRESETS_DIR, config.gateway.publicUrl);
   issues.push(...signatures.issues);
-  if (issues.length > 0) {
+  const { mappingsDir } = config.hooks;
+  const problems = [
+    ...first,
+    ...locateIssues(
+      issues.filter((issue) => !loaded.isFollowUp(issue)),
+      { file: loaded.file, mappingsDir },
+    ),
+  ];
+  if (problems.length > 0) {
     ended.abort();
     await runtime.close();
-    return { ok: false, issues, ...(loaded.file === undefined ? {} : { file: loaded.file }) };
+    return { ok: false, issues: problems, ...named };
   }
   const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
   const snapshot: Snapshot = Object.freeze({
@@ -213,10 +225,11 @@ export async function checkSnapshot(options: Pick<SnapshotOptions, "configFile" 
   if (!result.ok) return result;
   const { snapshot } = result.built;
   await result.built.dispose();
+  const { hooks } = snapshot.config;
   return {
     ok: true,
     mappings: snapshot.mappings.mappings.length,
-    warnings: snapshot.warnings,
+    warnings: locateIssues(snapshot.warnings, { file: snapshot.configFile, mappingsDir: hooks.mappingsDir }),
     ...(snapshot.configFile === undefined ? {} : { file: snapshot.configFile }),
   };
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { renderIssue } from "../config/issues.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { common, reading, type CommonOptions } from "./options.ts";
 
@@ -19,8 +20,8 @@ export function registerConfig(program: Command, io: CliIo): void {
     if (options.json) io.out(`${JSON.stringify(result, null, 2)}\n`);
     else if (result.ok) {
       io.out(`${result.file ?? "The defaults"}: fine, ${result.mappings} mapping${result.mappings === 1 ? "" : "s"}.\n`);
-      for (const warning of result.warnings) io.out(`warning: ${warning.path}: ${warning.message}\n`);
-    } else for (const issue of result.issues) io.err(`${issue.path === "" ? "" : `${issue.path}: `}${issue.message}\n`);
+      for (const warning of result.warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
+    } else for (const issue of result.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
     if (!result.ok) io.exitCode = EXIT.config;
   });
 
@@ -40,7 +41,7 @@ export function registerConfig(program: Command, io: CliIo): void {
         io.out(`${JSON.stringify(maskConfig(loaded.config), null, 2)}\n`);
         return;
       }
-      for (const issue of loaded.issues) io.err(`${issue.path === "" ? "" : `${issue.path}: `}${issue.message}\n`);
+      for (const issue of loaded.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
       io.exitCode = EXIT.config;
     },
   );

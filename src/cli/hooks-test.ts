@@ -1,3 +1,4 @@
+import { renderIssue } from "../config/issues.ts";
 import { plainText } from "../core/text.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TestedAction, TestedHook } from "../http/admin-types.ts";
@@ -31,7 +32,7 @@ function printTraces({ traces }: TestedHook, io: CliIo): void {
 
 function printFailure(failure: Failure, io: CliIo): void {
   io.out(`  ${failure.code}: ${cell(failure.message)}\n`);
-  for (const issue of failure.issues ?? []) io.out(`    ${cell(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)}\n`);
+  for (const issue of failure.issues ?? []) io.out(`    ${cell(renderIssue(issue))}\n`);
 }
 
 /** The content as the agent is given it: what a caller said is marked, since it goes inside the boundary. */

@@ -1,5 +1,6 @@
 import { stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import type { CheckView } from "./admin-types.ts";
@@ -43,7 +44,7 @@ const reload: Check = (deps) => {
   const [first, ...more] = deps.status().reloadProblems;
   if (!first) return ok("the config in use is the one on disk");
   const rest = more.length > 0 ? ` (and ${more.length} more: \`rouse config validate\`)` : "";
-  return fail(`the last change could not be taken over, the config before it is in use: ${first.path}: ${first.message}${rest}`);
+  return fail(`the last change could not be taken over, the config before it is in use: ${renderIssue(first)}${rest}`);
 };
 
 const warnings: Check = (_deps, snapshot) => {

@@ -15,7 +15,8 @@ type Env = Record<string, string | undefined>;
 function readFileOf(file: string, label: string, issues: Issue[]): MappingFile | undefined {
   const parsed = readJson5(file);
   if (!parsed.ok) {
-    issues.push({ path: label, message: parsed.message });
+    const { ok: _ok, ...problem } = parsed;
+    issues.push({ path: label, ...problem, ...(problem.line === undefined ? {} : { file }) });
     return undefined;
   }
   for (const issue of parsed.duplicates) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
