@@ -2,6 +2,18 @@ import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { common, reading, type CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
+
+async function schemaDocument(isMappingFile: boolean): Promise<object> {
+  const { configJsonSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
+  if (isMappingFile) return mappingFileJsonSchema();
+  const [{ BUILTIN_PLUGINS }, { builtinSections }, { presetNames, PRESETS_DIR }] = await Promise.all([
+    import("../snapshot.ts"),
+    import("../plugin/sections.ts"),
+    import("../mapping/presets.ts"),
+  ]);
+  return configJsonSchema({ presets: presetNames(PRESETS_DIR), sections: await builtinSections(BUILTIN_PLUGINS) });
+}
 
 /** `rouse config validate|schema|show`. */
 export function registerConfig(program: Command, io: CliIo): void {
@@ -26,12 +38,13 @@ export function registerConfig(program: Command, io: CliIo): void {
   });
 
   common(
-    config.command("schema").description("print the JSON Schema of the config file, for editors"),
+    config
+      .command("schema")
+      .description("print the JSON Schema of the config file, for editors")
+      .option("--mappings", "that of the files in hooks.mappingsDir"),
     "rouse config schema > rouse.schema.json",
-  ).action(async () => {
-    const { configJsonSchema } = await import("../config/document.ts");
-    io.out(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
-  });
+    "rouse config schema --mappings > mappings.schema.json",
+  ).action(async (options: { mappings?: boolean }) => printJson(io, await schemaDocument(options.mappings === true)));
 
   reading(config.command("show").description("show the config with all defaults; secrets are masked"), "rouse config show --json").action(
     async (options: CommonOptions) => {

@@ -2,7 +2,8 @@ import { mkdtempSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync, re
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { configJsonSchema, configReference } from "../../src/config/document.ts";
+import { configReference } from "../../src/config/document.ts";
+import { configJsonSchema } from "../../src/config/json-schema.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { renderPath } from "../../src/config/issues.ts";
 import { maskConfig } from "../../src/config/mask.ts";
