@@ -153,7 +153,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const { adminPort, port } = snapshot().config.gateway;
       url = await serve(apps.main, port);
       const adminUrl = adminPort === undefined ? url : await serve(apps.admin, adminPort);
-      await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION });
+      await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION, config: snapshot().configFile ?? null });
       reloader.watch();
       if (options.workers) await startWork(ground, work, services);
       for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);

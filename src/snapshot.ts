@@ -37,6 +37,8 @@ export interface SnapshotOptions {
   print(text: string): void;
   port?: number;
   host?: string;
+  /** Take a config whose `${NAME}` or `{ file }` cannot be put in. Nothing can be sent or verified with it. */
+  withoutSecrets?: boolean;
   /** Values of plugins that all gateways of one database have; undefined where there is but one. */
   common?: () => CommonValues | undefined;
 }
@@ -104,7 +106,12 @@ function hashOf(configHash: string, files: readonly string[]): string {
 /** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
   const { cwd, env, clock, log, pool, print } = options;
-  const read = await loadConfig({ cwd, env, ...(options.configFile === undefined ? {} : { file: options.configFile }) });
+  const read = await loadConfig({
+    cwd,
+    env,
+    ...(options.configFile === undefined ? {} : { file: options.configFile }),
+    ...(options.withoutSecrets === undefined ? {} : { withoutSecrets: options.withoutSecrets }),
+  });
   const loaded = read.ok ? read : read.rest;
   const first = read.ok ? [] : read.issues;
   const named = read.file === undefined ? {} : { file: read.file };
@@ -216,20 +223,31 @@ export type SnapshotCheck =
   | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
   | { ok: false; file?: string; issues: Issue[] };
 
-/** Checks what a gateway would start with, and starts nothing. */
-export async function checkSnapshot(options: Pick<SnapshotOptions, "configFile" | "cwd" | "env">): Promise<SnapshotCheck> {
+type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "withoutSecrets">;
+
+/** Builds a snapshot for one use, and takes it away afterwards. Starts nothing, opens no store and writes no file. */
+export async function withSnapshot<T>(options: FileOptions, use: (result: BuildResult) => T | Promise<T>): Promise<T> {
   const log = createLogger("silent");
   const pool = createTransformPool({ log });
   const result = await buildSnapshot({ ...options, clock: systemClock, log, pool, print: () => undefined });
-  await pool.close();
-  if (!result.ok) return result;
-  const { snapshot } = result.built;
-  await result.built.dispose();
-  const { hooks } = snapshot.config;
-  return {
-    ok: true,
-    mappings: snapshot.mappings.mappings.length,
-    warnings: locateIssues(snapshot.warnings, { file: snapshot.configFile, mappingsDir: hooks.mappingsDir }),
-    ...(snapshot.configFile === undefined ? {} : { file: snapshot.configFile }),
-  };
+  try {
+    return await use(result);
+  } finally {
+    await pool.close();
+    if (result.ok) await result.built.dispose();
+  }
+}
+
+/** Checks what a gateway would start with. */
+export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
+  return withSnapshot<SnapshotCheck>(options, (result) => {
+    if (!result.ok) return result;
+    const { config, configFile: file, mappings, warnings } = result.built.snapshot;
+    return {
+      ok: true,
+      mappings: mappings.mappings.length,
+      warnings: locateIssues(warnings, { file, mappingsDir: config.hooks.mappingsDir }),
+      ...(file === undefined ? {} : { file }),
+    };
+  });
 }

@@ -71,8 +71,8 @@ export function parseUsable(value: unknown, variables: Variables): UsableConfig 
 }
 
 /**
- * Finds the problems that are there only because fields were wrong before: those of the same fields, and of fields that
- * are missing beside them.
+ * Finds the problems that are there only because fields were wrong before: those of the same fields, of what they are
+ * part of, and of fields that are missing beside them.
  * @param isWritten whether the file has a field.
  */
 export function followsFrom(paths: readonly string[], isWritten: (path: string) => boolean): (issue: Issue) => boolean {
@@ -80,6 +80,6 @@ export function followsFrom(paths: readonly string[], isWritten: (path: string) 
   const parents = new Set(paths.map(parentPath));
   return ({ path }) => {
     for (let at = path; at !== ""; at = parentPath(at)) if (wrong.has(at)) return true;
-    return parents.has(parentPath(path)) && !isWritten(path);
+    return parents.has(path) || (parents.has(parentPath(path)) && !isWritten(path));
   };
 }

@@ -1,4 +1,4 @@
-import { readFile, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
@@ -140,11 +140,63 @@ describe("hooks test", () => {
     });
   });
 
-  it("keeps nothing", async () => {
-    await cli.write("rouse.json5", shopConfig());
+  it("needs no secret and no store, and leaves no file", async () => {
+    const { hooks } = shopConfig() as { hooks: { mappings: object[] } };
+    const secrets = {
+      gateway: { port: "${PORT}", token: { file: "gone" } },
+      hooks: {
+        ...hooks,
+        token: "${HOOK_TOKEN}",
+        presets: [
+          { use: "github", secret: "${GITHUB_SECRET}" },
+          { use: "stripe", secret: { file: "no" } },
+        ],
+      },
+      models: { providers: { p: { type: "openai", apiKey: "${KEY}" } } },
+      agents: { defaults: { model: "p/x" } },
+      channels: {
+        telegram: { token: "${TELEGRAM}", mode: "webhook", webhookSecret: { file: "gone" } },
+        msteams: { appId: "${APP}", appSecret: "${SECRET}" },
+        whatsapp: { phoneNumberId: "${PHONE}", accessToken: "${ACCESS}" },
+      },
+      store: { url: "${DATABASE_URL}" },
+    };
+    await cli.write("rouse.json5", shopConfig(secrets));
     await cli.write("order.json", { type: "order", id: 7 });
-    await cli.rouse(["hooks", "test", "shop.order", "--payload", "order.json"]);
-    expect(JSON.parse((await cli.rouse(["events", "list", "--json"])).out)).toEqual({ events: [], next: null });
+    const { code, out, err } = await cli.rouse(["hooks", "test", "shop.order", "--payload", "order.json"]);
+    expect([code, out]).toEqual([0, expect.stringContaining("New order ⟦7⟧ from")]);
+    expect(err).toBe(`config: ${join(cli.dir, "rouse.json5")} (as it is in the file)\n`);
+    expect((await readdir(cli.dir)).toSorted()).toEqual(["order.json", "rouse.json5"]);
+    // All else still wants them.
+    expect(await cli.rouse(["config", "validate"])).toMatchObject({ code: 3, err: expect.stringContaining("HOOK_TOKEN") });
+  });
+
+  it("names what is wrong with the config, secrets aside", async () => {
+    await cli.write("rouse.json5", { hooks: { enabled: true, token: "${HOOK_TOKEN}", pth: [] } });
+    await cli.write("order.json", {});
+    const { code, err } = await cli.rouse(["hooks", "test", "--path", "shop", "--payload", "order.json"]);
+    expect([code, err]).toEqual([3, expect.stringMatching(/rouse\.json5:1:\d+ {2}hooks\.pth: is not known/)]);
+    expect(err).not.toContain("HOOK_TOKEN");
+  });
+
+  it("takes a recorded event with its headers and its query, in whatever form its body was sent", async () => {
+    const request = {
+      method: "POST",
+      headers: { "x-kind": "a" },
+      query: { q: "b" },
+      contentType: "application/x-www-form-urlencoded",
+      body: Buffer.from("type=order&id=8"),
+    };
+    const [id = "", gone = ""] = await keep({ request }, { request: { ...request, body: null } });
+    const match = { path: "shop", headers: { "x-kind": "a" }, query: { q: "b" }, payload: { type: "order" } };
+    const mapping = { id: "draft", match, messageTemplate: "order {{payload.id}}" };
+    const draft = await cli.write("draft.json5", shopConfig({ hooks: { enabled: true, token: "${NOT_SET_HERE}", mappings: [mapping] } }));
+    const { code, out } = await cli.rouse(["hooks", "test", "-c", draft, "--event", id, "--json"], { env: { NOT_SET_HERE: TOKEN } });
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ outcome: "actions", answeredBy: { config: draft }, actions: [{ mapping: "draft" }] });
+    expect(out).toContain('"8"');
+    expect(await cli.rouse(["hooks", "test", "--event", gone])).toMatchObject({ code: 1, err: expect.stringContaining("hooks.retention") });
+    expect(await cli.rouse(["hooks", "test", "--event", id, "--payload", "x"])).toMatchObject({ code: 2 });
   });
 });
 

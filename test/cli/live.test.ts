@@ -64,6 +64,21 @@ describe("with a running gateway", () => {
     expect((await cli.rouse(["agents", "list"])).code).toBe(0);
   });
 
+  it("says whose config answers, and tests the file that is named instead", async () => {
+    const config = join(cli.dir, "rouse.json5");
+    expect(await cli.rouse(["runs", "list"])).toMatchObject({ code: 0, err: `config: ${config} (the running gateway)\n` });
+    const json = await cli.rouse(["runs", "list", "--json"]);
+    expect([json.err, JSON.parse(json.out)]).toEqual(["", { runs: [], next: null, answeredBy: { config } }]);
+    await cli.write("hello.json", { message: "Hello" });
+    const sent = await cli.rouse(["hooks", "send", "agent", "--payload", "hello.json", "--json"]);
+    const { requestId } = JSON.parse(sent.out) as { requestId: string };
+    const mapping = { id: "draft", match: { payload: { message: "Hello" } }, messageTemplate: "by the draft" };
+    const draft = await cli.write("draft.json5", shopConfig({ hooks: { enabled: true, token: "${UNSET}", mappings: [mapping] } }));
+    const tested = await cli.rouse(["hooks", "test", "draft", "-c", draft, "--event", requestId]);
+    expect(tested).toMatchObject({ code: 0, out: expect.stringContaining("by the draft") });
+    expect(tested.err).toContain(`config: ${draft} (as it is in the file)`);
+  });
+
   it("says who holds the state folder when a second one starts", async () => {
     const { code, err } = await cli.rouse(["start"]);
     expect(code).toBe(1);

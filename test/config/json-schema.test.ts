@@ -18,7 +18,13 @@ beforeAll(async () => {
   const print = async (...args: string[]) => JSON.parse((await cli.rouse(["config", "schema", ...args])).out) as JsonSchema;
   [config, mappings] = await Promise.all([print(), print("--mappings")]);
   await cli.close();
-  const ajv = new Ajv2020({ allErrors: true, formats: { uri: /^[a-z][a-z0-9+.-]*:/, email: true }, strictTypes: false, strictRequired: false, allowUnionTypes: true });
+  const ajv = new Ajv2020({
+    allErrors: true,
+    formats: { uri: /^[a-z][a-z0-9+.-]*:/, email: true },
+    strictTypes: false,
+    strictRequired: false,
+    allowUnionTypes: true,
+  });
   isConfig = ajv.compile(config);
   isMappingFile = ajv.compile(mappings);
 });
