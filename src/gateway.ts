@@ -8,6 +8,7 @@ import { layGround, type GatewayOptions, type Ground } from "./ground.ts";
 import { createApps, type Apps } from "./http/app.ts";
 import { createHooks } from "./http/hooks.ts";
 import { listen } from "./http/listen.ts";
+import { createRejections } from "./http/rejections.ts";
 import { createSharedCounts } from "./http/shared-counts.ts";
 import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
 import { createServices, type Services } from "./plugin/services.ts";
@@ -137,8 +138,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const apps = createSurface(ground, work, services, status);
 
+  const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
+  opened.defer(rejections.close);
+  const answer = async (app: Apps["main"], request: Request, env?: object): Promise<Response> =>
+    rejections.see(request, env, await app.fetch(request, env));
+
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
-    const listener = await listen((request, env) => app.fetch(request, env), { host: snapshot().config.gateway.host, port });
+    const listener = await listen((request, env) => answer(app, request, env), { host: snapshot().config.gateway.host, port });
     opened.defer(() => listener.close());
     return listener.url;
   };
@@ -147,7 +153,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     operatorToken,
     status,
     reload: reloader.reload,
-    fetch: async (request) => (new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main).fetch(request),
+    fetch: (request) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request),
     async start() {
       await restoreWork(ground, work);
       const { adminPort, port } = snapshot().config.gateway;
