@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { COUNTED_LIMITS, limitsPath } from "./actions/limit-text.ts";
 import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
@@ -56,8 +57,11 @@ export interface Built {
 
 export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issue[]; file?: string };
 
-function warningsOf(config: Snapshot["config"]): Issue[] {
+function warningsOf({ config, budgets, mappings }: Pick<Snapshot, "config" | "budgets" | "mappings">): Issue[] {
   const warnings: Issue[] = [];
+  const [limited] = budgets.all;
+  if (limited && /^postgres(?:ql)?:/.test(config.store.url ?? ""))
+    warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
     warnings.push({
       path: "gateway.host",
@@ -174,6 +178,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     await runtime.close();
     return { ok: false, issues: problems, ...named };
   }
+  const budgets = createBudgets(config.hooks.limits, mappings.set);
   const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
   const snapshot: Snapshot = Object.freeze({
     hash: hashOf(loaded.hash, files),
@@ -185,7 +190,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     runtime,
     channels: plugins.channels,
     mappings: mappings.set,
-    budgets: createBudgets(config.hooks.limits, mappings.set),
+    budgets,
     callbackOf: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
@@ -194,7 +199,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
       ...mappings.warnings,
       ...unsignedHeaders(mappings.set, signatures.verifiers),
       ...plugins.warnings,
-      ...warningsOf(config),
+      ...warningsOf({ config, budgets, mappings: mappings.set }),
     ],
   });
   const dirs = [

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { connected } from "./connect.ts";
+import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
 import { printJson, printMore, printTable } from "./print.ts";
@@ -14,10 +15,11 @@ interface ListOptions extends CommonOptions {
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { status, channel, since, limit, before } = options;
-  const answer = await connected(options, io, (to) =>
-    to.request("deliveries", "GET", `deliveries${query({ status, channel, since, limit, before })}`),
-  );
+  const { status, channel, since, limit } = options;
+  const answer = await connected(options, io, async (to) => {
+    const before = options.before && (await resolveId(to, "deliveries", options.before));
+    return to.request("deliveries", "GET", `deliveries${query({ status, channel, since, limit, before })}`);
+  });
   if (options.json) return printJson(io, answer);
   const rows = answer.deliveries.map((delivery) => [
     delivery.id,
@@ -36,7 +38,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
 async function retry(id: string, options: CommonOptions, io: CliIo): Promise<void> {
   const { live, answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    answer: await to.request("delivery", "POST", `deliveries/${encodeURIComponent(id)}/retry`),
+    answer: await to.request("delivery", "POST", `deliveries/${await resolveId(to, "deliveries", id)}/retry`),
   }));
   if (options.json) return printJson(io, answer);
   io.out(`${answer.delivery.id}  ${answer.delivery.status}\n`);

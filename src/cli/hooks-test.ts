@@ -7,6 +7,7 @@ import { parsePayload, type Payload } from "../http/body.ts";
 import { withSnapshot } from "../snapshot.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";
+import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readInput, type CommonOptions } from "./options.ts";
 import { configInvalid } from "./settings.ts";
@@ -93,7 +94,9 @@ type Input = Omit<HookTest, "mapping">;
 
 /** A recorded event as it came in, from the gateway that runs or from the store. */
 async function recordedInput(id: string, options: TestOptions, io: CliIo): Promise<Input> {
-  const { event } = await connected({ ...options, json: true }, io, (to) => to.request("event", "GET", `events/${encodeURIComponent(id)}`));
+  const { event } = await connected({ ...options, json: true }, io, async (to) =>
+    to.request("event", "GET", `events/${await resolveId(to, "events", id)}`),
+  );
   const { method, headers, query, body, encoding, contentType } = event.request;
   if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
   const parsed: Payload =

@@ -9,6 +9,7 @@ import { draftPreset } from "../mapping/draft-preset.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";
+import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
@@ -53,7 +54,9 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
   if (!PRESET_NAME.test(name)) throw usage(`"${name}": use lower-case letters, digits and "-"`);
   if (options.event === undefined) throw usage("name an event to begin with: --event evt_… (`rouse events list --unmatched` shows some)");
   const { config } = await loadSettings(options, io);
-  const { event } = await connected(options, io, (to) => to.request("event", "GET", `events/${encodeURIComponent(options.event ?? "")}`));
+  const { event } = await connected(options, io, async (to) =>
+    to.request("event", "GET", `events/${await resolveId(to, "events", options.event ?? "")}`),
+  );
   const { body, encoding } = event.request;
   if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
   let payload: unknown;

@@ -4,7 +4,7 @@ import type { TextPart } from "../core/text.ts";
 /** All times are milliseconds since the epoch. */
 export type Ms = number;
 
-export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed" | "parked";
+export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
 
 /** Which conversations exist: a session is (agent, origin, key), and an origin never reaches another's sessions. */
 export type SessionOrigin = "main" | "hook" | "api" | "channel";

@@ -10,10 +10,17 @@ interface CliResult {
   err: string;
 }
 
+interface RunOptions {
+  terminal?: boolean;
+  env?: Record<string, string>;
+  /** Called with what was printed so far, and with a Ctrl-C. */
+  onOut?(out: string, interrupt: () => void): void;
+}
+
 export interface CliWorld {
   dir: string;
   /** Runs a command as a process in a pipe would; with `terminal`, as one in a terminal of 80 columns. */
-  rouse(args: string[], options?: { terminal?: boolean; env?: Record<string, string> }): Promise<CliResult>;
+  rouse(args: string[], options?: RunOptions): Promise<CliResult>;
   write(name: string, content: unknown): Promise<string>;
   close(): Promise<void>;
 }
@@ -23,11 +30,19 @@ export async function createCli(): Promise<CliWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
   return {
     dir,
-    async rouse(args, { terminal = false, env = {} } = {}) {
+    async rouse(args, { terminal = false, env = {}, onOut } = {}) {
       let out = "";
       let err = "";
+      let interrupted: (() => void) | undefined;
       const io: CliIo = {
-        out: (text) => void (out += text),
+        out(text) {
+          out += text;
+          onOut?.(out, () => interrupted?.());
+        },
+        onInterrupt(listener) {
+          interrupted = listener;
+          return () => (interrupted = undefined);
+        },
         err: (text) => void (err += text),
         env,
         cwd: dir,
