@@ -6,7 +6,7 @@ import { COUNTED_LIMITS, limitsPath } from "./actions/limit-text.ts";
 import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
-import { loadConfig } from "./config/load.ts";
+import { loadConfig, type LoadedConfig, type LoadResult } from "./config/load.ts";
 import { locateIssues } from "./config/places.ts";
 import type { Config } from "./config/schema/index.ts";
 import { systemClock, type Clock } from "./core/clock.ts";
@@ -107,15 +107,20 @@ function hashOf(configHash: string, files: readonly string[]): string {
   return hash.digest("hex");
 }
 
+function readConfig({ cwd, env, configFile: file, withoutSecrets = false }: SnapshotOptions): Promise<LoadResult> {
+  return loadConfig({ cwd, env, withoutSecrets, ...(file === undefined ? {} : { file }) });
+}
+
+/** The problems that the parts of a snapshot found, with their places, but for those that only follow from the config's own. */
+function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: LoadedConfig): Issue[] {
+  const own = issues.filter((issue) => !isFollowUp(issue));
+  return locateIssues(own, { file, mappingsDir: config.hooks.mappingsDir });
+}
+
 /** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
-  const { cwd, env, clock, log, pool, print } = options;
-  const read = await loadConfig({
-    cwd,
-    env,
-    ...(options.configFile === undefined ? {} : { file: options.configFile }),
-    ...(options.withoutSecrets === undefined ? {} : { withoutSecrets: options.withoutSecrets }),
-  });
+  const { env, clock, log, pool, print } = options;
+  const read = await readConfig(options);
   const loaded = read.ok ? read : read.rest;
   const first = read.ok ? [] : read.issues;
   const named = read.file === undefined ? {} : { file: read.file };
@@ -165,14 +170,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   );
   const signatures = createVerifiers(signed, PRESETS_DIR, config.gateway.publicUrl);
   issues.push(...signatures.issues);
-  const { mappingsDir } = config.hooks;
-  const problems = [
-    ...first,
-    ...locateIssues(
-      issues.filter((issue) => !loaded.isFollowUp(issue)),
-      { file: loaded.file, mappingsDir },
-    ),
-  ];
+  const problems = [...first, ...getProblems(issues, loaded)];
   if (problems.length > 0) {
     ended.abort();
     await runtime.close();
