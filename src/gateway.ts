@@ -10,6 +10,7 @@ import { createBodyBudget } from "./http/body-budget.ts";
 import { createHooks } from "./http/hooks.ts";
 import { listen } from "./http/listen.ts";
 import { createRefusals } from "./http/refusals.ts";
+import { createRejections } from "./http/rejections.ts";
 import { createSharedCounts } from "./http/shared-counts.ts";
 import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
 import { createServices, type Services } from "./plugin/services.ts";
@@ -147,10 +148,15 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const apps = createSurface(ground, work, services, status);
 
+  const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
+  opened.defer(rejections.close);
+  const answer = async (app: Apps["main"], request: Request, env?: object): Promise<Response> =>
+    rejections.see(request, env, await app.fetch(request, env));
+
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
     const { gateway, hooks } = snapshot().config;
     const options = { host: gateway.host, port, bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000 };
-    const listener = await listen((request, env) => app.fetch(request, env), options);
+    const listener = await listen((request, env) => answer(app, request, env), options);
     opened.defer(() => listener.close());
     return listener.url;
   };
@@ -159,13 +165,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     operatorToken,
     status,
     reload: reloader.reload,
-    fetch: async (request) => (new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main).fetch(request),
+    fetch: (request) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request),
     async start() {
       await restoreWork(ground, work);
       const { adminPort, port } = snapshot().config.gateway;
       url = await serve(apps.main, port);
       const adminUrl = adminPort === undefined ? url : await serve(apps.admin, adminPort);
-      await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION });
+      await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION, config: snapshot().configFile ?? null });
       reloader.watch();
       if (options.workers) await startWork(ground, work, services);
       for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);

@@ -2,11 +2,13 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { COUNTED_LIMITS, limitsPath } from "./actions/limit-text.ts";
 import { createBudgets } from "./actions/limits.ts";
 import { createAgents } from "./actions/agents.ts";
 import { createRooms } from "./actions/rooms.ts";
 import { createAgentRuntime } from "./agent/runtime.ts";
-import { loadConfig } from "./config/load.ts";
+import { loadConfig, type LoadedConfig, type LoadResult } from "./config/load.ts";
+import { locateIssues } from "./config/places.ts";
 import type { Config } from "./config/schema/index.ts";
 import { systemClock, type Clock } from "./core/clock.ts";
 import type { Issue } from "./core/errors.ts";
@@ -40,6 +42,8 @@ export interface SnapshotOptions {
   print(text: string): void;
   port?: number;
   host?: string;
+  /** Take a config whose `${NAME}` or `{ file }` cannot be put in. Nothing can be sent or verified with it. */
+  withoutSecrets?: boolean;
   /** Values of plugins that all gateways of one database have; undefined where there is but one. */
   common?: () => CommonValues | undefined;
 }
@@ -57,7 +61,9 @@ export interface Built {
 
 export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issue[]; file?: string };
 
-function warningsOf(config: Snapshot["config"], channels: Snapshot["channels"], rooms: Snapshot["rooms"]): Issue[] {
+type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms">;
+
+function warningsOf({ config, budgets, mappings, channels, rooms }: WarnedParts): Issue[] {
   const warnings: Issue[] = [];
   const { channel, to } = config.agents.defaults.heartbeat;
   const heartbeat =
@@ -65,6 +71,9 @@ function warningsOf(config: Snapshot["config"], channels: Snapshot["channels"], 
       ? undefined
       : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
   if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
+  const [limited] = budgets.all;
+  if (limited && /^postgres(?:ql)?:/.test(config.store.url ?? ""))
+    warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
     warnings.push({
       path: "gateway.host",
@@ -110,11 +119,24 @@ function hashOf(configHash: string, files: readonly string[]): string {
   return hash.digest("hex");
 }
 
+function readConfig({ cwd, env, configFile: file, withoutSecrets = false }: SnapshotOptions): Promise<LoadResult> {
+  return loadConfig({ cwd, env, withoutSecrets, ...(file === undefined ? {} : { file }) });
+}
+
+/** The problems that the parts of a snapshot found, with their places, but for those that only follow from the config's own. */
+function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: LoadedConfig): Issue[] {
+  const own = issues.filter((issue) => !isFollowUp(issue));
+  return locateIssues(own, { file, mappingsDir: config.hooks.mappingsDir });
+}
+
 /** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
-  const { cwd, env, clock, log, pool, print } = options;
-  const loaded = await loadConfig({ cwd, env, ...(options.configFile === undefined ? {} : { file: options.configFile }) });
-  if (!loaded.ok) return loaded;
+  const { env, clock, log, pool, print } = options;
+  const read = await readConfig(options);
+  const loaded = read.ok ? read : read.rest;
+  const first = read.ok ? [] : read.issues;
+  const named = read.file === undefined ? {} : { file: read.file };
+  if (!loaded) return { ok: false, issues: first, ...named };
   const { config, variables, baseDir, stateDir } = loaded;
   if (options.port !== undefined) config.gateway.port = options.port;
   if (options.host !== undefined) config.gateway.host = options.host;
@@ -164,11 +186,13 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   );
   const signatures = createVerifiers(signed, PRESETS_DIR, config.gateway.publicUrl, fetch);
   issues.push(...signatures.issues);
-  if (issues.length > 0) {
+  const problems = [...first, ...getProblems(issues, loaded)];
+  if (problems.length > 0) {
     ended.abort();
     await runtime.close();
-    return { ok: false, issues, ...(loaded.file === undefined ? {} : { file: loaded.file }) };
+    return { ok: false, issues: problems, ...named };
   }
+  const budgets = createBudgets(config.hooks.limits, mappings.set);
   const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
   const snapshot: Snapshot = Object.freeze({
     hash: hashOf(loaded.hash, files),
@@ -181,7 +205,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     channels: plugins.channels,
     rooms: rooms.rooms,
     mappings: mappings.set,
-    budgets: createBudgets(config.hooks.limits, mappings.set),
+    budgets,
     callbackOf: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
@@ -191,7 +215,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
       ...unsignedHeaders(mappings.set, signatures.verifiers),
       ...plugins.warnings,
       ...rooms.warnings,
-      ...warningsOf(config, plugins.channels, rooms.rooms),
+      ...warningsOf({ config, budgets, mappings: mappings.set, channels: plugins.channels, rooms: rooms.rooms }),
     ],
   });
   const dirs = [
@@ -220,19 +244,31 @@ export type SnapshotCheck =
   | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
   | { ok: false; file?: string; issues: Issue[] };
 
-/** Checks what a gateway would start with, and starts nothing. */
-export async function checkSnapshot(options: Pick<SnapshotOptions, "configFile" | "cwd" | "env">): Promise<SnapshotCheck> {
+type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "withoutSecrets">;
+
+/** Builds a snapshot for one use, and takes it away afterwards. Starts nothing, opens no store and writes no file. */
+export async function withSnapshot<T>(options: FileOptions, use: (result: BuildResult) => T | Promise<T>): Promise<T> {
   const log = createLogger("silent");
   const pool = createTransformPool({ log });
   const result = await buildSnapshot({ ...options, clock: systemClock, log, pool, print: () => undefined });
-  await pool.close();
-  if (!result.ok) return result;
-  const { snapshot } = result.built;
-  await result.built.dispose();
-  return {
-    ok: true,
-    mappings: snapshot.mappings.mappings.length,
-    warnings: snapshot.warnings,
-    ...(snapshot.configFile === undefined ? {} : { file: snapshot.configFile }),
-  };
+  try {
+    return await use(result);
+  } finally {
+    await pool.close();
+    if (result.ok) await result.built.dispose();
+  }
+}
+
+/** Checks what a gateway would start with. */
+export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
+  return withSnapshot<SnapshotCheck>(options, (result) => {
+    if (!result.ok) return result;
+    const { config, configFile: file, mappings, warnings } = result.built.snapshot;
+    return {
+      ok: true,
+      mappings: mappings.mappings.length,
+      warnings: locateIssues(warnings, { file, mappingsDir: config.hooks.mappingsDir }),
+      ...(file === undefined ? {} : { file }),
+    };
+  });
 }

@@ -16,6 +16,19 @@ function nameOf(scope: string): string {
   return kind === "hooks" ? "all hooks together" : `the ${kind} "${rest.join(":")}"`;
 }
 
+/** Where the config states the limits of a scope. */
+export function limitsPath(scope: string, mappings: readonly { id: string; at: string }[]): string {
+  const [kind, ...rest] = scope.split(":");
+  if (kind === "hooks") return "hooks.limits";
+  const name = rest.join(":");
+  const at = kind === "mapping" ? mappings.find(({ id }) => id === name)?.at : undefined;
+  return at === undefined ? `hooks.presets (${name}).limits` : `${at}.limits`;
+}
+
+/** What is said of limits if the store is PostgreSQL. */
+export const COUNTED_LIMITS =
+  "on PostgreSQL each start of a run counts the runs of the last hour and the tokens of the last day again: with thousands of them starts become slow; keep the limits small there, or leave them out";
+
 /** A limit's name. */
 export const keyOf = ({ scope, limit }: Parked): string => `${scope} ${limit}`;
 

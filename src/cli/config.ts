@@ -1,6 +1,20 @@
 import type { Command } from "commander";
+import { renderIssue } from "../config/issues.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { common, reading, type CommonOptions } from "./options.ts";
+import { printJson } from "./print.ts";
+
+/** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
+export async function schemaDocument(isMappingFile: boolean): Promise<object> {
+  const { configJsonSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
+  if (isMappingFile) return mappingFileJsonSchema();
+  const [{ BUILTIN_PLUGINS }, { builtinSections }, { presetNames, PRESETS_DIR }] = await Promise.all([
+    import("../snapshot.ts"),
+    import("../plugin/sections.ts"),
+    import("../mapping/presets.ts"),
+  ]);
+  return configJsonSchema({ presets: presetNames(PRESETS_DIR), sections: await builtinSections(BUILTIN_PLUGINS) });
+}
 
 /** `rouse config validate|schema|show`. */
 export function registerConfig(program: Command, io: CliIo): void {
@@ -19,18 +33,19 @@ export function registerConfig(program: Command, io: CliIo): void {
     if (options.json) io.out(`${JSON.stringify(result, null, 2)}\n`);
     else if (result.ok) {
       io.out(`${result.file ?? "The defaults"}: fine, ${result.mappings} mapping${result.mappings === 1 ? "" : "s"}.\n`);
-      for (const warning of result.warnings) io.out(`warning: ${warning.path}: ${warning.message}\n`);
-    } else for (const issue of result.issues) io.err(`${issue.path === "" ? "" : `${issue.path}: `}${issue.message}\n`);
+      for (const warning of result.warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
+    } else for (const issue of result.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
     if (!result.ok) io.exitCode = EXIT.config;
   });
 
   common(
-    config.command("schema").description("print the JSON Schema of the config file, for editors"),
+    config
+      .command("schema")
+      .description("print the JSON Schema of the config file, for editors")
+      .option("--mappings", "that of the files in hooks.mappingsDir"),
     "rouse config schema > rouse.schema.json",
-  ).action(async () => {
-    const { configJsonSchema } = await import("../config/document.ts");
-    io.out(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
-  });
+    "rouse config schema --mappings > mappings.schema.json",
+  ).action(async (options: { mappings?: boolean }) => printJson(io, await schemaDocument(options.mappings === true)));
 
   reading(config.command("show").description("show the config with all defaults; secrets are masked"), "rouse config show --json").action(
     async (options: CommonOptions) => {
@@ -40,7 +55,7 @@ export function registerConfig(program: Command, io: CliIo): void {
         io.out(`${JSON.stringify(maskConfig(loaded.config), null, 2)}\n`);
         return;
       }
-      for (const issue of loaded.issues) io.err(`${issue.path === "" ? "" : `${issue.path}: `}${issue.message}\n`);
+      for (const issue of loaded.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
       io.exitCode = EXIT.config;
     },
   );

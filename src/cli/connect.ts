@@ -7,6 +7,7 @@ import type { Gateway } from "../http/types.ts";
 import { readGateway } from "../store/lock.ts";
 import type { CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
+import { printAnsweredBy } from "./print.ts";
 import { loadSettings, stateDirOfBroken } from "./settings.ts";
 
 /** A way to the admin routes: of the gateway that runs, or of one made for this command alone. */
@@ -14,6 +15,8 @@ export interface Connection {
   /** True where a gateway runs. */
   readonly live: boolean;
   readonly stateDir: string;
+  /** The config file of a gateway that runs; null if it runs on the defaults. */
+  readonly config?: string | null;
   /**
    * Asks an admin route, by its path below `/admin/v1/`.
    * @throws RouseError with the answer's code, message and issues.
@@ -58,7 +61,9 @@ async function* linesOf<Line>(response: Response): AsyncGenerator<Line> {
   }
 }
 
-function connection(ends: { live: boolean; stateDir: string; send: Send; close(): Promise<void> }): Connection {
+type Ends = Pick<Connection, "live" | "stateDir" | "config" | "close"> & { send: Send };
+
+function connection(ends: Ends): Connection {
   const send = async (path: string, init: RequestInit): Promise<Response> => {
     const response = await ends.send(path, init);
     if (!response.ok) throw await failureOf(response);
@@ -76,6 +81,7 @@ function connection(ends: { live: boolean; stateDir: string; send: Send; close()
   return {
     live: ends.live,
     stateDir: ends.stateDir,
+    ...(ends.config === undefined ? {} : { config: ends.config }),
     request: async (_route, method, path, body) => read<typeof _route>(await ask(method, path, body)),
     async upload(_route, path, bytes) {
       const headers = { "content-type": "application/octet-stream" };
@@ -92,7 +98,18 @@ function connection(ends: { live: boolean; stateDir: string; send: Send; close()
   };
 }
 
-function toRunning(stateDir: string, url: string, token: string): Connection {
+/** Where a running gateway is asked, and the config it runs on. */
+interface Running {
+  url: string;
+  config: string | null | undefined;
+}
+
+function findRunning(stateDir: string): Running | undefined {
+  const { adminUrl: url, config } = readGateway(stateDir) ?? {};
+  return url === undefined ? undefined : { url, config };
+}
+
+function toRunning(stateDir: string, { url, config }: Running, token: string): Connection {
   const send: Send = async (path, init) => {
     const headers = { ...(init.headers as Record<string, string>), authorization: `Bearer ${token}` };
     try {
@@ -101,7 +118,7 @@ function toRunning(stateDir: string, url: string, token: string): Connection {
       throw new RouseError({ code: "internal", message: `the gateway does not answer at ${url}` }, { cause: error });
     }
   };
-  return connection({ live: true, stateDir, send, close: async () => undefined });
+  return connection({ live: true, stateDir, ...(config === undefined ? {} : { config }), send, close: async () => undefined });
 }
 
 async function inProcess(stateDir: string, options: CommonOptions, io: CliIo): Promise<Connection> {
@@ -129,16 +146,16 @@ async function tokenOf(stateDir: string, configured: string | undefined): Promis
 /** A gateway that runs on the config before the one that is broken now. */
 async function connectDespite(error: unknown, options: CommonOptions, io: CliIo): Promise<Connection> {
   const stateDir = await stateDirOfBroken(options, io);
-  const running = stateDir === undefined ? undefined : readGateway(stateDir);
-  if (stateDir === undefined || running?.adminUrl === undefined) throw error;
-  return toRunning(stateDir, running.adminUrl, await tokenOf(stateDir, undefined));
+  const running = stateDir === undefined ? undefined : findRunning(stateDir);
+  if (stateDir === undefined || !running) throw error;
+  return toRunning(stateDir, running, await tokenOf(stateDir, undefined));
 }
 
 /** Connects to the running gateway; undefined where none runs. */
 export async function connectRunning(options: CommonOptions, io: CliIo): Promise<Connection | undefined> {
   const { stateDir, config } = await loadSettings(options, io);
-  const url = readGateway(stateDir)?.adminUrl;
-  return url === undefined ? undefined : toRunning(stateDir, url, await tokenOf(stateDir, config.gateway.token));
+  const running = findRunning(stateDir);
+  return running && toRunning(stateDir, running, await tokenOf(stateDir, config.gateway.token));
 }
 
 /**
@@ -151,8 +168,8 @@ async function connect(options: CommonOptions, io: CliIo): Promise<Connection> {
   const { stateDir, config } = settings as Awaited<ReturnType<typeof loadSettings>>;
   const until = io.now() + BUSY_MS;
   for (;;) {
-    const running = readGateway(stateDir);
-    if (running?.adminUrl !== undefined) return toRunning(stateDir, running.adminUrl, await tokenOf(stateDir, config.gateway.token));
+    const running = findRunning(stateDir);
+    if (running) return toRunning(stateDir, running, await tokenOf(stateDir, config.gateway.token));
     try {
       return await inProcess(stateDir, options, io);
     } catch (error) {
@@ -162,9 +179,10 @@ async function connect(options: CommonOptions, io: CliIo): Promise<Connection> {
   }
 }
 
-/** Connects, does the work, and closes whatever happens. */
+/** Connects, says which config answers where a gateway runs, does the work, and closes whatever happens. */
 export async function connected<T>(options: CommonOptions, io: CliIo, work: (to: Connection) => Promise<T>): Promise<T> {
   const to = await connect(options, io);
+  if (to.config !== undefined) printAnsweredBy(io, to.config, "the running gateway", options.json === true);
   try {
     return await work(to);
   } finally {

@@ -3,6 +3,7 @@ import { RouseError } from "../core/errors.ts";
 import type { AdminAnswers, DeliveryView } from "../http/admin-types.ts";
 import { connected, type Connection } from "./connect.ts";
 import { usage } from "./failure.ts";
+import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
 import { printJson, printMore, printTable } from "./print.ts";
@@ -17,10 +18,11 @@ interface ListOptions extends CommonOptions {
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { status, channel, since, limit, before } = options;
-  const answer = await connected(options, io, (to) =>
-    to.request("deliveries", "GET", `deliveries${query({ status, channel, since, limit, before })}`),
-  );
+  const { status, channel, since, limit } = options;
+  const answer = await connected(options, io, async (to) => {
+    const before = options.before && (await resolveId(to, "deliveries", options.before));
+    return to.request("deliveries", "GET", `deliveries${query({ status, channel, since, limit, before })}`);
+  });
   if (options.json) return printJson(io, answer);
   const rows = answer.deliveries.map((delivery) => [
     delivery.id,
@@ -45,7 +47,10 @@ const printRetried = (io: CliIo, { id, status, channel, to }: DeliveryView): voi
 const printLater = (io: CliIo): void => io.out("no gateway runs just now: what is pending is sent with the next `rouse start`\n");
 
 async function retry(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const { live, answer } = await connected(options, io, async (to) => ({ live: to.live, answer: await retryOne(to, id) }));
+  const { live, answer } = await connected(options, io, async (to) => ({
+    live: to.live,
+    answer: await retryOne(to, await resolveId(to, "deliveries", id)),
+  }));
   if (options.json) return printJson(io, answer);
   printRetried(io, answer.delivery);
   if (!live) printLater(io);

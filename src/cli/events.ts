@@ -3,11 +3,12 @@ import type { EventDetail, EventView, ReplayLine } from "../http/admin-types.ts"
 import type { ReplayResult } from "../http/types.ts";
 import { connected, type Connection } from "./connect.ts";
 import { usage } from "./failure.ts";
+import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
 import { createProgress, type Progress } from "./progress.ts";
-import { bytes, cell, shortTime } from "./text.ts";
+import { bytes, cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends CommonOptions {
   outcome?: string;
@@ -34,10 +35,11 @@ function told(event: EventView): string {
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { outcome, path, mapping, failed, since, limit, before } = options;
-  const answer = await connected(options, io, (to) =>
-    to.request("events", "GET", `events${query({ outcome, path, mapping, failed, since, limit, before })}`),
-  );
+  const { outcome, path, mapping, failed, since, limit } = options;
+  const answer = await connected(options, io, async (to) => {
+    const before = options.before && (await resolveId(to, "events", options.before));
+    return to.request("events", "GET", `events${query({ outcome, path, mapping, failed, since, limit, before })}`);
+  });
   if (options.json) return printJson(io, answer);
   const rows = answer.events.map((event) => [
     event.id,
@@ -54,7 +56,7 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
 function printEvent(event: EventDetail, io: CliIo): void {
   printFields(io, {
     event: event.id,
-    received: new Date(event.receivedAt).toLocaleString(),
+    received: localTime(event.receivedAt),
     path: event.path,
     outcome: event.outcome,
     reason: event.reason,
@@ -83,7 +85,7 @@ function printEvent(event: EventDetail, io: CliIo): void {
 }
 
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) => to.request("event", "GET", `events/${encodeURIComponent(id)}`));
+  const answer = await connected(options, io, async (to) => to.request("event", "GET", `events/${await resolveId(to, "events", id)}`));
   if (options.json) printJson(io, answer);
   else printEvent(answer.event, io);
 }
@@ -98,7 +100,7 @@ function printReplayed(result: ReplayResult, io: CliIo): void {
 }
 
 async function replayOne(id: string, dryRun: boolean, to: Connection, options: ReplayOptions, io: CliIo): Promise<void> {
-  const answer = await to.request("replay", "POST", `events/${encodeURIComponent(id)}/replay`, { dryRun });
+  const answer = await to.request("replay", "POST", `events/${await resolveId(to, "events", id)}/replay`, { dryRun });
   if (options.json) printJson(io, answer);
   else printReplayed(answer.result, io);
   if (answer.result.outcome === "failed" || answer.result.outcome === "rejected") io.exitCode = EXIT.failure;
@@ -174,7 +176,7 @@ export function registerEvents(program: Command, io: CliIo): void {
     events
       .command("list")
       .description("events, newest first")
-      .option("--outcome <outcome>", "accepted, skipped, unmatched, duplicate, rejected, failed or parked")
+      .option("--outcome <outcome>", "accepted, skipped, unmatched, duplicate, rejected or failed")
       .option("--path <path>", "the hook's path, such as shop")
       .option("--mapping <id>", "the mapping that took it")
       .option("--failed", "those with a run that failed"),

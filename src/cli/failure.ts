@@ -1,3 +1,4 @@
+import { renderIssue } from "../config/issues.ts";
 import { RouseError, safeError } from "../core/errors.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { printable } from "./text.ts";
@@ -22,8 +23,7 @@ export function reportError(error: unknown, io: CliIo, verbose: boolean): number
   if (error instanceof RouseError) {
     io.err(`rouse: ${printable(error.message)}\n`);
     const single = error.issues?.length === 1 && error.message.includes(error.issues[0]?.message ?? "");
-    for (const issue of single ? [] : (error.issues ?? []))
-      io.err(`  ${printable(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)}\n`);
+    for (const issue of single ? [] : (error.issues ?? [])) io.err(`  ${printable(renderIssue(issue, io.cwd))}\n`);
   } else {
     const { name, code } = safeError(error);
     const message = isSystemError(error) ? error.message : `something failed unexpectedly (${code ?? name}); --verbose shows where`;

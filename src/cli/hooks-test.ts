@@ -1,15 +1,23 @@
+import { renderIssue } from "../config/issues.ts";
 import { plainText } from "../core/text.ts";
-import type { Failure } from "../core/errors.ts";
+import { RouseError, type Failure } from "../core/errors.ts";
+import { testHook as runTest, type HookTest } from "../http/admin-test.ts";
 import type { TestedAction, TestedHook } from "../http/admin-types.ts";
+import { parsePayload, type Payload } from "../http/body.ts";
+import { withSnapshot } from "../snapshot.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";
+import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readInput, type CommonOptions } from "./options.ts";
-import { printBlock, printFields, printJson } from "./print.ts";
+import { configInvalid } from "./settings.ts";
+import { printAnsweredBy, printBlock, printFields, printJson } from "./print.ts";
 import { cell } from "./text.ts";
 
 export interface TestOptions extends CommonOptions {
-  payload: string;
+  payload?: string;
+  /** The id of a recorded event, in place of a payload. */
+  event?: string;
   header?: Record<string, string>;
   query?: Record<string, string>;
   path?: string;
@@ -31,7 +39,7 @@ function printTraces({ traces }: TestedHook, io: CliIo): void {
 
 function printFailure(failure: Failure, io: CliIo): void {
   io.out(`  ${failure.code}: ${cell(failure.message)}\n`);
-  for (const issue of failure.issues ?? []) io.out(`    ${cell(issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)}\n`);
+  for (const issue of failure.issues ?? []) io.out(`    ${cell(renderIssue(issue))}\n`);
 }
 
 /** The content as the agent is given it: what a caller said is marked, since it goes inside the boundary. */
@@ -87,19 +95,63 @@ function isWell({ outcome, actions }: TestedHook): boolean {
   return outcome === "actions" && actions.every((action) => action.ok && action.problem === null);
 }
 
-/** `rouse hooks test`. Exit code 1 where the hook would come to nothing. */
-export async function testHook(mapping: string | undefined, options: TestOptions, io: CliIo): Promise<void> {
-  if (mapping === undefined && options.path === undefined)
-    throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
-  const text = (await readInput(options.payload, io)).toString("utf8");
-  let payload: unknown;
-  try {
-    payload = JSON.parse(text);
-  } catch {
-    throw usage(`${options.payload}: is not JSON`);
+type Input = Omit<HookTest, "mapping">;
+
+/** A recorded event as it came in, from the gateway that runs or from the store. */
+async function recordedInput(id: string, options: TestOptions, io: CliIo): Promise<Input> {
+  const { event } = await connected({ ...options, json: true }, io, async (to) =>
+    to.request("event", "GET", `events/${await resolveId(to, "events", id)}`),
+  );
+  const { method, headers, query, body, encoding, contentType } = event.request;
+  if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
+  const parsed: Payload =
+    method === "GET" ? { ok: true, payload: query } : await parsePayload(Buffer.from(body, encoding), contentType ?? undefined);
+  if (!parsed.ok) throw new RouseError(parsed.failure);
+  return { path: event.path, method, payload: parsed.payload, headers, query };
+}
+
+async function inputOf(options: TestOptions, io: CliIo): Promise<Input> {
+  const { payload: file, event, path, header = {}, query = {} } = options;
+  if ((file === undefined) === (event === undefined)) throw usage("name a body with --payload, or a recorded event with --event");
+  if (file === undefined) {
+    const recorded = await recordedInput(event ?? "", options, io);
+    return {
+      ...recorded,
+      ...(path === undefined ? {} : { path }),
+      headers: { ...recorded.headers, ...header },
+      query: { ...recorded.query, ...query },
+    };
   }
-  const body = { mapping, path: options.path, payload, headers: options.header ?? {}, query: options.query ?? {} };
-  const tested = await connected(options, io, (to) => to.request("test", "POST", "hooks/test", body));
+  try {
+    const payload: unknown = JSON.parse((await readInput(file, io)).toString("utf8"));
+    return { path, method: "POST", payload, headers: header, query };
+  } catch (error) {
+    if (error instanceof SyntaxError) throw usage(`${file}: is not JSON`);
+    throw error;
+  }
+}
+
+/**
+ * Evaluates the config file itself, whatever gateway runs. Needs no secret: nothing is sent and nothing verified.
+ * @throws RouseError `config_invalid` with all problems of the config.
+ */
+function evaluate(test: HookTest, options: TestOptions, io: CliIo): Promise<TestedHook> {
+  const files = { cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { configFile: options.config }), withoutSecrets: true };
+  return withSnapshot(files, async (result) => {
+    if (!result.ok) throw configInvalid(result);
+    const { snapshot } = result.built;
+    printAnsweredBy(io, snapshot.configFile ?? null, "as it is in the file", options.json === true);
+    const tested = await runTest(test, snapshot);
+    if (!tested.ok) throw new RouseError(tested.failure);
+    return tested.tested;
+  });
+}
+
+/** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
+export async function testHook(mapping: string | undefined, options: TestOptions, io: CliIo): Promise<void> {
+  if (mapping === undefined && options.path === undefined && options.event === undefined)
+    throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
+  const tested = await evaluate({ ...(await inputOf(options, io)), mapping }, options, io);
   if (!isWell(tested)) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, tested);
   printTraces(tested, io);

@@ -30,13 +30,17 @@ export function registerHooks(program: Command, io: CliIo): void {
   reading(
     hooks
       .command("test [mapping]")
-      .description("show why a mapping matches a body, and what it makes of it; sends nothing, needs no running gateway")
-      .requiredOption("--payload <file>", "the body, as JSON; - reads standard input")
+      .description(
+        "show why a mapping matches a body, and what it makes of it; evaluates the config file whatever gateway runs, needs no secrets, sends nothing",
+      )
+      .option("--payload <file>", "the body, as JSON; - reads standard input")
+      .option("--event <id>", "the body, headers and query of a recorded event")
       .option("--header <name=value>", "a header of the request (repeatable)", pairs)
       .option("--query <name=value>", "a query parameter (repeatable)", pairs)
       .option("--path <path>", "the hook's path (default: the mapping's first); without a mapping, all on it are tried"),
     "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
     "rouse hooks test --path shop --payload order.json",
+    "rouse hooks test -c draft.json5 --event evt_…",
   ).action(async (mapping: string | undefined, options: TestOptions) => (await import("./hooks-test.ts")).testHook(mapping, options, io));
   common(
     hooks

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, relative } from "node:path";
-import { configJsonSchema } from "../config/document.ts";
 import { PACKAGE_ROOT } from "../snapshot.ts";
+import { schemaDocument } from "./config.ts";
 import type { Place } from "./init-config.ts";
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
@@ -99,15 +99,15 @@ export async function writeFiles({ folder, stateDir }: Place): Promise<string[]>
   const state = relative(folder, stateDir);
   const isInside = state !== "" && !state.startsWith("..") && !isAbsolute(state);
   if (await addLines(join(folder, ".gitignore"), [...(isInside ? [`${state}/`] : []), "node_modules/"])) written.push(".gitignore");
-  const files: [string, () => object][] = [
+  const files: [string, () => object | Promise<object>][] = [
     ["package.json", () => manifest(folder)],
     ["tsconfig.json", () => typescriptConfig(folder)],
-    ["rouse.schema.json", () => configJsonSchema()],
+    ["rouse.schema.json", () => schemaDocument(false)],
   ];
   for (const [name, make] of files) {
     const file = join(folder, name);
     if (existsSync(file)) continue;
-    await writeFile(file, json(make()));
+    await writeFile(file, json(await make()));
     written.push(name);
   }
   return written;

@@ -16,11 +16,14 @@ import { loadSettings, type Settings } from "./settings.ts";
 const WAIT_MS = 120_000;
 const POLL_MS = 50;
 
+/** Its output is all about one config: no line has to say which one answers. */
+const quiet = (io: CliIo): CliIo => ({ ...io, err: () => undefined });
+
 /** Runs the work with a gateway on the config: the one that runs, with the config loaded again, or one for this test alone. */
 async function withGateway<T>(file: string, settings: Settings, io: CliIo, work: (url: string) => Promise<T>): Promise<T> {
   const running = readGateway(settings.stateDir)?.url;
   if (running !== undefined) {
-    await connected({ config: file }, io, (to) => to.request("reload", "POST", "reload"));
+    await connected({ config: file }, quiet(io), (to) => to.request("reload", "POST", "reload"));
     return work(running);
   }
   const { createGateway } = await import("../gateway.ts");
@@ -44,7 +47,7 @@ interface Ended {
 async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<Ended | undefined> {
   const until = io.now() + WAIT_MS;
   while (io.now() < until) {
-    const found = await connected(options, io, async (to): Promise<Ended> => {
+    const found = await connected(options, quiet(io), async (to): Promise<Ended> => {
       const { run } = await to.request("run", "GET", `runs/${encodeURIComponent(runId)}`);
       if (run.deliveryId === null) return { run, delivery: null };
       return { run, delivery: (await to.request("delivery", "GET", `deliveries/${encodeURIComponent(run.deliveryId)}`)).delivery };

@@ -28,6 +28,8 @@ export interface CliIo {
   readonly program?: string;
   /** Milliseconds since the epoch. */
   now(): number;
+  /** The config whose answer the command prints, once that is known; `null` for the defaults. */
+  answeredBy?: { config: string | null };
   /** The command's exit code where nothing was thrown; starts at 0. A command that failed without an error to print sets 1. */
   exitCode: number;
 }

@@ -12,7 +12,7 @@ import { notFound, oneOf, withKnowledge, type TenantOptions } from "./knowledge-
 import { pairs, reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printTable } from "./print.ts";
 import { createProgress } from "./progress.ts";
-import { bytes, cell, shortTime } from "./text.ts";
+import { bytes, cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends TenantOptions {
   status?: string;
@@ -77,8 +77,8 @@ async function show(id: string, options: TenantOptions, io: CliIo): Promise<void
     agents: document.agentIds.join(" ") || "all",
     "external id": document.externalId,
     version: document.version,
-    added: new Date(document.createdAt).toLocaleString(),
-    indexed: document.indexedAt === null ? null : new Date(document.indexedAt).toLocaleString(),
+    added: localTime(document.createdAt),
+    indexed: document.indexedAt === null ? null : localTime(document.indexedAt),
     sha256: document.sha256,
     ...Object.fromEntries(Object.entries(document.metadata).map(([name, value]) => [`metadata ${cell(name)}`, String(value)])),
   });

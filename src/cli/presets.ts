@@ -12,6 +12,7 @@ import { loadScheme } from "../signatures/load.ts";
 import { renderSender } from "../signatures/sender.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";
+import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
@@ -68,7 +69,9 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
   if (options.event === undefined)
     throw usage("name an event to begin with: --event evt_… (`rouse events list --outcome unmatched` shows some)");
   const { config } = await loadSettings(options, io);
-  const { event } = await connected(options, io, (to) => to.request("event", "GET", `events/${encodeURIComponent(options.event ?? "")}`));
+  const { event } = await connected(options, io, async (to) =>
+    to.request("event", "GET", `events/${await resolveId(to, "events", options.event ?? "")}`),
+  );
   const { body, encoding } = event.request;
   if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
   let payload: unknown;

@@ -31,8 +31,15 @@ export function printBlock(io: CliIo, title: string, text: string): void {
   for (const line of printable(text).split("\n")) io.out(`  ${line}\n`);
 }
 
-export function printJson(io: CliIo, value: unknown): void {
-  io.out(`${JSON.stringify(value, null, 2)}\n`);
+/** Prints one JSON document. An object that is an answer says in `answeredBy` which config it comes from. */
+export function printJson(io: CliIo, value: object): void {
+  io.out(`${JSON.stringify(io.answeredBy === undefined ? value : { ...value, answeredBy: io.answeredBy }, null, 2)}\n`);
+}
+
+/** Says from which config an answer comes: on standard error, or with `--json` in the document. */
+export function printAnsweredBy(io: CliIo, config: string | null, by: string, isJson: boolean): void {
+  io.answeredBy = { config };
+  if (!isJson) io.err(`config: ${config ?? "none: the defaults"} (${by})\n`);
 }
 
 /** Says how to see the next page, where there is one. */

@@ -17,6 +17,7 @@ const GROUPS: readonly Group[] = [
   { name: "init", summary: "make a config, asking what it needs to know", load: async () => (await import("./init.ts")).registerInit },
   { name: "hooks", summary: "list, test and send hooks", load: async () => (await import("./hooks.ts")).registerHooks },
   { name: "events", summary: "what came in, and what became of it", load: async () => (await import("./events.ts")).registerEvents },
+  { name: "tail", summary: "follow what comes in, one line each", load: async () => (await import("./tail.ts")).registerTail },
   { name: "runs", summary: "what agents did", load: async () => (await import("./runs.ts")).registerRuns },
   { name: "sessions", summary: "conversations and their history", load: async () => (await import("./sessions.ts")).registerSessions },
   {
@@ -61,6 +62,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import("./config.ts")).registerConfig,
   },
   { name: "doctor", summary: "look for what often goes wrong", load: async () => (await import("./doctor.ts")).registerDoctor },
+  {
+    name: "completion",
+    summary: "print the completion of commands for a shell",
+    load: async () => (await import("./completion.ts")).registerCompletion(describeCommands),
+  },
 ];
 
 const HELP = `
@@ -70,7 +76,7 @@ Examples:
   rouse hooks test shop.order --payload a.json why a mapping matches, and what it makes
 
 Commands talk to the running gateway, or open its store themselves when none runs.
-Exit codes: 0 well, 1 failed, 2 wrong usage, 3 wrong config.
+Exit codes: 0 success, 1 failed, 2 wrong usage, 3 wrong config.
 `;
 
 function version(): string {
@@ -95,7 +101,7 @@ function createProgram(io: CliIo): Command {
   const program = new Command("rouse");
   program
     .description("Turns any webhook into work for AI agents.")
-    .version(version(), "-V, --version", "print the version")
+    .version(version(), "-v, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .addHelpText("after", HELP)
     .showSuggestionAfterError()
@@ -109,7 +115,14 @@ function exitCodeOf(error: CommanderError): number {
   return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
 }
 
-/** Runs one command. Never throws; returns the exit code (0 well, 1 failed, 2 usage, 3 config). */
+/** All commands with their options, for shell completion. */
+async function describeCommands(io: CliIo): Promise<Command> {
+  const program = createProgram(io);
+  for (const group of GROUPS) await (await group.load())(program, io);
+  return program;
+}
+
+/** Runs one command. Never throws; returns the exit code (0 success, 1 failed, 2 usage, 3 config). */
 export async function run(argv: readonly string[], io: CliIo): Promise<number> {
   const program = createProgram(io);
   const name = meant(argv);
@@ -118,7 +131,11 @@ export async function run(argv: readonly string[], io: CliIo): Promise<number> {
       if (group.name === name) await (await group.load())(program, io);
       else program.command(group.name).description(group.summary);
     }
-    await program.parseAsync([...argv], { from: "user" });
+    // `-V` is what `-v` was called before.
+    await program.parseAsync(
+      argv.map((arg) => (arg === "-V" ? "-v" : arg)),
+      { from: "user" },
+    );
     return io.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return exitCodeOf(error);

@@ -2,10 +2,11 @@ import type { Command } from "commander";
 import { plainText } from "../core/text.ts";
 import type { RunDetail } from "../http/admin-types.ts";
 import { connected } from "./connect.ts";
+import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
-import { between, shortTime } from "./text.ts";
+import { between, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends CommonOptions {
   status?: string;
@@ -17,10 +18,12 @@ interface ListOptions extends CommonOptions {
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { status, session: sessionKey, event: eventId, since, limit, before } = options;
-  const answer = await connected(options, io, (to) =>
-    to.request("runs", "GET", `runs${query({ status, sessionKey, eventId, since, limit, before })}`),
-  );
+  const { status, session: sessionKey, since, limit } = options;
+  const answer = await connected(options, io, async (to) => {
+    const eventId = options.event && (await resolveId(to, "events", options.event));
+    const before = options.before && (await resolveId(to, "runs", options.before));
+    return to.request("runs", "GET", `runs${query({ status, sessionKey, eventId, since, limit, before })}`);
+  });
   if (options.json) return printJson(io, answer);
   const rows = answer.runs.map((run) => [
     run.id,
@@ -41,10 +44,17 @@ function recipient(run: RunDetail): string | null {
   return run.route ? run.route.reason : null;
 }
 
+/** The limit that a run waits for. */
+function waitsFor({ parked }: RunDetail): string | null {
+  if (parked === null) return null;
+  return `limits.${parked.limit} of ${parked.scope}${parked.until === null ? "" : `, until ${localTime(parked.until)}`}`;
+}
+
 function printRun(run: RunDetail, io: CliIo): void {
   printFields(io, {
     run: run.id,
     status: run.status,
+    "waits for": waitsFor(run),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
     name: run.name,
     event: run.eventId,
@@ -58,7 +68,7 @@ function printRun(run: RunDetail, io: CliIo): void {
     delivery: run.delivery,
     "delivery id": run.deliveryId,
     to: recipient(run),
-    created: new Date(run.createdAt).toLocaleString(),
+    created: localTime(run.createdAt),
     took: between(run.startedAt, run.endedAt),
   });
   for (const warning of run.warnings) io.out(`warning: ${warning}\n`);
@@ -68,7 +78,7 @@ function printRun(run: RunDetail, io: CliIo): void {
 }
 
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) => to.request("run", "GET", `runs/${encodeURIComponent(id)}`));
+  const answer = await connected(options, io, async (to) => to.request("run", "GET", `runs/${await resolveId(to, "runs", id)}`));
   if (options.json) printJson(io, answer);
   else printRun(answer.run, io);
 }
@@ -76,7 +86,7 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
 async function change(id: string, operation: "cancel" | "retry", options: CommonOptions, io: CliIo): Promise<void> {
   const { live, answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    answer: await to.request("run", "POST", `runs/${encodeURIComponent(id)}/${operation}`),
+    answer: await to.request("run", "POST", `runs/${await resolveId(to, "runs", id)}/${operation}`),
   }));
   if (options.json) return printJson(io, answer);
   io.out(`${answer.run.id}  ${answer.run.status}\n`);

@@ -6,7 +6,7 @@ import type { CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
 import { member } from "./settings.ts";
-import { cell, shortTime } from "./text.ts";
+import { cell, localTime, shortTime } from "./text.ts";
 
 interface RefOptions extends CommonOptions {
   agent?: string;
@@ -51,7 +51,7 @@ function wordsOf(message: unknown): string {
 }
 
 function printTurn(turn: TurnView, io: CliIo): void {
-  io.out(`\n— ${new Date(turn.at).toLocaleString()}  ${cell(turn.hook)}  ${turn.runId}\n`);
+  io.out(`\n— ${localTime(turn.at)}  ${cell(turn.hook)}  ${turn.runId}\n`);
   printBlock(io, turn.input.some((part) => part.outside) ? "in (outside text)" : "in", plainText(turn.input));
   for (const message of turn.messages)
     printBlock(io, member(message, "role") === "assistant" ? "reply" : String(member(message, "role")), wordsOf(message));
@@ -64,13 +64,13 @@ function printSession(detail: SessionDetail, io: CliIo): void {
     agent: session.agentId,
     origin: session.origin,
     turns: session.turns,
-    "last used": session.lastUsedAt === null ? "never" : new Date(session.lastUsedAt).toLocaleString(),
+    "last used": session.lastUsedAt === null ? "never" : localTime(session.lastUsedAt),
     "last route": lastRoutes[0] ? `${lastRoutes[0].channel} ${lastRoutes[0].to}` : null,
     "waiting events": queued.length === 0 ? null : queued.length,
   });
   for (const turn of turns) printTurn(turn, io);
   for (const event of queued)
-    printBlock(io, `waits for a heartbeat since ${new Date(event.at).toLocaleString()} (${cell(event.source)})`, plainText(event.text));
+    printBlock(io, `waits for a heartbeat since ${localTime(event.at)} (${cell(event.source)})`, plainText(event.text));
 }
 
 async function show(key: string, options: RefOptions, io: CliIo): Promise<void> {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { findConfig, loadConfig, type LoadResult } from "../config/load.ts";
-import { RouseError } from "../core/errors.ts";
+import { RouseError, type Issue } from "../core/errors.ts";
 import type { CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 
@@ -20,11 +20,12 @@ const optionsOf = (options: CommonOptions, io: CliIo) => ({
 export async function loadSettings(options: CommonOptions, io: CliIo): Promise<Settings> {
   const loaded = await loadConfig(optionsOf(options, io));
   if (loaded.ok) return loaded;
-  throw new RouseError({
-    code: "config_invalid",
-    message: `the config has problems${loaded.file === undefined ? "" : ` (${loaded.file})`}:`,
-    issues: loaded.issues,
-  });
+  throw configInvalid(loaded);
+}
+
+/** The error for a config that has problems. */
+export function configInvalid({ file, issues }: { file?: string; issues: Issue[] }): RouseError {
+  return new RouseError({ code: "config_invalid", message: `the config has problems${file === undefined ? "" : ` (${file})`}:`, issues });
 }
 
 /** The config file as it is written, for what it says of where things are. Undefined where there is none or it cannot be read. */

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { renderIssue } from "../config/issues.ts";
 import { secretFile } from "../config/state.ts";
 import type { Gateway } from "../http/types.ts";
 import { usage } from "./failure.ts";
@@ -76,7 +77,7 @@ function untilStopped(gateway: Gateway, io: CliIo): Promise<void> {
         (reloaded) => {
           if (reloaded.ok) return;
           io.err("the config has problems; the one before it stays in use:\n");
-          for (const issue of reloaded.issues) io.err(`  ${issue.path === "" ? "" : `${issue.path}: `}${issue.message}\n`);
+          for (const issue of reloaded.issues) io.err(`  ${renderIssue(issue, io.cwd)}\n`);
         },
         () => io.err("the reload failed; the config before it stays in use\n"),
       );

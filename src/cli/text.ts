@@ -56,6 +56,13 @@ export function shortTime(iso: string | null, now: number): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 
+/** A local time in full: `2025-11-20 14:03:22`. */
+export function localTime(time: string | number): string {
+  const at = new Date(time);
+  const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
+  return `${day} ${[at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":")}`;
+}
+
 /** `1.4 s`, `3 min`, `2 h`: the time between two points, or `–`. */
 export function between(from: string | null, to: string | null): string {
   if (from === null || to === null) return "–";

@@ -1,70 +1,9 @@
-import { z } from "zod";
-import { ONE_VARIABLE } from "./secrets.ts";
+import type { z } from "zod";
+import { fieldSchema, type JsonSchema } from "./json-schema.ts";
 import { configSchema } from "./schema/index.ts";
 
-interface JsonSchema {
-  type?: string | string[];
-  description?: string;
-  default?: unknown;
-  properties?: Record<string, JsonSchema>;
-  required?: string[];
-  items?: JsonSchema;
-  additionalProperties?: JsonSchema | boolean;
-  anyOf?: JsonSchema[];
-  enum?: unknown[];
-  const?: unknown;
-  pattern?: string;
-  $ref?: string;
-}
-
-/** The JSON Schema of the config file. Secrets may also be `{ file }`. */
-function fieldSchema(): JsonSchema {
-  return z.toJSONSchema(configSchema, {
-    io: "input",
-    unrepresentable: "any",
-    override({ zodSchema, jsonSchema }) {
-      const meta = (zodSchema as unknown as z.ZodType).meta?.() as { secret?: boolean } | undefined;
-      if (!meta?.secret) return;
-      const { type, minLength } = jsonSchema;
-      for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
-      jsonSchema.anyOf = [
-        { type: type ?? "string", minLength: minLength ?? 1 },
-        { type: "object", properties: { file: { type: "string" } }, required: ["file"], additionalProperties: false },
-      ];
-    },
-  }) as JsonSchema;
-}
-
-/** Lets one variable of the environment stand for each number and boolean. */
-function withVariables(schema: JsonSchema): JsonSchema {
-  const { type, properties, items, additionalProperties, anyOf, description, default: standard, ...rest } = schema;
-  const shown = { ...(description === undefined ? {} : { description }), ...(standard === undefined ? {} : { default: standard }) };
-  if (type === "number" || type === "integer" || type === "boolean")
-    return rest.const === undefined
-      ? {
-          anyOf: [
-            { type, ...rest },
-            { type: "string", pattern: ONE_VARIABLE.source },
-          ],
-          ...shown,
-        }
-      : schema;
-  return {
-    ...schema,
-    ...(properties && { properties: Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, withVariables(inner)])) }),
-    ...(items && { items: withVariables(items) }),
-    ...(typeof additionalProperties === "object" && { additionalProperties: withVariables(additionalProperties) }),
-    // A choice between text and something else takes a variable as it is.
-    ...(anyOf && { anyOf: anyOf.map((option) => (option.properties ? withVariables(option) : option)) }),
-  };
-}
-
-/** The JSON Schema of the config file, for editors: as it is written, before variables and files are put in. */
-export function configJsonSchema(): JsonSchema {
-  return withVariables(fieldSchema());
-}
-
 function typeOf(schema: JsonSchema): string {
+  if (schema.$ref !== undefined) return "conditions";
   if (schema.enum) return schema.enum.map((value) => `\`${JSON.stringify(value)}\``).join(" ");
   if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``;
   if (schema.anyOf) {
@@ -107,12 +46,12 @@ function optionsIn(schema: JsonSchema, path: string): Option[] {
 
 /** The keys of a section that a schema checks, as they are written in the config. */
 export function describeOptions(schema: z.ZodType): Option[] {
-  return optionsIn(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema, "");
+  return optionsIn(fieldSchema(schema), "");
 }
 
 /** The reference of every key of the config file, as markdown. */
 export function configReference(): string {
-  const rows = optionsIn(fieldSchema(), "").map(({ path, type, defaultValue, description }) => {
+  const rows = optionsIn(fieldSchema(configSchema), "").map(({ path, type, defaultValue, description }) => {
     const value = defaultValue === undefined ? "" : `\`${defaultValue}\``;
     return `| \`${path}\` | ${type} | ${value} | ${description.replaceAll("|", "\\|")} |`;
   });

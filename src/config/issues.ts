@@ -1,3 +1,4 @@
+import { isAbsolute, relative } from "node:path";
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
 import { didYouMean } from "./suggest.ts";
@@ -7,6 +8,11 @@ export function renderPath(path: readonly PropertyKey[]): string {
   let text = "";
   for (const key of path) text += typeof key === "number" ? `[${key}]` : `${text === "" ? "" : "."}${String(key)}`;
   return text;
+}
+
+/** The path of the field around a field; empty for one at the top. */
+export function parentPath(path: string): string {
+  return /^(.*?)(?:\.[^.[\]]*|\[\d+\])$/.exec(path)?.[1] ?? "";
 }
 
 /** The schema at a path, as far as objects and arrays go: for the names that could have been meant. */
@@ -39,20 +45,47 @@ function nearestBranch(branches: readonly (readonly Raw[])[]): readonly Raw[] {
   return branches.toSorted((a, b) => nearness(b) - nearness(a))[0] ?? [];
 }
 
+/** A problem that a schema found, with its path in parts. */
+export interface SchemaIssue {
+  path: PropertyKey[];
+  message: string;
+}
+
 /** zod's problems as ours: unknown keys one by one with what may have been meant, unions by their nearest branch. */
-export function configIssues(error: z.ZodError, schema: z.ZodType): Issue[] {
-  const flatten = (issue: Raw, prefix: readonly PropertyKey[]): Issue[] => {
+export function schemaIssues(error: z.ZodError, schema: z.ZodType): SchemaIssue[] {
+  const flatten = (issue: Raw, prefix: readonly PropertyKey[]): SchemaIssue[] => {
     const path = [...prefix, ...issue.path];
     if (issue.code === "unrecognized_keys") {
       const known = shapeAt(schema, path);
-      return issue.keys.map((key) => ({ path: renderPath([...path, key]), message: `is not known.${didYouMean(key, known)}` }));
+      return issue.keys.map((key) => ({ path: [...path, key], message: `is not known.${didYouMean(key, known)}` }));
     }
     if (issue.code === "invalid_union" && issue.errors.length > 0) {
       const nearest = nearestBranch(issue.errors);
       if (nearest.some((inner) => inner.path.length > 0 || inner.code === "unrecognized_keys"))
         return nearest.flatMap((inner) => flatten(inner, path));
     }
-    return [{ path: renderPath(path), message: issue.message }];
+    return [{ path, message: issue.message }];
   };
   return error.issues.flatMap((issue) => flatten(issue, []));
+}
+
+/** The same with paths as people write them. */
+export function configIssues(error: z.ZodError, schema: z.ZodType): Issue[] {
+  return schemaIssues(error, schema).map(({ path, message }) => ({ path: renderPath(path), message }));
+}
+
+/** `mappings/ci.json: mappings[0].id`: a file of `hooks.mappingsDir`, and the path in it. */
+export const MAPPING_FILE = /^mappings\/([^:/]+?)(?:: (.*))?$/;
+
+/**
+ * A problem on one line: `rouse.json5:12:5  hooks.path: must not be …`.
+ * @param folder files in it are named relative to it.
+ */
+export function renderIssue({ path, message, file, line, column }: Issue, folder?: string): string {
+  const inner = file === undefined ? path : path.replace(MAPPING_FILE, "$2");
+  const text = inner === "" ? message : `${inner}: ${message}`;
+  if (file === undefined) return text;
+  const near = folder === undefined ? file : relative(folder, file);
+  const shown = near.startsWith("..") || isAbsolute(near) ? file : near;
+  return `${shown}${line === undefined ? "" : `:${line}:${column}`}  ${text}`;
 }

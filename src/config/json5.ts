@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
-import { renderPath } from "./issues.ts";
+import { parentPath, renderPath } from "./issues.ts";
 
 /** Comments, strings, punctuation, and whatever else stands between spaces. */
 const TOKEN = /\/\/.*|\/\*[^]*?\*\/|"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'|[{}[\]:,]|[^\s{}[\]:,"'/]+/g;
@@ -17,19 +17,23 @@ function readKey(token: string): string {
   return token.replace(/^["']|["']$/g, "");
 }
 
-function renderPlace(text: string, index: number): string {
-  const lines = text.slice(0, index).split(/\r\n|[\n\r\u2028\u2029]/);
-  return `line ${lines.length}, column ${(lines.at(-1) ?? "").length + 1}`;
+/** A key of an object or an entry of a list, and where it begins in the text. */
+interface Member {
+  path: (string | number)[];
+  index: number;
+  /** Where the same object has the same key before. */
+  first?: number;
 }
 
-/** Finds keys that one object of a valid JSON5 text has more than once; the parser keeps the last one. */
-function findDuplicateKeys(text: string): Issue[] {
-  const issues: Issue[] = [];
+/** Reads the keys and entries of a valid JSON5 text, in the order in which they stand there. */
+function* readMembers(text: string): Generator<Member> {
   const opened: Open[] = [];
+  const here = (): Member["path"] => opened.map(({ at }) => at);
   let before = { token: "", index: 0 };
   for (const { 0: token, index } of text.matchAll(TOKEN)) {
     if (token.startsWith("/")) continue;
     const inner = opened.at(-1);
+    if (inner && !inner.keys && token !== "]" && (before.token === "[" || before.token === ",")) yield { path: here(), index };
     if (token === "{") opened.push({ at: "", keys: new Map() });
     else if (token === "[") opened.push({ at: 0 });
     else if (token === "}" || token === "]") opened.pop();
@@ -38,28 +42,69 @@ function findDuplicateKeys(text: string): Issue[] {
       inner.at = readKey(before.token);
       const first = inner.keys.get(inner.at);
       if (first === undefined) inner.keys.set(inner.at, before.index);
-      else {
-        const message = `is there twice: at ${renderPlace(text, first)} and at ${renderPlace(text, before.index)}; keep one`;
-        issues.push({ path: renderPath(opened.map(({ at }) => at)), message });
-      }
+      yield { path: here(), index: before.index, ...(first === undefined ? {} : { first }) };
     }
     before = { token, index };
+  }
+}
+
+/** A place in a file. Both count from 1. */
+export interface Place {
+  line: number;
+  column: number;
+}
+
+function placeAt(text: string, index: number): Place {
+  const lines = text.slice(0, index).split(/\r\n|[\n\r\u2028\u2029]/);
+  return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
+}
+
+/** Finds keys that one object of a valid JSON5 text has more than once; the parser keeps the last one. */
+function findDuplicateKeys(text: string): Issue[] {
+  const issues: Issue[] = [];
+  const render = ({ line, column }: Place): string => `line ${line}, column ${column}`;
+  for (const { path, index, first } of readMembers(text)) {
+    if (first === undefined) continue;
+    const places = `at ${render(placeAt(text, first))} and at ${render(placeAt(text, index))}`;
+    issues.push({ path: renderPath(path), message: `is there twice: ${places}; keep one` });
   }
   return issues;
 }
 
+/** The fields of a JSON5 file, by their paths. */
+export interface Fields {
+  has(path: string): boolean;
+  /** Returns where a field begins, or the nearest field around it; undefined if the file has none of them. */
+  place(path: string): Place | undefined;
+}
+
+/** Reads where the fields of a JSON5 file begin. A file that cannot be read has none. */
+export function readFields(file: string): Fields {
+  const parsed = readJson5(file);
+  const text = parsed.ok ? readFileSync(file, "utf8") : "";
+  const found = new Map<string, number>();
+  for (const { path, index } of readMembers(text)) found.set(renderPath(path), index);
+  const place = (path: string): Place | undefined => {
+    const index = found.get(path);
+    if (index !== undefined) return placeAt(text, index);
+    const around = parentPath(path);
+    return around === "" ? undefined : place(around);
+  };
+  return { has: (path) => found.has(path), place };
+}
+
 export type Parsed =
   | { ok: true; value: unknown; /** Keys that are there twice. */ duplicates: Issue[] }
-  /** `message` says what the file is or cannot be. */
-  | { ok: false; message: string };
+  /** `message` says what the file is or cannot be; for a syntax error with its place. */
+  | ({ ok: false; message: string } & Partial<Place>);
 
 function parseJson5(text: string): Parsed {
   try {
     return { ok: true, value: JSON5.parse<unknown>(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
-    const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number };
-    const place = lineNumber === undefined ? "" : ` at line ${lineNumber}, column ${columnNumber}`;
-    return { ok: false, message: `is not valid JSON5${place}` };
+    const { lineNumber: line, columnNumber: column } = error as { lineNumber?: number; columnNumber?: number };
+    if (line === undefined || column === undefined) return { ok: false, message: "is not valid JSON5" };
+    return { ok: false, message: `is not valid JSON5 at line ${line}, column ${column}`, line, column };
   }
 }
 

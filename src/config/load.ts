@@ -3,36 +3,44 @@ import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Issue } from "../core/errors.ts";
 import { checkConfig, configWarnings } from "./checks.ts";
-import { parseWithVariables, type Variables } from "./environment.ts";
-import { configIssues, renderPath } from "./issues.ts";
-import { readJson5, type Parsed } from "./json5.ts";
-import { configSchema, type Config } from "./schema/index.ts";
+import type { Variables } from "./environment.ts";
+import { renderPath } from "./issues.ts";
+import { readFields, readJson5, type Parsed } from "./json5.ts";
+import { locateIssues } from "./places.ts";
+import type { Config } from "./schema/index.ts";
 import { resolveReferences } from "./secrets.ts";
+import { followsFrom, parseUsable } from "./usable.ts";
 
 export interface LoadOptions {
   /** A path that was named: it must be there. */
   file?: string;
   cwd: string;
   env: Record<string, string | undefined>;
+  /** Take a config whose `${NAME}` or `{ file }` cannot be put in: for checks that need no secret. */
+  withoutSecrets?: boolean;
+}
+
+export interface LoadedConfig {
+  config: Config;
+  file?: string;
+  /** The config's folder: relative paths start here. */
+  baseDir: string;
+  stateDir: string;
+  /** SHA-256 of what was read. */
+  hash: string;
+  /** Files that the config consists of. */
+  files: string[];
+  /** For plugins' sections, which the plugins' own schemas check. */
+  variables: Variables;
+  warnings: Issue[];
+  /** Whether a problem that is found later is there only because of fields that were wrong or could not be put in. */
+  isFollowUp(issue: Issue): boolean;
 }
 
 export type LoadResult =
-  | {
-      ok: true;
-      config: Config;
-      file?: string;
-      /** The config's folder: relative paths start here. */
-      baseDir: string;
-      stateDir: string;
-      /** SHA-256 of what was read. */
-      hash: string;
-      /** Files that the config consists of. */
-      files: string[];
-      /** For plugins' sections, which the plugins' own schemas check. */
-      variables: Variables;
-      warnings: Issue[];
-    }
-  | { ok: false; issues: Issue[]; file?: string };
+  | ({ ok: true } & LoadedConfig)
+  /** `rest`: the config without the fields that are wrong, to find further problems in. */
+  | { ok: false; issues: Issue[]; file?: string; rest?: LoadedConfig };
 
 const NAMES = ["rouse.json5", "rouse.json"];
 
@@ -54,38 +62,45 @@ function absolutePaths(config: Config, baseDir: string, env: LoadOptions["env"])
   return stateDir;
 }
 
-/** Loads and checks the config. All problems come back at once, each with its path; nothing is started. */
+/** Loads and checks the config. All problems come back at once, each with its path and place; nothing is started. */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
+  const { env } = options;
   const file = findConfig(options);
   const parsed: Parsed = file === undefined ? { ok: true, value: {}, duplicates: [] } : readJson5(file);
   const named = file === undefined ? {} : { file };
-  if (!parsed.ok) return { ok: false, issues: [{ path: "", message: `the config file ${parsed.message}` }], ...named };
-  const baseDir = file === undefined ? options.cwd : dirname(file);
-  const resolved = resolveReferences(parsed.value, { env: options.env, baseDir });
-  const { variables } = resolved;
-  const found = [...parsed.duplicates, ...resolved.issues];
-  const checked = parseWithVariables(configSchema, resolved.value, (path) => variables.get(renderPath(path)));
-  if (!checked.success) {
-    // What could not be put in is told already.
-    const isOpen = ({ path }: Issue): boolean => resolved.issues.some((issue) => issue.path === path);
-    const wrong = configIssues(checked.error, configSchema).filter((issue) => !isOpen(issue));
-    return { ok: false, issues: [...found, ...wrong], ...named };
+  if (!parsed.ok) {
+    const { ok: _ok, message, ...place } = parsed;
+    return { ok: false, issues: [{ path: "", message: `the config file ${message}`, ...named, ...place }], ...named };
   }
-  const config = checked.data;
+  const baseDir = file === undefined ? options.cwd : dirname(file);
+  const resolved = resolveReferences(parsed.value, { env, baseDir });
+  const { variables } = resolved;
+  const { config, issues: refused, removed } = parseUsable(resolved.value, variables);
+  const wrong = refused.map(({ path, message }) => ({ path: renderPath(path), message }));
+  const open = resolved.issues.map(({ path }) => path);
+  // What could not be put in is reported already.
+  const issues = [
+    ...parsed.duplicates,
+    ...(options.withoutSecrets ? [] : resolved.issues),
+    ...wrong.filter((issue) => !open.includes(issue.path)),
+  ];
+  const located = (): Issue[] => locateIssues(issues, { file });
+  if (!config) return { ok: false, issues: located(), ...named };
+  const fields = file === undefined || open.length + wrong.length === 0 ? undefined : readFields(file);
+  const isFollowUp = followsFrom([...open, ...wrong.map(({ path }) => path), ...removed], (path) => fields?.has(path) === true);
   config.hooks.enabled ??= file === undefined;
-  const issues = [...found, ...checkConfig(config, file !== undefined)];
-  if (issues.length > 0) return { ok: false, issues, ...named };
-  const stateDir = absolutePaths(config, baseDir, options.env);
-  const hash = createHash("sha256").update(JSON.stringify(config)).digest("hex");
-  return {
-    ok: true,
+  issues.push(...checkConfig(config, file !== undefined).filter((issue) => !isFollowUp(issue)));
+  const stateDir = absolutePaths(config, baseDir, env);
+  const loaded: LoadedConfig = {
     config,
     baseDir,
     stateDir,
-    hash,
+    hash: createHash("sha256").update(JSON.stringify(config)).digest("hex"),
     files: [...(file === undefined ? [] : [file]), ...resolved.files],
     variables,
     warnings: configWarnings(config),
+    isFollowUp,
     ...named,
   };
+  return issues.length === 0 ? { ok: true, ...loaded } : { ok: false, issues: located(), ...named, rest: loaded };
 }

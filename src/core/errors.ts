@@ -2,6 +2,10 @@
 export interface Issue {
   path: string;
   message: string;
+  /** For problems of the config: the file, and the place of the field or of the nearest one around it. Lines and columns count from 1. */
+  file?: string;
+  line?: number;
+  column?: number;
 }
 
 /** Every code that an answer of the hooks interface, or a command, can carry. `src/http/errors.ts` gives each its status. */

@@ -1,19 +1,15 @@
 import { stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import { NO_ROUTE } from "../store/types.ts";
 import type { CheckView } from "./admin-types.ts";
+import { fail, ok, warn, type Check } from "./doctor-check.ts";
+import { limits } from "./doctor-limits.ts";
 import { checkSenders } from "./doctor-senders.ts";
 import { gatewaysOf, type GatewayView } from "./gateways.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
-
-type Found = Omit<CheckView, "id">;
-type Check = (deps: AdminDeps, snapshot: Snapshot) => Found | Promise<Found>;
-
-const ok = (message: string): Found => ({ status: "ok", message });
-const warn = (message: string): Found => ({ status: "warn", message });
-const fail = (message: string): Found => ({ status: "fail", message });
+import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;
 const LITTLE_SPACE_MB = 200;
@@ -45,7 +41,7 @@ const reload: Check = (deps) => {
   const [first, ...more] = deps.status().reloadProblems;
   if (!first) return ok("the config in use is the one on disk");
   const rest = more.length > 0 ? ` (and ${more.length} more: \`rouse config validate\`)` : "";
-  return fail(`the last change could not be taken over, the config before it is in use: ${first.path}: ${first.message}${rest}`);
+  return fail(`the last change could not be taken over, the config before it is in use: ${renderIssue(first)}${rest}`);
 };
 
 const warnings: Check = (_deps, snapshot) => {
@@ -61,6 +57,10 @@ const backlog: Check = async (deps) => {
   const oldestMs = Math.max(turns.oldestMs, deliveries.oldestMs);
   if (oldestMs < BACKLOG_WARN_MS) return ok(text);
   const age = `the oldest for ${Math.round(oldestMs / 1000)} s`;
+  const { "runs.parked": parked = 0 } = await deps.store.counts();
+  // More turns at the same time would not help what a limit holds back.
+  if (parked > 0 && deliveries.oldestMs < BACKLOG_WARN_MS && parked >= turns.count)
+    return ok(`${text}, ${age}: all of these turns are parked by a limit, see \`limits\``);
   if (!deps.status().workers) return warn(`${text}, ${age}: this gateway has no workers, start one without --no-workers`);
   return warn(`${text}, ${age}: raise agents.defaults.maxConcurrent, or see \`rouse runs list --status running\``);
 };
@@ -121,21 +121,6 @@ const services: Check = (deps) => {
   const failing = states.filter((service) => !service.ok);
   if (failing.length > 0) return fail(failing.map(({ id, message }) => `${id}: ${message}`).join("; "));
   return ok(states.length === 0 ? "no plugin has a service" : states.map(({ id, message }) => `${id}: ${message}`).join("; "));
-};
-
-const limits: Check = async (deps) => {
-  const used = (await deps.limits()).map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay }, usage }) => {
-    const parts = [
-      runsPerHour === undefined ? [] : `${usage.startedLastHour} of ${runsPerHour} runs this hour`,
-      concurrent === undefined ? [] : `${usage.running} of ${concurrent} at the same time`,
-      tokensPerDay === undefined ? [] : `${usage.tokensLastDay} of ${tokensPerDay} tokens in a day`,
-    ].flat();
-    return `${scope}: ${[...parts, `${usage.waiting} wait`].join(", ")}`;
-  });
-  if (used.length === 0) return ok("no hook has a limit: a sender can start as many runs as it likes (hooks.limits)");
-  const { "runs.parked": parked = 0 } = await deps.store.counts();
-  const text = used.join("; ");
-  return parked === 0 ? ok(text) : warn(`${parked} runs are parked: \`rouse runs list --status parked\`; ${text}`);
 };
 
 const at = ({ host, pid }: Pick<GatewayView, "host" | "pid">): string =>

@@ -8,7 +8,7 @@ import type { ReplayLine } from "./admin-types.ts";
 import { eventDetail, eventView } from "./admin-views.ts";
 import type { AdminDeps } from "./types.ts";
 
-const outcome = z.enum(["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"]);
+const outcome = z.enum(["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"]);
 const listQuery = z.strictObject({
   ...page,
   outcome: outcome.optional(),

@@ -37,6 +37,7 @@ const COUNT = `write a number from 1 to ${MAX_LIMIT}`;
 export const page = {
   limit: z.coerce.number(COUNT).int(COUNT).min(1, COUNT).max(MAX_LIMIT, COUNT).default(50),
   before: z.string().min(1).optional(),
+  idPrefix: z.string().min(1).optional(),
   since: since.optional(),
 };
 

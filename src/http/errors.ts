@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import { newId } from "../core/ids.ts";
 import { safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { withReason } from "./rejections.ts";
 
 /** The status of every code: the only place that decides it. */
 export const STATUS: Record<ErrorCode, number> = {
@@ -64,7 +65,8 @@ export function errorBody(failure: Failure, requestId: string): ErrorBody {
 export function failureResponse(c: Context, failure: Failure, requestId: string, headers?: Record<string, string>): Response {
   const all: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...headers };
   if (failure.retryAfterSeconds !== undefined) all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
-  return c.body(JSON.stringify(errorBody(failure, requestId)), { status: STATUS[failure.code] as 400, headers: all });
+  const body = JSON.stringify(errorBody(failure, requestId));
+  return withReason(c.body(body, { status: STATUS[failure.code] as 400, headers: all }), publicCode(failure.code));
 }
 
 /** Hono's error handler: what nobody expected becomes `internal`, with a log line that quotes nothing. */

@@ -104,7 +104,7 @@ export const eventReceiptAnswer = z.strictObject({
     id: z.string(),
     receivedAt: time,
     path: z.string(),
-    outcome: z.enum(["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"]),
+    outcome: z.enum(["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"]),
     reason: z.string().nullable(),
     mapping: z.string().nullable(),
     missing: z.array(z.string()).describe("Template expressions that found nothing."),

@@ -30,7 +30,8 @@ function resolveAuth(value: unknown, label: string, references: References, issu
 function readFileOf(file: string, label: string, references: References, issues: Issue[]): MappingFile | undefined {
   const parsed = readJson5(file);
   if (!parsed.ok) {
-    issues.push({ path: label, message: parsed.message });
+    const { ok: _ok, ...problem } = parsed;
+    issues.push({ path: label, ...problem, ...(problem.line === undefined ? {} : { file }) });
     return undefined;
   }
   for (const issue of parsed.duplicates) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });

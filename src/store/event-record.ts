@@ -1,6 +1,6 @@
 import type { Ms, StoredAction } from "./records.ts";
 
-export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed" | "parked";
+export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
 
 /** What is kept of the request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
 export interface StoredRequest {

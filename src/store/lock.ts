@@ -11,6 +11,8 @@ export interface GatewayInfo {
   adminUrl?: string;
   startedAt: number;
   version: string;
+  /** Its config file; null if it runs on the defaults. */
+  config?: string | null;
 }
 
 export interface Lock {

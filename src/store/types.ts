@@ -74,6 +74,8 @@ export interface ListQuery {
   limit?: number;
   /** Ids older than this one (for paging). */
   before?: string;
+  /** Ids that begin so. */
+  idPrefix?: string;
   since?: Ms;
 }
 

@@ -167,7 +167,7 @@ describe("rouse channels", () => {
     const { out } = await cli("channels", "status");
     expect(out).toMatch(/pipe +cannot tell +listens for the 1\. time/);
     const tested = await cli("channels", "test", "pipe", "--to", "ops", "--text", "Is it on?");
-    expect(tested).toEqual({ code: 0, out: "sent to ops on pipe  m1\n" });
+    expect(tested).toEqual({ code: 0, out: expect.stringMatching(/^config: .*\nsent to ops on pipe {2}m1\n$/) });
     expect(sent()).toMatchObject([{ to: "ops", text: "Is it on?" }]);
     expect((await cli("channels", "test", "pipe")).out).toContain("sent to lobby");
     expect(await cli("channels", "test", "nowhere")).toMatchObject({ code: 1, out: expect.stringContaining("rouse channels list") });

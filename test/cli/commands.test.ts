@@ -1,4 +1,5 @@
-import { readFile, stat } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
@@ -22,7 +23,7 @@ async function keep(...events: Partial<EventRecord>[]): Promise<string[]> {
   });
   const ids: string[] = [];
   for (const [index, event] of events.entries()) {
-    const id = newId("evt", Date.now() - 1000 + index);
+    const id = event.id ?? newId("evt", Date.now() - 1000 + index);
     const request = { method: "POST", headers: {}, query: {}, body: Buffer.from('{"type":"order","id":7}') };
     await store.accept({
       id,
@@ -56,6 +57,8 @@ const COMMANDS = [
   "plugins list",
   ...["validate", "schema", "show"].map((name) => `config ${name}`),
   "doctor",
+  "tail",
+  "completion",
 ];
 
 describe("help", () => {
@@ -73,7 +76,7 @@ describe("help", () => {
 
   it("prints the version of the package", async () => {
     const { version } = JSON.parse(await readFile(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
-    expect(await cli.rouse(["--version"])).toEqual({ code: 0, out: `${version}\n`, err: "" });
+    for (const flag of ["--version", "-v", "-V"]) expect(await cli.rouse([flag])).toEqual({ code: 0, out: `${version}\n`, err: "" });
   });
 });
 
@@ -94,6 +97,9 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["start", "--port", "99999"], "65535"],
     [["store", "backup", "no/such/folder.db"], "ENOENT"],
     [["hooks"], "Usage: rouse hooks"],
+    [["events", "list", "--outcome", "parked"], "outcome"],
+    [["events", "show", "run_1k80"], "evt_"],
+    [["completion", "tcsh"], "bash, zsh or fish"],
   ])("%j", async (args, hint) => {
     const { code, out, err } = await cli.rouse(args);
     expect([code, out]).toEqual([2, ""]);
@@ -157,11 +163,119 @@ describe("hooks test", () => {
     expect([other.code, other.out]).toEqual([1, expect.stringContaining("✗ match.payload.labels.name")]);
   });
 
-  it("keeps nothing", async () => {
-    await cli.write("rouse.json5", shopConfig());
+  it("needs no secret and no store, and leaves no file", async () => {
+    const { hooks } = shopConfig() as { hooks: { mappings: object[] } };
+    const secrets = {
+      gateway: { port: "${PORT}", token: { file: "gone" } },
+      hooks: {
+        ...hooks,
+        token: "${HOOK_TOKEN}",
+        presets: [
+          { use: "github", secret: "${GITHUB_SECRET}" },
+          { use: "stripe", secret: { file: "no" } },
+        ],
+      },
+      models: { providers: { p: { type: "openai", apiKey: "${KEY}" } } },
+      agents: { defaults: { model: "p/x" } },
+      channels: {
+        telegram: { token: "${TELEGRAM}", mode: "webhook", webhookSecret: { file: "gone" } },
+        msteams: { appId: "${APP}", appSecret: "${SECRET}" },
+        whatsapp: { phoneNumberId: "${PHONE}", accessToken: "${ACCESS}" },
+      },
+      store: { url: "${DATABASE_URL}" },
+    };
+    await cli.write("rouse.json5", shopConfig(secrets));
     await cli.write("order.json", { type: "order", id: 7 });
-    await cli.rouse(["hooks", "test", "shop.order", "--payload", "order.json"]);
-    expect(JSON.parse((await cli.rouse(["events", "list", "--json"])).out)).toEqual({ events: [], next: null });
+    const { code, out, err } = await cli.rouse(["hooks", "test", "shop.order", "--payload", "order.json"]);
+    expect([code, out]).toEqual([0, expect.stringContaining("New order ⟦7⟧ from")]);
+    expect(err).toBe(`config: ${join(cli.dir, "rouse.json5")} (as it is in the file)\n`);
+    expect((await readdir(cli.dir)).toSorted()).toEqual(["order.json", "rouse.json5"]);
+    // All else still wants them.
+    expect(await cli.rouse(["config", "validate"])).toMatchObject({ code: 3, err: expect.stringContaining("HOOK_TOKEN") });
+  });
+
+  it("names what is wrong with the config, secrets aside", async () => {
+    await cli.write("rouse.json5", { hooks: { enabled: true, token: "${HOOK_TOKEN}", pth: [] } });
+    await cli.write("order.json", {});
+    const { code, err } = await cli.rouse(["hooks", "test", "--path", "shop", "--payload", "order.json"]);
+    expect([code, err]).toEqual([3, expect.stringMatching(/rouse\.json5:1:\d+ {2}hooks\.pth: is not known/)]);
+    expect(err).not.toContain("HOOK_TOKEN");
+  });
+
+  it("takes a recorded event with its headers and its query, in whatever form its body was sent", async () => {
+    const request = {
+      method: "POST",
+      headers: { "x-kind": "a" },
+      query: { q: "b" },
+      contentType: "application/x-www-form-urlencoded",
+      body: Buffer.from("type=order&id=8"),
+    };
+    const [id = "", gone = ""] = await keep({ request }, { request: { ...request, body: null } });
+    const match = { path: "shop", headers: { "x-kind": "a" }, query: { q: "b" }, payload: { type: "order" } };
+    const mapping = { id: "draft", match, messageTemplate: "order {{payload.id}}" };
+    const draft = await cli.write("draft.json5", shopConfig({ hooks: { enabled: true, token: "${NOT_SET_HERE}", mappings: [mapping] } }));
+    const { code, out } = await cli.rouse(["hooks", "test", "-c", draft, "--event", id, "--json"], { env: { NOT_SET_HERE: TOKEN } });
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ outcome: "actions", answeredBy: { config: draft }, actions: [{ mapping: "draft" }] });
+    expect(out).toContain('"8"');
+    expect(await cli.rouse(["hooks", "test", "--event", gone])).toMatchObject({ code: 1, err: expect.stringContaining("hooks.retention") });
+    expect(await cli.rouse(["hooks", "test", "--event", id, "--payload", "x"])).toMatchObject({ code: 2 });
+  });
+});
+
+describe("an id", () => {
+  it("may be the beginning of one alone, or `latest`", async () => {
+    const [one = "", two = ""] = await keep({ id: "evt_1k80aaaa" + "1".repeat(27) }, { id: "evt_1k80bbbb" + "2".repeat(27) });
+    const show = async (id: string) => {
+      const { code, out, err } = await cli.rouse(["events", "show", id]);
+      return [code, /^event +(\S+)/.exec(out)?.[1] ?? err];
+    };
+    expect(await show("evt_1k80a")).toEqual([0, one]);
+    expect(await show("1k80b")).toEqual([0, two]);
+    expect(await show("latest")).toEqual([0, two]);
+    expect(await show("evt_1k80c")).toEqual([1, "rouse: there is no event with this id\n"]);
+    expect(await show("evt_1k8")).toEqual([1, "rouse: there is no event with this id\n"]);
+    const [code, err] = await show("evt_1k80");
+    expect(code).toBe(2);
+    expect(err).toMatch(new RegExp(`several events begin with evt_1k80[^]*${two} +\\d\\d:\\d\\d:\\d\\d  shop[^]*${one}`));
+    await cli.write("rouse.json5", shopConfig());
+    const replayed = await cli.rouse(["events", "replay", "evt_1k80a", "--json"]);
+    const run = (JSON.parse(replayed.out) as { result: { actions: { id: string }[] } }).result.actions[0]?.id ?? "";
+    expect((await cli.rouse(["runs", "show", "latest", "--json"])).out).toContain(run);
+    expect((await cli.rouse(["runs", "list", "--event", "latest"])).out).toContain(run);
+    expect((await cli.rouse(["runs", "cancel", run.slice(0, 12)])).out).toBe(`${run}  cancelled\n`);
+    expect((await cli.rouse(["hooks", "test", "--event", "evt_1k80b"])).code).toBe(0);
+    expect(await cli.rouse(["deliveries", "retry", "latest"])).toMatchObject({ code: 1, err: "rouse: there is no delivery yet\n" });
+  });
+
+  it("stands beside a local time in 24 hours", async () => {
+    await keep({ receivedAt: new Date(2026, 0, 2, 15, 4, 5).getTime() });
+    expect((await cli.rouse(["events", "show", "latest"])).out).toMatch(/received +2026-01-02 15:04:05\n/);
+  });
+});
+
+describe("completion", () => {
+  /** What bash offers for a line, the last word of which is being written. */
+  async function complete(...words: string[]): Promise<string[]> {
+    const file = await cli.write("rouse.bash", (await cli.rouse(["completion", "bash"])).out);
+    const line = words.map((word) => `'${word}'`).join(" ");
+    const script = `source ${file}; COMP_WORDS=(rouse ${line}); COMP_CWORD=${words.length}; _rouse; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return spawnSync("bash", ["-c", script], { encoding: "utf8" }).stdout.trim().split("\n");
+  }
+
+  it("of bash offers commands, subcommands and options", async () => {
+    expect(await complete("")).toEqual(expect.arrayContaining(["start", "hooks", "events", "tail", "completion", "--version"]));
+    expect(await complete("ev")).toEqual(["events"]);
+    expect(await complete("events", "re")).toEqual(["refused", "replay"]);
+    expect(await complete("events", "list", "--out")).toEqual(["--outcome"]);
+    expect(await complete("hooks", "test", "shop.order", "--pay")).toEqual(["--payload"]);
+  });
+
+  it.each(["bash", "zsh", "fish"])("of %s is what that shell takes", async (shell) => {
+    const { code, out } = await cli.rouse(["completion", shell]);
+    expect([code, out.includes("presets")]).toEqual([0, true]);
+    const file = await cli.write(`rouse.${shell}`, out);
+    if (spawnSync(shell, ["--version"]).status === 0) expect(spawnSync(shell, ["-n", file], { encoding: "utf8" }).stderr).toBe("");
   });
 });
 

@@ -68,6 +68,51 @@ describe("with a running gateway", () => {
     expect((await cli.rouse(["agents", "list"])).code).toBe(0);
   });
 
+  it("says whose config answers, and tests the file that is named instead", async () => {
+    const config = join(cli.dir, "rouse.json5");
+    expect(await cli.rouse(["runs", "list"])).toMatchObject({ code: 0, err: `config: ${config} (the running gateway)\n` });
+    const json = await cli.rouse(["runs", "list", "--json"]);
+    expect([json.err, JSON.parse(json.out)]).toEqual(["", { runs: [], next: null, answeredBy: { config } }]);
+    await cli.write("hello.json", { message: "Hello" });
+    const sent = await cli.rouse(["hooks", "send", "agent", "--payload", "hello.json", "--json"]);
+    const { requestId } = JSON.parse(sent.out) as { requestId: string };
+    const mapping = { id: "draft", match: { payload: { message: "Hello" } }, messageTemplate: "by the draft" };
+    const draft = await cli.write("draft.json5", shopConfig({ hooks: { enabled: true, token: "${UNSET}", mappings: [mapping] } }));
+    const tested = await cli.rouse(["hooks", "test", "draft", "-c", draft, "--event", requestId]);
+    expect(tested).toMatchObject({ code: 0, out: expect.stringContaining("by the draft") });
+    expect(tested.err).toContain(`config: ${draft} (as it is in the file)`);
+  });
+
+  it("follows what comes in, one line each, until Ctrl-C", async () => {
+    const post = async (id: number): Promise<void> => {
+      await cli.write("order.json", { type: id === 3 ? "refund" : "order", id });
+      await cli.rouse(["hooks", "send", "shop", "--payload", "order.json"]);
+    };
+    await post(1);
+    const follow = (args: string[], count: number) =>
+      cli.rouse(["tail", ...args], {
+        onOut(out, interrupt) {
+          const lines = out.split("\n").length - 1;
+          if (lines === 1) void post(2).then(() => post(3));
+          if (lines === count) interrupt();
+        },
+      });
+    const { code, out } = await follow([], 3);
+    expect(code).toBe(0);
+    const lines = out.trimEnd().split("\n");
+    expect(lines.map((line) => /^\d\d:\d\d:\d\d {2}evt_\w+ {2}(\w+) +shop {2}(\S+)/.exec(line)?.slice(1))).toEqual([
+      ["accepted", "shop.order"],
+      ["accepted", "shop.order"],
+      ["unmatched", expect.any(String)],
+    ]);
+    const json = await follow(["--json", "--outcome", "accepted", "--path", "shop", "-n", "1"], 2);
+    const events = json.out
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { outcome: string });
+    expect(events.map(({ outcome }) => outcome)).toEqual(["accepted", "accepted"]);
+  });
+
   it("says who holds the state folder when a second one starts", async () => {
     const { code, err } = await cli.rouse(["start"]);
     expect(code).toBe(1);
@@ -191,6 +236,10 @@ it("rotates the token of a running gateway: the new one counts at once, the old 
 it("works without a running gateway also where adminPort separates the operator's routes", async () => {
   await cli.write("rouse.json5", shopConfig({ gateway: { port: 0, adminPort: 0 } }));
   expect(await cli.rouse(["agents", "list"])).toMatchObject({ code: 0, err: "" });
+});
+
+it("tells that no gateway runs where nothing can be followed", async () => {
+  expect(await cli.rouse(["tail"])).toMatchObject({ code: 1, err: expect.stringContaining("rouse start") });
 });
 
 it("tells that no gateway runs where a hook is to be sent", async () => {

@@ -11,10 +11,18 @@ interface CliResult {
   err: string;
 }
 
+interface RunOptions {
+  terminal?: boolean;
+  env?: Record<string, string>;
+  prompts?: Prompts;
+  /** Called with what was printed so far, and with a Ctrl-C. */
+  onOut?(out: string, interrupt: () => void): void;
+}
+
 export interface CliWorld {
   dir: string;
   /** Runs a command as a process in a pipe would; with `terminal`, as one in a terminal of 80 columns. */
-  rouse(args: string[], options?: { terminal?: boolean; env?: Record<string, string>; prompts?: Prompts }): Promise<CliResult>;
+  rouse(args: string[], options?: RunOptions): Promise<CliResult>;
   write(name: string, content: unknown): Promise<string>;
   close(): Promise<void>;
 }
@@ -24,11 +32,19 @@ export async function createCli(): Promise<CliWorld> {
   const dir = await mkdtemp(join(tmpdir(), "rouse-cli-"));
   return {
     dir,
-    async rouse(args, { terminal = false, env = {}, prompts } = {}) {
+    async rouse(args, { terminal = false, env = {}, prompts, onOut } = {}) {
       let out = "";
       let err = "";
+      let interrupted: (() => void) | undefined;
       const io: CliIo = {
-        out: (text) => void (out += text),
+        out(text) {
+          out += text;
+          onOut?.(out, () => interrupted?.());
+        },
+        onInterrupt(listener) {
+          interrupted = listener;
+          return () => (interrupted = undefined);
+        },
         err: (text) => void (err += text),
         env,
         cwd: dir,

@@ -56,6 +56,10 @@ export function listContract({ store }: Parts): void {
       expect(await find({ failedRuns: true })).toEqual([0]);
       expect(await find({ mapping: "m1", path: "b", outcome: "accepted", since: START, limit: 1 })).toEqual([1]);
       expect(await find({ failedRuns: true, path: "b" })).toEqual([]);
+      const begin = (index: number): string => events[index]?.id.slice(0, -4) ?? "";
+      expect(await find({ idPrefix: begin(1) })).toEqual([1]);
+      expect(await find({ idPrefix: begin(1), path: "a" })).toEqual([]);
+      expect(await find({ idPrefix: `evt_%${begin(1).slice(5)}` })).toEqual([]);
     });
 
     it("find the one among thousands that a filter means", async () => {

@@ -80,7 +80,9 @@ describe("runs an hour", () => {
     const { checks } = (await world.admin("/admin/v1/doctor")).body;
     expect(checks.find((check: { id: string }) => check.id === "limits")).toMatchObject({
       status: "warn",
-      message: expect.stringMatching(/^3 runs are parked: .*; mapping:shop: 2 of 2 runs this hour, 3 wait$/),
+      message: expect.stringMatching(
+        /^3 runs are parked: 3 by hooks\.mappings\[0\]\.limits\.runsPerHour \(2 an hour\), the next may start at 20\d\d-.*: wait, or raise that limit .*; mapping:shop: 2 of 2 runs this hour, 3 wait$/,
+      ),
     });
     await later(3_601_000, hooks);
     await ended(answers.slice(2, 4));

@@ -113,7 +113,7 @@ describe("what is public", () => {
   it("answers everything else with JSON, whatever it is", async () => {
     world = await createWorld({ start: false, workers: false });
     for (const [method, path] of [
-      ["GET", "/"],
+      ["POST", "/"],
       ["POST", "/nothing"],
       ["GET", "/hooks"],
       ["DELETE", "/hooks/runs/x"],

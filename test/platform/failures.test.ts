@@ -87,7 +87,7 @@ describe("what goes wrong", () => {
     await world.chat({ messages: [{ role: "system", content: canary }, ...imageMessage(image)], user: canary, session_id: canary });
     await world.chat({ messages: [{ role: "user", content: canary }], temperature: canary });
     await world.chat({ messages: [{ role: "user", content: canary }] }, { key: canary });
-    await world.call(`/v1/${canary}`, {});
+    await world.call(`/v1/nothing?user=${canary}`, {});
     world.model.says = () => ({ status: 500 });
     await world.chat({ messages: [{ role: "user", content: canary }] });
     world.model.says = () => ({ text: [canary], cut: true });

@@ -10,7 +10,8 @@ export const heartbeatSchema = z
     model: z.string().optional().describe("The model of heartbeats; default the agent's."),
     instructions: z.string().optional().describe("Added to the agent's instructions in a heartbeat."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("The main session's periodic turn over queued system events.");
 
 export const agentSchema = z.strictObject({
   id: idText.describe("The agent's id."),
@@ -43,16 +44,18 @@ export const agentsSchema = z
           .array(z.string())
           .optional()
           .describe("Models that requests and mappings may choose. Not set: any configured; empty: none."),
-        thinking: thinking.optional(),
+        thinking: thinking.optional().describe("The thinking level of agents that name none."),
         timeoutSeconds: z.number().positive().default(600).describe("Time for one turn."),
         maxTimeoutSeconds: z.number().positive().default(3600).describe("The most that a request may ask for."),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,
       })
-      .prefault({}),
+      .prefault({})
+      .describe("What holds for all agents."),
     list: z.array(agentSchema).default([]).describe("The agents; the first is the default one. None: an implicit `main`."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("Agents and their defaults.");
 
 export const PROVIDER_TYPES = ["openai-compatible", "openai", "anthropic", "google"] as const;
 
@@ -64,12 +67,14 @@ export const modelsSchema = z
         z.strictObject({
           type: z.enum(PROVIDER_TYPES).describe("Which API the provider speaks."),
           baseUrl: z.url().optional().describe("Base address; required for `openai-compatible`."),
-          apiKey: secret.optional(),
-          headers: z.record(z.string(), secret).default({}),
+          apiKey: secret.optional().describe("The provider's API key."),
+          headers: z.record(z.string(), secret).default({}).describe("Headers of each request."),
           contextTokens: z.int().positive().optional().describe("The window of its models, in tokens; default 128000."),
         }),
       )
-      .default({}),
+      .default({})
+      .describe("Model providers by name."),
     aliases: z.record(z.string(), z.string()).default({}).describe("Short names for `<provider>/<model>`."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("Model providers and short names.");

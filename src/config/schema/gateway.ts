@@ -14,7 +14,8 @@ export const gatewaySchema = z
     drainSeconds: z.number().min(0).default(20).describe("How long running turns may go on after SIGTERM."),
     docs: z.boolean().default(true).describe("Serve /openapi.json and /docs."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("Where the gateway listens, and the operator's access.");
 
 export const storeSchema = z
   .strictObject({
@@ -29,19 +30,23 @@ export const storeSchema = z
         apiSessions: durationOr("90d").describe("How long a session of the platform API is kept after its last use."),
         deliveries: durationOr("30d").describe("How long ended deliveries are kept."),
       })
-      .prefault({}),
+      .prefault({})
+      .describe("How long records are kept."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("Where work is kept, and for how long.");
 
 export const deliverySchema = z
   .strictObject({
     maxAge: durationOr("24h").describe("A delivery that could not be sent for so long is given up."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("Messages on their way to a channel.");
 
 export const logSchema = z
   .strictObject({ level: z.enum(LOG_LEVELS).default("info").describe("The least level that is logged.") })
-  .prefault({});
+  .prefault({})
+  .describe("The gateway's log, on standard error.");
 
 export const SCOPES = ["chat", "agents:read", "knowledge:read", "knowledge:write"] as const;
 
@@ -63,7 +68,7 @@ export const platformSchema = z
           agents: z.array(z.string()).optional().describe("The agents it may use; default all."),
           scopes: z.array(z.enum(SCOPES)).default(["chat", "agents:read"]).describe("What it may do."),
           rateLimit: z
-            .strictObject({ requests: z.int().positive(), per: duration })
+            .strictObject({ requests: z.int().positive().describe("How many requests."), per: duration.describe("Within this time.") })
             .optional()
             .describe("Requests within a time; more are answered 429."),
           userAsSession: z.boolean().default(false).describe("Take the field `user` for the session's id."),
@@ -80,7 +85,8 @@ export const platformSchema = z
       .describe("Hosts that images may be fetched from, over HTTPS unless the entry says `http://`; default none."),
     maxConcurrent: z.int().positive().default(64).describe("Turns of the API at the same time; more are answered 503."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("The API for programs that talk to agents.");
 
 export const mcpSchema = z
   .strictObject({
@@ -89,18 +95,19 @@ export const mcpSchema = z
         z.string().regex(/^[a-z0-9][a-z0-9_-]*$/, "use lower-case letters, digits, `_` and `-`"),
         z.union([
           z.strictObject({
-            url: z.url(),
-            type: z.enum(["http", "sse"]).default("http"),
-            headers: z.record(z.string(), secret).default({}),
+            url: z.url().describe("The server's address."),
+            type: z.enum(["http", "sse"]).default("http").describe("The transport."),
+            headers: z.record(z.string(), secret).default({}).describe("Headers of each request."),
           }),
           z.strictObject({
-            command: z.string().min(1),
-            args: z.array(z.string()).default([]),
-            env: z.record(z.string(), secret).default({}),
+            command: z.string().min(1).describe("The program to start."),
+            args: z.array(z.string()).default([]).describe("Its arguments."),
+            env: z.record(z.string(), secret).default({}).describe("Its environment."),
           }),
         ]),
       )
       .default({})
       .describe("MCP servers whose tools agents may be given, as `<server>.<tool>` or `<server>.*`."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("Tools from MCP servers.");

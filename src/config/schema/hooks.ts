@@ -34,7 +34,10 @@ const fields = {
     .string()
     .optional()
     .describe("The session key where none is given. Default: a fresh one, `hook:<uuid>`, or the first allowed prefix and a UUID."),
-  dedupe: z.strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") }).prefault({}),
+  dedupe: z
+    .strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") })
+    .prefault({})
+    .describe("How duplicates are recognised."),
   retention: duration
     .prefault("3d")
     .describe(
@@ -73,4 +76,4 @@ const fields = {
 /** The names of the section's own fields; other members belong to plugins. */
 export const hooksKeys = fields;
 
-export const hooksSchema = z.looseObject(fields).prefault({});
+export const hooksSchema = z.looseObject(fields).prefault({}).describe("Hooks: who may call, and what they become.");

@@ -16,7 +16,7 @@ export const configSchema = z.strictObject({
   models: modelsSchema,
   channels: z.record(z.string(), z.unknown()).default({}).describe("Channel plugins by id, each with its own section."),
   owner: ownerSchema,
-  sessions: sessionsSchema,
+  sessions: sessionsSchema.describe("Which conversation a direct message joins."),
   bindings: bindingsSchema,
   platform: platformSchema,
   mcp: mcpSchema,

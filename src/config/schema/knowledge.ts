@@ -22,6 +22,7 @@ export const knowledgeSchema = z
       .optional()
       .describe("Compare passages by meaning as well as by words. Not set: by words alone."),
   })
-  .prefault({});
+  .prefault({})
+  .describe("Documents that agents search.");
 
 export type KnowledgeConfig = z.output<typeof knowledgeSchema>;

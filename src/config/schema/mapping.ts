@@ -27,38 +27,41 @@ export interface ConditionObject {
   $not?: Condition;
 }
 
-export const condition: z.ZodType<Condition> = z.lazy(() =>
-  z.union([
-    scalar,
-    z.array(scalar),
-    z
-      .strictObject({
-        $eq: scalar,
-        $ne: scalar,
-        $in: z.array(scalar),
-        $nin: z.array(scalar),
-        $exists: z.boolean(),
-        $regex: z.string(),
-        $prefix: z.string(),
-        $suffix: z.string(),
-        $contains: scalar,
-        $gt: ordered,
-        $gte: ordered,
-        $lt: ordered,
-        $lte: ordered,
-        $and: z.array(condition),
-        $or: z.array(condition),
-        $not: condition,
-      })
-      .partial(),
-  ]),
-) as z.ZodType<Condition>;
+export const condition: z.ZodType<Condition> = z
+  .lazy(() =>
+    z.union([
+      scalar,
+      z.array(scalar),
+      z
+        .strictObject({
+          $eq: scalar.describe("Equal to this value."),
+          $ne: scalar.describe("Not equal to this value."),
+          $in: z.array(scalar).describe("One of these values."),
+          $nin: z.array(scalar).describe("None of these values."),
+          $exists: z.boolean().describe("Whether the field is there."),
+          $regex: z.string().describe("Text in which this regular expression finds something."),
+          $prefix: z.string().describe("Text that begins so."),
+          $suffix: z.string().describe("Text that ends so."),
+          $contains: scalar.describe("Text that contains this text, or a list that contains this value."),
+          $gt: ordered.describe("Greater than this."),
+          $gte: ordered.describe("Greater than or equal to this."),
+          $lt: ordered.describe("Less than this."),
+          $lte: ordered.describe("Less than or equal to this."),
+          $and: z.array(condition).describe("All of these hold."),
+          $or: z.array(condition).describe("One of these holds."),
+          $not: condition,
+        })
+        .partial(),
+    ]),
+  )
+  .meta({ id: "condition" }) as z.ZodType<Condition>;
 
 /** Fields and their conditions; `$and`, `$or` and `$not` may stand beside fields and hold such objects again. */
 export type FieldConditions = { [field: string]: Condition | FieldConditions | FieldConditions[] };
 
 /** Checked in depth when the mapping is compiled, where the path of a wrong operator is known. */
-const fieldConditions = z.record(z.string(), z.unknown()) as unknown as z.ZodType<FieldConditions>;
+const fieldConditions = (conditions: "flat" | "payload") =>
+  z.record(z.string(), z.unknown()).meta({ conditions }) as unknown as z.ZodType<FieldConditions>;
 
 export const PATH_PATTERN = /^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/;
 const hookPath = z.string().regex(PATH_PATTERN, "use segments of letters, digits, `.`, `_` and `-`, joined by `/`");
@@ -69,9 +72,11 @@ export const matchSchema = z.strictObject({
     .optional()
     .describe("The hook's path below `hooks.path`, or a list of them."),
   source: condition.optional().describe("Condition on the body's `source` field."),
-  headers: fieldConditions.optional().describe("Conditions on headers, by lower-case name."),
-  query: fieldConditions.optional().describe("Conditions on query parameters."),
-  payload: fieldConditions.optional().describe("Conditions on payload fields; keys are plain paths such as `pull_request.base.ref`."),
+  headers: fieldConditions("flat").optional().describe("Conditions on headers, by lower-case name."),
+  query: fieldConditions("flat").optional().describe("Conditions on query parameters."),
+  payload: fieldConditions("payload")
+    .optional()
+    .describe("Conditions on payload fields; keys are plain paths such as `pull_request.base.ref`."),
   when: z.string().optional().describe("A JSONata expression that must give true."),
 });
 
@@ -79,8 +84,8 @@ const secrets = z.union([secret, z.array(secret).min(1)]);
 
 /** How a path's callers are believed. Signature schemes are named, or written out. */
 export const authSchema = z.union([
-  z.strictObject({ token: secrets }),
-  z.strictObject({ user: z.string().min(1), password: secret }),
+  z.strictObject({ token: secrets.describe("A token of this path, or several while it is rotated.") }),
+  z.strictObject({ user: z.string().min(1).describe("The user of basic authentication."), password: secret.describe("The password.") }),
   z.strictObject({
     scheme: z.union([z.string(), schemeSchema]).describe("The name of a signature scheme, or one of your own."),
     secret: secrets.optional().describe("What the sender signs with, or several while it is rotated."),
@@ -106,7 +111,7 @@ export const mappingSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe("`false`: the mapping takes no events. Its path stays, with its authentication, and records them as unmatched."),
-  match: matchSchema.prefault({}),
+  match: matchSchema.prefault({}).describe("Which hooks the mapping takes."),
   auth: authSchema.optional().describe("Authentication of this path; default the hook token."),
   methods: z
     .array(z.enum(["POST", "GET"]))
@@ -140,8 +145,11 @@ export const mappingSchema = z.strictObject({
   allowUnsafeExternalContent: z.boolean().default(false).describe("Take the boundary's markers away for this hook alone."),
   transform: z
     .union([
-      z.strictObject({ module: z.string().min(1), export: z.string().min(1).optional() }),
-      z.strictObject({ jsonata: z.string().min(1) }),
+      z.strictObject({
+        module: z.string().min(1).describe("A file in `hooks.transformsDir`."),
+        export: z.string().min(1).optional().describe("The function's name; default the module's default export."),
+      }),
+      z.strictObject({ jsonata: z.string().min(1).describe("A JSONata expression.") }),
     ])
     .optional()
     .describe("A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null."),
@@ -170,14 +178,14 @@ const setupSchema = z.strictObject({
 
 /** A preset or a file of `mappingsDir`. */
 export const mappingFileSchema = z.strictObject({
-  $schema: z.string().optional(),
-  id: idText,
-  version: z.literal(1).default(1),
-  description: z.string().optional(),
-  auth: authSchema.optional(),
-  maxBodyBytes: z.int().positive().optional(),
-  setup: setupSchema.optional(),
-  mappings: z.array(mappingSchema).min(1),
+  $schema: z.string().optional().describe("For editors."),
+  id: idText.describe("Names the file."),
+  version: z.literal(1).default(1).describe("The version of this format."),
+  description: z.string().optional().describe("What the mappings are for."),
+  auth: authSchema.optional().describe("Authentication of all its paths; default the hook token."),
+  maxBodyBytes: z.int().positive().optional().describe("The largest body of its paths."),
+  setup: setupSchema.optional().describe("What a person, and a test that stands in for the sender, have to know of it."),
+  mappings: z.array(mappingSchema).min(1).describe("Mappings, tried in order."),
 });
 export type MappingFile = z.output<typeof mappingFileSchema>;
 

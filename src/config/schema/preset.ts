@@ -3,7 +3,7 @@ import { secret, summary } from "./common.ts";
 import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
 
-const presetName = z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`");
+const presetName = z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`").meta({ preset: true });
 
 const presetUse = z.strictObject({
   use: presetName.describe("The preset."),

@@ -3,9 +3,9 @@ import { z } from "zod";
 /** Where a value stands in a request: in a header, a query parameter or the JSON body (`data.id`, `value[].state`). */
 const source = z
   .strictObject({
-    header: z.string().min(1).optional(),
-    query: z.string().min(1).optional(),
-    body: z.string().min(1).optional(),
+    header: z.string().min(1).optional().describe("A header."),
+    query: z.string().min(1).optional().describe("A query parameter."),
+    body: z.string().min(1).optional().describe("A path in the JSON body."),
     split: z.string().min(1).optional().describe("The value is a list with this between its entries."),
     prefix: z.string().min(1).optional().describe("Only entries that begin so count; what follows is the value."),
   })
@@ -19,7 +19,7 @@ const encoding = z.enum(["hex", "base64"]);
 
 /** Which requests a handshake answers: all fields that are given have to be so. */
 const when = z.strictObject({
-  method: z.enum(["GET", "POST"]),
+  method: z.enum(["GET", "POST"]).describe("The request's method."),
   query: z.record(z.string(), z.string()).optional().describe("Parameters that have these values; `*` is any."),
   body: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
@@ -31,20 +31,25 @@ const when = z.strictObject({
 
 /** What a handshake answers. `echo` is a value of the request, `hmac` one that is signed with the secret. */
 const respond = z.strictObject({
-  status: z.int().default(200),
-  type: z.enum(["text", "json", "none"]).default("text"),
+  status: z.int().default(200).describe("The answer's status."),
+  type: z.enum(["text", "json", "none"]).default("text").describe("The answer's body."),
   echo: source.optional().describe("Text: the value itself. JSON: `{{echo}}` in `json` stands for it."),
   hmac: z
-    .strictObject({ of: source, algorithm: z.enum(["sha1", "sha256", "sha512"]).default("sha256"), encoding: encoding.default("hex") })
-    .optional(),
+    .strictObject({
+      of: source.describe("The value that is signed."),
+      algorithm: z.enum(["sha1", "sha256", "sha512"]).default("sha256").describe("The hash."),
+      encoding: encoding.default("hex").describe("How the result is written."),
+    })
+    .optional()
+    .describe("A value of the request, signed with the secret."),
   json: z.record(z.string(), z.unknown()).optional().describe('Members of a JSON answer; "{{echo}}" and "{{hmac}}" are put in.'),
   headers: z.record(z.string(), z.string()).optional().describe('Further headers; "{{echo}}" is put in.'),
 });
 
 export const handshakeSchema = z.strictObject({
   signed: z.boolean().describe("True: answered after the signature was checked."),
-  when,
-  respond: respond.prefault({}),
+  when: when.describe("Which requests it answers."),
+  respond: respond.prefault({}).describe("What it answers."),
   note: source.optional().describe("A value that the operator has to be shown."),
   confirm: source
     .optional()
@@ -55,8 +60,8 @@ export type Handshake = z.output<typeof handshakeSchema>;
 const variant = z.strictObject({
   secretPrefix: z.string().min(1).describe("Secrets that begin so use this variant; the prefix is cut off."),
   signaturePrefix: z.string().min(1).describe("Signatures of this variant begin so."),
-  algorithm,
-  key: z.enum(["utf8", "base64", "hex"]),
+  algorithm: algorithm.describe("How it signs."),
+  key: z.enum(["utf8", "base64", "hex"]).describe("How the secret is written."),
 });
 
 /** A signature over fields of the JSON body, by the key of a certificate whose address is in the body (`x509`). */
@@ -67,10 +72,16 @@ const certificate = z.strictObject({
     .min(1)
     .describe("The hosts that certificates and confirmations are fetched from; `{region}` stands for a region such as `us-east-1`."),
   digest: z
-    .strictObject({ at: source, values: z.record(z.string(), z.enum(["sha1", "sha256"])) })
+    .strictObject({
+      at: source.describe("Where the version stands."),
+      values: z.record(z.string(), z.enum(["sha1", "sha256"])).describe("The digest of each version."),
+    })
     .describe("Where the version of the signature stands, and the digest of each version."),
   fields: z
-    .strictObject({ at: source, values: z.record(z.string(), z.array(z.string().min(1)).min(1)) })
+    .strictObject({
+      at: source.describe("Where the kind stands."),
+      values: z.record(z.string(), z.array(z.string().min(1)).min(1)).describe("The signed fields of each kind."),
+    })
     .describe("Where the kind of message stands, and for each kind the signed fields in order; those that a message lacks are left out."),
   topic: source.describe("Where the topic stands, which must be one of the config's `topicArn`: the certificate signs for every topic."),
 });
@@ -101,13 +112,13 @@ export type Sender = z.output<typeof senderSchema>;
 
 /** How a sender signs its requests: data for the one verifier. */
 export const schemeSchema = z.strictObject({
-  $schema: z.string().optional(),
-  description: z.string().optional(),
+  $schema: z.string().optional().describe("For editors."),
+  description: z.string().optional().describe("What signs so."),
   docs: z.url().optional().describe("Where the sender describes it."),
   sender: senderSchema.optional().describe("What the sender does about errors."),
-  algorithm,
-  signature: source,
-  encoding: encoding.default("hex"),
+  algorithm: algorithm.describe("How requests are signed."),
+  signature: source.describe("Where the signature stands."),
+  encoding: encoding.default("hex").describe("How the signature is written."),
   key: z.enum(["utf8", "base64", "hex", "pem"]).default("utf8").describe("How the secret is written."),
   secretPrefix: z.string().optional().describe("Cut off the secret before it is decoded."),
   variants: z.array(variant).optional().describe("Other kinds of secret under the same headers."),
@@ -118,26 +129,28 @@ export const schemeSchema = z.strictObject({
     .describe("The text that is signed: `{raw} {timestamp} {id} {method} {path} {url} {decodedUrl} {sortedForm}`, `{header:name}`."),
   timestamp: z
     .strictObject({
-      at: source,
-      unit: z.enum(["s", "ms", "iso8601"]).default("s"),
-      toleranceSeconds: z.number().positive().default(300),
+      at: source.describe("Where it stands."),
+      unit: z.enum(["s", "ms", "iso8601"]).default("s").describe("Its unit."),
+      toleranceSeconds: z.number().positive().default(300).describe("How far it may be from the gateway's clock."),
     })
-    .optional(),
+    .optional()
+    .describe("When the request was signed."),
   id: source.optional().describe("`{id}` of the signed text."),
   bodyHash: source.optional().describe("A SHA-256 of the body in hex, inside what is signed; compared where the body is no form."),
   duplicate: source.optional().describe("The sender's id of the event. Only one that the signature covers."),
   oidc: z
     .strictObject({
-      issuers: z.array(z.string()).min(1),
-      jwks: z.url(),
-      emailVerified: z.boolean().default(false),
+      issuers: z.array(z.string()).min(1).describe("Who may issue the tokens."),
+      jwks: z.url().describe("The address of the issuer's keys."),
+      emailVerified: z.boolean().default(false).describe("Whether the token must say that its e-mail address is verified."),
       privateIssuer: z
         .boolean()
         .default(false)
         .describe("The issuer signs tokens only for the operator's own senders: `email` is not required then."),
     })
-    .optional(),
-  certificate: certificate.optional(),
-  handshakes: z.array(handshakeSchema).default([]),
+    .optional()
+    .describe("Tokens of an OpenID Connect issuer."),
+  certificate: certificate.optional().describe("A signature over fields of the body, by the key of a certificate."),
+  handshakes: z.array(handshakeSchema).default([]).describe("Requests of the sender that are answered and start no work."),
 });
 export type Scheme = z.output<typeof schemeSchema>;

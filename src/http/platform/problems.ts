@@ -1,5 +1,6 @@
 import type { ErrorCode, Failure } from "../../core/errors.ts";
 import { STATUS } from "../errors.ts";
+import { withReason } from "../rejections.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
 export interface Problem {
@@ -76,5 +77,5 @@ export function problemResponse(problem: Problem, requestId: string): Response {
   const headers: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...problem.headers };
   if (problem.retryAfterSeconds !== undefined) headers["retry-after"] = String(Math.max(1, Math.ceil(problem.retryAfterSeconds)));
   if (problem.shouldRetry === false) headers["x-should-retry"] = "false";
-  return new Response(JSON.stringify(errorObject(problem)), { status: problem.status, headers });
+  return withReason(new Response(JSON.stringify(errorObject(problem)), { status: problem.status, headers }), problem.code);
 }

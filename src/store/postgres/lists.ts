@@ -20,6 +20,14 @@ export class Where {
     return this;
   }
 
+  /** `column` begins with a value, where there is one. */
+  startsWith(column: string, value: string | undefined): this {
+    if (value === undefined) return this;
+    this.values.push(value);
+    this.#parts.push(`starts_with(${column}, $${this.values.length + FIXED})`);
+    return this;
+  }
+
   always(sql: string, on: boolean | undefined): this {
     if (on) this.#parts.push(sql);
     return this;
@@ -58,6 +66,7 @@ export async function listNewest<Row>(sql: Sql, listing: Listing): Promise<Row[]
   const { table, columns, at, where, query } = listing;
   const limit = limitOf(query);
   const since = query.since ?? 0;
+  where.startsWith("id", query.idPrefix);
   const found: Row[] = [];
   let below = await startOf(sql, listing);
   while (below > 0) {

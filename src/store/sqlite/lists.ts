@@ -49,6 +49,7 @@ export async function listNewest<Row>(sql: Statements, listing: Listing): Promis
   const { table, at, where, query } = listing;
   const limit = limitOf(query);
   const since = query.since ?? 0;
+  where.and("instr(id, ?) = 1", query.idPrefix);
   const found: Row[] = [];
   const oldest = sql.get<{ seq: number | null }>(`SELECT min(seq) AS seq FROM ${table}`)?.seq ?? 0;
   let below = startOf(sql, listing) ?? 0;

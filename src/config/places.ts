@@ -1,0 +1,44 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Issue } from "../core/errors.ts";
+import { MAPPING_FILE } from "./issues.ts";
+import { readFields, readJson5, type Fields } from "./json5.ts";
+
+/** Where a problem of the config may stand. */
+export interface ConfigPlaces {
+  /** The config file; undefined where there is none. */
+  file?: string | undefined;
+  mappingsDir?: string | undefined;
+}
+
+/** `preset acme: mappings[0].id`: what the config may change is how it uses the preset. */
+const PRESET = /^preset ([^:]+):/;
+
+function presetPath(file: string, name: string): string {
+  const parsed = readJson5(file);
+  const { presets } = ((parsed.ok ? parsed.value : {}) as { hooks?: { presets?: unknown } }).hooks ?? {};
+  const index = Array.isArray(presets) ? presets.findIndex((entry) => entry === name || (entry as { use?: unknown })?.use === name) : -1;
+  return index < 0 ? "hooks.presets" : `hooks.presets[${index}]`;
+}
+
+/** Adds file, line and column to problems of the config. Each file is read once. */
+export function locateIssues(issues: readonly Issue[], { file, mappingsDir }: ConfigPlaces): Issue[] {
+  const read = new Map<string, Fields>();
+  const inFile = (issue: Issue, name: string, path: string): Issue => {
+    const fields = read.get(name) ?? readFields(name);
+    read.set(name, fields);
+    return { ...issue, file: name, ...fields.place(path) };
+  };
+  return issues.map((issue): Issue => {
+    if (issue.file !== undefined) return issue;
+    const [label, name, inner = ""] = MAPPING_FILE.exec(issue.path) ?? [];
+    if (label !== undefined && mappingsDir !== undefined) return inFile(issue, join(mappingsDir, name ?? ""), inner);
+    if (file === undefined) return issue;
+    const preset = PRESET.exec(issue.path)?.[1];
+    if (preset !== undefined) return inFile(issue, file, presetPath(file, preset));
+    // A plugin beside the config is known by its path.
+    const beside = join(dirname(file), issue.path);
+    if (issue.path.includes("/") && existsSync(beside)) return { ...issue, file: beside };
+    return inFile(issue, file, issue.path);
+  });
+}

@@ -1,0 +1,51 @@
+import type { SafeError } from "./errors.ts";
+import { oneLine } from "./text.ts";
+
+/** A line of the log, as `createLogger` makes it. */
+interface Entry {
+  level: string;
+  time: string;
+  msg?: string;
+  err?: SafeError;
+  [field: string]: unknown;
+}
+
+const COLOURS: Record<string, string> = { trace: "90", debug: "90", info: "32", warn: "33", error: "31", fatal: "35" };
+const paint = (colour: string, text: string): string => `\u001b[${colour}m${text}\u001b[0m`;
+const two = (value: number): string => String(value).padStart(2, "0");
+
+function localTime(time: string): string {
+  const at = new Date(time);
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
+}
+
+/** `TypeError ECONNRESET: message (at f (file.ts:1:2))`: what the error serializer lets through, on one line. */
+function renderError({ name, code, message, frames }: SafeError): string {
+  const head = [name, code].filter((part) => part !== undefined).join(" ");
+  const [frame] = frames ?? [];
+  return `${head}${message === undefined ? "" : `: ${message}`}${frame === undefined ? "" : ` (${frame})`}`;
+}
+
+function renderValue(value: unknown): string {
+  if (typeof value !== "string") return JSON.stringify(value);
+  return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+}
+
+/** A JSON line of the log as one line for people: local time, level, message, fields. A line that is no JSON stays as it is. */
+export function readableLine(json: string, colours: boolean): string {
+  let entry: Entry;
+  try {
+    entry = JSON.parse(json) as Entry;
+  } catch {
+    return json;
+  }
+  const { level, time, msg, err, ...fields } = entry;
+  const name = level.padEnd(5);
+  const shown = Object.entries(fields).map(([field, value]) => {
+    const text = `${field}=${oneLine(renderValue(value))}`;
+    return colours ? paint("90", text) : text;
+  });
+  const error = err ? [oneLine(renderError(err))] : [];
+  const head = `${localTime(time)} ${colours ? paint(COLOURS[level] ?? "0", name) : name} ${oneLine(msg ?? "")}`;
+  return `${[head, ...error, ...shown].join("  ")}\n`;
+}

@@ -1,0 +1,127 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createCli, TOKEN, type CliWorld } from "./world.ts";
+
+let cli: CliWorld;
+beforeEach(async () => {
+  cli = await createCli();
+});
+afterEach(() => cli.close());
+
+describe("config validate", () => {
+  it("prints every problem at once, of whatever kind, with file, line and column", async () => {
+    await mkdir(join(cli.dir, "mappings"));
+    await cli.write(
+      "mappings/ci.json",
+      '{\n  "id": "ci",\n  "mappings": [\n    { "match": { "path": "ci" }, "messageTemplate": "{{ a( }}" }\n  ]\n}\n',
+    );
+    await cli.write("mappings/torn.json", '{ "id": "torn",\n  "mappings": [ }');
+    await cli.write(
+      "rouse.json5",
+      `{
+  // a comment with { in it
+  gateway: { prot: 1, token: "\${NOT_SET}" },
+  hooks: {
+    enabled: true,
+    token: { file: "gone" },
+    presets: [
+      { use: "github", agentId: "nobody" },
+    ],
+    mappings: [
+      { id: "typo", match: { path: "a" }, messageTemplat: "x" },
+      {
+        id: "broken",
+        match: { path: "b", when: "payload.a = (" },
+        transform: { module: "missing.ts" },
+      },
+      { id: "operator", match: { path: "c", payload: { n: { $gt: 1, $lessThan: 2 } } }, messageTemplate: "x" },
+    ],
+  },
+  channels: { telegram: { allowFrm: [] } },
+}
+`,
+    );
+    const { code, out, err } = await cli.rouse(["config", "validate"]);
+    expect([code, out]).toEqual([3, ""]);
+    const lines = err.trimEnd().split("\n");
+    const expected = [
+      /^rouse\.json5:3:14 {2}gateway\.prot: is not known\. Did you mean "port"\?/,
+      /^rouse\.json5:3:23 {2}gateway\.token: .*NOT_SET/,
+      /^rouse\.json5:6:5 {2}hooks\.token: .*ENOENT/,
+      /^rouse\.json5:8:7 {2}preset github: mappings\[0\]\.agentId: names no agent/,
+      /^rouse\.json5:11:43 {2}hooks\.mappings\[0\]\.messageTemplat: is not known\. Did you mean "messageTemplate"\?/,
+      /^rouse\.json5:14:29 {2}hooks\.mappings\[1\]\.match\.when: is not valid JSONata at character/,
+      /^rouse\.json5:15:22 {2}hooks\.mappings\[1\]\.transform\.module: .*missing\.ts|not/,
+      /^rouse\.json5:17:\d+ {2}hooks\.mappings\[2\]\.match\.payload\.n\.\$lessThan: is no operator/,
+      /^rouse\.json5:20:27 {2}channels\.telegram\.allowFrm: is not known\. Did you mean "allowFrom"\?/,
+      /^mappings\/ci\.json:4:34 {2}mappings\[0\]\.messageTemplate: .*JSONata/,
+      /^mappings\/torn\.json:2:17 {2}is not valid JSON5/,
+    ];
+    for (const one of expected) expect(lines).toEqual(expect.arrayContaining([expect.stringMatching(one)]));
+    for (const line of lines) expect(line).toMatch(/^(?:rouse\.json5|mappings\/\w+\.json):\d+:\d+ {2}/);
+    // What is there only because of a field that is wrong is no problem of its own.
+    expect(err).not.toContain("hooks.mappings[0].messageTemplate:");
+    expect(lines.filter((line) => line.includes("gateway.token") || line.includes("hooks.token"))).toHaveLength(2);
+    const json = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as { issues: object[] };
+    expect(json.issues).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ path: "hooks.mappings[1].match.when", file: join(cli.dir, "rouse.json5"), line: 14, column: 29 }),
+      ]),
+    );
+  });
+
+  it.each<[name: string, text: string, wanted: string[]]>([
+    [
+      "an agent without an id",
+      '{ agents: { list: [{ name: "x" }, { id: "b" }] }, hooks: { allowedAgentIds: ["b", "c"] } }',
+      ["agents.list[0].id", "hooks.allowedAgentIds[1]"],
+    ],
+    [
+      "an entry that is no mapping",
+      '{ hooks: { mappings: ["x", { match: { path: "wake" }, messageTemplate: "x" }] } }',
+      ["hooks.mappings[0]", "hooks.mappings[1].match.path"],
+    ],
+    [
+      "a provider of no known type",
+      '{ models: { providers: { p: { type: "q" } } }, agents: { defaults: { model: "p/x" } } }',
+      ["models.providers.p.type"],
+    ],
+    ["a section that is none", "{ hooks: [], gateway: { host: 1 } }", ["hooks", "gateway.host"]],
+    ["a file that holds no object", "[]", [""]],
+  ])("names the problem alone: %s", async (_name, text, wanted) => {
+    await cli.write("rouse.json5", text);
+    const { issues } = JSON.parse((await cli.rouse(["config", "validate", "--json"])).out) as { issues: { path: string }[] };
+    expect(issues.map(({ path }) => path).toSorted()).toEqual(wanted.toSorted());
+  });
+
+  it("says where a warning stands, and that a good config is fine", async () => {
+    await cli.write(
+      "rouse.json5",
+      `{\n  hooks: {\n    enabled: true, token: "${TOKEN}",\n    tools: ["town.*"],\n  },\n  mcp: { servers: { town: { command: "true" } } },\n}`,
+    );
+    const { code, out } = await cli.rouse(["config", "validate"]);
+    expect([code, out]).toEqual([0, expect.stringMatching(/warning: rouse\.json5:4:13 {2}hooks\.tools\[0\]: no agent has/)]);
+  });
+
+  it("warns of limits that PostgreSQL counts again at each start", async () => {
+    const limited = { id: "a", match: { path: "a" }, messageTemplate: "x", limits: { runsPerHour: 5 } };
+    const config = { hooks: { enabled: true, token: TOKEN, mappings: [limited] }, store: { url: "postgres://u:p@127.0.0.1:1/x" } };
+    await cli.write("rouse.json5", JSON.stringify(config, null, 2));
+    const { code, out } = await cli.rouse(["config", "validate"]);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/warning: rouse\.json5:12:9 {2}hooks\.mappings\[0\]\.limits: on PostgreSQL each start/),
+    ]);
+    await cli.write("rouse.json5", { ...config, store: {} });
+    expect((await cli.rouse(["config", "validate"])).out).not.toContain("PostgreSQL");
+  });
+
+  it("shows the same form on every command that reads the config", async () => {
+    await cli.write("rouse.json5", "{\n  gatway: {} }");
+    for (const command of [["agents", "list"], ["config", "show"], ["start"]]) {
+      const { code, err } = await cli.rouse(command);
+      expect([command, code, err]).toEqual([command, 3, expect.stringContaining("rouse.json5:2:3  gatway: is not known.")]);
+    }
+  });
+});
