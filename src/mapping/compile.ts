@@ -16,6 +16,7 @@ import type { TransformPool } from "./pool.ts";
 import { createMappingSet } from "./run.ts";
 import { parsePath, type Path } from "./path.ts";
 import { headersUsed } from "./headers.ts";
+import { joinLines } from "./lines.ts";
 import type { Source } from "./source.ts";
 import { sessionKeyIssues } from "./session-keys.ts";
 import { collectSources } from "./sources.ts";
@@ -79,13 +80,29 @@ class MappingCompiler {
     this.issues.push({ path: `${source.at}.${field}`, message });
   }
 
-  #template(source: Source, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
-    const text = source.config[field];
-    if (typeof text !== "string") return undefined;
+  #compileTemplate(source: Source, field: string, text: string, options: TemplateOptions): Template | undefined {
     const compiled = compileTemplate(text, options);
     if (compiled.ok) return compiled.template;
     this.#problem(source, field, compiled.message);
     return undefined;
+  }
+
+  #template(source: Source, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
+    const text = source.config[field];
+    return typeof text === "string" ? this.#compileTemplate(source, field, text, options) : undefined;
+  }
+
+  /** The message of an agent action or the text of a wake: one template, or a list of lines. */
+  #content(source: Source, options: TemplateOptions): Template | undefined {
+    const { action, strict } = source.config;
+    const field = action === "wake" ? "textTemplate" : "messageTemplate";
+    const content = source.config[field];
+    if (typeof content !== "object") return this.#template(source, field, options);
+    const lines = content.map((line, index) => this.#compileTemplate(source, `${field}[${index}]`, line, options));
+    return joinLines(
+      lines.filter((line) => line !== undefined),
+      { strict },
+    );
   }
 
   /** A field that holds no expression is checked now against what is loaded. */
@@ -187,7 +204,7 @@ class MappingCompiler {
       settings: this.#settings(source),
       order,
     };
-    const content = this.#template(source, config.action === "wake" ? "textTemplate" : "messageTemplate", { runner });
+    const content = this.#content(source, { runner });
     if (content) made.content = content;
     const event = this.#template(source, "event", { runner });
     if (event) made.event = event;
@@ -195,9 +212,8 @@ class MappingCompiler {
     const self = this.#self(source);
     if (self) made.self = self;
     if (config.coalesce) {
-      const key = compileTemplate(config.coalesce.key, { runner });
-      if (key.ok) made.coalesceKey = key.template;
-      else this.#problem(source, "coalesce.key", key.message);
+      const key = this.#compileTemplate(source, "coalesce.key", config.coalesce.key, { runner });
+      if (key) made.coalesceKey = key;
     }
     const dedupeKey = this.#template(source, "dedupeKey", { runner });
     if (dedupeKey) made.dedupeKey = dedupeKey;

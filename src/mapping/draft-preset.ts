@@ -8,7 +8,7 @@ export interface PresetDraft {
     match: { path: string; payload: Record<string, unknown> };
     name: string;
     sessionKey?: string;
-    messageTemplate: string;
+    messageTemplate: string[];
   }[];
 }
 
@@ -58,7 +58,7 @@ export function draftPreset(name: string, path: string, payload: unknown): Prese
         match: { path, payload: kind ? { [kind.path]: kind.value } : {} },
         name: kind ? `${title}: {{${kind.path}}}` : title,
         ...(id ? { sessionKey: `hook:${name}:{{${id.path}}}` } : {}),
-        messageTemplate: [kind ? `${title} sent {{${kind.path}}}.` : `${title} sent an event.`, ...lines].join("\n"),
+        messageTemplate: [kind ? `${title} sent {{${kind.path}}}.` : `${title} sent an event.`, ...lines],
       },
     ],
   };

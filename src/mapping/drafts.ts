@@ -2,6 +2,7 @@ import type { Failure } from "../core/errors.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import type { Scope } from "./scope.ts";
+import { whenSettled } from "./settle.ts";
 import { isEmptyValue, type Rendered } from "./template.ts";
 import type { ActionDraft, DraftResult } from "./types.ts";
 
@@ -58,9 +59,7 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
     }
     return rendering;
   };
-  return rendered.some((value) => value instanceof Promise)
-    ? Promise.all(rendered).then(finish)
-    : finish(rendered as (Rendered | undefined)[]);
+  return whenSettled(rendered, finish);
 }
 
 /** Says what of a run's session key is empty: what the transform gave, else a part of the template. */

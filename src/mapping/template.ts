@@ -1,12 +1,15 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
 import type { Scope } from "./scope.ts";
+import { whenSettled } from "./settle.ts";
 
 /** `missing` are the expressions that gave nothing or null; `empty` are those, and the ones that gave an empty value. */
 export type Rendered = { ok: true; parts: TextPart[]; missing: string[]; empty: string[] } | { ok: false; message: string };
 
 export interface Template {
   readonly source: string;
+  /** How many expressions it holds. */
+  readonly expressions: number;
   /** True where it holds no expression. */
   readonly literal: boolean;
   /** The text before the first expression. */
@@ -82,7 +85,7 @@ export function compileTemplate(
     at = end + 2;
   }
   if (at < source.length) pieces.push(source.slice(at));
-  const literal = pieces.every((piece) => typeof piece === "string");
+  const expressions = pieces.filter((piece) => typeof piece !== "string").length;
   const finish = (values: (string | Evaluated)[]): Rendered => {
     const parts: TextPart[] = [];
     const missing: string[] = [];
@@ -101,16 +104,11 @@ export function compileTemplate(
     }
     return { ok: true, parts: joinParts(parts), missing, empty };
   };
-  const render = (scope: Scope): Rendered | Promise<Rendered> => {
-    let waits = false;
-    const values = pieces.map((piece) => {
-      if (typeof piece === "string") return piece;
-      const value = piece.evaluate(scope);
-      if (value instanceof Promise) waits = true;
-      return value;
-    });
-    return waits ? Promise.all(values).then(finish) : finish(values as (string | Evaluated)[]);
-  };
+  const render = (scope: Scope): Rendered | Promise<Rendered> =>
+    whenSettled(
+      pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope))),
+      finish,
+    );
   const start = typeof pieces[0] === "string" ? pieces[0] : "";
-  return { ok: true, template: { source, literal, start, render } };
+  return { ok: true, template: { source, expressions, literal: expressions === 0, start, render } };
 }
