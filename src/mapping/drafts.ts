@@ -3,8 +3,9 @@ import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import type { Scope } from "./scope.ts";
 import { whenSettled } from "./settle.ts";
-import { isEmptyValue, type Rendered } from "./template.ts";
+import type { Rendered } from "./template.ts";
 import type { ActionDraft, DraftResult } from "./types.ts";
+import { isEmptyValue } from "./values.ts";
 
 type Made =
   | { ok: true; results: DraftResult[]; list: boolean }

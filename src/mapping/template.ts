@@ -2,6 +2,7 @@ import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
 import type { Scope } from "./scope.ts";
 import { whenSettled } from "./settle.ts";
+import { isEmptyValue, renderValue } from "./values.ts";
 
 /** `missing` are the expressions that gave nothing or null; `empty` are those, and the ones that gave an empty value. */
 export type Rendered = { ok: true; parts: TextPart[]; missing: string[]; empty: string[] } | { ok: false; message: string };
@@ -39,22 +40,6 @@ function expressionEnd(source: string, start: number): number {
     }
   }
   return -1;
-}
-
-/** A value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing. */
-export function renderValue(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  return value === undefined || value === null ? "" : JSON.stringify(value);
-}
-
-/** Whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */
-export function isEmptyValue(value: unknown): boolean {
-  if (typeof value === "string") return value.trim() === "";
-  if (value === undefined || value === null) return true;
-  if (typeof value !== "object") return false;
-  for (const _member in value) return false;
-  return true;
 }
 
 const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
