@@ -44,6 +44,9 @@ export interface CompileOptions {
   pool: TransformPool;
 }
 
+/** The field that says what an action is about. */
+const CONTENT_FIELD = { wake: "textTemplate", agent: "messageTemplate" } as const;
+
 /** Fields that mean nothing for an action; a transform may set the other one, so they are checked only without. */
 const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
   wake: [
@@ -95,14 +98,11 @@ class MappingCompiler {
   /** The message of an agent action or the text of a wake: one template, or a list of lines. */
   #content(source: Source, options: TemplateOptions): Template | undefined {
     const { action, strict } = source.config;
-    const field = action === "wake" ? "textTemplate" : "messageTemplate";
+    const field = CONTENT_FIELD[action];
     const content = source.config[field];
     if (typeof content !== "object") return this.#template(source, field, options);
-    const lines = content.map((line, index) => this.#compileTemplate(source, `${field}[${index}]`, line, options));
-    return joinLines(
-      lines.filter((line) => line !== undefined),
-      { strict },
-    );
+    const lines = content.flatMap((line, index) => this.#compileTemplate(source, `${field}[${index}]`, line, options) ?? []);
+    return joinLines(lines, { strict });
   }
 
   /** A field that holds no expression is checked now against what is loaded. */
@@ -147,18 +147,16 @@ class MappingCompiler {
 
   #checkUse(source: Source): void {
     const { config } = source;
-    const content = config.action === "wake" ? config.textTemplate : config.messageTemplate;
-    if (content === undefined && config.transform === undefined) {
-      const field = config.action === "wake" ? "textTemplate" : "messageTemplate";
+    const field = CONTENT_FIELD[config.action];
+    if (config[field] === undefined && config.transform === undefined)
       this.#problem(source, field, `is required for action "${config.action}", unless a transform makes it`);
-    }
     if (config.coalesce && config.forEach !== undefined)
       this.#problem(source, "coalesce", "cannot stand beside `forEach`: collect the events, or make one action for each item");
     if (config.methods?.includes("GET") && config.dedupeKey === undefined)
       this.#problem(source, "dedupeKey", "is required where `methods` has GET");
     if (config.transform !== undefined) return;
-    for (const field of USELESS[config.action])
-      if (config[field] !== undefined) this.#problem(source, field, `has no effect for action "${config.action}"`);
+    for (const useless of USELESS[config.action])
+      if (config[useless] !== undefined) this.#problem(source, useless, `has no effect for action "${config.action}"`);
   }
 
   /** A transform may set the channel, the recipient and whether there is a delivery at all. */

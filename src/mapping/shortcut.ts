@@ -48,7 +48,7 @@ function joinText(values: readonly unknown[]): unknown {
   let text = "";
   for (const value of values) {
     if (value === NOT_PLAIN || (typeof value === "number" && !Number.isSafeInteger(value))) return NOT_PLAIN;
-    if (value !== undefined) text += String(value as string | number | boolean | null);
+    if (value !== undefined) text += String(value);
   }
   return text;
 }
