@@ -1,5 +1,6 @@
 import { parsePath, readScope } from "./path.ts";
 import type { Scope } from "./scope.ts";
+import { renderValue } from "./values.ts";
 
 /** What an expression gave; undefined if JSONata has to evaluate it. */
 type Found = { ok: true; value: unknown } | undefined;
@@ -48,7 +49,7 @@ function joinText(values: readonly unknown[]): unknown {
   let text = "";
   for (const value of values) {
     if (value === NOT_PLAIN || (typeof value === "number" && !Number.isSafeInteger(value))) return NOT_PLAIN;
-    if (value !== undefined) text += String(value);
+    text += value === null ? "null" : renderValue(value);
   }
   return text;
 }
