@@ -16,6 +16,7 @@ import type { TransformPool } from "./pool.ts";
 import { createMappingSet } from "./run.ts";
 import { parsePath, type Path } from "./path.ts";
 import { headersUsed } from "./headers.ts";
+import { joinLines } from "./lines.ts";
 import type { Source } from "./source.ts";
 import { sessionKeyIssues } from "./session-keys.ts";
 import { collectSources } from "./sources.ts";
@@ -44,6 +45,9 @@ export interface CompileOptions {
   };
   pool: TransformPool;
 }
+
+/** The field that says what an action is about. */
+const CONTENT_FIELD = { wake: "textTemplate", agent: "messageTemplate" } as const;
 
 /** Fields that mean nothing for an action; a transform may set the other one, so they are checked only without. */
 const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
@@ -81,13 +85,26 @@ class MappingCompiler {
     this.issues.push({ path: `${source.at}.${field}`, message });
   }
 
-  #template(source: Source, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
-    const text = source.config[field];
-    if (typeof text !== "string") return undefined;
+  #compileTemplate(source: Source, field: string, text: string, options: TemplateOptions): Template | undefined {
     const compiled = compileTemplate(text, options);
     if (compiled.ok) return compiled.template;
     this.#problem(source, field, compiled.message);
     return undefined;
+  }
+
+  #template(source: Source, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
+    const text = source.config[field];
+    return typeof text === "string" ? this.#compileTemplate(source, field, text, options) : undefined;
+  }
+
+  /** The message of an agent action or the text of a wake: one template, or a list of lines. */
+  #content(source: Source, options: TemplateOptions): Template | undefined {
+    const { action, strict } = source.config;
+    const field = CONTENT_FIELD[action];
+    const content = source.config[field];
+    if (typeof content !== "object") return this.#template(source, field, options);
+    const lines = content.flatMap((line, index) => this.#compileTemplate(source, `${field}[${index}]`, line, options) ?? []);
+    return joinLines(lines, { strict });
   }
 
   /** A field that holds no expression is checked now against what is loaded. */
@@ -132,18 +149,16 @@ class MappingCompiler {
 
   #checkUse(source: Source): void {
     const { config } = source;
-    const content = config.action === "wake" ? config.textTemplate : config.messageTemplate;
-    if (content === undefined && config.transform === undefined) {
-      const field = config.action === "wake" ? "textTemplate" : "messageTemplate";
+    const field = CONTENT_FIELD[config.action];
+    if (config[field] === undefined && config.transform === undefined)
       this.#problem(source, field, `is required for action "${config.action}", unless a transform makes it`);
-    }
     if (config.coalesce && config.forEach !== undefined)
       this.#problem(source, "coalesce", "cannot stand beside `forEach`: collect the events, or make one action for each item");
     if (config.methods?.includes("GET") && config.dedupeKey === undefined)
       this.#problem(source, "dedupeKey", "is required where `methods` has GET");
     if (config.transform !== undefined) return;
-    for (const field of USELESS[config.action])
-      if (config[field] !== undefined) this.#problem(source, field, `has no effect for action "${config.action}"`);
+    for (const useless of USELESS[config.action])
+      if (config[useless] !== undefined) this.#problem(source, useless, `has no effect for action "${config.action}"`);
   }
 
   /** A transform may set the channel, the recipient and whether there is a delivery at all. */
@@ -189,7 +204,7 @@ class MappingCompiler {
       settings: this.#settings(source),
       order,
     };
-    const content = this.#template(source, config.action === "wake" ? "textTemplate" : "messageTemplate", { runner });
+    const content = this.#content(source, { runner });
     if (content) made.content = content;
     const event = this.#template(source, "event", { runner });
     if (event) made.event = event;
@@ -197,9 +212,8 @@ class MappingCompiler {
     const self = this.#self(source);
     if (self) made.self = self;
     if (config.coalesce) {
-      const key = compileTemplate(config.coalesce.key, { runner });
-      if (key.ok) made.coalesceKey = key.template;
-      else this.#problem(source, "coalesce.key", key.message);
+      const key = this.#compileTemplate(source, "coalesce.key", config.coalesce.key, { runner });
+      if (key) made.coalesceKey = key;
     }
     const dedupeKey = this.#template(source, "dedupeKey", { runner });
     if (dedupeKey) made.dedupeKey = dedupeKey;

@@ -11,7 +11,7 @@ export interface PresetDraft {
     continue: true;
     name: string;
     sessionKey?: string;
-    messageTemplate: string;
+    messageTemplate: string[];
   }[];
 }
 
@@ -63,7 +63,7 @@ export function draftPreset(name: string, path: string, payload: unknown): Prese
         continue: true,
         name: kind ? `${title}: {{${kind.path}}}` : title,
         ...(id ? { sessionKey: `hook:${name}:{{${id.path}}}` } : {}),
-        messageTemplate: [kind ? `${title} sent {{${kind.path}}}.` : `${title} sent an event.`, ...lines].join("\n"),
+        messageTemplate: [kind ? `${title} sent {{${kind.path}}}.` : `${title} sent an event.`, ...lines],
       },
     ],
   };

@@ -2,8 +2,10 @@ import type { Failure } from "../core/errors.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import type { Scope } from "./scope.ts";
-import { isEmptyValue, type Rendered } from "./template.ts";
+import { whenSettled } from "./settle.ts";
+import type { Rendered } from "./template.ts";
 import type { ActionDraft, DraftResult } from "./types.ts";
+import { isEmptyValue } from "./values.ts";
 
 type Made =
   | { ok: true; results: DraftResult[]; list: boolean }
@@ -58,9 +60,7 @@ function renderAll(mapping: CompiledMapping, scope: Scope): Rendering | string |
     }
     return rendering;
   };
-  return rendered.some((value) => value instanceof Promise)
-    ? Promise.all(rendered).then(finish)
-    : finish(rendered as (Rendered | undefined)[]);
+  return whenSettled(rendered, finish);
 }
 
 /** Says what of a run's session key is empty: what the transform gave, else a part of the template. */

@@ -1,13 +1,15 @@
 import type jsonata from "jsonata";
 import { AFTER_EACH_STEP, type Definition, type Frame, type Implementation } from "./jsonata-internals.ts";
 import { distinct, sort, spread } from "./lists.ts";
+import { formatMoney } from "./money.ts";
+import { formatPairs } from "./pairs.ts";
 import { GuardError, MAX_SEQUENCE, MAX_TEXT, normalise, sizeOf, tooLong, tooMany } from "./values.ts";
 
 /** Bound to the time of the event, in milliseconds since the epoch. No variable in an expression can have this name. */
 export const EVENT_TIME = "time of the event";
 
 const TEXT_FUNCTIONS =
-  "string substring substringBefore substringAfter lowercase uppercase length trim pad match contains replace split join formatNumber formatBase formatInteger parseInteger number base64encode base64decode encodeUrlComponent encodeUrl decodeUrlComponent decodeUrl toMillis fromMillis clone now parseJson".split(
+  "string substring substringBefore substringAfter lowercase uppercase length trim pad match contains replace split join formatNumber formatBase formatInteger parseInteger number base64encode base64decode encodeUrlComponent encodeUrl decodeUrlComponent decodeUrl toMillis fromMillis clone now parseJson formatMoney formatPairs".split(
     " ",
   );
 const OTHER_FUNCTIONS =
@@ -127,6 +129,8 @@ function readFunctions(library: typeof jsonata): Map<string, Definition> {
   const found = new Map<string, Definition>();
   const expression = library("null");
   expression.registerFunction("parseJson", parseJson, "<s-:x>");
+  expression.registerFunction("formatMoney", formatMoney, "<xxo?:s>");
+  expression.registerFunction("formatPairs", formatPairs, "<xx?:s>");
   expression.assign(AFTER_EACH_STEP, (_step: unknown, _input: unknown, frame: Frame) => {
     for (const name of FUNCTIONS) found.set(name, frame.lookup(name) as Definition);
   });
@@ -137,7 +141,7 @@ function readFunctions(library: typeof jsonata): Map<string, Definition> {
 
 let functions: ReadonlyMap<string, Definition> | undefined;
 
-/** Returns the functions that expressions may call, by name: JSONata's own with bounds, and `$parseJson`. */
+/** Returns the functions that expressions may call, by name: JSONata's own with bounds, and functions of our own. */
 export function getFunctions(library: typeof jsonata): ReadonlyMap<string, unknown> {
   if (functions) return functions;
   const found = readFunctions(library);

@@ -12,7 +12,7 @@ function conditionNames(conditions: object): string[] {
 /** Lower-case names of the headers that a mapping decides by or renders; what a module reads is not seen. */
 export function headersUsed(config: MappingConfig): string[] {
   const { match, transform, ...rest } = config;
-  const texts = [match.when, transform && "jsonata" in transform ? transform.jsonata : undefined, ...Object.values(rest)];
+  const texts = [match.when, transform && "jsonata" in transform ? transform.jsonata : undefined, ...Object.values(rest).flat()];
   const named = texts.flatMap((text) =>
     typeof text === "string" ? [...text.matchAll(IN_TEXT)].map((found) => (found[1] ?? found[2] ?? found[3] ?? "").toLowerCase()) : [],
   );

@@ -1,12 +1,16 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
 import type { Scope } from "./scope.ts";
+import { whenSettled } from "./settle.ts";
+import { isEmptyValue, renderValue } from "./values.ts";
 
 /** `missing` are the expressions that gave nothing or null; `empty` are those, and the ones that gave an empty value. */
 export type Rendered = { ok: true; parts: TextPart[]; missing: string[]; empty: string[] } | { ok: false; message: string };
 
 export interface Template {
   readonly source: string;
+  /** How many expressions it holds. */
+  readonly expressions: number;
   /** True where it holds no expression. */
   readonly literal: boolean;
   /** The text before the first expression. */
@@ -38,22 +42,6 @@ function expressionEnd(source: string, start: number): number {
   return -1;
 }
 
-/** A value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing. */
-export function renderValue(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  return value === undefined || value === null ? "" : JSON.stringify(value);
-}
-
-/** Whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */
-export function isEmptyValue(value: unknown): boolean {
-  if (typeof value === "string") return value.trim() === "";
-  if (value === undefined || value === null) return true;
-  if (typeof value !== "object") return false;
-  for (const _member in value) return false;
-  return true;
-}
-
 const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g, "%3A");
 
 /** Compiles a text with `{{ expression }}` in it. */
@@ -82,7 +70,7 @@ export function compileTemplate(
     at = end + 2;
   }
   if (at < source.length) pieces.push(source.slice(at));
-  const literal = pieces.every((piece) => typeof piece === "string");
+  const expressions = pieces.filter((piece) => typeof piece !== "string").length;
   const finish = (values: (string | Evaluated)[]): Rendered => {
     const parts: TextPart[] = [];
     const missing: string[] = [];
@@ -101,16 +89,11 @@ export function compileTemplate(
     }
     return { ok: true, parts: joinParts(parts), missing, empty };
   };
-  const render = (scope: Scope): Rendered | Promise<Rendered> => {
-    let waits = false;
-    const values = pieces.map((piece) => {
-      if (typeof piece === "string") return piece;
-      const value = piece.evaluate(scope);
-      if (value instanceof Promise) waits = true;
-      return value;
-    });
-    return waits ? Promise.all(values).then(finish) : finish(values as (string | Evaluated)[]);
-  };
+  const render = (scope: Scope): Rendered | Promise<Rendered> =>
+    whenSettled(
+      pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope))),
+      finish,
+    );
   const start = typeof pieces[0] === "string" ? pieces[0] : "";
-  return { ok: true, template: { source, literal, start, render } };
+  return { ok: true, template: { source, expressions, literal: expressions === 0, start, render } };
 }

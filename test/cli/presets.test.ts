@@ -82,7 +82,7 @@ describe("rouse presets", () => {
         {
           match: { path: "acme", payload: { type: "order.created" } },
           sessionKey: "hook:acme:{{id}}",
-          messageTemplate: expect.stringContaining("data.customer.name: {{data.customer.name}}"),
+          messageTemplate: expect.arrayContaining(["data.customer.name: {{data.customer.name}}"]),
         },
       ],
     });

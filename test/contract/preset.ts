@@ -38,7 +38,7 @@ export function payloadOf({ body, contentType }: Fixture): unknown {
 
 interface PresetFile {
   auth?: { scheme: string };
-  mappings: { id: string; match: { path: string }; event?: string; dedupeKey?: string }[];
+  mappings: { id: string; match: { path: string }; event?: string; dedupeKey?: string; [field: string]: unknown }[];
 }
 
 /** A preset as its file has it. */
@@ -97,6 +97,13 @@ export function presetContract(preset: string): void {
       world = await createWorld({ workers: false, config: { gateway: { publicUrl: PUBLIC_URL }, hooks: { presets, mappings: [other] } } });
     });
     afterAll(() => world.stop());
+
+    it("has no template line of more than 200 characters, as people read and copy it", () => {
+      const isTemplate = (text: unknown) => typeof text === "string" && text.includes("{{");
+      const lines = file.mappings.flatMap((mapping) => Object.values(mapping).flat().filter(isTemplate));
+      expect(lines.length).toBeGreaterThan(0);
+      expect(lines.filter((line) => String(line).length > 200)).toEqual([]);
+    });
 
     it("has no warning of its own", () => {
       expect(world.gateway.status().warnings.filter((warning) => warning.path.includes(preset))).toEqual([]);

@@ -83,7 +83,7 @@ describe("the processor time of an expression", () => {
   });
 
   it("counts one long step that meets no guard as an offence, though its result stands", async () => {
-    const { machine, run } = onMachine("a = 'y'");
+    const { machine, run } = onMachine("a in 'y'");
     const long = async (): Promise<string> => {
       // The step takes 30 ms, which only the look after it shows.
       const where = run();

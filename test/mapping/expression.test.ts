@@ -88,17 +88,52 @@ describe("expressions around a field that may be missing", () => {
     ]),
     fc.string({ maxLength: 3 }),
   );
-  const operand = fc.constantFrom("a", "b", "a.c", "b[0]", "b[-1].c", "d", "'text'", '"a & b ?: c"', "'\n'", "''");
-  const chain = (separator: string) => fc.array(operand, { minLength: 1, maxLength: 3 }).map((operands) => operands.join(separator));
-  const choice = chain(" ?: ");
-  const conditional = fc
-    .tuple(operand, chain(" & "), chain("&"))
-    .map(([condition, then, otherwise]) => `${condition} ? ${then} : ${otherwise}`);
+  const operands = [
+    "a",
+    "b",
+    "a.c",
+    "b[0]",
+    "b[-1].c",
+    "d",
+    "'text'",
+    '"a & b ?: c"',
+    "'\n'",
+    "''",
+    "'x'",
+    "7",
+    "0",
+    "true",
+    "false",
+    "null",
+  ];
+  const { expression } = fc.letrec<Record<"expression" | "choice" | "comparison" | "text" | "operand", string>>((tie) => ({
+    operand: fc.oneof(
+      { maxDepth: 3 },
+      fc.constantFrom(...operands),
+      tie("expression").map((inner) => `(${inner})`),
+    ),
+    text: fc.array(tie("operand"), { minLength: 1, maxLength: 3 }).map((list) => list.join(" & ")),
+    comparison: fc.oneof(
+      { maxDepth: 3 },
+      tie("text"),
+      fc.tuple(tie("text"), fc.constantFrom(" = ", "!="), tie("text")).map((pieces) => pieces.join("")),
+    ),
+    choice: fc.oneof(
+      { maxDepth: 3 },
+      tie("comparison"),
+      fc.tuple(tie("comparison"), tie("expression")).map(([value, other]) => `${value} ?: ${other}`),
+    ),
+    expression: fc.oneof(
+      { maxDepth: 3 },
+      tie("choice"),
+      fc.tuple(tie("choice"), tie("expression"), tie("expression")).map(([condition, then, other]) => `${condition} ? ${then} : ${other}`),
+    ),
+  }));
 
   it("give what JSONata gives", async () => {
     let taken = 0;
     await fc.assert(
-      fc.asyncProperty(fc.record({ a: value, b: value }, { requiredKeys: [] }), fc.oneof(choice, conditional), async (payload, source) => {
+      fc.asyncProperty(fc.record({ a: value, b: value }, { requiredKeys: [] }), expression, async (payload, source) => {
         const compiled = compileShortcut(source);
         expect(compiled).toBeDefined();
         const ours = compiled?.(scope(payload));
@@ -111,15 +146,21 @@ describe("expressions around a field that may be missing", () => {
   });
 
   it.each([
-    "a ?: b & 'x'",
     "a-b ?: 'x'",
     "a ? b",
     "a ? 'it\\'s' : ''",
     "$a ?: 'x'",
     "a and b ? 'x' : ''",
-    "(a ?: b) ? a : ''",
-    "a ? b : c ? d : ''",
-    "a ?: null",
+    "a in ['x']",
+    "a = b = c",
+    "a = -1",
+    "a ? 1.5 : 2",
+    "(a; b)",
+    "(a).b",
+    "(a ?: b",
+    "a ?: b)",
+    "()",
+    "a & ",
     "",
   ])("leave %s to JSONata", (source) => expect(compileShortcut(source)).toBeUndefined());
 });

@@ -93,6 +93,8 @@ const DIFFERENCES: readonly [source: string, reason: string, given: string, payl
   ["$count($shuffle([1, 2]))", "a replayed event must give the same result", "$shuffle is not available here"],
   ["$nope(1)", "an unknown function is an error of the config", "there is no function $nope."],
   ["$parseJson('[1]')", "JSONata has no function that parses JSON", "[1]"],
+  ["$formatMoney(2200, 'eur')", "JSONata has no function for amounts of money", '"22.00 EUR"'],
+  ["$formatPairs({'a': 1})", "JSONata has no function for the members of an object", '"a=1"'],
   ["$match('ab', /a(?=b)/).match", "lookaround has no linear time", "lookahead"],
   ["$match('aa', /(a)\\1/).match", "backreferences have no linear time", "backreferences"],
   ["$replace(a, /a.b/, '*')", "a regular expression reads whole characters, not halves of pairs", '"*"', { a: "a😀b" }],

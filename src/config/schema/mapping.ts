@@ -102,6 +102,12 @@ export const authSchema = z.union([
 export type SchemeAuth = Extract<z.output<typeof authSchema>, { scheme: unknown }>;
 
 const template = (what: string) => z.string().optional().describe(`${what} Template: \`{{ expression }}\`.`);
+/** A template, or one for each line. */
+const templateLines = (what: string) =>
+  z
+    .union([z.string(), z.array(z.string()).min(1)])
+    .optional()
+    .describe(`${what} Template, or a list with one for each line: \`{{ expression }}\`.`);
 
 export const mappingSchema = z.strictObject({
   id: idText
@@ -132,8 +138,8 @@ export const mappingSchema = z.strictObject({
   agentId: template("The agent that takes the turn."),
   sessionKey: template("Turns with the same key are one conversation, in order."),
   instructions: z.string().optional().describe("The operator's own words for the agent, outside the boundary. Not a template."),
-  messageTemplate: template("The message of an agent action."),
-  textTemplate: template("The text of a wake action."),
+  messageTemplate: templateLines("The message of an agent action."),
+  textTemplate: templateLines("The text of a wake action."),
   wakeMode: wakeMode.optional().describe("`now` starts a heartbeat at once."),
   summary: summary.optional().describe("Whether the run's summary may start a heartbeat; default `hooks.summary`."),
   deliver: z.boolean().optional().describe("Send the reply to a channel (default true)."),

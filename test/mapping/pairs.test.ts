@@ -1,0 +1,21 @@
+import { expect, it } from "vitest";
+import { compileExpression } from "../../src/mapping/expression.ts";
+
+it.each<[unknown, unknown, string | undefined]>([
+  [{ instance: "web1", severity: "page" }, undefined, "instance=web1, severity=page"],
+  [{ job: "node", instance: "web1" }, { job: "node", instance: "web2" }, "instance=web1"],
+  [{ job: "node" }, { job: "node" }, undefined],
+  [{ a: 0, b: false, c: null, d: "", e: {}, f: [] }, undefined, "a=0, b=false"],
+  [{ a: [1, "x"], b: { c: 1 } }, null, 'a=[1,"x"], b={"c":1}'],
+  [{ constructor: "x" }, {}, "constructor=x"],
+  [{}, undefined, undefined],
+  [null, undefined, undefined],
+  [undefined, undefined, undefined],
+  ["text", undefined, undefined],
+  [["a"], undefined, undefined],
+])("$formatPairs writes %j without %j as %j", async (object, common, text) => {
+  const compiled = compileExpression("$formatPairs(object, common)");
+  if (!compiled.ok) throw new Error(compiled.message);
+  const scope = { payload: { object, common }, headers: {}, query: {}, path: "p", now: 0 };
+  expect(await compiled.expression.evaluate(scope)).toEqual({ ok: true, value: text });
+});
