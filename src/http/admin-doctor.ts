@@ -4,6 +4,7 @@ import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import { NO_ROUTE } from "../store/types.ts";
 import type { CheckView } from "./admin-types.ts";
+import { ADVICE } from "./doctor-advice.ts";
 import { checkSenders } from "./doctor-senders.ts";
 import { gatewaysOf, type GatewayView } from "./gateways.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
@@ -224,6 +225,7 @@ const clock: Check = async (deps) => {
 const CHECKS: Record<string, Check> = {
   bind,
   hooks,
+  ...ADVICE,
   model,
   config: reload,
   warnings,

@@ -34,7 +34,7 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
   if (!result.ok) return { ok: false, mapping: result.mapping, failure: result.failure };
   const { draft } = result;
   const fields = draft.fields as Record<string, unknown>;
-  const checked = checkDraft({ ...draft, fields }, input.path, input.now, snapshot);
+  const checked = checkDraft({ ...draft, fields }, { hook: input.path, now: input.now }, snapshot);
   return {
     ok: true,
     mapping: draft.mapping,

@@ -53,6 +53,9 @@ export interface RunView {
   agentId: string;
   origin: SessionOrigin;
   sessionKey: string;
+  /** Whose session it is; null for other origins than hooks, and for keys of `hooks.sharedSessions`. */
+  path: string | null;
+  credential: string | null;
   name: string;
   hook: string;
   model: string | null;
@@ -93,6 +96,9 @@ export interface SessionView {
   agentId: string;
   origin: SessionOrigin;
   key: string;
+  /** The hook path and the configured credential that it belongs to; null for other origins, and where it is shared. */
+  path: string | null;
+  credential: string | null;
   turns: number;
   createdAt: string | null;
   lastUsedAt: string | null;

@@ -6,7 +6,7 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { MappingInput, PathRules } from "../mapping/types.ts";
+import type { PathRules } from "../mapping/types.ts";
 import type { DedupeRecord, Store } from "../store/types.ts";
 import { createAddressList, type AddressList } from "../core/address.ts";
 import type { Duplicate, Verifier } from "../signatures/types.ts";
@@ -22,7 +22,7 @@ import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, ty
 import type { Refusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
 import { hookRequest, type HookRequest } from "./request.ts";
-import { resolveHook } from "./resolve.ts";
+import { resolveHook, type HookInput } from "./resolve.ts";
 import { createSignatureStage, hasGetHandshake } from "./signature.ts";
 import type { ReplayResult, SignatureState, Snapshot } from "./types.ts";
 
@@ -82,17 +82,10 @@ const draining: Failure = { code: "draining", message: "the gateway is stopping;
 const compressed: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
 const unexpected: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
 
-function mappingInput({ arrival, byHookToken }: Passage, payload: unknown): MappingInput {
-  const { request } = arrival;
-  return {
-    path: request.path,
-    method: request.method,
-    byHookToken,
-    payload,
-    headers: request.shown.headers,
-    query: request.shown.query,
-    now: arrival.now,
-  };
+function hookInput({ arrival, byHookToken }: Passage, payload: unknown): HookInput {
+  const { request, credential, now } = arrival;
+  const { path, method, shown } = request;
+  return { path, method, credential, byHookToken, payload, headers: shown.headers, query: shown.query, now };
 }
 
 /** Whose bucket of `hooks.rateLimit` a request takes from. */
@@ -191,7 +184,7 @@ export function createHooks(deps: HooksDeps): Hooks {
       const [known] = await store.findDuplicates([key]);
       if (known) return answer(passage, await answerDuplicate(record, arrival, key, known));
     }
-    const pending = resolveHook(mappingInput(passage, payload), snapshot);
+    const pending = resolveHook(hookInput(passage, payload), snapshot);
     const resolution = pending instanceof Promise ? await pending : pending;
     return answer(passage, await recordResolution(record, arrival, resolution, key));
   };
