@@ -16,6 +16,7 @@ import { parsePayload, readBody } from "./body.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import { failureResponse, STATUS } from "./errors.ts";
 import { keyOf, keyTooLong } from "./event-key.ts";
+import { createKeptNames } from "./kept-names.ts";
 import { createRateLimiter } from "./rate.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
 import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type RecordDeps } from "./record.ts";
@@ -62,6 +63,7 @@ export interface Hooks {
 interface Compiled {
   auth: Authenticator;
   trusted: AddressList | undefined;
+  kept: ReturnType<typeof createKeptNames>;
 }
 
 /** A request that was believed, on its way through the checks. */
@@ -131,6 +133,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     const made: Compiled = {
       auth: createAuthenticator(deps.hookTokens(snapshot), snapshot.mappings.paths, hooks.allowQueryToken),
       trusted: gateway.trustedProxies.length > 0 ? createAddressList(gateway.trustedProxies).list : undefined,
+      kept: createKeptNames(snapshot),
     };
     compiled.set(snapshot, made);
     return made;
@@ -237,7 +240,7 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   const handle = async (c: Context, path: string): Promise<Response> => {
     const snapshot = deps.snapshot();
-    const { auth, trusted } = compile(snapshot);
+    const { auth, trusted, kept } = compile(snapshot);
     const now = clock.now();
     const rules = snapshot.mappings.rules(path);
     const verifier = rules?.auth && "scheme" in rules.auth ? snapshot.verifiers.get(path) : undefined;
@@ -248,7 +251,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     const isGet = method === "GET" && (mayGet || hasGetHandshake(verifier));
     if (method !== "POST" && !isGet) return wrongMethod();
     if (deps.draining()) return failureResponse(c, draining, newId("req", now));
-    const request = hookRequest(c, path, trusted);
+    const request = hookRequest(c, path, kept(path), trusted);
     if (verifier) {
       const handshake = await signatures.unsigned(c, request, verifier);
       if (handshake?.kind === "answered") return handshake.response;

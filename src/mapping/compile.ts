@@ -5,6 +5,7 @@ import type { MappingConfig } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
+import { isCredentialName } from "../core/credential-name.ts";
 import { fileInside } from "../core/files.ts";
 import { callbackKey } from "../core/secret.ts";
 import type { z } from "zod";
@@ -15,7 +16,7 @@ import { compilePaths } from "./paths.ts";
 import type { TransformPool } from "./pool.ts";
 import { createMappingSet } from "./run.ts";
 import { parsePath, type Path } from "./path.ts";
-import { headersUsed } from "./headers.ts";
+import { namesUsed } from "./headers.ts";
 import type { Source } from "./source.ts";
 import { sessionKeyIssues } from "./session-keys.ts";
 import { collectSources } from "./sources.ts";
@@ -160,6 +161,9 @@ class MappingCompiler {
     const timeoutMs = hooks.transformTimeoutSeconds * 1000;
     const runner: JsonataRunner = (text, input, now) => pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
     this.#checkUse(source);
+    for (const field of ["keepHeaders", "keepQuery"] as const)
+      for (const [index, name] of config[field].entries())
+        if (isCredentialName(name)) this.#problem(source, `${field}[${index}]`, "may carry a credential: such a value is never kept");
     const matched = compileMatch(config.match, { path: `${at}.match`, runner });
     this.issues.push(...matched.issues);
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
@@ -179,7 +183,7 @@ class MappingCompiler {
         paths: [config.match.path ?? []].flat(),
         action: config.action,
         at,
-        headers: headersUsed(config),
+        ...namesUsed(config),
       },
       at,
       match: matched.match,
