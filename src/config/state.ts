@@ -44,12 +44,22 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
 
 /** Makes a new secret in place of the kept one. */
 export async function rotateSecret(stateDir: string, name: StateSecret): Promise<string> {
-  await ensureState(stateDir);
   const token = newToken();
-  const file = secretFile(stateDir, name);
+  await replaceSecret(stateDir, secretFile(stateDir, name), token);
+  return token;
+}
+
+async function replaceSecret(stateDir: string, file: string, secret: string): Promise<void> {
+  await ensureState(stateDir);
   const temporary = `${file}.${randomUUID()}`;
-  await writeFile(temporary, `${token}\n`, { mode: 0o600 });
+  await writeFile(temporary, `${secret}\n`, { mode: 0o600 });
   await rename(temporary, file);
   await chmod(file, 0o600);
-  return token;
+}
+
+/** Keeps the secret of a hook path's sender in a file of its own (mode 0600), in place of an earlier one. Returns the file's path. */
+export async function keepSenderSecret(stateDir: string, path: string, secret: string): Promise<string> {
+  const file = join(stateDir, `hook-secret-${path.replaceAll("/", "%2F")}`);
+  await replaceSecret(stateDir, file, secret);
+  return file;
 }

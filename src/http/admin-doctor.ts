@@ -101,10 +101,15 @@ const systemEvents: Check = async ({ store }) => {
 const signatures: Check = (deps) => {
   const states = deps.signatures();
   if (states.length === 0) return ok("no path wants a signature");
-  const told = states.find(({ note }) => note !== undefined);
-  if (told)
+  const waiting = states.filter(({ candidates }) => candidates.length > 0);
+  if (waiting.length > 0)
     return warn(
-      `the sender of the path "${told.path}" has told its secret in a handshake: put ${told.note} into \`auth.secret\` in place of \`pending\``,
+      waiting
+        .map(({ path, candidates }) => {
+          const list = candidates.map(({ id, address, at }) => `${id} from ${address} at ${new Date(at).toISOString()}`).join(", ");
+          return `"${path}" has no secret yet, and anyone may have sent these: ${list}; \`rouse hooks accept ${path} <number>\` takes the one that is the sender's`;
+        })
+        .join("; "),
     );
   const old = states.find(({ last }) => last !== undefined && last.of > 1);
   if (old?.last) {
@@ -133,7 +138,10 @@ const limits: Check = async (deps) => {
     ].flat();
     return `${scope}: ${[...parts, `${usage.waiting} wait`].join(", ")}`;
   });
-  if (used.length === 0) return ok("no hook has a limit: a sender can start as many runs as it likes (hooks.limits)");
+  if (used.length === 0)
+    return warn(
+      "no hook has a limit: a sender can start as many runs as it likes, and each costs tokens; set hooks.limits, or `limits` of a mapping",
+    );
   const { "runs.parked": parked = 0 } = await deps.store.counts();
   const text = used.join("; ");
   return parked === 0 ? ok(text) : warn(`${parked} runs are parked: \`rouse runs list --status parked\`; ${text}`);

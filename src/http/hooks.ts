@@ -24,7 +24,7 @@ import type { Refusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
 import { hookRequest, type HookRequest } from "./request.ts";
 import { resolveHook, type HookInput } from "./resolve.ts";
-import { createSignatureStage, hasGetHandshake } from "./signature.ts";
+import { createSignatureStage, hasGetHandshake, isPending } from "./signature.ts";
 import type { ReplayResult, SignatureState, Snapshot } from "./types.ts";
 
 export interface HooksDeps {
@@ -53,7 +53,7 @@ export interface Hooks {
   /** Answers `{base}/<path>`, for every method. */
   handle(c: Context, path: string): Promise<Response>;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
-  /** Of each signed path: which secret fitted last, and what its sender told the operator in a handshake. */
+  /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
   /** Whether a caller shows, in a header, the credential that an event came in by. */
   presents(headers: Record<string, string>, credential: string): boolean;
@@ -289,7 +289,11 @@ export function createHooks(deps: HooksDeps): Hooks {
       }
     },
     presents: (headers, credential) => compile(deps.snapshot()).auth.presents(headers, credential),
-    signatures: () => [...deps.snapshot().verifiers.keys()].map((path) => ({ path, ...signatures.state(path) })),
+    signatures: () =>
+      [...deps.snapshot().verifiers].map(([path, verifier]) => {
+        const { last, candidates } = signatures.state(path);
+        return { path, last, candidates: isPending(verifier) ? candidates : [] };
+      }),
     replay: (eventId, options) => replayEvent(eventId, options, { store, clock, snapshot: deps.snapshot, record: recordDeps }),
   };
 }

@@ -184,6 +184,7 @@ class MappingCompiler {
         action: config.action,
         at,
         ...namesUsed(config),
+        unsafe: config.allowUnsafeExternalContent,
       },
       at,
       match: matched.match,

@@ -118,6 +118,8 @@ export interface MappingInfo {
   /** The headers, in lower case, and the query parameters that it decides by, renders or keeps. */
   headers: readonly string[];
   query: readonly string[];
+  /** `allowUnsafeExternalContent`: its agents read what the sender says without the boundary. */
+  unsafe: boolean;
 }
 
 /** What a mapping says of the runs that it makes. */

@@ -78,6 +78,7 @@ export function createCertificateCheck(scheme: Scheme, options: CertificateOptio
     verifyToken: undefined,
     wantsVerifyToken: false,
     coveredHeaders: [],
+    anyAccount: false,
     coversNothing: false,
     needsUrl: false,
     confirm: async (url) => Buffer.isBuffer(await hosts.get(url)),

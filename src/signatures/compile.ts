@@ -61,6 +61,7 @@ class SchemeVerifier implements Verifier {
   readonly secrets: readonly string[];
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
+  readonly anyAccount = false;
   readonly coveredHeaders: readonly string[];
   readonly coversNothing: boolean;
   readonly needsUrl: boolean;

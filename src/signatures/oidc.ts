@@ -73,6 +73,7 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
     wantsVerifyToken: false,
     coveredHeaders: [],
     coversNothing: true,
+    anyAccount: options.email === undefined,
     needsUrl: false,
   };
   return { ok: true, verifier };

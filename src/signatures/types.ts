@@ -64,6 +64,8 @@ export interface Verifier {
   readonly coveredHeaders: readonly string[];
   /** True where the signature covers nothing (`equals`, `oidc`): then headers are as good as the body. */
   readonly coversNothing: boolean;
+  /** True if it accepts the tokens of any account of its issuer (`oidc` without `email`). */
+  readonly anyAccount: boolean;
   /** True where the public address has to be known. */
   readonly needsUrl: boolean;
   /** Fetches the address that confirms a handshake, if it is one of the sender's hosts. False: it did not answer 2xx. */

@@ -28,6 +28,7 @@ const mappings: MappingSet = {
       at: "hooks.mappings[0]",
       headers: ["x-shop"],
       query: [],
+      unsafe: false,
     },
   ],
   paths: [{ path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 }],
