@@ -1,11 +1,11 @@
 import { newId } from "../core/ids.ts";
-import { newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
+import { isSharedKey, newSessionKey, sessionKeyProblem } from "../core/session-key.ts";
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure } from "../core/errors.ts";
 import type { Summary, WakeMode } from "../config/schema/common.ts";
 import { LAST } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
-import type { ReplyTarget, RunAction, RunSpec, WakeAction } from "../store/types.ts";
+import type { ReplyTarget, RunAction, RunSpec, SessionRef, WakeAction } from "../store/types.ts";
 import type { AgentFields } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -13,6 +13,8 @@ import type { ActionContext } from "./types.ts";
 export interface ActionSource {
   /** The hook path, which the boundary's trusted line names. */
   hook: string;
+  /** The configured credential that the event came in by; absent for events that an earlier version collected. */
+  credential?: string | undefined;
   mapping?: string;
   unsafe: boolean;
   instructions?: string;
@@ -89,6 +91,13 @@ function checkSessionKey(fields: AgentFields, source: ActionSource, context: Act
   return problem ? fail("session_key_not_allowed", "sessionKey", problem) : { ok: true, value: given };
 }
 
+/** The session of a key: of this path and credential, unless the key is shared. */
+function hookSession(agentId: string, key: string, { hook: path, credential }: ActionSource, context: ActionContext): SessionRef {
+  const session: SessionRef = { agentId, origin: "hook", key };
+  if (credential !== undefined && !isSharedKey(key, context.config.hooks.sharedSessions)) session.via = { path, credential };
+  return session;
+}
+
 function checkRoute(fields: AgentFields, source: ActionSource, context: ActionContext, warnings: string[]): Part<ReplyTarget> {
   const { channels, config } = context;
   if (source.fromRequest && !config.hooks.allowRequestRecipient && (fields.to !== undefined || fields.channel !== undefined)) {
@@ -152,7 +161,7 @@ export function checkAgent(
   const name = cutText(oneLine(fields.name ?? "") || "Hook", MAX_NAME);
   if (name.cut > 0) warnings.push(`name was cut to ${MAX_NAME} characters`);
   const spec: RunSpec = {
-    session: { agentId: agentId.value, origin: "hook", key: key.value },
+    session: hookSession(agentId.value, key.value, source, context),
     name: name.text,
     hook: source.hook,
     input: parts,

@@ -37,8 +37,12 @@ const invalid = (failure: Omit<Failure, "code">): { ok: false; failure: Failure 
 });
 
 /** Checks a mapping's draft exactly as a request's body is checked. Never throws. */
-export function checkDraft(draft: DraftAction, hook: string, now: number, context: ActionContext): Checked<StoredAction> {
-  const source: ActionSource = { hook, mapping: draft.mapping, unsafe: draft.unsafe, fromRequest: false, now };
+export function checkDraft(
+  draft: DraftAction,
+  origin: Pick<ActionSource, "hook" | "credential" | "now">,
+  context: ActionContext,
+): Checked<StoredAction> {
+  const source: ActionSource = { ...origin, mapping: draft.mapping, unsafe: draft.unsafe, fromRequest: false };
   if (isBlank(draft.content)) {
     const field = draft.action === "wake" ? "text" : "message";
     return {

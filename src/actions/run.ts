@@ -8,6 +8,7 @@ import type { Job, Parked, RouteDecision, RunError, RunRecord, RunStatus } from 
 import { turnToKeep } from "../sessions/forget.ts";
 import { resetHistory } from "./commands.ts";
 import { replyRoute, reportNoRoute, summaryEvent, turnOf, writeEnd } from "./finish.ts";
+import { assignSession, openSession } from "./hook-session.ts";
 import { withSources } from "./knowledge.ts";
 import { tokensOf } from "./limits.ts";
 import { takeModelTurn, type AnsweredTurn } from "./turn.ts";
@@ -46,6 +47,7 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
     return;
   }
   if (run.spec.command !== undefined) return resetHistory(job, run, deps);
+  if (await assignSession(job, run, context, store)) return;
   const giveUp = async (error: RunError): Promise<void> => {
     await endFailed(job, run, context, deps, "failed", error);
     deps.admission.over(run, { tokens: 0, again: false });
@@ -63,7 +65,9 @@ export async function executeRun(job: Job, data: RunJob, deps: TurnDeps, signal:
   if (parked) return park(job, run, parked, deps);
   let spent: Spent = { tokens: 0, again: true };
   try {
-    spent = await takeTurn(job, { ...run, cutOff }, agent, model.model, context, deps, signal);
+    const warning = await openSession(job, run, store);
+    const warnings = warning === undefined ? run.warnings : [...new Set([...run.warnings, warning])];
+    spent = await takeTurn(job, { ...run, cutOff, warnings }, agent, model.model, context, deps, signal);
   } finally {
     deps.admission.over(run, spent);
   }
@@ -105,14 +109,15 @@ async function takeTurn(
   const route = run.route && run.route.status !== NO_ROUTE ? run.route : await decideRoute(run, context, deps);
   const startedAt = clock.now();
   const attempts = run.attempts + 1;
+  const begun = { ...run, attempts, startedAt, route, model: model.ref };
   const held = await store.commit((tx) => {
-    tx.updateRun(run.id, { status: "running", startedAt, attempts, cutOff: run.cutOff ?? 0, route, model: model.ref, parked: null });
+    const { cutOff = 0, warnings } = run;
+    tx.updateRun(run.id, { status: "running", startedAt, attempts, cutOff, route, model: model.ref, warnings, parked: null });
     if (movesLastRoute(run) && route.status === "route") tx.setLastRoute({ agentId: agent.id, at: run.createdAt, ...route.route });
   }, job);
   if (!held) return { tokens: 0, again: false };
   deps.metrics?.runStarted({ waitSeconds: (startedAt - job.enqueuedAt) / 1000 });
   const result = await takeModelTurn(run, { agent, model, context, deps, signal });
-  const begun = { ...run, attempts, startedAt, route, model: model.ref };
   if (result.ok) {
     await endSucceeded(job, begun, context, deps, result);
     return { tokens: tokensOf(result), again: false };

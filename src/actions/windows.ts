@@ -24,7 +24,11 @@ interface Window {
 /** A window with so much in it closes at once: one run takes no more. */
 export const MAX_CHARS = 4_000_000;
 
-export const windowName = ({ mapping }: Pick<RunAction, "mapping">, key: string): string => `${mapping}\n${key}`;
+/** What tells windows apart. Those of two paths are two: what one collects goes into a session of its own path. */
+export const windowName = ({ mapping, spec }: Pick<RunAction, "mapping" | "spec">, key: string): string => {
+  const { via } = spec.session;
+  return via ? `${mapping}\n${key}\n${via.path}|${via.credential}` : `${mapping}\n${key}`;
+};
 
 /** The windows that are open: in memory, since the store's collecting runs tell all of them. */
 export class Windows {
@@ -63,7 +67,7 @@ export class Windows {
   }
 
   /** Whether an event of this key would join a window, and not open one. */
-  isOpen(action: Pick<RunAction, "mapping">, key: string, now: Ms): boolean {
+  isOpen(action: Pick<RunAction, "mapping" | "spec">, key: string, now: Ms): boolean {
     return (this.#open.get(windowName(action, key))?.closesAt ?? 0) > now;
   }
 

@@ -1,10 +1,12 @@
 import type { Command } from "commander";
 import { connected } from "./connect.ts";
 import type { CliIo } from "./io.ts";
-import { common, pairs, reading, type CommonOptions } from "./options.ts";
+import { usage } from "./failure.ts";
+import { common, pairs, query, reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import type { SendOptions } from "./hooks-send.ts";
 import type { TestOptions } from "./hooks-test.ts";
+import { cell } from "./text.ts";
 
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, (to) => to.request("mappings", "GET", "mappings"));
@@ -20,6 +22,22 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
     mapping.enabled ? mapping.origin : `${mapping.origin} (disabled)`,
   ]);
   printTable(io, ["PATH", "MAPPING", "ACTION", "AUTH", "FROM"], [...own, ...rows]);
+}
+
+async function accept(path: string, number: string | undefined, options: CommonOptions, io: CliIo): Promise<void> {
+  if (number === undefined) {
+    const answer = await connected(options, io, (to) => to.request("secretCandidates", "GET", `hooks/secrets${query({ path })}`));
+    if (options.json) return printJson(io, answer);
+    if (answer.candidates.length === 0) return io.out(`no request has brought a secret to ${path} since the gateway started\n`);
+    const rows = answer.candidates.map((one) => [String(one.id), one.address, one.at, one.secret]);
+    return printTable(io, ["NUMBER", "FROM", "AT", "SECRET"], rows);
+  }
+  if (!/^\d{1,15}$/.test(number)) throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
+  const answer = await connected(options, io, (to) => to.request("secretAccepted", "POST", "hooks/secrets", { path, id: Number(number) }));
+  if (options.json) return printJson(io, answer);
+  io.out(`the secret is kept in ${answer.file}\n\n`);
+  io.out(`in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(answer.file)} }\n`);
+  io.out(`if the sender asks you to confirm it, enter:  ${cell(answer.secret)}\n`);
 }
 
 export function registerHooks(program: Command, io: CliIo): void {
@@ -42,6 +60,13 @@ export function registerHooks(program: Command, io: CliIo): void {
     "rouse hooks test --path shop --payload order.json",
     "rouse hooks test -c draft.json5 --event evt_…",
   ).action(async (mapping: string | undefined, options: TestOptions) => (await import("./hooks-test.ts")).testHook(mapping, options, io));
+  reading(
+    hooks
+      .command("accept <path> [number]")
+      .description("list the secrets that requests brought to a path whose secret is `pending`, or keep one of them"),
+    "rouse hooks accept crm",
+    "rouse hooks accept crm 1",
+  ).action((path: string, number: string | undefined, options: CommonOptions) => accept(path, number, options, io));
   common(
     hooks
       .command("send <name>")

@@ -11,6 +11,8 @@ import { cell, localTime, shortTime } from "./text.ts";
 interface RefOptions extends CommonOptions {
   agent?: string;
   origin?: string;
+  path?: string;
+  credential?: string;
 }
 
 interface ListOptions extends RefOptions {
@@ -30,9 +32,11 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     session.origin,
     String(session.turns),
     shortTime(session.lastUsedAt, io.now()),
+    session.path ?? "–",
+    session.credential ?? "–",
     session.key,
   ]);
-  printTable(io, ["AGENT", "ORIGIN", "TURNS", "LAST USED", "KEY"], rows);
+  printTable(io, ["AGENT", "ORIGIN", "TURNS", "LAST USED", "PATH", "CREDENTIAL", "KEY"], rows);
   printMore(io, "rouse sessions list", answer.next);
 }
 
@@ -63,6 +67,8 @@ function printSession(detail: SessionDetail, io: CliIo): void {
     session: session.key,
     agent: session.agentId,
     origin: session.origin,
+    path: session.path,
+    credential: session.credential,
     turns: session.turns,
     "last used": session.lastUsedAt === null ? "never" : localTime(session.lastUsedAt),
     "last route": lastRoutes[0] ? `${lastRoutes[0].channel} ${lastRoutes[0].to}` : null,
@@ -73,26 +79,21 @@ function printSession(detail: SessionDetail, io: CliIo): void {
     printBlock(io, `waits for a heartbeat since ${localTime(event.at)} (${cell(event.source)})`, plainText(event.text));
 }
 
+const refOf = (key: string, { agent, origin, path, credential }: RefOptions) => ({ key, agent, origin, path, credential });
+
 async function show(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) =>
-    to.request("session", "GET", `sessions/show${query({ key, agent: options.agent, origin: options.origin })}`),
-  );
+  const answer = await connected(options, io, (to) => to.request("session", "GET", `sessions/show${query(refOf(key, options))}`));
   if (options.json) printJson(io, answer);
   else printSession(answer, io);
 }
 
 async function reset(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  const ref = {
-    key,
-    ...(options.agent === undefined ? {} : { agent: options.agent }),
-    ...(options.origin === undefined ? {} : { origin: options.origin }),
-  };
-  await connected(options, io, (to) => to.send("POST", "sessions/reset", ref));
+  await connected(options, io, (to) => to.send("POST", "sessions/reset", refOf(key, options)));
   io.out(`${cell(key)}  its history is forgotten\n`);
 }
 
 async function remove(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  await connected(options, io, (to) => to.send("DELETE", `sessions${query({ key, agent: options.agent, origin: options.origin })}`));
+  await connected(options, io, (to) => to.send("DELETE", `sessions${query(refOf(key, options))}`));
   io.out(`${cell(key)}  deleted\n`);
 }
 
@@ -101,7 +102,9 @@ export function registerSessions(program: Command, io: CliIo): void {
   const withRef = (command: Command): Command =>
     command
       .option("--agent <id>", "the session's agent (default: the one that the key of an API session names, else the first)")
-      .option("--origin <origin>", "main, hook, api or channel (default: what the key says, else hook)");
+      .option("--origin <origin>", "main, hook, api or channel (default: what the key says, else hook)")
+      .option("--path <path>", "the hook path that the session belongs to, if several have one with this key")
+      .option("--credential <name>", "the configured credential that it belongs to, as `rouse sessions list` prints it");
   listing(
     sessions
       .command("list")

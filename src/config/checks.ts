@@ -64,11 +64,13 @@ const SAMPLE_ID = "00000000-0000-0000-0000-000000000000";
 
 /** The session keys that the config names, or has Rouse make, obey the rules that requests obey. */
 function sessionKeyIssues({ hooks }: Config): Issue[] {
-  const { defaultSessionKey, allowedSessionKeyPrefixes: prefixes = [] } = hooks;
-  const checked: [path: string, problem: string | undefined][] = prefixes.map((prefix, index) => [
-    `hooks.allowedSessionKeyPrefixes[${index}]`,
-    sessionKeyProblem(prefix + SAMPLE_ID, undefined),
-  ]);
+  const { defaultSessionKey, allowedSessionKeyPrefixes = [], sharedSessions } = hooks;
+  const checked = Object.entries({ allowedSessionKeyPrefixes, sharedSessions }).flatMap(([name, prefixes]) =>
+    prefixes.map((prefix, index): [path: string, problem: string | undefined] => [
+      `hooks.${name}[${index}]`,
+      sessionKeyProblem(prefix + SAMPLE_ID, undefined),
+    ]),
+  );
   if (defaultSessionKey !== undefined)
     checked.push(["hooks.defaultSessionKey", sessionKeyProblem(defaultSessionKey, hooks.allowedSessionKeyPrefixes)]);
   return checked.flatMap(([path, message]) => (message === undefined ? [] : [{ path, message }]));

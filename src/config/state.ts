@@ -42,9 +42,8 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
   return (await read(file)) ?? rotateSecret(stateDir, name);
 }
 
-/** Keeps a secret in place of the one before it (mode 0600). */
-export async function writeSecret(stateDir: string, name: StateSecret, value: string): Promise<void> {
-  const file = secretFile(stateDir, name);
+/** Keeps a secret in a file, in place of the one before it (mode 0600). */
+async function replaceSecret(file: string, value: string): Promise<void> {
   await ensureState(dirname(file));
   const temporary = `${file}.${randomUUID()}`;
   await writeFile(temporary, `${value}\n`, { mode: 0o600 });
@@ -52,9 +51,20 @@ export async function writeSecret(stateDir: string, name: StateSecret, value: st
   await chmod(file, 0o600);
 }
 
+/** Keeps a secret of the state folder in place of the one before it (mode 0600). */
+export const writeSecret = (stateDir: string, name: StateSecret, value: string): Promise<void> =>
+  replaceSecret(secretFile(stateDir, name), value);
+
 /** Makes a new secret in place of the kept one. */
 export async function rotateSecret(stateDir: string, name: StateSecret): Promise<string> {
   const token = newToken();
   await writeSecret(stateDir, name, token);
   return token;
+}
+
+/** Keeps the secret of a hook path's sender in a file of its own (mode 0600), in place of an earlier one. Returns the file's path. */
+export async function keepSenderSecret(stateDir: string, path: string, secret: string): Promise<string> {
+  const file = join(stateDir, `hook-secret-${path.replaceAll("/", "%2F")}`);
+  await replaceSecret(file, secret);
+  return file;
 }

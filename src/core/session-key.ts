@@ -26,6 +26,11 @@ export function sessionKeyProblem(key: string, prefixes: readonly string[] | und
   return undefined;
 }
 
+/** Whether sessions with this key are shared by all paths; `prefixes` is `hooks.sharedSessions`. */
+export function isSharedKey(key: string, prefixes: readonly string[]): boolean {
+  return prefixes.some((prefix) => key.startsWith(prefix));
+}
+
 /**
  * Makes a key that no other conversation has: `start` with a UUID if the prefixes allow it, else `hook:<uuid>`, else the
  * first allowed prefix with a UUID.

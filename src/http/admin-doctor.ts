@@ -7,6 +7,7 @@ import { NO_ROUTE } from "../store/types.ts";
 import type { CheckView } from "./admin-types.ts";
 import { fail, ok, warn, type Check } from "./doctor-check.ts";
 import { limits } from "./doctor-limits.ts";
+import { ADVICE } from "./doctor-advice.ts";
 import { checkSenders } from "./doctor-senders.ts";
 import { gatewaysOf, type GatewayView } from "./gateways.ts";
 import type { AdminDeps } from "./types.ts";
@@ -100,10 +101,15 @@ const systemEvents: Check = async ({ store }) => {
 const signatures: Check = (deps) => {
   const states = deps.signatures();
   if (states.length === 0) return ok("no path wants a signature");
-  const told = states.find(({ note }) => note !== undefined);
-  if (told)
+  const waiting = states.filter(({ candidates }) => candidates.length > 0);
+  if (waiting.length > 0)
     return warn(
-      `the sender of the path "${told.path}" has told its secret in a handshake: put ${told.note} into \`auth.secret\` in place of \`pending\``,
+      waiting
+        .map(({ path, candidates }) => {
+          const list = candidates.map(({ id, address, at }) => `${id} from ${address} at ${new Date(at).toISOString()}`).join(", ");
+          return `"${path}" has no secret yet, and anyone may have sent these: ${list}; \`rouse hooks accept ${path} <number>\` takes the one that is the sender's`;
+        })
+        .join("; "),
     );
   const old = states.find(({ last }) => last !== undefined && last.of > 1);
   if (old?.last) {
@@ -209,6 +215,7 @@ const clock: Check = async (deps) => {
 const CHECKS: Record<string, Check> = {
   bind,
   hooks,
+  ...ADVICE,
   model,
   config: reload,
   warnings,

@@ -3,6 +3,7 @@ import { isAbsolute } from "node:path";
 import { Hono } from "hono";
 import { z } from "zod";
 import { maskConfig } from "../config/mask.ts";
+import { keepSenderSecret } from "../config/state.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import type { PathRules } from "../mapping/types.ts";
 import { backupKnowledge, type KnowledgeCopy } from "../knowledge/backup.ts";
@@ -22,6 +23,12 @@ const testBody = z.strictObject({
   headers: strings,
   query: strings,
 });
+const candidateQuery = z.strictObject({ path: z.string().min(1) });
+const candidateBody = candidateQuery.extend({ id: z.int().positive() });
+const noCandidate: Failure = {
+  code: "not_found",
+  message: "this path has no such secret to accept: `rouse hooks accept <path>` lists those that came since the gateway started",
+};
 const refusalQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(1000).default(100) });
 
 function agents({ agents: { list, standard } }: Snapshot): AgentView[] {
@@ -132,6 +139,23 @@ export function systemRoutes(deps: AdminDeps): Hono {
     if (!copied.ok) return fail(c, copied.failure);
     const { ok: _ok, ...made } = copied;
     return answer(c, "backup", { file: body.value.file, ...made });
+  });
+  app.get("/hooks/secrets", (c) => {
+    const query = parseQuery(c, candidateQuery);
+    if (!query.ok) return fail(c, query.failure);
+    const found = deps.signatures().find(({ path }) => path === query.value.path)?.candidates ?? [];
+    return answer(c, "secretCandidates", { candidates: found.map((one) => ({ ...one, at: new Date(one.at).toISOString() })) });
+  });
+  app.post("/hooks/secrets", async (c) => {
+    const body = await parseJson(c, candidateBody);
+    if (!body.ok) return fail(c, body.failure);
+    const { path, id } = body.value;
+    const found = deps
+      .signatures()
+      .find((state) => state.path === path)
+      ?.candidates.find((one) => one.id === id);
+    if (!found) return fail(c, noCandidate);
+    return answer(c, "secretAccepted", { file: await keepSenderSecret(deps.status().stateDir, path, found.secret), secret: found.secret });
   });
   app.post("/hooks/test", async (c) => {
     const body = await parseJson(c, testBody);

@@ -2,6 +2,7 @@ import { checkDraft } from "../actions/dispatch.ts";
 import type { Failure } from "../core/errors.ts";
 import type { DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
 import type { TestedAction, TestedHook } from "./admin-types.ts";
+import { createKeptNames, keptParts } from "./kept-names.ts";
 import type { Snapshot } from "./types.ts";
 
 export interface HookTest {
@@ -34,7 +35,7 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
   if (!result.ok) return { ok: false, mapping: result.mapping, failure: result.failure };
   const { draft } = result;
   const fields = draft.fields as Record<string, unknown>;
-  const checked = checkDraft({ ...draft, fields }, input.path, input.now, snapshot);
+  const checked = checkDraft({ ...draft, fields }, { hook: input.path, now: input.now }, snapshot);
   return {
     ok: true,
     mapping: draft.mapping,
@@ -72,13 +73,14 @@ export async function testHook(test: HookTest, snapshot: Snapshot): Promise<Test
   const found = pathOf(test, snapshot);
   if (!found.ok) return found;
   const { path } = found;
+  const { method, query } = test;
+  const headers = Object.fromEntries(Object.entries(test.headers).map(([name, value]) => [name.toLowerCase(), value]));
   const input: MappingInput = {
     path,
-    method: test.method,
+    method,
     byHookToken: snapshot.mappings.rules(path)?.auth === undefined,
     payload: test.payload,
-    headers: Object.fromEntries(Object.entries(test.headers).map(([name, value]) => [name.toLowerCase(), value])),
-    query: test.query,
+    ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
     now: Date.now(),
   };
   const { traces, outcome } = await snapshot.mappings.explain(input, test.mapping);

@@ -4,6 +4,7 @@ import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
 import type { MappingInfo, MappingTrace, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
+import type { SecretCandidate } from "./secret-candidates.ts";
 import type { GatewayStatus, Refusal, ReplayResult } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
@@ -53,6 +54,9 @@ export interface RunView {
   agentId: string;
   origin: SessionOrigin;
   sessionKey: string;
+  /** Whose session it is; null for other origins than hooks, and for keys of `hooks.sharedSessions`. */
+  path: string | null;
+  credential: string | null;
   name: string;
   hook: string;
   model: string | null;
@@ -93,6 +97,9 @@ export interface SessionView {
   agentId: string;
   origin: SessionOrigin;
   key: string;
+  /** The hook path and the configured credential that it belongs to; null for other origins, and where it is shared. */
+  path: string | null;
+  credential: string | null;
   turns: number;
   createdAt: string | null;
   lastUsedAt: string | null;
@@ -278,6 +285,9 @@ export interface AdminAnswers {
   reload: { hash: string };
   /** `knowledge`: the documents' part, where there are any. */
   backup: { file: string; bytes: number; seconds: number; knowledge?: { database: string; files: string; bytes: number } };
+  /** Secrets that requests brought to a path whose own is `pending`. */
+  secretCandidates: { candidates: (Omit<SecretCandidate, "at"> & { at: string })[] };
+  secretAccepted: { file: string; secret: string };
   test: TestedHook;
   doctor: { checks: CheckView[] };
   keys: { keys: KeyView[] };

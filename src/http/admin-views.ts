@@ -86,6 +86,8 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined): R
     agentId: session.agentId,
     origin: session.origin,
     sessionKey: session.key,
+    path: session.via?.path ?? null,
+    credential: session.via?.credential ?? null,
     name: run.spec.name,
     hook: run.spec.hook,
     model: run.model ?? run.spec.model ?? null,
@@ -124,12 +126,13 @@ export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined):
 }
 
 export function sessionView(session: SessionRecord): SessionView {
-  return { ...session.ref, turns: session.turns, createdAt: iso(session.createdAt), lastUsedAt: iso(session.lastUsedAt) };
+  const { ref, turns, createdAt, lastUsedAt } = session;
+  return { ...unusedSession(ref), turns, createdAt: iso(createdAt), lastUsedAt: iso(lastUsedAt) };
 }
 
 /** The main session of an agent that has taken no turn yet. */
-export function unusedSession(ref: SessionRef): SessionView {
-  return { ...ref, turns: 0, createdAt: null, lastUsedAt: null };
+export function unusedSession({ via, ...ref }: SessionRef): SessionView {
+  return { ...ref, path: via?.path ?? null, credential: via?.credential ?? null, turns: 0, createdAt: null, lastUsedAt: null };
 }
 
 export function turnView(turn: TurnRecord): TurnView {

@@ -21,11 +21,22 @@ const deliveryQuery = z.strictObject({
   channel: z.string().optional(),
 });
 const sessionQuery = z.strictObject({ ...page, origin: origin.optional(), agent: z.string().optional() });
-const sessionRef = z.strictObject({ agent: z.string().min(1).optional(), origin: origin.optional(), key: z.string().min(1) });
+const sessionRef = z.strictObject({
+  agent: z.string().min(1).optional(),
+  origin: origin.optional(),
+  key: z.string().min(1),
+  path: z.string().optional(),
+  credential: z.string().optional(),
+});
+type Wanted = z.output<typeof sessionRef>;
 
 const noRun: Failure = { code: "not_found", message: "there is no run with this id" };
 const noDelivery: Failure = { code: "not_found", message: "there is no delivery with this id" };
 const noSession: Failure = { code: "not_found", message: "there is no such session; `rouse sessions list` shows which there are" };
+const severalSessions = (owners: readonly string[]): Failure => ({
+  code: "usage",
+  message: `several paths have a session with this key: name one by \`path\`, and by \`credential\` if that is not enough: ${owners.join(", ")}`,
+});
 const keepMain: Failure = { code: "usage", message: "the main session cannot be deleted; reset it to forget its history" };
 
 /** `/runs`: what agents did, and an operator's word in it. */
@@ -58,18 +69,27 @@ export function sessionRoutes(deps: AdminDeps): Hono {
   const { store } = deps;
   const app = new Hono();
   /** The sessions that may be meant; no hook may have a key of the API's or a channel's. */
-  const candidates = ({ agent, origin, key }: z.output<typeof sessionRef>): SessionRef[] => {
+  const candidates = async ({ agent, origin, key, path, credential }: Wanted): Promise<SessionRef[]> => {
     const { list, standard } = deps.snapshot().agents;
     // A key of the API names its agent.
     const [, , ofApi] = /^api:([^:]+):([^:]+):/.exec(key) ?? [];
     if (ofApi !== undefined && (origin ?? "api") === "api") return [{ agentId: agent ?? ofApi, origin: "api", key }];
     if (key.startsWith("channel:") && (origin ?? "channel") === "channel")
       return (agent === undefined ? list.map(({ id }) => id) : [agent]).map((agentId) => ({ agentId, origin: "channel", key }));
-    return [{ agentId: agent ?? standard.id, origin: origin ?? (key === "main" ? "main" : "hook"), key }];
+    const agentId = agent ?? standard.id;
+    const inferred = origin ?? (key === "main" ? "main" : "hook");
+    if (inferred !== "hook") return [{ agentId, origin: inferred, key }];
+    const refs = (await store.sessionsWithKey(agentId, key)).map(({ ref }) => ref);
+    const shared = path === undefined && credential === undefined ? refs.find(({ via }) => !via) : undefined;
+    if (shared) return [shared];
+    return refs.filter(({ via }) => (path ?? via?.path) === via?.path && (credential ?? via?.credential) === via?.credential);
   };
-  const find = async (parsed: Parsed<z.output<typeof sessionRef>>): Promise<Parsed<SessionRef>> => {
+  const find = async (parsed: Parsed<Wanted>): Promise<Parsed<SessionRef>> => {
     if (!parsed.ok) return parsed;
-    for (const ref of candidates(parsed.value)) if (ref.origin === "main" || (await store.getSession(ref))) return { ok: true, value: ref };
+    const refs = await candidates(parsed.value);
+    const owners = refs.flatMap(({ via }) => (via ? [`${via.path} (${via.credential})`] : []));
+    if (owners.length > 1) return { ok: false, failure: severalSessions(owners) };
+    for (const ref of refs) if (ref.origin === "main" || (await store.getSession(ref))) return { ok: true, value: ref };
     return { ok: false, failure: noSession };
   };
   app.get("/", async (c) => {

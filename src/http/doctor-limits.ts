@@ -39,7 +39,10 @@ async function usage(deps: AdminDeps): Promise<string[]> {
 /** What limits hold back, and how much of each is used. */
 export const limits: Check = async (deps, snapshot) => {
   const used = await usage(deps);
-  if (used.length === 0) return ok("no hook has a limit: a sender can start as many runs as it likes (hooks.limits)");
+  if (used.length === 0)
+    return warn(
+      "no hook has a limit: a sender can start as many runs as it likes, and each costs tokens; set hooks.limits, or `limits` of a mapping",
+    );
   const { "runs.parked": count = 0 } = await deps.store.counts();
   const parked = count === 0 ? [] : parkedBy(await deps.store.listRuns({ status: "parked", limit: MAX_RUNS }), snapshot);
   const held = count === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];

@@ -6,7 +6,7 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { MappingInput, PathRules } from "../mapping/types.ts";
+import type { PathRules } from "../mapping/types.ts";
 import type { DedupeRecord, Store } from "../store/types.ts";
 import { createAddressList, type AddressList } from "../core/address.ts";
 import type { Duplicate, Verifier } from "../signatures/types.ts";
@@ -16,14 +16,15 @@ import { parsePayload, readBody } from "./body.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import { failureResponse, STATUS } from "./errors.ts";
 import { keyOf, keyTooLong } from "./event-key.ts";
+import { createKeptNames } from "./kept-names.ts";
 import { createRateLimiter } from "./rate.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
 import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type RecordDeps } from "./record.ts";
 import type { Refusals } from "./refusals.ts";
 import { replayEvent } from "./replay.ts";
 import { hookRequest, type HookRequest } from "./request.ts";
-import { resolveHook } from "./resolve.ts";
-import { createSignatureStage, hasGetHandshake } from "./signature.ts";
+import { resolveHook, type HookInput } from "./resolve.ts";
+import { createSignatureStage, hasGetHandshake, isPending } from "./signature.ts";
 import type { ReplayResult, SignatureState, Snapshot } from "./types.ts";
 
 export interface HooksDeps {
@@ -52,7 +53,7 @@ export interface Hooks {
   /** Answers `{base}/<path>`, for every method. */
   handle(c: Context, path: string): Promise<Response>;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
-  /** Of each signed path: which secret fitted last, and what its sender told the operator in a handshake. */
+  /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
   /** Whether a caller shows, in a header, the credential that an event came in by. */
   presents(headers: Record<string, string>, credential: string): boolean;
@@ -62,6 +63,7 @@ export interface Hooks {
 interface Compiled {
   auth: Authenticator;
   trusted: AddressList | undefined;
+  kept: ReturnType<typeof createKeptNames>;
 }
 
 /** A request that was believed, on its way through the checks. */
@@ -82,17 +84,10 @@ const draining: Failure = { code: "draining", message: "the gateway is stopping;
 const compressed: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
 const unexpected: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
 
-function mappingInput({ arrival, byHookToken }: Passage, payload: unknown): MappingInput {
-  const { request } = arrival;
-  return {
-    path: request.path,
-    method: request.method,
-    byHookToken,
-    payload,
-    headers: request.shown.headers,
-    query: request.shown.query,
-    now: arrival.now,
-  };
+function hookInput({ arrival, byHookToken }: Passage, payload: unknown): HookInput {
+  const { request, credential, now } = arrival;
+  const { path, method, shown } = request;
+  return { path, method, credential, byHookToken, payload, headers: shown.headers, query: shown.query, now };
 }
 
 /** Whose bucket of `hooks.rateLimit` a request takes from. */
@@ -138,6 +133,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     const made: Compiled = {
       auth: createAuthenticator(deps.hookTokens(snapshot), snapshot.mappings.paths, hooks.allowQueryToken),
       trusted: gateway.trustedProxies.length > 0 ? createAddressList(gateway.trustedProxies).list : undefined,
+      kept: createKeptNames(snapshot),
     };
     compiled.set(snapshot, made);
     return made;
@@ -191,7 +187,7 @@ export function createHooks(deps: HooksDeps): Hooks {
       const [known] = await store.findDuplicates([key]);
       if (known) return answer(passage, await answerDuplicate(record, arrival, key, known));
     }
-    const pending = resolveHook(mappingInput(passage, payload), snapshot);
+    const pending = resolveHook(hookInput(passage, payload), snapshot);
     const resolution = pending instanceof Promise ? await pending : pending;
     return answer(passage, await recordResolution(record, arrival, resolution, key));
   };
@@ -244,7 +240,7 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   const handle = async (c: Context, path: string): Promise<Response> => {
     const snapshot = deps.snapshot();
-    const { auth, trusted } = compile(snapshot);
+    const { auth, trusted, kept } = compile(snapshot);
     const now = clock.now();
     const rules = snapshot.mappings.rules(path);
     const verifier = rules?.auth && "scheme" in rules.auth ? snapshot.verifiers.get(path) : undefined;
@@ -255,7 +251,7 @@ export function createHooks(deps: HooksDeps): Hooks {
     const isGet = method === "GET" && (mayGet || hasGetHandshake(verifier));
     if (method !== "POST" && !isGet) return wrongMethod();
     if (deps.draining()) return failureResponse(c, draining, newId("req", now));
-    const request = hookRequest(c, path, trusted);
+    const request = hookRequest(c, path, kept(path), trusted);
     if (verifier) {
       const handshake = await signatures.unsigned(c, request, verifier);
       if (handshake?.kind === "answered") return handshake.response;
@@ -293,7 +289,11 @@ export function createHooks(deps: HooksDeps): Hooks {
       }
     },
     presents: (headers, credential) => compile(deps.snapshot()).auth.presents(headers, credential),
-    signatures: () => [...deps.snapshot().verifiers.keys()].map((path) => ({ path, ...signatures.state(path) })),
+    signatures: () =>
+      [...deps.snapshot().verifiers].map(([path, verifier]) => {
+        const { last, candidates } = signatures.state(path);
+        return { path, last, candidates: isPending(verifier) ? candidates : [] };
+      }),
     replay: (eventId, options) => replayEvent(eventId, options, { store, clock, snapshot: deps.snapshot, record: recordDeps }),
   };
 }

@@ -53,12 +53,16 @@ export async function replayEvent(
   const now = deps.clock.now();
   const snapshot = deps.snapshot();
   const arrival = arrivalOf(event, Buffer.from(body), now);
+  const { credential } = event;
   const payload =
     event.request.method === "GET"
       ? { ok: true as const, payload: event.request.query }
       : await parsePayload(arrival.bytes, event.request.contentType);
   const resolution: Resolution = payload.ok
-    ? await resolveHook({ ...arrival.request, byHookToken: event.credential === "hooks.token", payload: payload.payload, now }, snapshot)
+    ? await resolveHook(
+        { ...arrival.request, credential, byHookToken: credential === "hooks.token", payload: payload.payload, now },
+        snapshot,
+      )
     : { kind: "refused", outcome: "rejected", failure: payload.failure };
   const described = describe(resolution);
   if (dryRun) return { ok: true, result: { eventId, ...described } };

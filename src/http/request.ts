@@ -4,6 +4,7 @@ import { clientAddress, type AddressList } from "../core/address.ts";
 import type { Fence } from "../store/types.ts";
 import { bodySource } from "./body.ts";
 import { shareName } from "./body-budget.ts";
+import { keptParts, type KeptNames } from "./kept-names.ts";
 
 /** A request as the hooks see it, whether it came through a socket or straight to `fetch`. */
 export interface HookRequest {
@@ -13,7 +14,7 @@ export interface HookRequest {
   query: Record<string, string>;
   /** Lower-case names; several values joined by `, `. */
   headers: Record<string, string>;
-  /** Headers and query without any that may carry a credential: only these are stored, matched and rendered. */
+  /** The headers and parameters that the path keeps, none with a credential: only these are stored, matched and rendered. */
   shown: { headers: Record<string, string>; query: Record<string, string> };
   address: string;
   /** Whose share of the budget for unauthenticated bodies its body counts against; undefined: no one's. */
@@ -50,18 +51,8 @@ function queryOf(url: string): Record<string, string> {
   return query;
 }
 
-const CREDENTIAL = /token|secret|signature|authorization|cookie|password|api[-_]?key|hmac|credential/i;
-
-function withoutCredentials(values: Record<string, string>): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const name in values) {
-    if (!CREDENTIAL.test(name)) kept[name] = values[name] as string;
-  }
-  return kept;
-}
-
 /** Reads what a hook needs of a request; the body stays unread. */
-export function hookRequest(c: Context, path: string, trusted: AddressList | undefined): HookRequest {
+export function hookRequest(c: Context, path: string, kept: KeptNames, trusted: AddressList | undefined): HookRequest {
   const { incoming, fence } = (c.env ?? {}) as Environment;
   const headers = incoming ? nodeHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
   const query = queryOf(c.req.url);
@@ -73,7 +64,7 @@ export function hookRequest(c: Context, path: string, trusted: AddressList | und
     path,
     query,
     headers,
-    shown: { headers: withoutCredentials(headers), query: withoutCredentials(query) },
+    shown: keptParts(kept, { method: c.req.method, headers, query }),
     address,
     share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }),
     source: bodySource(c),

@@ -10,6 +10,11 @@ import { nameContentType } from "./body.ts";
 import { STATUS } from "./errors.ts";
 import type { Snapshot } from "./types.ts";
 
+/** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
+export interface HookInput extends MappingInput {
+  credential: string | undefined;
+}
+
 /** How an action is collected with others. */
 export type Collecting = NonNullable<ActionDraft["collect"]> & { event: Collected };
 
@@ -67,24 +72,24 @@ function withContentType(message: string, { payload, headers }: MappingInput): s
   return `${message}; the body came as ${nameContentType(headers["content-type"])} and was read as text: send JSON as application/json`;
 }
 
-function resolveWake(input: MappingInput, snapshot: Snapshot): Resolution {
-  const { payload, now } = input;
+function resolveWake(input: HookInput, snapshot: Snapshot): Resolution {
+  const { payload, now, credential } = input;
   if (!isObject(payload)) return notAnObject(input);
   const body = wakeBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
-  const source: ActionSource = { hook: "wake", unsafe: false, fromRequest: true, now };
+  const source: ActionSource = { hook: "wake", credential, unsafe: false, fromRequest: true, now };
   const checked = checkWake([{ text: body.data.text, outside: true }], body.data.mode, source, snapshot);
   if (!checked.ok) return refused(checked.failure);
   const item: Item = { ok: true, action: checked.action, missing: [] };
   return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody) };
 }
 
-function resolveAgent(input: MappingInput, snapshot: Snapshot): Resolution {
-  const { payload, now } = input;
+function resolveAgent(input: HookInput, snapshot: Snapshot): Resolution {
+  const { payload, now, credential } = input;
   if (!isObject(payload)) return notAnObject(input);
   const body = agentBody.safeParse(withoutNulls(payload));
   if (!body.success) return invalid(body.error);
-  const source: ActionSource = { hook: "agent", unsafe: false, fromRequest: true, now };
+  const source: ActionSource = { hook: "agent", credential, unsafe: false, fromRequest: true, now };
   const warnings = unknownFields(payload, agentBody);
   const checked = checkAgent([{ text: body.data.message, outside: true }], body.data, source, snapshot, warnings);
   if (!checked.ok) return refused(checked.failure);
@@ -101,7 +106,7 @@ function unmatchedReason(nearest: Nearest | undefined): string {
   return `no mapping matched${closest}; \`rouse hooks test\` shows every condition`;
 }
 
-function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: Snapshot): Resolution {
+function resolveMapped(outcome: MappingOutcome, input: HookInput, snapshot: Snapshot): Resolution {
   switch (outcome.kind) {
     case "unmatched":
       if (!snapshot.mappings.owns(input)) return { kind: "refused", outcome: "unmatched", failure: noMapping };
@@ -125,22 +130,25 @@ function resolveMapped(outcome: MappingOutcome, input: MappingInput, snapshot: S
 
 type Actions = Extract<MappingOutcome, { kind: "actions" }>;
 
-function itemOf(result: DraftResult, input: MappingInput, snapshot: Snapshot): Item {
+function itemOf(result: DraftResult, input: HookInput, snapshot: Snapshot): Item {
   if (!result.ok) return { ok: false, failure: result.failure, mapping: result.mapping };
   const { draft } = result;
-  const checked = checkDraft({ ...draft, fields: draft.fields as Record<string, unknown> }, input.path, input.now, snapshot);
+  const { now, payload, headers, query, path, credential } = input;
+  const fields = draft.fields as Record<string, unknown>;
+  const checked = checkDraft({ ...draft, fields }, { hook: path, credential, now }, snapshot);
   if (!checked.ok) return { ok: false, failure: checked.failure, mapping: draft.mapping };
   const item: Item = { ok: true, action: checked.action, missing: draft.missing };
   if (draft.collect) {
-    const { now, payload, headers, query, path } = input;
-    item.collect = { ...draft.collect, event: { at: now, payload, headers, query, path } };
+    const event: Collected = { at: now, payload, headers, query, path };
+    if (credential !== undefined) event.credential = credential;
+    item.collect = { ...draft.collect, event };
   }
-  if (draft.dedupeKey !== undefined) item.key = { scope: `${input.path}|${draft.mapping}`, key: draft.dedupeKey };
+  if (draft.dedupeKey !== undefined) item.key = { scope: `${path}|${draft.mapping}`, key: draft.dedupeKey };
   return item;
 }
 
 /** Checks what mappings want done, and tells what is to be done from what is only to be recorded. */
-function resolveDrafts({ mapping, list, results }: Actions, input: MappingInput, snapshot: Snapshot): Resolution {
+function resolveDrafts({ mapping, list, results }: Actions, input: HookInput, snapshot: Snapshot): Resolution {
   const items: Item[] = [];
   const would: StoredAction[] = [];
   let refusedToo = 0;
@@ -169,7 +177,13 @@ function resolveDrafts({ mapping, list, results }: Actions, input: MappingInput,
 
 /** What events that a mapping has collected come to together. Never throws. */
 export async function combineEvents(mapping: string, events: readonly Collected[], snapshot: Snapshot): Promise<Combined> {
-  const inputs = events.map(({ at, ...event }): MappingInput => ({ ...event, method: "POST", byHookToken: true, now: at }));
+  const inputs = events.map(({ at, credential, ...event }): HookInput => ({
+    ...event,
+    credential,
+    method: "POST",
+    byHookToken: true,
+    now: at,
+  }));
   const last = inputs.at(-1);
   const outcome = last && (await snapshot.mappings.combine(mapping, inputs));
   if (!last || !outcome)
@@ -189,7 +203,7 @@ export async function combineEvents(mapping: string, events: readonly Collected[
 }
 
 /** Says how a text body came, and acknowledges an event whose mapping failed if its sender disables hooks for errors. */
-function finish(resolution: Resolution, input: MappingInput, { verifiers }: Snapshot): Resolution {
+function finish(resolution: Resolution, input: HookInput, { verifiers }: Snapshot): Resolution {
   if (resolution.kind === "unmatched") return { ...resolution, reason: withContentType(resolution.reason, input) };
   if (resolution.kind !== "refused") return resolution;
   const failure = { ...resolution.failure, message: withContentType(resolution.failure.message, input) };
@@ -198,7 +212,7 @@ function finish(resolution: Resolution, input: MappingInput, { verifiers }: Snap
 }
 
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
-export function resolveHook(input: MappingInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
+export function resolveHook(input: HookInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
   if (input.path === "wake") return resolveWake(input, snapshot);
   if (input.path === "agent") return resolveAgent(input, snapshot);
   return snapshot.mappings.run(input).then((outcome) => finish(resolveMapped(outcome, input, snapshot), input, snapshot));

@@ -9,6 +9,7 @@ import { readBody } from "./body.ts";
 import { createFailureLimiter } from "./auth.ts";
 import type { SharedCounts } from "./shared-counts.ts";
 import type { HookRequest } from "./request.ts";
+import { SecretCandidates, type SecretCandidate } from "./secret-candidates.ts";
 
 const MAX_HANDSHAKE_BYTES = 4096;
 const HANDSHAKE_MS = 5000;
@@ -55,6 +56,11 @@ export function hasGetHandshake(verifier: Verifier | undefined): boolean {
   return verifier?.handshakes.some((handshake) => handshake.when.method === "GET") ?? false;
 }
 
+/** Whether the sender of a path has still to bring its secret. */
+export function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
+  return secrets.length > 0 && secrets.every((secret) => secret === "pending");
+}
+
 type Refused = { kind: "refused"; failure: Failure; reason: string };
 type Answered = { kind: "answered"; response: Response };
 /** Something of ours failed, so that the sender is to try again. */
@@ -77,8 +83,8 @@ export interface SignatureStage {
     verifier: Verifier,
     publicUrl: string | undefined,
   ): Promise<Answered | Refused | Failed | { kind: "believed"; key: Duplicate | undefined }>;
-  /** Which secret of a path fitted last, and what its sender told the operator in a handshake. */
-  state(path: string): { last: LastSecret | undefined; note: string | undefined };
+  /** Which secret of a path fitted last, and which secrets came in a handshake while it has none. */
+  state(path: string): { last: LastSecret | undefined; candidates: readonly SecretCandidate[] };
 }
 
 export function createSignatureStage(deps: {
@@ -89,7 +95,7 @@ export function createSignatureStage(deps: {
   const { clock, metrics } = deps;
   const limiter = createFailureLimiter(clock, deps.shared);
   const last = new Map<string, LastSecret>();
-  const notes = new Map<string, string>();
+  const candidates = new SecretCandidates(clock);
 
   const firstBody = async (request: HookRequest, open: readonly Handshake[]): Promise<Buffer | Refused> => {
     if (request.method !== "POST" || !open.some(readsBody)) return Buffer.alloc(0);
@@ -103,18 +109,18 @@ export function createSignatureStage(deps: {
       const reason = verifier.precheck({ method: request.method, headers: request.headers, query: request.query }, clock.now());
       return reason && { kind: "refused", failure: wrong, reason: `signature_${reason}` };
     },
-    state: (path) => ({ last: last.get(path), note: notes.get(path) }),
+    state: (path) => ({ last: last.get(path), candidates: candidates.of(path) }),
     async unsigned(c, request, verifier) {
       const open = verifier.handshakes.filter((handshake) => !handshake.signed);
       if (open.length === 0) return undefined;
-      const pending = verifier.secrets.length > 0 && verifier.secrets.every((secret) => secret === "pending");
+      const pending = isPending(verifier);
       const raw = pending ? await firstBody(request, open) : Buffer.alloc(0);
       if (!Buffer.isBuffer(raw)) return raw;
       const answer = answerHandshake(verifier, { method: request.method, headers: request.headers, query: request.query, raw }, false);
       if (answer && limiter.failed(request.address) > 0) return { kind: "refused", failure: often, reason: "handshakes" };
       if (answer) {
         // What the operator has to see goes to where the operator looks, not into the log.
-        if (answer.note !== undefined) notes.set(request.path, answer.note);
+        if (answer.note !== undefined) candidates.add(request.path, request.address, answer.note);
         return { kind: "answered", response: handshakeResponse(c, answer) };
       }
       return pending ? { kind: "refused", failure: stillPending, reason: "pending_secret" } : undefined;

@@ -7,6 +7,7 @@ import type { MappingSet } from "../mapping/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
 import type { Verifier } from "../signatures/types.ts";
 import type { ApiKeys } from "./platform/keys.ts";
+import type { SecretCandidate } from "./secret-candidates.ts";
 import type { DeliveryRecord, EventOutcome, Peers, Queue, Store } from "../store/types.ts";
 
 /** One frozen whole of everything that a request reads. Made at start and at each reload. */
@@ -28,7 +29,8 @@ export interface SignatureState {
   path: string;
   /** `secret` counts from 0; `at` is in milliseconds since the epoch. */
   last: { secret: number; of: number; at: number } | undefined;
-  note: string | undefined;
+  /** Secrets that requests brought while that of the path is `pending`, oldest first. */
+  candidates: readonly SecretCandidate[];
 }
 
 /** A refused caller: kept in memory only, the last 1,000. */
@@ -79,7 +81,7 @@ export interface AdminDeps {
   snapshot(): Snapshot;
   status(): GatewayStatus;
   refusals(): readonly Refusal[];
-  /** Of each signed path: which secret fitted last, and what its sender told the operator in a handshake. */
+  /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
   runs: RunOperations;
   limits: Admission["usage"];

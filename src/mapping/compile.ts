@@ -5,17 +5,18 @@ import type { MappingConfig } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
+import { isCredentialName } from "../core/credential-name.ts";
 import { fileInside } from "../core/files.ts";
 import { callbackKey } from "../core/secret.ts";
 import type { z } from "zod";
-import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
+import { TEMPLATE_FIELDS, USELESS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
 import { compileMatch } from "./match.ts";
 import { compilePaths } from "./paths.ts";
 import type { TransformPool } from "./pool.ts";
 import { createMappingSet } from "./run.ts";
 import { parsePath, type Path } from "./path.ts";
-import { headersUsed } from "./headers.ts";
+import { namesUsed } from "./headers.ts";
 import { joinLines } from "./lines.ts";
 import type { Source } from "./source.ts";
 import { sessionKeyIssues } from "./session-keys.ts";
@@ -48,28 +49,6 @@ export interface CompileOptions {
 
 /** The field that says what an action is about. */
 const CONTENT_FIELD = { wake: "textTemplate", agent: "messageTemplate" } as const;
-
-/** Fields that mean nothing for an action; a transform may set the other one, so they are checked only without. */
-const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
-  wake: [
-    "messageTemplate",
-    "agentId",
-    "sessionKey",
-    "summary",
-    "deliver",
-    "channel",
-    "to",
-    "model",
-    "thinking",
-    "timeoutSeconds",
-    "instructions",
-    "name",
-    "limits",
-    "coalesce",
-    "callback",
-  ],
-  agent: ["textTemplate"],
-};
 
 class MappingCompiler {
   readonly issues: Issue[] = [];
@@ -177,6 +156,9 @@ class MappingCompiler {
     const timeoutMs = hooks.transformTimeoutSeconds * 1000;
     const runner: JsonataRunner = (text, input, now) => pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
     this.#checkUse(source);
+    for (const field of ["keepHeaders", "keepQuery"] as const)
+      for (const [index, name] of config[field].entries())
+        if (isCredentialName(name)) this.#problem(source, `${field}[${index}]`, "may carry a credential: such a value is never kept");
     const matched = compileMatch(config.match, { path: `${at}.match`, runner });
     this.issues.push(...matched.issues);
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
@@ -196,7 +178,8 @@ class MappingCompiler {
         paths: [config.match.path ?? []].flat(),
         action: config.action,
         at,
-        headers: headersUsed(config),
+        ...namesUsed(config),
+        unsafe: config.allowUnsafeExternalContent,
       },
       at,
       match: matched.match,

@@ -1,3 +1,4 @@
+import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Expression } from "./expression.ts";
 import type { CompiledMatch } from "./match.ts";
 import type { NamedMapping } from "./source.ts";
@@ -34,3 +35,25 @@ export interface CompiledMapping {
   /** Position among all mappings. */
   readonly order: number;
 }
+
+/** Fields that mean nothing for an action; a transform may set the other one, so they are checked only without. */
+export const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
+  wake: [
+    "messageTemplate",
+    "agentId",
+    "sessionKey",
+    "summary",
+    "deliver",
+    "channel",
+    "to",
+    "model",
+    "thinking",
+    "timeoutSeconds",
+    "instructions",
+    "name",
+    "limits",
+    "coalesce",
+    "callback",
+  ],
+  agent: ["textTemplate"],
+};

@@ -115,8 +115,11 @@ export interface MappingInfo {
   action: "wake" | "agent";
   /** Where it stands: `hooks.mappings[0]`. */
   at: string;
-  /** The headers that it decides by or renders. */
+  /** The headers, in lower case, and the query parameters that it decides by, renders or keeps. */
   headers: readonly string[];
+  query: readonly string[];
+  /** `allowUnsafeExternalContent`: its agents read what the sender says without the boundary. */
+  unsafe: boolean;
 }
 
 /** What a mapping says of the runs that it makes. */

@@ -3,6 +3,7 @@ import type { Scheme } from "../config/schema/signature.ts";
 import type { Issue } from "../core/errors.ts";
 import { decode } from "./algorithms.ts";
 import { createCertificates, createSenderHosts } from "./certificates.ts";
+import { schemeNames } from "./request-names.ts";
 import { minKeepMs, timeProblem } from "./time.ts";
 import type { CompiledVerifier, RefusalReason, SignedRequest, Verified, Verifier } from "./types.ts";
 import { bodyOf, valueOf } from "./values.ts";
@@ -72,10 +73,12 @@ export function createCertificateCheck(scheme: Scheme, options: CertificateOptio
     precheck: () => undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
+    names: schemeNames(scheme),
     secrets: [],
     verifyToken: undefined,
     wantsVerifyToken: false,
     coveredHeaders: [],
+    anyAccount: false,
     coversNothing: false,
     needsUrl: false,
     confirm: async (url) => Buffer.isBuffer(await hosts.get(url)),

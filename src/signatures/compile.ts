@@ -4,6 +4,7 @@ import { compileSecret, toSecretForm, type SecretCheck } from "./algorithms.ts";
 import { createCertificateCheck, type CertificateOptions } from "./certificate.ts";
 import { createOidcCheck, type OidcOptions } from "./oidc.ts";
 import type { Scheme } from "../config/schema/signature.ts";
+import { schemeNames } from "./request-names.ts";
 import { compileSigned, type SignedText } from "./signed.ts";
 import type { CompiledVerifier, Duplicate, RefusalReason, RequestHead, SignedRequest, Verified, Verifier } from "./types.ts";
 import { minKeepMs, timeProblem } from "./time.ts";
@@ -49,9 +50,11 @@ interface Parts {
 class SchemeVerifier implements Verifier {
   readonly handshakes: Scheme["handshakes"];
   readonly sender: Scheme["sender"];
+  readonly names: Verifier["names"];
   readonly secrets: readonly string[];
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
+  readonly anyAccount = false;
   readonly coveredHeaders: readonly string[];
   readonly coversNothing: boolean;
   readonly needsUrl: boolean;
@@ -65,6 +68,7 @@ class SchemeVerifier implements Verifier {
     this.#signed = signed;
     this.handshakes = scheme.handshakes;
     this.sender = scheme.sender;
+    this.names = schemeNames(scheme);
     this.secrets = secrets;
     this.verifyToken = verifyToken;
     this.wantsVerifyToken = scheme.handshakes.some((handshake) => handshake.when.verifyToken !== undefined);

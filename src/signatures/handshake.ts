@@ -83,7 +83,7 @@ function answer(handshake: Handshake, request: Request, secrets: readonly string
   if (respond.type === "json") Object.assign(headers, { "content-type": "application/json" });
   if (respond.type === "json") made.body = JSON.stringify(fill(respond.json ?? {}, values));
   const shown = note ? valueOf(note, request, body) : undefined;
-  if (shown !== undefined) made.note = shown.slice(0, MAX_ECHO);
+  if (shown !== undefined) made.note = shown;
   const address = confirm ? valueOf(confirm, request, body) : undefined;
   if (confirm && address === undefined) return undefined;
   if (address !== undefined) made.confirm = address;

@@ -1,6 +1,7 @@
 import type { JWTVerifyGetKey } from "jose";
 import { timingSafeEqual } from "node:crypto";
 import type { Scheme } from "../config/schema/signature.ts";
+import { schemeNames } from "./request-names.ts";
 import type { CompiledVerifier, SignedRequest, Verified, Verifier } from "./types.ts";
 import { bodyOf, valueOf } from "./values.ts";
 
@@ -66,11 +67,13 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
       valueOf(scheme.signature, { ...head, raw: Buffer.alloc(0) }, bodyOf(Buffer.alloc(0))) === undefined ? "no_signature" : undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
+    names: schemeNames(scheme),
     secrets: [],
     verifyToken: undefined,
     wantsVerifyToken: false,
     coveredHeaders: [],
     coversNothing: true,
+    anyAccount: options.email === undefined,
     needsUrl: false,
   };
   return { ok: true, verifier };

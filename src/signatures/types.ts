@@ -1,5 +1,6 @@
 import type { Issue } from "../core/errors.ts";
 import type { Handshake, Sender } from "../config/schema/signature.ts";
+import type { schemeNames } from "./request-names.ts";
 
 /** What is known of a request before its body is read. */
 export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
@@ -57,10 +58,14 @@ export interface Verifier {
   /** What the sender shows in its handshake. */
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
+  /** What of a request the scheme reads as data, and what carries its credential. */
+  readonly names: ReturnType<typeof schemeNames>;
   /** Lower-case names of the headers that the signature covers. */
   readonly coveredHeaders: readonly string[];
   /** True where the signature covers nothing (`equals`, `oidc`): then headers are as good as the body. */
   readonly coversNothing: boolean;
+  /** True if it accepts the tokens of any account of its issuer (`oidc` without `email`). */
+  readonly anyAccount: boolean;
   /** True where the public address has to be known. */
   readonly needsUrl: boolean;
   /** Fetches the address that confirms a handshake, if it is one of the sender's hosts. False: it did not answer 2xx. */

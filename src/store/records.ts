@@ -5,12 +5,23 @@ import type { Route, RouteDecision } from "./routes.ts";
 /** All times are milliseconds since the epoch. */
 export type Ms = number;
 
-/** Which conversations exist: a session is (agent, origin, key), and an origin never reaches another's sessions. */
+/** The hook path and the configured credential (its name, never its value) that an event came in by. */
+export interface Via {
+  path: string;
+  credential: string;
+}
+
+/**
+ * Which conversations exist: a session is (agent, origin, key), for hooks also `via`, and an origin never reaches
+ * another's sessions.
+ */
 export type SessionOrigin = "main" | "hook" | "api" | "channel";
 export interface SessionRef {
   agentId: string;
   origin: SessionOrigin;
   key: string;
+  /** Absent for other origins, for keys of `hooks.sharedSessions`, and in what an earlier version wrote. */
+  via?: Via;
 }
 
 /** What an agent run needs to know, checked and resolved when the event was accepted. */
@@ -54,6 +65,8 @@ export interface Collected {
   headers: Record<string, string>;
   query: Record<string, string>;
   path: string;
+  /** Absent in what an earlier version wrote. */
+  credential?: string;
 }
 
 export interface RunAction {
@@ -207,7 +220,8 @@ export interface LastRoute extends Route {
   at: Ms;
 }
 
-/** The queue key of a session, also its name in lists: `<agent>/<origin>/<key>`. */
-export function sessionId(ref: SessionRef): string {
-  return `${ref.agentId}/${ref.origin}/${ref.key}`;
+/** The queue key of a session, also its name in lists: `<agent>/<origin>/<key>`, or `<agent>/hook@<path>|<credential>/<key>`. */
+export function sessionId({ agentId, origin, key, via }: SessionRef): string {
+  const place = via ? `${origin}@${`${via.path}|${via.credential}`.replaceAll("/", "%2F")}` : origin;
+  return `${agentId}/${place}/${key}`;
 }

@@ -10,6 +10,7 @@ import type {
   RunSpec,
   SessionOrigin,
   SessionRecord,
+  SessionRef,
   StoredAction,
   SystemEvent,
   SystemEventState,
@@ -158,13 +159,17 @@ export interface SessionRow {
   agent: string;
   origin: SessionOrigin;
   key: string;
+  path: string | null;
+  credential: string | null;
   turns: number;
   created: number;
   used: number;
 }
 
-export function sessionOf(row: SessionRow): SessionRecord {
-  return { ref: { agentId: row.agent, origin: row.origin, key: row.key }, turns: row.turns, createdAt: row.created, lastUsedAt: row.used };
+export function sessionOf({ agent, origin, key, path, credential, turns, created, used }: SessionRow): SessionRecord {
+  const ref: SessionRef = { agentId: agent, origin, key };
+  if (path !== null && credential !== null) ref.via = { path, credential };
+  return { ref, turns, createdAt: created, lastUsedAt: used };
 }
 
 export interface LastRouteRow {

@@ -109,6 +109,8 @@ export interface Store {
   /** The turns of a session, oldest first. */
   getTurns(session: SessionRef): Promise<TurnRecord[]>;
   getSession(session: SessionRef): Promise<SessionRecord | undefined>;
+  /** The hook sessions of an agent that have this key: one for each path and credential, the last used first. */
+  sessionsWithKey(agentId: string, key: string): Promise<SessionRecord[]>;
   listSessions(query: ListQuery & { origin?: SessionOrigin; agentId?: string }): Promise<SessionRecord[]>;
   /** Queued events of an agent's main session, oldest first. */
   queuedSystemEvents(agentId: string, limit: number): Promise<SystemEvent[]>;

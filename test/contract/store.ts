@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RouseError } from "../../src/core/errors.ts";
-import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
+import { sessionId, type Job, type JobKind, type StoreHandle } from "../../src/store/types.ts";
 import {
   DAY,
   dedupe,
@@ -392,6 +392,24 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
         expect(await handle.store.getTurns(others[0] ?? ref)).toHaveLength(1);
         expect(await handle.store.getTurns(hookSession("nobody"))).toEqual([]);
         expect(await handle.store.getSession(hookSession("nobody"))).toBeUndefined();
+      });
+
+      it("of hooks are apart by path and credential, and are found by their key", async () => {
+        const key = "k/l";
+        const via = (path: string, credential: string) => ({ ...hookSession(key), via: { path, credential } });
+        const refs = [via("a", "hooks.token"), via("a", "path:a"), via("team/a", "path:team/a"), hookSession(key)];
+        for (const [n, ref] of refs.entries()) await handle.store.commit((tx) => tx.appendTurn(ref, turn(`r${n}`, { at: START + n })));
+        await handle.store.commit((tx) => {
+          tx.appendTurn(hookSession(key, "other"), turn("x"));
+          tx.appendTurn({ agentId: "main", origin: "api", key }, turn("x"));
+        });
+        await reopen();
+        for (const [n, ref] of refs.entries()) {
+          expect(await handle.store.getTurns(ref)).toMatchObject([{ runId: `r${n}` }]);
+          expect(await handle.store.getSession(ref)).toEqual({ ref, turns: 1, createdAt: START + n, lastUsedAt: START + n });
+        }
+        expect((await handle.store.sessionsWithKey("main", key)).map(({ ref }) => ref)).toEqual(refs.toReversed());
+        expect(new Set(refs.map(sessionId)).size).toBe(refs.length);
       });
 
       it("are emptied by a reset, and gone after a delete", async () => {

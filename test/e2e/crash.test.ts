@@ -131,7 +131,12 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
   expect(givenUp.size).toBeLessThanOrEqual(acknowledged.length / 50);
   let turns = 0;
   for (let key = 0; key < KEYS; key++) {
-    const history = await store.getTurns({ agentId: "main", origin: "hook", key: `hook:${key}` });
+    const history = await store.getTurns({
+      agentId: "main",
+      origin: "hook",
+      key: `hook:${key}`,
+      via: { path: "agent", credential: "hooks.token" },
+    });
     turns += history.length;
     const ids = history.map((turn) => turn.runId);
     // Once each, and in the order in which they were accepted: ids sort by time.

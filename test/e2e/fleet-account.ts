@@ -55,7 +55,9 @@ export async function settle(fleet: Fleet, storeUrl: string, timer: { everyMs: n
     // Each conversation has each of its runs once, in the order in which they were acknowledged.
     let turns = 0;
     for (const [key, mine] of Map.groupBy(account.runs, (entry) => entry.key)) {
-      const ids = (await store.getTurns({ agentId: "main", origin: "hook", key })).map((turn) => turn.runId);
+      const ids = (await store.getTurns({ agentId: "main", origin: "hook", key, via: { path: "agent", credential: "hooks.token" } })).map(
+        (turn) => turn.runId,
+      );
       expect(new Set(ids).size).toBe(ids.length);
       const done = mine.filter(({ runId }) => !isGivenUp(runs.get(runId))).map(({ runId }) => runId);
       const places = done.map((runId) => ids.indexOf(runId));

@@ -153,7 +153,12 @@ describePostgres("versions side by side", () => {
         clearInterval(beat);
       }
       const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-      const turns = await store.getTurns({ agentId: "main", origin: "hook", key: "hook:shop:1" });
+      const turns = await store.getTurns({
+        agentId: "main",
+        origin: "hook",
+        key: "hook:shop:1",
+        via: { path: "shop", credential: "hooks.token" },
+      });
       expect(turns.map(({ runId }) => runId)).toEqual([held]);
       await store.close();
       expect(provider.requests.filter((request) => provider.text(request).endsWith("order 1"))).toHaveLength(1);

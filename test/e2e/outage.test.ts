@@ -122,7 +122,12 @@ describePrivatePostgres("PostgreSQL is gone", () => {
         for (const id of [underWay, behind, ...after])
           for (const end = Date.now() + 30_000; (await store.getRun(id))?.status !== "succeeded" && Date.now() < end;)
             await new Promise((next) => setTimeout(next, 100));
-        const turns = await store.getTurns({ agentId: "main", origin: "hook", key: "hook:one" });
+        const turns = await store.getTurns({
+          agentId: "main",
+          origin: "hook",
+          key: "hook:one",
+          via: { path: "agent", credential: "hooks.token" },
+        });
         expect(turns.slice(0, 2).map(({ runId }) => runId)).toEqual([underWay, behind]);
         expect(
           turns

@@ -113,7 +113,12 @@ describePostgres("gateways on PostgreSQL", () => {
     expect(await acceptor.stop()).toBe(0);
     expect(await next.stop()).toBe(0);
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const history = await store.getTurns({ agentId: "main", origin: "hook", key: "hook:slow" });
+    const history = await store.getTurns({
+      agentId: "main",
+      origin: "hook",
+      key: "hook:slow",
+      via: { path: "agent", credential: "hooks.token" },
+    });
     expect(history.map((turn) => [turn.runId, plainText(turn.input).includes("of two")])).toEqual([
       [slow.runId, true],
       [behind.runId, true],

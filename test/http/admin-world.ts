@@ -18,7 +18,19 @@ import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/sto
 export const HOOK_TOKEN = "canary-hook-token-0123456789";
 
 const mappings: MappingSet = {
-  mappings: [{ id: "shop.order", origin: "config", enabled: true, paths: ["shop"], action: "agent", at: "hooks.mappings[0]", headers: [] }],
+  mappings: [
+    {
+      id: "shop.order",
+      origin: "config",
+      enabled: true,
+      paths: ["shop"],
+      action: "agent",
+      at: "hooks.mappings[0]",
+      headers: ["x-shop"],
+      query: [],
+      unsafe: false,
+    },
+  ],
   paths: [{ path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 }],
   rules: (path) => (path === "shop" ? mappings.paths[0] : undefined),
   owns: ({ path }) => path === "shop",

@@ -302,10 +302,13 @@ describe("the gateway itself", () => {
 describe("doctor", () => {
   const statusOf = async (id: string) => (await got("doctor", "/doctor")).checks.find((check) => check.id === id)?.status;
 
-  it("finds nothing wrong but the missing model and the channel that cannot be reached", async () => {
+  it("finds nothing wrong but what the hook token may do, the missing model and limits, and the channel that cannot be reached", async () => {
     const { checks } = await got("doctor", "/doctor");
     const notWell = checks.filter((check) => check.status !== "ok").map((check) => check.id);
-    expect(notWell).toEqual(["model", "channel:console"]);
+    expect(notWell).toEqual(["hook-token", "model", "limits", "channel:console"]);
+    const { config } = world.deps.snapshot();
+    config.hooks.allowRequestSessionKey = false;
+    expect(await statusOf("hook-token")).toBe("ok");
   });
 
   it("finds failed runs, parked system events and files that others can read", async () => {

@@ -175,7 +175,8 @@ describe("a window that closes", () => {
     world = await createWorld({ start: false });
     const windows = new Windows();
     const settings = { key: "k", windowSeconds: 1, maxSeconds: 10, maxEvents: 10 };
-    const action = (runId: string) => ({ kind: "run", runId, mapping: "m", warnings: [] }) as unknown as RunAction;
+    const spec = { session: { agentId: "main", origin: "hook", key: "hook:1" } };
+    const action = (runId: string) => ({ kind: "run", runId, mapping: "m", spec, warnings: [] }) as unknown as RunAction;
     const event = (at: number) => ({ at, payload: 1, headers: {}, query: {}, path: "p" });
     const first = windows.join(action("run_1"), settings, event(1000));
     first.settle(true);

@@ -137,6 +137,7 @@ describe("runs an hour", () => {
 
   it("let go a run that is cancelled, and the next of its session key after it", async () => {
     world = await start({
+      sharedSessions: ["hook:one"],
       mappings: [mapping("shop", { limits: { runsPerHour: 1 }, sessionKey: "hook:one" }), mapping("free", { sessionKey: "hook:one" })],
     });
     const [first, second, third] = [await post("shop", 1), await post("shop", 2), await post("free", 3)];
@@ -170,6 +171,7 @@ describe("runs at the same time", () => {
   it("cannot lock each other out over shared session keys", async () => {
     hold();
     world = await start({
+      sharedSessions: ["hook:"],
       mappings: ["one", "two"].map((id) => mapping(id, { limits: { concurrent: 1 }, sessionKey: "hook:{{key}}" })),
     });
     const all = [];

@@ -22,7 +22,7 @@ beforeAll(async () => {
           { match: { path: "name/less" }, messageTemplate: "m", dedupeKey: "{{n}}" },
           { id: "anywhere", match: { payload: { kind: "any" } }, messageTemplate: "any" },
           hook("small", { maxBodyBytes: 200 }),
-          hook("shown", { messageTemplate: "{{ $string(headers) }} {{ $string(query) }}" }),
+          hook("shown", { keepHeaders: ["x-shown"], keepQuery: ["page"], messageTemplate: "{{ $string(headers) }} {{ $string(query) }}" }),
         ],
       },
     },

@@ -147,7 +147,8 @@ describePostgres("rouse store copy", () => {
     await moved.stop();
 
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const turns = await store.getTurns({ agentId: "main", origin: "hook", key: "hook:talk" });
+    const via = { path: "talk", credential: "hooks.token" };
+    const turns = await store.getTurns({ agentId: "main", origin: "hook", key: "hook:talk", via });
     expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
     expect((await store.listRuns({})).length).toBe(5);
     expect((await store.counts())["runs.succeeded"]).toBe(5);

@@ -25,6 +25,12 @@ const fields = {
     .min(1, "name at least one prefix, or leave the key out to allow every session key")
     .optional()
     .describe("Session keys must start with one of these, those of mappings and presets too."),
+  sharedSessions: z
+    .array(z.string().min(1).max(100))
+    .default([])
+    .describe(
+      "Session keys that start with one of these name one session for all paths and credentials. Any other key names a session of its own on each path and for each credential.",
+    ),
   allowedAgentIds: z
     .array(z.string())
     .optional()

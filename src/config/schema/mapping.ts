@@ -126,6 +126,11 @@ export const mappingSchema = z.strictObject({
     .describe("`GET` makes the query the payload; needs `dedupeKey`."),
   allowIps: z.array(z.string()).min(1).optional().describe("Addresses or CIDR ranges that may call this path."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of this path."),
+  keepHeaders: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Further headers that are kept, besides those that the mapping names: what its module reads."),
+  keepQuery: z.array(z.string().min(1)).default([]).describe("Further query parameters that are kept."),
   validate: z
     .union([z.string(), z.record(z.string(), z.unknown())])
     .optional()

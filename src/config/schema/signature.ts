@@ -138,6 +138,10 @@ export const schemeSchema = z.strictObject({
   id: source.optional().describe("`{id}` of the signed text."),
   bodyHash: source.optional().describe("A SHA-256 of the body in hex, inside what is signed; compared where the body is no form."),
   duplicate: source.optional().describe("The sender's id of the event. Only one that the signature covers."),
+  keepHeaders: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("Headers that describe the event, such as its name: they are kept with it. None that carries a credential."),
   oidc: z
     .strictObject({
       issuers: z.array(z.string()).min(1).describe("Who may issue the tokens."),

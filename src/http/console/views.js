@@ -178,7 +178,7 @@ async function runDetail(id, refresh) {
       ["error", run.error && `${run.error.code}: ${run.error.message}`],
       ["name", run.name],
       ["agent", run.agentId],
-      ["session", link("sessions", `${run.agentId}/${run.origin}/${run.sessionKey}`, run.sessionKey)],
+      ["session", sessionLink({ ...run, key: run.sessionKey })],
       ["model", run.model],
       ["attempts", run.attempts],
       ["warnings", run.warnings.map((warning) => h("div", { class: "warn" }, warning))],
@@ -199,12 +199,19 @@ async function runDetail(id, refresh) {
   ];
 }
 
+/** A link to a session, by the id that lists have: `<agent>/<origin>/<key>`, or `<agent>/hook@<path>|<credential>/<key>`. */
+function sessionLink({ agentId, origin, key, path, credential }) {
+  const place = path === null ? origin : `${origin}@${path}|${credential}`.replaceAll("/", "%2F");
+  return link("sessions", `${agentId}/${place}/${key}`, key);
+}
+
 async function sessionDetail(name, refresh) {
-  const [agentId, origin, ...key] = name.split("/");
-  const where = query({ agent: agentId, origin, key: key.join("/") });
-  const { session, turns, queued, lastRoutes } = await ask(`/sessions/show?${where}`);
+  const [agent, place, ...rest] = name.split("/");
+  const [origin, path, credential] = place.replaceAll("%2F", "/").split(/[@|]/);
+  const ref = { agent, origin, key: rest.join("/"), path, credential };
+  const { session, turns, queued, lastRoutes } = await ask(`/sessions/show?${query(ref)}`);
   const reset = async () => {
-    await ask("/sessions/reset", { method: "POST", body: { agent: agentId, origin, key: key.join("/") } });
+    await ask("/sessions/reset", { method: "POST", body: ref });
     return "its history is gone";
   };
   return [
@@ -212,6 +219,8 @@ async function sessionDetail(name, refresh) {
     facts([
       ["agent", session.agentId],
       ["origin", session.origin],
+      ["path", session.path],
+      ["credential", session.credential],
       ["turns", session.turns],
       ["last used", time(session.lastUsedAt)],
       ["last routes", lastRoutes.map((route) => h("div", {}, `${route.channel}: ${route.to}`))],
@@ -334,8 +343,9 @@ export const VIEWS = {
       member: "sessions",
       empty: "No session yet.",
       columns: [
-        ["key", (row) => link("sessions", `${row.agentId}/${row.origin}/${row.key}`, row.key)],
+        ["key", sessionLink],
         ["agent", (row) => row.agentId],
+        ["path", (row) => row.path],
         ["turns", (row) => row.turns],
         ["last used", (row) => time(row.lastUsedAt)],
       ],

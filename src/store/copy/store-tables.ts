@@ -40,12 +40,12 @@ export const STORE_TABLES: readonly CopiedTable[] = [
   sameTable("collected", "n:seq t:run_id t:record", seq),
   {
     name: "sessions",
-    columns: columnsOf("b:id t:session t:agent t:origin t:key n:turns n:created n:used"),
-    select: "SELECT session, agent, origin, key, turns, created, used FROM sessions ORDER BY session",
+    columns: columnsOf("b:id t:session t:agent t:origin t:key t:path t:credential n:turns n:created n:used"),
+    select: "SELECT session, agent, origin, key, path, credential, turns, created, used FROM sessions ORDER BY session",
     count: "SELECT count(*) AS n FROM sessions",
     values: (row) => [
       digest(text(row, "session")),
-      ...["session", "agent", "origin", "key", "turns", "created", "used"].map((column) => row[column]),
+      ...["session", "agent", "origin", "key", "path", "credential", "turns", "created", "used"].map((column) => row[column]),
     ],
   },
   {

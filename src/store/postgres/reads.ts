@@ -14,7 +14,7 @@ type Reading = Omit<Store, "accept" | "commit" | "onSystemEvents" | "sweep" | "b
 const EVENT = "id, at, path, credential, outcome, mapping, head, actions, body";
 const RUN = "spec, record";
 const SYSTEM_EVENT = "seq, state, failures, record";
-const SESSION = "session, agent, origin, key, turns, created, used";
+const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
 const FAILED_RUNS = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.status IN ('failed', 'timed_out'))";
 /** Written out, so that the planner knows them for those of the index of open runs. */
 const OPEN = ["parked", "collecting", "queued", "running"];
@@ -96,6 +96,10 @@ export function createReads(db: Db, now: () => Ms): Reading {
         [digest(sessionId(session))],
         sessionOf,
       ),
+    async sessionsWithKey(agentId, key) {
+      const text = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2 ORDER BY used DESC`;
+      return (await db.query<SessionRow>(text, [key, agentId])).map(sessionOf);
+    },
     listSessions: async (query) => (await sessions(db, query)).map(sessionOf),
     async queuedSystemEvents(agentId, limit) {
       const text = `SELECT ${SYSTEM_EVENT} FROM system_events WHERE agent = $1 AND state = 'queued' ORDER BY seq LIMIT $2`;

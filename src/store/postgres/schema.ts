@@ -124,6 +124,11 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE runs ADD COLUMN mapping text;
   CREATE INDEX runs_waiting ON runs (mapping) WHERE status IN ('parked', 'collecting', 'queued');
   `,
+  `
+  ALTER TABLE sessions ADD COLUMN path text, ADD COLUMN credential text;
+  -- Keys of hooks are short enough for an index.
+  CREATE INDEX sessions_key ON sessions (key) WHERE origin = 'hook';
+  `,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */

@@ -46,9 +46,9 @@ function* collected({ collected, dropped }: Plan): Generator<Statement> {
 }
 
 const UPSERT_SESSIONS = `
-  INSERT INTO sessions AS known (id, session, agent, origin, key, turns, created, used)
-  SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::bigint[], $8::bigint[])
-    AS given (id, session, agent, origin, key, turns, created, used)
+  INSERT INTO sessions AS known (id, session, agent, origin, key, path, credential, turns, created, used)
+  SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::bigint[], $10::bigint[])
+    AS given (id, session, agent, origin, key, path, credential, turns, created, used)
   ORDER BY id
   ON CONFLICT (id) DO UPDATE SET turns = known.turns + excluded.turns, used = excluded.used`;
 
@@ -69,6 +69,8 @@ function* sessions({ sessions }: Plan): Generator<Statement> {
     used.map((one) => one.ref.agentId),
     used.map((one) => one.ref.origin),
     used.map((one) => one.ref.key),
+    used.map((one) => one.ref.via?.path),
+    used.map((one) => one.ref.via?.credential),
     used.map((one) => one.turns.length),
     used.map((one) => one.used.first),
     used.map((one) => one.used.last),

@@ -95,6 +95,12 @@ export class Reads {
     return row && sessionOf(row);
   }
 
+  sessionsWithKey(agentId: string, key: string): SessionRecord[] {
+    return this.#sql
+      .all<SessionRow>("SELECT * FROM sessions WHERE key = ? AND origin = 'hook' AND agent = ? ORDER BY used DESC", key, agentId)
+      .map(sessionOf);
+  }
+
   /** The last used first. An id, for `before`, is `sessionId` of a session. */
   async sessions(query: Query<"listSessions">): Promise<SessionRecord[]> {
     const limit = limitOf(query);

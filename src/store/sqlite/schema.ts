@@ -112,6 +112,11 @@ export const MIGRATIONS: readonly string[] = [
   `
   INSERT INTO counts VALUES ('deliveries.no_route', 0);
   `,
+  `
+  ALTER TABLE sessions ADD COLUMN path TEXT;
+  ALTER TABLE sessions ADD COLUMN credential TEXT;
+  CREATE INDEX sessions_key ON sessions(key) WHERE origin = 'hook';
+  `,
 ];
 
 /**

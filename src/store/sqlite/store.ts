@@ -112,6 +112,7 @@ function reading({ jobs, reads, loop, now }: StoreParts): Reading {
     listDeliveries: async (query) => reads.deliveries(query),
     getTurns: async (session) => reads.turns(session),
     getSession: async (session) => reads.session(session),
+    sessionsWithKey: async (agentId, key) => reads.sessionsWithKey(agentId, key),
     listSessions: async (query) => reads.sessions(query),
     queuedSystemEvents: caughtUp((agentId, limit) => reads.queuedSystemEvents(agentId, limit)),
     listSystemEvents: asFarAsMayBe((query) => reads.systemEvents(query)),

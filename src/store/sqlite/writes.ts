@@ -99,11 +99,13 @@ export class SqliteWrites implements Writes {
     const session = sessionId(ref);
     this.#sql.run("INSERT INTO turns (session, record) VALUES (?, ?)", session, JSON.stringify(turn));
     this.#sql.run(
-      "INSERT INTO sessions (session, agent, origin, key, turns, created, used) VALUES (?, ?, ?, ?, 1, ?, ?) ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used",
+      "INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used",
       session,
       ref.agentId,
       ref.origin,
       ref.key,
+      ref.via?.path ?? null,
+      ref.via?.credential ?? null,
       turn.at,
       turn.at,
     );

@@ -1,0 +1,22 @@
+import type { Scheme, Source } from "../config/schema/signature.ts";
+
+/** Names of headers (lower-case) and of query parameters. */
+export interface RequestNames {
+  headers: readonly string[];
+  query: readonly string[];
+}
+
+function namesOf(sources: readonly (Source | undefined)[]): { headers: string[]; query: string[] } {
+  const headers = sources.flatMap((source) => source?.header?.toLowerCase() ?? []);
+  return { headers, query: sources.flatMap((source) => source?.query ?? []) };
+}
+
+/** The headers and parameters that a scheme reads as data, and those that carry its credential. */
+export function schemeNames(scheme: Scheme): { data: RequestNames; credentials: RequestNames } {
+  const { headers, query } = namesOf([scheme.timestamp?.at, scheme.id, scheme.bodyHash, scheme.duplicate]);
+  const signed = [...scheme.signed.matchAll(/\{header:([^}]+)\}/g)].map((found) => found[1] ?? "");
+  const data = { headers: [...headers, ...[...signed, ...(scheme.keepHeaders ?? [])].map((name) => name.toLowerCase())], query };
+  const credentials = namesOf([scheme.signature]);
+  credentials.query.push(...scheme.handshakes.flatMap(({ when }) => when.verifyToken ?? []));
+  return { data, credentials };
+}
