@@ -144,7 +144,7 @@ describe("the container file", () => {
   it("brings all that the npm package would, but for pages", () => {
     const { files } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { files: string[] };
     const missing = files.filter((name) => !existsSync(under(`image/app/${name}`)));
-    expect(missing.toSorted()).toEqual(["README.md", "deploy", "docs"]);
+    expect(missing.toSorted()).toEqual(["README.md", "SECURITY.md", "deploy", "docs"]);
     for (const extra of ["src", "test", "node_modules/typescript", "node_modules/vitest"])
       expect([extra, existsSync(under(`image/app/${extra}`))]).toEqual([extra, false]);
   });

@@ -64,7 +64,7 @@ export default definePlugin({
     }),
   );
 }, 180_000);
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(() => rmSync(dir, { recursive: true, force: true }), 120_000);
 
 describe("the package, installed in an empty folder", () => {
   it("runs with transforms and plugins beside its config", async () => {
