@@ -1,6 +1,7 @@
 /**
  * `npm run attack`: attacks a gateway that it starts, and prints what held. An attack holds if honest hooks are accepted all
- * the time, their p99 stays within three times that of a quiet gateway, and the process grows by less than 80 MB.
+ * the time, their p99 stays within three times that of a quiet gateway, and the process grows by less than 80 MB. With
+ * `--shared`, for machines that do other work meanwhile, the p99 is printed and not judged, and memory may grow by twice that.
  */
 import { fork } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "12" },
     only: { type: "string" },
     json: { type: "boolean" },
+    shared: { type: "boolean" },
     child: { type: "string" },
     port: { type: "string" },
   },
@@ -118,9 +120,9 @@ async function under(attack: Attack, server: Server, quiet: number, ms: number):
   const [seen] = (await once(child, "message")) as [{ expected: boolean; forbidden: boolean }];
   await once(child, "exit");
   const problems = [
-    ...(measured.p99 > quiet * MAX_SLOWDOWN ? [`p99 is ${(measured.p99 / quiet).toFixed(1)} times the quiet one`] : []),
+    ...(!values.shared && measured.p99 > quiet * MAX_SLOWDOWN ? [`p99 is ${(measured.p99 / quiet).toFixed(1)} times the quiet one`] : []),
     ...(measured.refused > 0 ? [`${measured.refused} honest hooks were turned away`] : []),
-    ...(measured.growthMb > MAX_GROWTH_MB ? [`the process grew by more than ${MAX_GROWTH_MB} MB`] : []),
+    ...(measured.growthMb > MAX_GROWTH_MB * (values.shared ? 2 : 1) ? [`the process grew by more than ${MAX_GROWTH_MB} MB`] : []),
     ...(attack.expects && !seen.expected ? [`no answer was like ${attack.expects.source.trim()}`] : []),
     ...(seen.forbidden ? ["an answer came that must not come"] : []),
   ];

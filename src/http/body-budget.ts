@@ -4,9 +4,9 @@ import type { BodyAllowance } from "../core/body.ts";
 import type { Clock } from "../core/clock.ts";
 
 /** Bodies of callers that are not authenticated yet hold at most this many bytes together. */
-const TOTAL_BYTES = 40 * 2 ** 20;
+const TOTAL_BYTES = 32 * 2 ** 20;
 /** Of these, a part that only small bodies may use: large ones cannot turn away an ordinary hook. */
-const RESERVED_BYTES = 8 * 2 ** 20;
+const RESERVED_BYTES = 6 * 2 ** 20;
 const SMALL_BYTES = 64 * 2 ** 10;
 /** What several bodies of one address may hold together. A single body may hold more, up to its path's limit. */
 const ADDRESS_BYTES = TOTAL_BYTES / 4;
