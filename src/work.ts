@@ -1,7 +1,7 @@
 import { createAdmission } from "./actions/admission.ts";
 import { createSharedAdmission } from "./actions/shared-admission.ts";
 import { cancelRun } from "./actions/cancel.ts";
-import { createReceiver } from "./actions/receive.ts";
+import { createReceiver } from "./intake/channel-message.ts";
 import { createChats } from "./actions/chat.ts";
 import type { Chats } from "./actions/chat-types.ts";
 import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
@@ -14,7 +14,7 @@ import { createDeliveryWorker, type DeliveryWorker } from "./delivery/deliver.ts
 import { channelServices } from "./delivery/listen.ts";
 import { createChannelHealth, type ChannelHealth } from "./delivery/health.ts";
 import type { Ground } from "./ground.ts";
-import { combineEvents } from "./http/resolve.ts";
+import { combineEvents } from "./intake/resolve.ts";
 import type { Built } from "./snapshot.ts";
 import type { Services } from "./plugin/services.ts";
 import { configuredEmbedder, sharedUrl } from "./knowledge/configured.ts";

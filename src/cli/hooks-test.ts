@@ -3,7 +3,7 @@ import { plainText } from "../core/text.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { testHook as runTest, type HookTest } from "../http/admin-test.ts";
 import type { TestedAction, TestedHook } from "../http/admin-types.ts";
-import { parsePayload, type Payload } from "../http/body.ts";
+import { parsePayload, type Payload } from "../intake/body.ts";
 import { withSnapshot } from "../snapshot.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";

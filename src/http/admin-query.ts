@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { parseDuration } from "../config/schema/common.ts";
 import type { Failure, Issue } from "../core/errors.ts";
-import { bodySource, readBody } from "./body.ts";
+import { bodySource, readBody } from "../intake/body.ts";
 
 export type Parsed<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 

@@ -1,8 +1,8 @@
-import { checkDraft } from "../actions/dispatch.ts";
+import { checkDraft } from "../actions/from-draft.ts";
 import type { Failure } from "../core/errors.ts";
 import type { DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
 import type { TestedAction, TestedHook } from "./admin-types.ts";
-import { createKeptNames, keptParts } from "./kept-names.ts";
+import { createKeptNames, keptParts } from "../intake/kept-names.ts";
 import type { Snapshot } from "./types.ts";
 
 export interface HookTest {

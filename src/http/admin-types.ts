@@ -4,7 +4,7 @@ import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
 import type { MappingInfo, MappingTrace, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
-import type { SecretCandidate } from "./secret-candidates.ts";
+import type { SecretCandidate } from "../intake/secret-candidates.ts";
 import type { GatewayStatus, Refusal, ReplayResult } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */

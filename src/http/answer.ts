@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import type { Store } from "../store/types.ts";
 import { failureResponse } from "./errors.ts";
 import { deliveryStatus } from "../actions/receipts.ts";
-import type { Answered } from "./record.ts";
+import type { Answered } from "../intake/record.ts";
 
 export interface AnswerDeps {
   store: Store;

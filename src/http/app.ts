@@ -8,17 +8,17 @@ import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
 import type { Store } from "../store/types.ts";
 import { isLoopback } from "../core/address.ts";
-import { createFailureLimiter, presentedToken } from "./auth.ts";
+import { createFailureLimiter, presentedToken } from "../intake/authenticate.ts";
 import { answerChannelRequest, type ChannelRequestDeps } from "./channel-requests.ts";
 import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
 import { createConsoleSessions } from "./console/session.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import { gatewaysOf } from "./gateways.ts";
-import type { Hooks } from "./hooks.ts";
+import type { Hooks } from "../intake/receive.ts";
 import { eventReceipt, runReceipt } from "../actions/receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import { isDisguisedPath } from "./request-path.ts";
-import type { createSharedCounts } from "./shared-counts.ts";
+import type { createSharedCounts } from "../intake/shared-counts.ts";
 import type { AdminDeps, Snapshot } from "./types.ts";
 
 export interface AppDeps extends ChannelRequestDeps {

@@ -3,10 +3,10 @@ import type { Context } from "hono";
 import { clientAddress, createAddressList } from "../core/address.ts";
 import { guardRequest } from "../core/body.ts";
 import { newId } from "../core/ids.ts";
-import { bodyFailure } from "./body.ts";
-import { shareName, type BodyBudget } from "./body-budget.ts";
+import { bodyFailure } from "../intake/body.ts";
+import { shareName, type BodyBudget } from "../intake/body-budget.ts";
 import { failureResponse } from "./errors.ts";
-import type { Refusals } from "./refusals.ts";
+import type { Refusals } from "../intake/denials.ts";
 import type { Snapshot } from "./types.ts";
 
 /** The longest body of a vendor's webhook. Plugins may set less. */

@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { clientAddress, type AddressList } from "../core/address.ts";
 import type { Fence } from "../store/types.ts";
-import { bodySource } from "./body.ts";
-import { shareName } from "./body-budget.ts";
-import { keptParts, type KeptNames } from "./kept-names.ts";
+import { bodySource } from "../intake/body.ts";
+import { shareName } from "../intake/body-budget.ts";
+import { keptParts, type KeptNames } from "../intake/kept-names.ts";
 
 /** A request as the hooks see it, whether it came through a socket or straight to `fetch`. */
 export interface HookRequest {

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { Context } from "hono";
-import { bodySource } from "./body.ts";
+import { bodySource } from "../intake/body.ts";
 
 /** How long what is left of a refused upload is read on, so that its sender gets to read the answer. */
 const LINGER_MS = 5_000;

@@ -7,7 +7,7 @@ import type { MappingSet } from "../mapping/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
 import type { Verifier } from "../signatures/types.ts";
 import type { ApiKeys } from "./platform/keys.ts";
-import type { SecretCandidate } from "./secret-candidates.ts";
+import type { SecretCandidate } from "../intake/secret-candidates.ts";
 import type { DeliveryRecord, EventOutcome, Peers, Queue, Store } from "../store/types.ts";
 
 /** One frozen whole of everything that a request reads. Made at start and at each reload. */

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { Hono, type Context } from "hono";
 import { newId } from "../../core/ids.ts";
-import type { FailureLimiter } from "../auth.ts";
-import { bodySource, readBody } from "../body.ts";
+import type { FailureLimiter } from "../../intake/authenticate.ts";
+import { bodySource, readBody } from "../../intake/body.ts";
 import { failureResponse } from "../errors.ts";
 import { cookieOf, type ConsoleSessions } from "./session.ts";
 

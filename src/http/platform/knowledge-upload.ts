@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
-import { UPLOAD_MS } from "../body.ts";
+import { UPLOAD_MS } from "../../intake/body.ts";
 import { discard, sourceOf } from "../source.ts";
 import { json } from "./json.ts";
 import type { ApiKey } from "./keys.ts";

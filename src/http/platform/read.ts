@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { BodyLimits } from "../../core/body.ts";
-import { bodySource, parsePayload, readBody } from "../body.ts";
+import { bodySource, parsePayload, readBody } from "../../intake/body.ts";
 import { badRequest, problemOf, type Result } from "./problems.ts";
 
 type ZodIssue = z.core.$ZodIssue;

@@ -1,4 +1,4 @@
-import type { createSharedCounts } from "../shared-counts.ts";
+import type { createSharedCounts } from "../../intake/shared-counts.ts";
 import type { Chats } from "../../actions/chat-types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";

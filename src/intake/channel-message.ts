@@ -6,9 +6,9 @@ import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage, ReceivedMessage } from "../plugin/api.ts";
 import { channelSession, mainSession } from "../sessions/keys.ts";
 import type { EventRecord, Fence, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
-import { renderMessage } from "./channel-input.ts";
-import { parseCommand } from "./commands.ts";
-import type { ActionContext } from "./types.ts";
+import { renderMessage } from "../actions/channel-input.ts";
+import { parseCommand } from "../actions/commands.ts";
+import type { ActionContext } from "../actions/types.ts";
 
 export interface ReceiveDeps {
   store: Store;

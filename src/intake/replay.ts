@@ -5,9 +5,9 @@ import { plainText } from "../core/text.ts";
 import type { EventRecord, Store, StoredAction } from "../store/types.ts";
 import { parsePayload } from "./body.ts";
 import { recordResolution, type Arrival, type RecordDeps } from "./record.ts";
-import type { HookRequest } from "./request.ts";
+import type { HookRequest } from "../http/request.ts";
 import { resolveHook, type Resolution } from "./resolve.ts";
-import type { ReplayResult, Snapshot } from "./types.ts";
+import type { ReplayResult, Snapshot } from "../http/types.ts";
 
 export interface ReplayDeps {
   store: Store;

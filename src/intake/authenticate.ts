@@ -3,7 +3,7 @@ import type { Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
 import type { PathRules } from "../mapping/types.ts";
 import { createAddressList, type AddressList } from "../core/address.ts";
-import type { HookRequest } from "./request.ts";
+import type { HookRequest } from "../http/request.ts";
 import type { SharedCounts } from "./shared-counts.ts";
 
 /** By which credential a caller was believed. `name` is what is stored; it holds no value. */

@@ -1,14 +1,14 @@
 import type { Combined } from "../actions/types.ts";
-import { checkDraft } from "../actions/dispatch.ts";
-import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
+import { checkDraft } from "../actions/from-draft.ts";
+import { checkAgent, checkWake, type ActionSource } from "../actions/validate.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
 import type { Failure } from "../core/errors.ts";
 import type { ActionDraft, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { nameContentType } from "./body.ts";
-import { STATUS } from "./errors.ts";
-import type { Snapshot } from "./types.ts";
+import { STATUS } from "../http/errors.ts";
+import type { Snapshot } from "../http/types.ts";
 
 /** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
 export interface HookInput extends MappingInput {

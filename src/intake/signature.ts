@@ -6,9 +6,9 @@ import type { Metrics } from "../core/metrics.ts";
 import { answerHandshake, readsBody, type HandshakeAnswer } from "../signatures/handshake.ts";
 import type { Duplicate, SignedRequest, Verifier } from "../signatures/types.ts";
 import { readBody } from "./body.ts";
-import { createFailureLimiter } from "./auth.ts";
+import { createFailureLimiter } from "./authenticate.ts";
 import type { SharedCounts } from "./shared-counts.ts";
-import type { HookRequest } from "./request.ts";
+import type { HookRequest } from "../http/request.ts";
 import { SecretCandidates, type SecretCandidate } from "./secret-candidates.ts";
 
 const MAX_HANDSHAKE_BYTES = 4096;

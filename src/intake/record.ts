@@ -1,9 +1,9 @@
 import type { Admission } from "../actions/types.ts";
-import { answerOf, type ActionAnswer } from "../actions/dispatch.ts";
+import { answerOf, type ActionAnswer } from "../actions/from-draft.ts";
 import type { Failure } from "../core/errors.ts";
 import type { DedupeEntry, DedupeRecord, EventOutcome, EventRecord, Store, StoredAction, StoredAnswer } from "../store/types.ts";
-import { errorBody, STATUS } from "./errors.ts";
-import type { HookRequest } from "./request.ts";
+import { errorBody, STATUS } from "../http/errors.ts";
+import type { HookRequest } from "../http/request.ts";
 import type { Item, Resolution } from "./resolve.ts";
 
 /** A hook that came in and was believed. */

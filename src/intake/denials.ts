@@ -2,9 +2,9 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { FailureLimiter } from "./auth.ts";
-import type { HookRequest } from "./request.ts";
-import type { Refusal } from "./types.ts";
+import type { FailureLimiter } from "./authenticate.ts";
+import type { HookRequest } from "../http/request.ts";
+import type { Refusal } from "../http/types.ts";
 
 const MAX_REFUSALS = 1000;
 const MAX_CALLERS = 10_000;

@@ -2,7 +2,7 @@ import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import { wakeMode, type Summary } from "../config/schema/common.ts";
 import type { StoredAction } from "../store/types.ts";
-import { checkAgent, checkWake, isBlank, type ActionSource, type Checked } from "./check.ts";
+import { checkAgent, checkWake, isBlank, type ActionSource, type Checked } from "./validate.ts";
 import { agentFields, issuesOf } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
 
