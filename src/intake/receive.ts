@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import type { Admission } from "../actions/types.ts";
 import type { BodyAllowance } from "../core/body.ts";
 import type { Clock } from "../core/clock.ts";
-import { RouseError, safeError, type Failure } from "../core/errors.ts";
+import { ERROR_STATUS, RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -14,7 +14,7 @@ import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "../htt
 import { createAuthenticator, type Authenticator, type FailureLimiter } from "./authenticate.ts";
 import { parsePayload, readBody } from "./body.ts";
 import type { BodyBudget } from "./body-budget.ts";
-import { failureResponse, STATUS } from "../http/errors.ts";
+import { failureResponse } from "../http/errors.ts";
 import { keyOf, keyTooLong } from "./deduplicate.ts";
 import { createKeptNames } from "./kept-names.ts";
 import { createRateLimiter } from "./rate.ts";
@@ -156,9 +156,13 @@ export function createHooks(deps: HooksDeps): Hooks {
 
   /** Answers a request that was believed but is wrong, and keeps it; that it could not be kept does not change the answer. */
   const reject = async ({ c, arrival, extra }: Passage, failure: Failure): Promise<Response> => {
-    await recordWithoutWork(store, arrival, "rejected", { reason: failure.message }, { status: STATUS[failure.code], body: null }).catch(
-      (error: unknown) => log.error({ err: safeError(error), requestId: arrival.id }, "a rejected hook could not be recorded"),
-    );
+    await recordWithoutWork(
+      store,
+      arrival,
+      "rejected",
+      { reason: failure.message },
+      { status: ERROR_STATUS[failure.code], body: null },
+    ).catch((error: unknown) => log.error({ err: safeError(error), requestId: arrival.id }, "a rejected hook could not be recorded"));
     metrics.hookAnswered({ path: arrival.request.path, outcome: "rejected", seconds: (clock.now() - arrival.now) / 1000 });
     return failureResponse(c, failure, arrival.id, extra);
   };

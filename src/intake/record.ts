@@ -1,8 +1,8 @@
 import type { Admission } from "../actions/types.ts";
 import { answerOf, type ActionAnswer } from "../actions/from-draft.ts";
-import type { Failure } from "../core/errors.ts";
+import { ERROR_STATUS, type Failure } from "../core/errors.ts";
 import type { DedupeEntry, DedupeRecord, EventOutcome, EventRecord, Store, StoredAction, StoredAnswer } from "../store/types.ts";
-import { errorBody, STATUS } from "../http/errors.ts";
+import { errorBody } from "../http/errors.ts";
 import type { HookRequest } from "../http/request.ts";
 import type { Item, Resolution } from "./resolve.ts";
 
@@ -109,7 +109,7 @@ export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: E
       code: "idempotency_conflict",
       message: "this idempotency key came with another body before; use a new key for new work",
     };
-    const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
+    const answer = { status: ERROR_STATUS[failure.code], body: errorBody(failure, arrival.id) };
     const answered = await recordWithoutWork(
       deps.store,
       arrival,
@@ -144,7 +144,7 @@ async function recordRefused(deps: RecordDeps, arrival: Arrival, resolution: Ext
     const answer = { status: 200, body: { ok: true, eventId: arrival.id, outcome } };
     return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), acknowledged: failure };
   }
-  const answer = { status: STATUS[failure.code], body: errorBody(failure, arrival.id) };
+  const answer = { status: ERROR_STATUS[failure.code], body: errorBody(failure, arrival.id) };
   return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), failure };
 }
 

@@ -2,12 +2,11 @@ import type { Combined } from "../actions/types.ts";
 import { checkDraft } from "../actions/from-draft.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/validate.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
-import type { Failure } from "../core/errors.ts";
+import { ERROR_STATUS, type Failure } from "../core/errors.ts";
 import type { ActionDraft, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { nameContentType } from "./body.ts";
-import { STATUS } from "../http/errors.ts";
 import type { Snapshot } from "../http/types.ts";
 
 /** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
@@ -162,7 +161,7 @@ function resolveDrafts({ mapping, list, results }: Actions, input: HookInput, sn
   const [first] = items;
   // Items stand alone: only where all failed is the event itself refused, by the first item's failure.
   if (first && !first.ok && items.every((item) => !item.ok)) {
-    const outcome = STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
+    const outcome = ERROR_STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
     return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
   }
   if (first) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
