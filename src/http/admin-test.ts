@@ -3,7 +3,7 @@ import type { Failure } from "../core/errors.ts";
 import type { DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
 import type { TestedAction, TestedHook } from "./admin-types.ts";
 import { createKeptNames, keptParts } from "../intake/kept-names.ts";
-import type { Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
 
 export interface HookTest {
   mapping?: string | undefined;

@@ -5,7 +5,8 @@ import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.t
 import type { MappingInfo, MappingTrace, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
 import type { SecretCandidate } from "../intake/secret-candidates.ts";
-import type { GatewayStatus, Refusal, ReplayResult } from "./types.ts";
+import type { Denial, ReplayResult } from "../intake/types.ts";
+import type { GatewayStatus } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export interface EventView {
@@ -280,7 +281,7 @@ export interface AdminAnswers {
   channelTest: { channel: string; to: string; result: SendResult };
   mappings: { mappings: MappingInfo[]; paths: PathView[]; base: string; enabled: boolean };
   status: { status: StatusView };
-  refusals: { refusals: (Omit<Refusal, "at"> & { at: string })[] };
+  refusals: { refusals: (Omit<Denial, "at"> & { at: string })[] };
   config: { config: unknown };
   reload: { hash: string };
   /** `knowledge`: the documents' part, where there are any. */

@@ -19,7 +19,8 @@ import { eventReceipt, runReceipt } from "../actions/receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import { isDisguisedPath } from "./request-path.ts";
 import type { createSharedCounts } from "../intake/shared-counts.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 export interface AppDeps extends ChannelRequestDeps {
   admin: AdminDeps;

@@ -7,7 +7,7 @@ import { bodyFailure } from "../intake/body.ts";
 import { shareName, type BodyBudget } from "../intake/body-budget.ts";
 import { failureResponse } from "./errors.ts";
 import type { Refusals } from "../intake/denials.ts";
-import type { Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
 
 /** The longest body of a vendor's webhook. Plugins may set less. */
 const MAX_BYTES = 8 * 2 ** 20;

@@ -4,7 +4,7 @@ import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { FailureLimiter } from "./authenticate.ts";
 import type { HookRequest } from "../http/request.ts";
-import type { Refusal } from "../http/types.ts";
+import type { Denial } from "./types.ts";
 
 const MAX_REFUSALS = 1000;
 const MAX_CALLERS = 10_000;
@@ -19,12 +19,12 @@ export interface Refusals {
   /** Warns once per caller and hour of a token that came as a query parameter. */
   warnQueryToken(address: string, requestId: string): void;
   /** The last 1,000, oldest first. */
-  list(): readonly Refusal[];
+  list(): readonly Denial[];
 }
 
 export function createRefusals(deps: { clock: Clock; log: Logger; metrics: Metrics; limiter: FailureLimiter }): Refusals {
   const { clock, log, metrics, limiter } = deps;
-  const refusals: Refusal[] = [];
+  const refusals: Denial[] = [];
   const warned = new Map<string, number>();
   const note = (request: Pick<HookRequest, "address" | "path">, reason: string, authenticated = false): void => {
     refusals.push({ at: clock.now(), address: request.address, path: request.path.slice(0, 200), reason, authenticated });

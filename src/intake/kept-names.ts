@@ -1,5 +1,5 @@
 import { isCredentialName } from "../core/credential-name.ts";
-import type { Snapshot } from "../http/types.ts";
+import type { Snapshot } from "./types.ts";
 
 /** Which headers (lower-case) and query parameters of a path's requests are stored, matched and rendered. */
 export interface KeptNames {

@@ -25,7 +25,7 @@ import { replayEvent } from "./replay.ts";
 import { hookRequest, type HookRequest } from "../http/request.ts";
 import { resolveHook, type HookInput } from "./resolve.ts";
 import { createSignatureStage, hasGetHandshake, isPending } from "./signature.ts";
-import type { ReplayResult, SignatureState, Snapshot } from "../http/types.ts";
+import type { ReplayResult, SignatureState, Snapshot } from "./types.ts";
 
 export interface HooksDeps {
   store: Store;

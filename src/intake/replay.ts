@@ -7,7 +7,7 @@ import { parsePayload } from "./body.ts";
 import { recordResolution, type Arrival, type RecordDeps } from "./record.ts";
 import type { HookRequest } from "../http/request.ts";
 import { resolveHook, type Resolution } from "./resolve.ts";
-import type { ReplayResult, Snapshot } from "../http/types.ts";
+import type { ReplayResult, Snapshot } from "./types.ts";
 
 export interface ReplayDeps {
   store: Store;

@@ -7,7 +7,7 @@ import type { ActionDraft, DraftResult, MappingInput, MappingOutcome, Nearest } 
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { nameContentType } from "./body.ts";
-import type { Snapshot } from "../http/types.ts";
+import type { Snapshot } from "./types.ts";
 
 /** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
 export interface HookInput extends MappingInput {
