@@ -4,8 +4,7 @@ import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
 import type { MappingInfo, MappingTrace, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
-import type { SecretCandidate } from "../intake/secret-candidates.ts";
-import type { Denial, ReplayResult } from "../intake/types.ts";
+import type { Denial, ReplayResult, SignatureState } from "../intake/types.ts";
 import type { GatewayStatus } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
@@ -287,7 +286,7 @@ export interface AdminAnswers {
   /** `knowledge`: the documents' part, where there are any. */
   backup: { file: string; bytes: number; seconds: number; knowledge?: { database: string; files: string; bytes: number } };
   /** Secrets that requests brought to a path whose own is `pending`. */
-  secretCandidates: { candidates: (Omit<SecretCandidate, "at"> & { at: string })[] };
+  secretCandidates: { candidates: (Omit<SignatureState["candidates"][number], "at"> & { at: string })[] };
   secretAccepted: { file: string; secret: string };
   test: TestedHook;
   doctor: { checks: CheckView[] };

@@ -1,11 +1,11 @@
 import type { Failure } from "../core/errors.ts";
 import { sha256Hex } from "../core/secret.ts";
-import type { Duplicate } from "../signatures/types.ts";
-import type { Arrival, EventKey } from "./record.ts";
+import { recordDuplicate, type RecordDeps } from "./record.ts";
+import type { EventKey, ReceivedHook, StageResult } from "./types.ts";
 
 const MAX_KEY = 256;
 
-export const keyTooLong: Failure = {
+const KEY_LENGTH: Failure = {
   code: "invalid_body",
   message: `Idempotency-Key: use 1 to ${MAX_KEY} characters`,
   issues: [{ path: "idempotencyKey", message: `use 1 to ${MAX_KEY} characters` }],
@@ -18,19 +18,24 @@ function bodyKey(payload: unknown): string | undefined {
   return typeof idempotencyKey === "string" ? idempotencyKey : undefined;
 }
 
-/** The event's key that the caller chose, or null where it is empty or too long. */
-function eventKey(arrival: Arrival, key: string): EventKey | null {
+/**
+ * Returns the key by which a repeat is known before anything is resolved: the sender's if it is signed, else the caller's.
+ * Null if the caller's is empty or too long.
+ */
+function getEventKey({ path, credential, signedKey, input, payload, bytes }: ReceivedHook): EventKey | null | undefined {
+  const scope = `${path}|${credential}`;
+  if (signedKey) return { scope, ...signedKey };
+  const key = input.headers["idempotency-key"] ?? bodyKey(payload);
+  if (key === undefined) return undefined;
   if (key.length === 0 || key.length > MAX_KEY) return null;
-  return { scope: `${arrival.request.path}|${arrival.credential}`, key, bodyHash: sha256Hex(arrival.bytes) };
+  return { scope, key, bodyHash: sha256Hex(bytes) };
 }
 
-/**
- * The key by which a repeat is known before anything is resolved: the sender's where it is signed, else the caller's.
- * Null where the caller's is no key.
- */
-export function keyOf(arrival: Arrival, signedKey: Duplicate | undefined, payload: unknown): EventKey | null | undefined {
-  const scope = `${arrival.request.path}|${arrival.credential}`;
-  if (signedKey) return { scope, ...signedKey };
-  const chosen = arrival.request.headers["idempotency-key"] ?? bodyKey(payload);
-  return chosen === undefined ? undefined : eventKey(arrival, chosen);
+/** Answers a hook that repeats an earlier one as that one was answered. */
+export function deduplicate(hook: ReceivedHook, deps: RecordDeps): StageResult | Promise<StageResult> {
+  const key = getEventKey(hook);
+  if (key === null) return { kind: "rejected", error: KEY_LENGTH };
+  if (!key) return undefined;
+  hook.eventKey = key;
+  return deps.store.findDuplicates([key]).then(([known]) => known && recordDuplicate(deps, hook, key, known));
 }

@@ -1,33 +1,47 @@
-import type { Context } from "hono";
-import type { Admission } from "../actions/types.ts";
-import type { BodyAllowance } from "../core/body.ts";
 import type { Clock } from "../core/clock.ts";
-import { ERROR_STATUS, RouseError, safeError, type Failure } from "../core/errors.ts";
+import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { PathRules } from "../mapping/types.ts";
-import type { DedupeRecord, Store } from "../store/types.ts";
-import { createAddressList, type AddressList } from "../core/address.ts";
-import type { Duplicate, Verifier } from "../signatures/types.ts";
-import { answerHook, answerWhenDone, waitSeconds, type AnswerDeps } from "../http/answer.ts";
-import { createAuthenticator, type Authenticator, type FailureLimiter } from "./authenticate.ts";
-import { parsePayload, readBody } from "./body.ts";
-import type { BodyBudget } from "./body-budget.ts";
-import { failureResponse } from "../http/errors.ts";
-import { keyOf, keyTooLong } from "./deduplicate.ts";
-import { createKeptNames } from "./kept-names.ts";
-import { createRateLimiter } from "./rate.ts";
+import type { ReceivedMessage } from "../plugin/api.ts";
+import type { Fence, Store } from "../store/types.ts";
+import { authenticate, createAuthenticator, type AuthenticateDeps, type Authenticator } from "./authenticate.ts";
+import { parseBody, readBody, type ReadBodyDeps } from "./body.ts";
+import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
+import { receiveMessage } from "./channel-message.ts";
+import { deduplicate } from "./deduplicate.ts";
+import { createDenials, toDenied, type Denials } from "./denials.ts";
+import { createFailureLimiter } from "./failure-limiter.ts";
+import { createKeptNames, keptParts } from "./kept-names.ts";
+import { createRateLimiter, type RateLimiter } from "./rate.ts";
+import { record, rejectInvalid, type RecordDeps } from "./record.ts";
+import { findReplayed, toReplayResult } from "./replay.ts";
+import { resolve } from "./resolve.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
-import { answerDuplicate, recordResolution, recordWithoutWork, type Answered, type Arrival, type RecordDeps } from "./record.ts";
-import type { Refusals } from "./denials.ts";
-import { replayEvent } from "./replay.ts";
-import { hookRequest, type HookRequest } from "../http/request.ts";
-import { resolveHook, type HookInput } from "./resolve.ts";
-import { createSignatureStage, hasGetHandshake, isPending } from "./signature.ts";
-import type { ReplayResult, SignatureState, Snapshot } from "./types.ts";
+import {
+  answerUnsignedHandshake,
+  createSignatureMemory,
+  hasGetHandshake,
+  listSignatures,
+  precheckSignature,
+  verifySignature,
+  type SignatureDeps,
+} from "./signature.ts";
+import type {
+  Denied,
+  Origin,
+  RawInput,
+  Receipt,
+  Received,
+  ReceivedHook,
+  Rejected,
+  ReplayResult,
+  SignatureState,
+  Snapshot,
+  StageResult,
+} from "./types.ts";
 
-export interface HooksDeps {
+export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
   store: Store;
   clock: Clock;
   log: Logger;
@@ -36,268 +50,241 @@ export interface HooksDeps {
   /** The tokens of `hooks.token`, or the one kept in the state folder. */
   hookTokens(snapshot: Snapshot): readonly string[];
   draining(): boolean;
-  /** Where there are other gateways: what callers have spent there counts here. */
+  /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
-  limiter: FailureLimiter;
-  refusals: Refusals;
-  /** The memory for bodies of callers that are not authenticated yet. */
-  bodyBudget: BodyBudget;
-  /** Takes room for what an event brings, or says that there is none. */
-  admit: Admission["admit"];
-  revive(record: DedupeRecord): Promise<void>;
-  /** Resolves when the run has ended or the time is over. */
-  waitForRun(runId: string, ms: number): Promise<void>;
 }
 
-export interface Hooks {
-  /** Answers `{base}/<path>`, for every method. */
-  handle(c: Context, path: string): Promise<Response>;
+/** The way of everything that comes in, from the raw input to the recorded outcome. */
+export interface Intake {
+  /** Takes a hook. What it resolves to is on disk, unless it was denied or is a handshake. Never throws. */
+  receive(input: RawInput, origin: Origin): Promise<Received>;
+  /**
+   * Takes a message of a channel: resolves once it is on disk. Refused once the lease of `fence` is lost.
+   * @throws RouseError `store_unavailable`: the message must come again.
+   */
+  receiveMessage(channel: string, message: ReceivedMessage, fence?: Fence): Promise<Receipt>;
+  /**
+   * Runs a recorded event through the mappings of the current snapshot, as a new event; with `dryRun` nothing is kept or
+   * started. Fails with `not_found` if the event or its body is no longer there.
+   */
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
+  /** Whether a caller shows, in a header, the credential that an event came in by. */
+  hasCredential(headers: Record<string, string>, credential: string): boolean;
   /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
-  /** Whether a caller shows, in a header, the credential that an event came in by. */
-  presents(headers: Record<string, string>, credential: string): boolean;
+  /** Shared with other input of unauthenticated callers. */
+  readonly denials: Denials;
+  readonly bodyBudget: BodyBudget;
 }
+
+/** What the stages need besides the hook. */
+interface StageDeps extends AuthenticateDeps, ReadBodyDeps, SignatureDeps, RecordDeps {
+  draining(): boolean;
+  rate: RateLimiter;
+}
+
+type Stage = (hook: ReceivedHook, deps: StageDeps) => StageResult | Promise<StageResult>;
+
+/** The way of a hook. Each stage takes it further, or ends its way with what it returns. */
+const STAGES: readonly Stage[] = [
+  checkRoute,
+  answerUnsignedHandshake,
+  checkMethod,
+  authenticate,
+  checkRate,
+  precheckSignature,
+  readBody,
+  verifySignature,
+  takeRate,
+  parseBody,
+  deduplicate,
+  resolve,
+  record,
+];
+
+/** The way of an event that was authenticated, counted and recorded before. */
+const REPLAY_STAGES: readonly Stage[] = [parseBody, resolve, record];
+const DRY_RUN_STAGES: readonly Stage[] = [parseBody, resolve];
+
+const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
+const DRAINING: Failure = { code: "draining", message: "the gateway is stopping; try again in a moment", retryAfterSeconds: 5 };
+const METHOD: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
+const UNEXPECTED: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
+
+const denyMethod = (methods: readonly string[]): Denied => toDenied(METHOD, { methods });
+
+const takesGet = ({ rules }: ReceivedHook): boolean => rules?.methods.includes("GET") ?? false;
+
+/** Hooks are on, the path takes the method, and the gateway takes new work. */
+function checkRoute(hook: ReceivedHook, { draining }: StageDeps): StageResult {
+  const { snapshot, verifier, input } = hook;
+  if (!snapshot.config.hooks.enabled) return toDenied(NOT_FOUND);
+  if (input.method !== "POST") {
+    const get = takesGet(hook) || hasGetHandshake(verifier);
+    if (input.method !== "GET" || !get) return denyMethod(get ? ["GET", "POST"] : ["POST"]);
+  }
+  return draining() ? toDenied(DRAINING) : undefined;
+}
+
+/** A GET that was no handshake is a hook only if the path says so. */
+function checkMethod(hook: ReceivedHook): StageResult {
+  return hook.input.method === "GET" && !takesGet(hook) ? denyMethod(["GET", "POST"]) : undefined;
+}
+
+function denyTooFast(hook: ReceivedHook, { denials }: StageDeps, failure: Failure): Denied {
+  denials.note(hook, failure.code, true);
+  return toDenied(failure);
+}
+
+/** Whose bucket of `hooks.rateLimit` a hook takes from. */
+const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
+
+/**
+ * Only looks: a hook whose signature is still to be checked takes nothing from the bucket of one that is authenticated. An
+ * empty bucket was emptied by authenticated hooks from this address: to `doctor` this is one more of them.
+ */
+function checkRate(hook: ReceivedHook, deps: StageDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  const tooFast = rateLimit && hook.verifier && deps.rate.check(callerName(hook), rateLimit);
+  return tooFast && denyTooFast(hook, deps, tooFast);
+}
+
+function takeRate(hook: ReceivedHook, deps: StageDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  const tooFast = rateLimit && deps.rate.take(callerName(hook), rateLimit);
+  return tooFast && denyTooFast(hook, deps, tooFast);
+}
+
+const NOTHING = Buffer.alloc(0);
 
 /** What a snapshot says of callers, compiled once. */
 interface Compiled {
   auth: Authenticator;
-  trusted: AddressList | undefined;
   kept: ReturnType<typeof createKeptNames>;
 }
 
-/** A request that was believed, on its way through the checks. */
-interface Passage {
-  c: Context;
-  snapshot: Snapshot;
-  rules: PathRules | undefined;
-  arrival: Arrival;
-  byHookToken: boolean;
-  /** What tells a repeat, where the sender has signed it. */
-  signedKey?: Duplicate;
-  /** Headers of the answer, whatever it will be. */
-  extra: Record<string, string>;
-}
-
-const methodNotAllowed: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
-const draining: Failure = { code: "draining", message: "the gateway is stopping; try again in a moment", retryAfterSeconds: 5 };
-const compressed: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
-const unexpected: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
-
-function hookInput({ arrival, byHookToken }: Passage, payload: unknown): HookInput {
-  const { request, credential, now } = arrival;
-  const { path, method, shown } = request;
-  return { path, method, credential, byHookToken, payload, headers: shown.headers, query: shown.query, now };
-}
-
-/** Whose bucket of `hooks.rateLimit` a request takes from. */
-const callerName = ({ credential, request }: Arrival): string => `${credential} ${request.address}`;
-
-type BodyStep = { ok: true } | { ok: false; failure: Failure; cut: boolean };
-
-/** Reads the body within the path's limits, as it is. For a GET there is none. */
-async function readRaw({ snapshot, rules, arrival }: Passage, allowance?: BodyAllowance): Promise<BodyStep> {
-  const { request } = arrival;
-  const { hooks } = snapshot.config;
-  const encoding = request.headers["content-encoding"];
-  if (encoding !== undefined && encoding.toLowerCase() !== "identity") return { ok: false, failure: compressed, cut: false };
-  if (request.method === "GET") return { ok: true };
-  const limits = {
-    maxBytes: rules?.maxBodyBytes ?? hooks.maxBodyBytes,
-    timeoutMs: hooks.bodyTimeoutSeconds * 1000,
-    ...(allowance ? { allowance } : {}),
-  };
-  const body = await readBody(request.source, request.headers["content-length"], limits);
-  if (!body.ok) return { ...body, cut: true };
-  arrival.bytes = body.bytes;
-  return { ok: true };
-}
-
-/** The hooks of the gateway: one request's way from the method to the answer, in the contract's order of checks. */
-export function createHooks(deps: HooksDeps): Hooks {
-  const { store, clock, log, metrics, limiter, refusals } = deps;
-  const compiled = new WeakMap<Snapshot, Compiled>();
-  const rate = createRateLimiter(clock, deps.sharedCounts?.("rate"));
-  const signatures = createSignatureStage({ clock, metrics, shared: deps.sharedCounts?.("handshakes") });
-  const answers: AnswerDeps = {
-    store,
-    base: () => deps.snapshot().config.hooks.path,
-    showsReply: () => deps.snapshot().config.hooks.receipts === "full",
-    waitForRun: deps.waitForRun,
-  };
-
-  const compile = (snapshot: Snapshot): Compiled => {
-    const known = compiled.get(snapshot);
-    if (known) return known;
-    const { hooks, gateway } = snapshot.config;
+function createCompiler({ hookTokens }: IntakeDeps): (snapshot: Snapshot) => Compiled {
+  const known = new WeakMap<Snapshot, Compiled>();
+  return (snapshot) => {
+    const before = known.get(snapshot);
+    if (before) return before;
+    const { mappings, config } = snapshot;
     const made: Compiled = {
-      auth: createAuthenticator(deps.hookTokens(snapshot), snapshot.mappings.paths, hooks.allowQueryToken),
-      trusted: gateway.trustedProxies.length > 0 ? createAddressList(gateway.trustedProxies).list : undefined,
+      auth: createAuthenticator(hookTokens(snapshot), mappings.paths, config.hooks.allowQueryToken),
       kept: createKeptNames(snapshot),
     };
-    compiled.set(snapshot, made);
+    known.set(snapshot, made);
     return made;
   };
+}
 
-  const recordDeps = (snapshot: Snapshot): RecordDeps => ({
-    store,
-    dedupeTtlMs: snapshot.config.hooks.dedupe.ttl,
-    admit: deps.admit,
-    revive: deps.revive,
-  });
+/** The address that an event is recorded with. */
+function addressOf(origin: Origin): string {
+  if (origin.kind === "http") return origin.address;
+  return origin.kind === "replay" ? (origin.address ?? "replay") : "127.0.0.1";
+}
 
-  const refuse = (c: Context, request: HookRequest, failure: Failure, reason: string): Response =>
-    failureResponse(c, refusals.add(request, failure, reason), newId("req"));
+async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: StageDeps): Promise<StageResult> {
+  for (const stage of stages) {
+    const pending = stage(hook, deps);
+    const result = pending instanceof Promise ? await pending : pending;
+    if (result) return result;
+  }
+  return undefined;
+}
 
-  const denyTooFast = ({ c, arrival, extra }: Passage, failure: Failure): Response => {
-    refusals.note(arrival.request, failure.code, true);
-    return failureResponse(c, failure, newId("req"), extra);
+/** Creates the intake of a gateway. */
+export function createIntake(deps: IntakeDeps): Intake {
+  const { store, clock, log, metrics, snapshot } = deps;
+  const compiled = createCompiler(deps);
+  const limiter = createFailureLimiter(clock, deps.sharedCounts?.("hooks"));
+  const denials = createDenials({ clock, log, metrics, limiter });
+  const stageDeps: StageDeps = {
+    ...deps,
+    compiled,
+    limiter,
+    denials,
+    bodyBudget: createBodyBudget(clock),
+    rate: createRateLimiter(clock, deps.sharedCounts?.("rate")),
+    signatures: createSignatureMemory(clock, deps.sharedCounts?.("handshakes")),
   };
 
-  /** Answers a request that was believed but is wrong, and keeps it; that it could not be kept does not change the answer. */
-  const reject = async ({ c, arrival, extra }: Passage, failure: Failure): Promise<Response> => {
-    await recordWithoutWork(
-      store,
-      arrival,
-      "rejected",
-      { reason: failure.message },
-      { status: ERROR_STATUS[failure.code], body: null },
-    ).catch((error: unknown) => log.error({ err: safeError(error), requestId: arrival.id }, "a rejected hook could not be recorded"));
-    metrics.hookAnswered({ path: arrival.request.path, outcome: "rejected", seconds: (clock.now() - arrival.now) / 1000 });
-    return failureResponse(c, failure, arrival.id, extra);
+  const open = (input: RawInput, origin: Origin, now: number): ReceivedHook => {
+    const current = snapshot();
+    const { path, headers, query } = input;
+    const { mappings, verifiers } = current;
+    const isReplay = origin.kind === "replay";
+    return {
+      id: newId("evt", now),
+      now,
+      path,
+      input,
+      origin,
+      address: addressOf(origin),
+      snapshot: current,
+      rules: mappings.rules(path),
+      verifier: origin.kind === "http" ? verifiers.get(path) : undefined,
+      // What was recorded is all that its path kept then.
+      kept: isReplay ? { headers, query } : keptParts(compiled(current).kept(path), input),
+      credential: isReplay ? origin.credential : "",
+      byHookToken: isReplay && origin.credential === "hooks.token",
+      bytes: isReplay && input.body instanceof Uint8Array ? Buffer.from(input.body) : NOTHING,
+      payload: undefined,
+    };
   };
 
-  const answer = ({ c, arrival, extra }: Passage, answered: Answered): Promise<Response> | Response => {
-    const { path, headers } = arrival.request;
-    if (answered.acknowledged) {
-      metrics.failureAcknowledged(path);
-      const { code } = answered.acknowledged;
-      log.warn(
-        { requestId: arrival.id, path, code },
-        "a mapping failed and its sender was acknowledged: replay it once the mapping is right",
-      );
-    }
-    metrics.hookAnswered({ path, outcome: answered.outcome, seconds: (clock.now() - arrival.now) / 1000 });
-    const held = path === "agent" && answered.answer.status === 202 ? waitSeconds(headers["prefer"]) : 0;
-    return held > 0 ? answerWhenDone(c, answered, held, answers, extra) : answerHook(c, answered, answers.base(), extra);
+  /** Keeps a hook that is wrong. That it could not be kept does not change what its sender is told. */
+  const reject = (hook: ReceivedHook, { error }: Rejected): Promise<Receipt> =>
+    rejectInvalid(deps, hook, error).catch((problem: unknown): Receipt => {
+      log.error({ err: safeError(problem), requestId: hook.id }, "a rejected hook could not be recorded");
+      return { kind: "receipt", eventId: hook.id, outcome: "rejected", actions: [], error };
+    });
+
+  const count = ({ path, now }: ReceivedHook, { eventId, outcome, acknowledged, error }: Receipt): void => {
+    metrics.hookAnswered({ path, outcome, seconds: (clock.now() - now) / 1000 });
+    if (!acknowledged) return;
+    metrics.failureAcknowledged(path);
+    const advice = "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
+    log.warn({ requestId: eventId, path, code: error?.code }, advice);
   };
 
-  const accept = async (passage: Passage, payload: unknown): Promise<Response> => {
-    const { snapshot, arrival } = passage;
-    const record = recordDeps(snapshot);
-    const key = keyOf(arrival, passage.signedKey, payload);
-    if (key === null) return reject(passage, keyTooLong);
-    if (key) {
-      const [known] = await store.findDuplicates([key]);
-      if (known) return answer(passage, await answerDuplicate(record, arrival, key, known));
-    }
-    const pending = resolveHook(hookInput(passage, payload), snapshot);
-    const resolution = pending instanceof Promise ? await pending : pending;
-    return answer(passage, await recordResolution(record, arrival, resolution, key));
+  const take = async (stages: readonly Stage[], hook: ReceivedHook): Promise<Received> => {
+    const end = (await runStages(stages, hook, stageDeps)) as Received | Rejected;
+    const received = end.kind === "rejected" ? await reject(hook, end) : end;
+    if (received.kind === "receipt" && hook.origin.kind !== "replay") count(hook, received);
+    return received.kind !== "handshake" && hook.hints ? { ...received, ...hook.hints } : received;
   };
 
-  /** What every believed request comes to once its body is read. */
-  const proceed = async (passage: Passage): Promise<Response> => {
-    const { arrival, snapshot } = passage;
-    const { rateLimit } = snapshot.config.hooks;
-    const tooFast = rateLimit && rate.take(callerName(arrival), rateLimit);
-    if (tooFast) return denyTooFast(passage, tooFast);
-    if (arrival.request.method === "GET") return accept(passage, arrival.request.shown.query);
-    const parsed = parsePayload(arrival.bytes, arrival.request.headers["content-type"]);
-    const payload = parsed instanceof Promise ? await parsed : parsed;
-    return payload.ok ? accept(passage, payload.payload) : reject(passage, payload.failure);
-  };
-
-  /** A signed request: its body is read, within a room that all such share, before anybody is believed. */
-  const handleSigned = async (passage: Passage, verifier: Verifier): Promise<Response> => {
-    const { c, snapshot, arrival } = passage;
-    const { request } = arrival;
-    const { rateLimit } = snapshot.config.hooks;
-    // Only looked at: a request that is not authenticated yet takes nothing from the bucket of one that is. An empty bucket
-    // was emptied by authenticated requests from this address: to doctor this is one more of them.
-    const tooFast = rateLimit && rate.check(callerName(arrival), rateLimit);
-    if (tooFast) return denyTooFast(passage, tooFast);
-    const early = signatures.precheck(request, verifier);
-    if (early) return refuse(c, request, early.failure, early.reason);
-    const allowance = deps.bodyBudget.open(request.share);
-    try {
-      const body = await readRaw(passage, allowance);
-      if (!body.ok) {
-        // Nothing of a caller that is not believed is kept.
-        refusals.note(request, body.failure.code);
-        return failureResponse(c, body.failure, newId("req"), body.cut ? { connection: "close" } : {});
-      }
-      const checked = await signatures.check(c, request, arrival.bytes, verifier, snapshot.config.gateway.publicUrl);
-      if (checked.kind === "refused") return refuse(c, request, checked.failure, checked.reason);
-      if (checked.kind === "failed") {
-        refusals.note(request, checked.reason, checked.authenticated);
-        return failureResponse(c, checked.failure, newId("req"));
-      }
-      limiter.succeeded(request.address);
-      if (checked.kind === "answered") return checked.response;
-      if (checked.key) passage.signedKey = checked.key;
-    } finally {
-      allowance.release();
-    }
-    return proceed(passage);
-  };
-
-  const handle = async (c: Context, path: string): Promise<Response> => {
-    const snapshot = deps.snapshot();
-    const { auth, trusted, kept } = compile(snapshot);
-    const now = clock.now();
-    const rules = snapshot.mappings.rules(path);
-    const verifier = rules?.auth && "scheme" in rules.auth ? snapshot.verifiers.get(path) : undefined;
-    const { method } = c.req;
-    const mayGet = rules?.methods.includes("GET") ?? false;
-    const wrongMethod = (): Response =>
-      failureResponse(c, methodNotAllowed, newId("req", now), { allow: mayGet || hasGetHandshake(verifier) ? "GET, POST" : "POST" });
-    const isGet = method === "GET" && (mayGet || hasGetHandshake(verifier));
-    if (method !== "POST" && !isGet) return wrongMethod();
-    if (deps.draining()) return failureResponse(c, draining, newId("req", now));
-    const request = hookRequest(c, path, kept(path), trusted);
-    if (verifier) {
-      const handshake = await signatures.unsigned(c, request, verifier);
-      if (handshake?.kind === "answered") return handshake.response;
-      if (handshake) return refuse(c, request, handshake.failure, handshake.reason);
-      if (method === "GET" && !mayGet) return wrongMethod();
-    }
-    const believed = auth.check(request, rules);
-    if (!believed.ok) return refuse(c, request, believed.failure, believed.reason);
-    const arrival: Arrival = { id: newId("evt", now), now, request, credential: believed.credential, bytes: Buffer.alloc(0) };
-    const passage: Passage = { c, snapshot, rules, arrival, byHookToken: believed.byHookToken, extra: {} };
-    if (verifier) return handleSigned(passage, verifier);
-    limiter.succeeded(request.address);
-    if (believed.byQuery) {
-      refusals.warnQueryToken(request.address, arrival.id);
-      passage.extra["deprecation"] = "true";
-    }
-    const body = await readRaw(passage);
-    if (body.ok) return proceed(passage);
-    if (body.cut) passage.extra["connection"] = "close";
-    return reject(passage, body.failure);
+  /** An input of which nothing could be recorded: the counter is all there is of it. */
+  const failed = ({ path }: RawInput, begun: number, error: unknown): Denied => {
+    metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
+    if (error instanceof RouseError) return toDenied(error);
+    const denied = toDenied(UNEXPECTED);
+    log.error({ err: safeError(error), requestId: denied.requestId }, "a hook failed unexpectedly");
+    return denied;
   };
 
   return {
-    async handle(c, path) {
-      const begun = clock.now();
+    denials,
+    bodyBudget: stageDeps.bodyBudget,
+    async receive(input, origin) {
+      const now = clock.now();
       try {
-        return await handle(c, path);
+        return await take(origin.kind === "replay" ? REPLAY_STAGES : STAGES, open(input, origin, now));
       } catch (error) {
-        const requestId = newId("req");
-        // It could not be recorded: the counter is all there is of it.
-        metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
-        if (error instanceof RouseError) return failureResponse(c, error, requestId);
-        log.error({ err: safeError(error), requestId }, "a hook failed unexpectedly");
-        return failureResponse(c, unexpected, requestId);
+        return failed(input, now, error);
       }
     },
-    presents: (headers, credential) => compile(deps.snapshot()).auth.presents(headers, credential),
-    signatures: () =>
-      [...deps.snapshot().verifiers].map(([path, verifier]) => {
-        const { last, candidates } = signatures.state(path);
-        return { path, last, candidates: isPending(verifier) ? candidates : [] };
-      }),
-    replay: (eventId, options) => replayEvent(eventId, options, { store, clock, snapshot: deps.snapshot, record: recordDeps }),
+    receiveMessage: (channel, message, fence) =>
+      receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fence),
+    async replay(eventId, { dryRun }) {
+      const found = await findReplayed(eventId, store);
+      if (!found.ok) return found;
+      const hook = open(found.input, found.origin, clock.now());
+      const end = dryRun ? await runStages(DRY_RUN_STAGES, hook, stageDeps) : await take(REPLAY_STAGES, hook);
+      return { ok: true, result: toReplayResult(eventId, hook, end) };
+    },
+    hasCredential: (headers, credential) => compiled(snapshot()).auth.hasCredential(headers, credential),
+    signatures: () => listSignatures(snapshot(), stageDeps.signatures),
   };
 }

@@ -1,275 +1,251 @@
-import type { Admission } from "../actions/types.ts";
-import { answerOf, type ActionAnswer } from "../actions/from-draft.ts";
+import type { Admission, Placement } from "../actions/types.ts";
 import { ERROR_STATUS, type Failure } from "../core/errors.ts";
-import type { DedupeEntry, DedupeRecord, EventOutcome, EventRecord, Store, StoredAction, StoredAnswer } from "../store/types.ts";
-import { errorBody } from "../http/errors.ts";
-import type { HookRequest } from "../http/request.ts";
-import type { Item, Resolution } from "./resolve.ts";
+import type { ActionReceipt, DedupeEntry, DedupeRecord, EventRecord, Store, StoredAction, StoredReceipt } from "../store/types.ts";
+import type { EventKey, Item, ReceivedHook, Receipt, Resolution } from "./types.ts";
 
-/** A hook that came in and was believed. */
-export interface Arrival {
-  id: string;
-  now: number;
-  request: HookRequest;
-  credential: string;
-  bytes: Buffer;
-  replayOf?: string;
+export interface RecordDeps {
+  store: Pick<Store, "accept" | "findDuplicates">;
+  /** Takes room for what an event brings, or says that there is none. */
+  admit: Admission["admit"];
+  /** Starts what failed for good of an earlier event again, and gives its delivery another try. */
+  retryFailed(record: DedupeRecord): Promise<void>;
 }
 
-/** What is answered, and what became of the event. */
-export interface Answered {
-  answer: StoredAnswer;
-  outcome: EventOutcome;
-  event: EventRecord;
-  replayed: boolean;
-  failure?: Failure;
-  /** Why the event failed, if its sender was answered 200 nevertheless. */
-  acknowledged?: Failure;
-}
-
-/** The event's key: a repeat with the same one is answered as the first was. */
-export interface EventKey {
-  scope: string;
-  key: string;
-  /** Where the caller chose the key: another body under it is a conflict. */
-  bodyHash?: string;
-  /** Milliseconds that the key is kept at least, where that is longer than `hooks.dedupe.ttl`. */
-  minKeepMs?: number;
-}
-
-function newEvent(arrival: Arrival, outcome: EventOutcome, actions: StoredAction[]): EventRecord {
-  const { request } = arrival;
+function toEvent(hook: ReceivedHook, outcome: Receipt["outcome"], actions: StoredAction[]): EventRecord {
+  const { input, origin, kept } = hook;
   const event: EventRecord = {
-    id: arrival.id,
-    receivedAt: arrival.now,
-    path: request.path,
-    credential: arrival.credential,
-    address: request.address,
+    id: hook.id,
+    receivedAt: hook.now,
+    path: hook.path,
+    credential: hook.credential,
+    address: hook.address,
     outcome,
     actions,
-    request: {
-      method: request.method,
-      headers: request.shown.headers,
-      query: request.shown.query,
-      body: arrival.bytes,
-    },
+    request: { method: input.method, headers: kept.headers, query: kept.query, body: hook.bytes },
   };
-  const contentType = request.headers["content-type"];
+  const contentType = input.headers["content-type"];
   if (contentType !== undefined) event.request.contentType = contentType;
-  if (arrival.replayOf !== undefined) event.replayOf = arrival.replayOf;
+  if (origin.kind === "replay") event.replayOf = origin.of;
   return event;
 }
 
-function itemAnswer(item: Item, index: number, eventId: string): unknown {
-  if (item.ok) return answerOf(item.action);
-  return { ok: false, index, error: errorBody(item.failure, eventId).error };
+function commit(
+  { store }: Pick<RecordDeps, "store">,
+  hook: ReceivedHook,
+  event: EventRecord,
+  keys: readonly DedupeEntry[],
+): ReturnType<Store["accept"]> {
+  return store.accept(event, keys, hook.origin.kind === "source" ? hook.origin.fence : undefined);
 }
 
-function workAnswer(resolution: Extract<Resolution, { kind: "work" }>, answers: unknown[], eventId: string): StoredAnswer {
-  const done = answers.filter((answer): answer is ActionAnswer => (answer as ActionAnswer).ok);
-  const isRun = done.some((answer) => answer.runId !== undefined);
-  const body: Record<string, unknown> = { ok: true, eventId };
-  if (resolution.list) body["results"] = answers;
-  else {
-    const { systemEventId: _systemEventId, ...answer } = done[0] as ActionAnswer;
-    Object.assign(body, answer);
-  }
-  const warnings = resolution.list ? resolution.warnings : [...new Set([...resolution.warnings, ...(done[0]?.warnings ?? [])])];
-  if (warnings.length > 0) body["warnings"] = warnings;
-  return { status: isRun ? 202 : 200, body };
-}
+/** What becomes of an event that brings no work. */
+type WithoutWork = Pick<Receipt, "outcome" | "reason" | "mapping" | "nearest" | "error" | "acknowledged" | "quiet" | "repeats"> &
+  Pick<EventRecord, "missing" | "would">;
 
 /** Keeps an event that brings no work: skipped, unmatched, rejected, failed, duplicate. */
-export async function recordWithoutWork(
-  store: Store,
-  arrival: Arrival,
-  outcome: EventOutcome,
-  details: Pick<EventRecord, "reason" | "mapping" | "missing" | "nearest" | "duplicateOf" | "would">,
-  answer: StoredAnswer,
+async function recordWithoutWork(
+  deps: Pick<RecordDeps, "store">,
+  hook: ReceivedHook,
+  what: WithoutWork,
   keys: readonly DedupeEntry[] = [],
-): Promise<Answered> {
-  const event = Object.assign(newEvent(arrival, outcome, []), details);
-  if (answer.status >= 400) event.status = answer.status;
-  await store.accept(event, keys, arrival.request.fence);
-  return { answer, outcome, event, replayed: false };
+): Promise<Receipt> {
+  const { missing, would, ...told } = what;
+  const event = toEvent(hook, what.outcome, []);
+  const { reason, mapping, nearest, error } = what;
+  if (error && !what.acknowledged) event.status = ERROR_STATUS[error.code];
+  if (what.repeats) event.duplicateOf = what.repeats.eventId;
+  for (const [name, value] of Object.entries({ reason, mapping, missing, nearest, would }))
+    if (value !== undefined) Object.assign(event, { [name]: value });
+  await commit(deps, hook, event, keys);
+  return { kind: "receipt", eventId: hook.id, actions: [], ...told };
 }
 
-export interface RecordDeps {
-  store: Store;
-  dedupeTtlMs: number;
-  admit: Admission["admit"];
-  /** Starts what failed for good of an earlier event again, and gives its delivery another try. */
-  revive(record: DedupeRecord): Promise<void>;
+/** Keeps a hook that is wrong in itself. It binds no key: a repeat is tried afresh. */
+export function rejectInvalid(deps: Pick<RecordDeps, "store">, hook: ReceivedHook, error: Failure): Promise<Receipt> {
+  return recordWithoutWork(deps, hook, { outcome: "rejected", reason: error.message, error });
 }
 
-/** The answer to a repeat of an event: the first one's, or 409 where the caller chose the key for another body. */
-export async function answerDuplicate(deps: RecordDeps, arrival: Arrival, key: EventKey, record: DedupeRecord): Promise<Answered> {
+/** Keeps a repeat of an event, which is told what the first one was; a conflict if the caller chose the key for another body. */
+export async function recordDuplicate(deps: RecordDeps, hook: ReceivedHook, key: EventKey, record: DedupeRecord): Promise<Receipt> {
+  const { eventId, receipt, answer } = record;
   if (record.bodyHash !== undefined && key.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
-    const failure: Failure = {
-      code: "idempotency_conflict",
-      message: "this idempotency key came with another body before; use a new key for new work",
-    };
-    const answer = { status: ERROR_STATUS[failure.code], body: errorBody(failure, arrival.id) };
-    const answered = await recordWithoutWork(
-      deps.store,
-      arrival,
-      "rejected",
-      { reason: failure.message, duplicateOf: record.eventId },
-      answer,
-    );
-    return { ...answered, failure };
+    const message = "this idempotency key came with another body before; use a new key for new work";
+    const error: Failure = { code: "idempotency_conflict", message };
+    return recordWithoutWork(deps, hook, { outcome: "rejected", reason: message, error, repeats: { eventId } });
   }
-  await deps.revive(record);
-  const answer = record.answer ?? { status: 200, body: { ok: true, eventId: record.eventId } };
-  const answered = await recordWithoutWork(
-    deps.store,
-    arrival,
-    "duplicate",
-    { duplicateOf: record.eventId, reason: "same key as an earlier event" },
-    answer,
-  );
-  return { ...answered, replayed: true };
+  await deps.retryFailed(record);
+  const repeats = { eventId, ...(receipt ? { receipt } : {}), ...(answer ? { answer } : {}) };
+  return recordWithoutWork(deps, hook, { outcome: "duplicate", reason: "same key as an earlier event", repeats });
 }
 
-function entryOf(deps: RecordDeps, arrival: Arrival, key: EventKey, answer: StoredAnswer): DedupeEntry {
-  const { minKeepMs = 0, ...entry } = key;
-  return { ...entry, expiresAt: arrival.now + Math.max(deps.dedupeTtlMs, minKeepMs), answer };
+function toEntry({ now, snapshot }: ReceivedHook, { minKeepMs = 0, ...key }: EventKey, receipt: StoredReceipt): DedupeEntry {
+  return { ...key, expiresAt: now + Math.max(snapshot.config.hooks.dedupe.ttl, minKeepMs), receipt };
 }
 
-/** Keeps an event that a mapping could not make work of. It binds no key: a repeat is tried afresh. */
-async function recordRefused(deps: RecordDeps, arrival: Arrival, resolution: Extract<Resolution, { kind: "refused" }>): Promise<Answered> {
-  const { failure, outcome, mapping, missing, acknowledged } = resolution;
-  const details = { reason: failure.message, ...(mapping === undefined ? {} : { mapping }), ...(missing ? { missing } : {}) };
-  if (acknowledged) {
-    const answer = { status: 200, body: { ok: true, eventId: arrival.id, outcome } };
-    return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), acknowledged: failure };
+/** Keeps an event without work together with its key, or an event that a mapping could make no work of: that binds no key. */
+function recordResolved(deps: RecordDeps, hook: ReceivedHook, resolution: Exclude<Resolution, { kind: "work" }>): Promise<Receipt> {
+  switch (resolution.kind) {
+    case "unmatched": {
+      const { kind: outcome, ...details } = resolution;
+      return recordWithoutWork(deps, hook, { outcome, ...details });
+    }
+    case "refused": {
+      const { kind: _kind, failure, ...details } = resolution;
+      return recordWithoutWork(deps, hook, { reason: failure.message, error: failure, ...details });
+    }
+    case "skipped": {
+      const { kind: outcome, echo, ...details } = resolution;
+      // In shadow, and of its own echo, the sender is told; nothing to do at all is no news.
+      const quiet = !details.would && !echo;
+      const receipt: StoredReceipt = { outcome, actions: [], reason: details.reason, quiet };
+      const keys = hook.eventKey ? [toEntry(hook, hook.eventKey, receipt)] : [];
+      return recordWithoutWork(deps, hook, { outcome, quiet, ...details }, keys);
+    }
   }
-  const answer = { status: ERROR_STATUS[failure.code], body: errorBody(failure, arrival.id) };
-  return { ...(await recordWithoutWork(deps.store, arrival, outcome, details, answer)), failure };
-}
-
-/** Keeps the outcome of a hook, with its work, in one durable commit, and says what to answer. */
-export async function recordResolution(
-  deps: RecordDeps,
-  arrival: Arrival,
-  resolution: Resolution,
-  key: EventKey | undefined,
-): Promise<Answered> {
-  if (resolution.kind === "unmatched") {
-    const { kind: outcome, ...details } = resolution;
-    const nearest = details.nearest && { nearest: details.nearest };
-    const answer = { status: 200, body: { ok: true, eventId: arrival.id, outcome, ...nearest } };
-    return recordWithoutWork(deps.store, arrival, outcome, details, answer);
-  }
-  if (resolution.kind === "refused") return recordRefused(deps, arrival, resolution);
-  if (resolution.kind === "skipped") {
-    const { kind: _kind, echo, ...details } = resolution;
-    // In shadow, and of its own echo, the sender is told; nothing to do at all is no content.
-    const told = { ok: true, eventId: arrival.id, outcome: "skipped", reason: resolution.reason };
-    const answer = resolution.would || echo ? { status: 200, body: told } : { status: 204, body: null };
-    const entries = key ? [entryOf(deps, arrival, key, answer)] : [];
-    return recordWithoutWork(deps.store, arrival, "skipped", details, answer, entries);
-  }
-  return recordWork(deps, arrival, resolution, key, 0);
-}
-
-interface Planned {
-  answers: unknown[];
-  actions: StoredAction[];
-  entries: DedupeEntry[];
 }
 
 type Good = Extract<Item, { ok: true }>;
 
 const nameOf = ({ key }: Good): string | undefined => key && `${key.scope}\n${key.key}`;
 
-/** What is answered for keys that are bound already, by name. */
-async function knownKeys(deps: RecordDeps, items: readonly Item[]): Promise<Map<string, unknown>> {
+/** The receipts of actions whose keys are bound already, by name. */
+async function knownKeys(deps: RecordDeps, items: readonly Item[]): Promise<Map<string, ActionReceipt>> {
   const keyed = items.flatMap((item) => (item.ok && item.key ? [item.key] : []));
-  const known = new Map<string, unknown>();
-  if (keyed.length === 0) return known;
+  const known = new Map<string, ActionReceipt>();
   for (const record of await deps.store.findDuplicates(keyed)) {
     if (!record) continue;
-    known.set(`${record.scope}\n${record.key}`, record.item);
+    known.set(`${record.scope}\n${record.key}`, (record.item ?? { ok: true }) as ActionReceipt);
     // What failed for good is not done: it starts again, under the id that is answered.
-    await deps.revive(record);
+    await deps.retryFailed(record);
   }
   return known;
 }
 
 /** The items that are new work: no key of theirs is bound, and none came before in the same event. */
-function freshItems(items: readonly Item[], known: ReadonlyMap<string, unknown>): Set<Item> {
+function freshItems(items: readonly Item[], known: ReadonlyMap<string, ActionReceipt>): Good[] {
   const seen = new Set<string>();
-  const fresh = new Set<Item>();
+  const fresh: Good[] = [];
   for (const item of items) {
     const name = item.ok ? nameOf(item) : undefined;
     if (!item.ok || (name !== undefined && (known.has(name) || seen.has(name)))) continue;
     if (name !== undefined) seen.add(name);
-    fresh.add(item);
+    fresh.push(item);
   }
   return fresh;
 }
 
-/** What is kept and answered, item by item; actions say by now whether they have to wait. */
-function planItems(deps: RecordDeps, arrival: Arrival, items: readonly Item[], found: ReadonlyMap<string, unknown>): Planned {
+/** The action as it is kept, once it is known where it goes. */
+function place(action: StoredAction, placement: Placement): StoredAction {
+  if (action.kind !== "run" || placement.state === "queued") return action;
+  if (placement.state === "parked") return { ...action, parked: placement.parked };
+  return { ...action, runId: placement.runId, collect: placement.collect };
+}
+
+/** What a caller is told of an accepted action. */
+export function toReceipt(action: StoredAction, state: Placement["state"]): ActionReceipt {
+  const receipt: ActionReceipt = { ok: true };
+  if (action.kind === "wake") {
+    receipt.systemEventId = action.systemEventId;
+    receipt.mode = action.mode;
+  } else {
+    receipt.runId = action.runId;
+    receipt.sessionKey = action.spec.session.key;
+    receipt.status = state;
+    if (action.warnings.length > 0) receipt.warnings = action.warnings;
+  }
+  if (action.mapping !== undefined) receipt.mapping = action.mapping;
+  return receipt;
+}
+
+interface Planned {
+  receipts: ActionReceipt[];
+  actions: StoredAction[];
+  entries: DedupeEntry[];
+}
+
+/** What is kept and told, item by item. `placements` are those of the fresh items, in their order. */
+function planItems(
+  { now, snapshot }: ReceivedHook,
+  items: readonly Item[],
+  found: ReadonlyMap<string, ActionReceipt>,
+  placements: readonly Placement[],
+): Planned {
   const known = new Map(found);
-  const planned: Planned = { answers: [], actions: [], entries: [] };
-  for (const [index, item] of items.entries()) {
-    const name = item.ok ? nameOf(item) : undefined;
-    if (name !== undefined && known.has(name)) {
-      planned.answers.push({ ...(known.get(name) as object), duplicate: true });
+  const planned: Planned = { receipts: [], actions: [], entries: [] };
+  for (const item of items) {
+    if (!item.ok) {
+      planned.receipts.push({ ok: false, error: item.failure });
       continue;
     }
-    const answer = itemAnswer(item, index, arrival.id);
-    planned.answers.push(answer);
-    if (!item.ok) continue;
-    planned.actions.push(item.action);
+    const name = nameOf(item);
+    const before = name === undefined ? undefined : known.get(name);
+    if (before) {
+      planned.receipts.push({ ...before, duplicate: true } as ActionReceipt);
+      continue;
+    }
+    const placement = placements[planned.actions.length] as Placement;
+    const action = place(item.action, placement);
+    const receipt = toReceipt(action, placement.state);
+    planned.receipts.push(receipt);
+    planned.actions.push(action);
     if (name === undefined || !item.key) continue;
-    known.set(name, answer);
-    planned.entries.push({ ...item.key, expiresAt: arrival.now + deps.dedupeTtlMs, item: answer });
+    known.set(name, receipt);
+    planned.entries.push({ ...item.key, expiresAt: now + snapshot.config.hooks.dedupe.ttl, item: receipt });
   }
   return planned;
+}
+
+type Work = Extract<Resolution, { kind: "work" }>;
+
+function toWorkEvent(hook: ReceivedHook, { items, mapping, would }: Work, actions: StoredAction[]): EventRecord {
+  const event = toEvent(hook, actions.length > 0 ? "accepted" : "duplicate", actions);
+  if (mapping !== undefined) event.mapping = mapping;
+  if (would) event.would = would;
+  const missing = items.flatMap((item) => (item.ok ? item.missing : []));
+  if (missing.length > 0) event.missing = [...new Set(missing)];
+  if (event.outcome === "duplicate") event.reason = "every action of it was done before";
+  return event;
 }
 
 /** Two that arrive at the same moment with the same key: the one that comes second looks again. */
 const MAX_LOOKS = 4;
 
-async function recordWork(
-  deps: RecordDeps,
-  arrival: Arrival,
-  resolution: Extract<Resolution, { kind: "work" }>,
-  key: EventKey | undefined,
-  looks: number,
-): Promise<Answered> {
-  const { items } = resolution;
-  const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, unknown>();
-  const fresh = freshItems(items, known);
-  const asked = deps.admit([...fresh] as Good[], arrival.now);
+/** Admits the new actions of an event and keeps it with them, in one durable commit. */
+async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: Work, looks: number): Promise<Receipt> {
+  const { items, list, mapping, warnings } = work;
+  const key = hook.eventKey;
+  const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, ActionReceipt>();
+  const asked = deps.admit(freshItems(items, known), hook.now);
   const admitted = asked instanceof Promise ? await asked : asked;
   if (!admitted.ok) {
     const refused: Resolution = { kind: "refused", outcome: "rejected", failure: admitted.failure };
-    if (resolution.mapping !== undefined) refused.mapping = resolution.mapping;
-    return recordResolution(deps, arrival, refused, key);
+    return recordResolved(deps, hook, mapping === undefined ? refused : { ...refused, mapping });
   }
-  const planned = planItems(deps, arrival, items, known);
-  const answer = workAnswer(resolution, planned.answers, arrival.id);
-  const event = newEvent(arrival, planned.actions.length > 0 ? "accepted" : "duplicate", planned.actions);
-  if (resolution.mapping !== undefined) event.mapping = resolution.mapping;
-  if (resolution.would) event.would = resolution.would;
-  const missing = resolution.items.flatMap((item) => (item.ok ? item.missing : []));
-  if (missing.length > 0) event.missing = [...new Set(missing)];
-  if (event.outcome === "duplicate") event.reason = "every action of it was done before";
-  const entries = key ? [entryOf(deps, arrival, key, answer), ...planned.entries] : planned.entries;
-  const accepted = await deps.store.accept(event, entries, arrival.request.fence).catch((error: unknown) => {
+  const { receipts, actions, entries } = planItems(hook, items, known, admitted.placements);
+  const event = toWorkEvent(hook, work, actions);
+  const told = { outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const), actions: receipts, list, warnings };
+  const keys = key ? [toEntry(hook, key, told), ...entries] : entries;
+  const accepted = await commit(deps, hook, event, keys).catch((error: unknown) => {
     admitted.settle(false);
     throw error;
   });
   admitted.settle(accepted.kind === "accepted");
-  if (accepted.kind === "accepted") return { answer, outcome: event.outcome, event, replayed: false };
+  if (accepted.kind === "accepted") {
+    const receipt: Receipt = { kind: "receipt", eventId: hook.id, ...told };
+    if (mapping !== undefined) receipt.mapping = mapping;
+    if (event.reason !== undefined) receipt.reason = event.reason;
+    return receipt;
+  }
   if (looks >= MAX_LOOKS) throw new Error("duplicate keys or windows kept changing");
-  // Its window has closed meanwhile: it opens the next one.
-  if (accepted.kind === "closed") return recordWork(deps, arrival, resolution, key, looks + 1);
+  // A window that has closed meanwhile: the action opens the next one.
+  if (accepted.kind === "closed") return admitAndRecord(deps, hook, work, looks + 1);
   const { record } = accepted;
-  if (key && record.scope === key.scope && record.key === key.key) return answerDuplicate(deps, arrival, key, record);
-  return recordWork(deps, arrival, resolution, key, looks + 1);
+  if (key && record.scope === key.scope && record.key === key.key) return recordDuplicate(deps, hook, key, record);
+  return admitAndRecord(deps, hook, work, looks + 1);
+}
+
+/** Keeps the outcome of a hook, with its work, in one durable commit. */
+export function record(hook: ReceivedHook, deps: RecordDeps): Promise<Receipt> {
+  const resolution = hook.resolution as Resolution;
+  return resolution.kind === "work" ? admitAndRecord(deps, hook, resolution, 0) : recordResolved(deps, hook, resolution);
 }

@@ -1,102 +1,66 @@
-import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
-import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
-import type { EventRecord, Store, StoredAction } from "../store/types.ts";
-import { parsePayload } from "./body.ts";
-import { recordResolution, type Arrival, type RecordDeps } from "./record.ts";
-import type { HookRequest } from "../http/request.ts";
-import { resolveHook, type Resolution } from "./resolve.ts";
-import type { ReplayResult, Snapshot } from "./types.ts";
+import type { Store, StoredAction } from "../store/types.ts";
+import type { Origin, RawInput, ReceivedHook, ReplayResult, Resolution, StageResult } from "./types.ts";
 
-export interface ReplayDeps {
-  store: Store;
-  clock: Clock;
-  snapshot(): Snapshot;
-  record(snapshot: Snapshot): RecordDeps;
+type Replayed = { ok: true; input: RawInput; origin: Extract<Origin, { kind: "replay" }> } | { ok: false; failure: Failure };
+
+/** Reads a recorded event as what came in. Fails with `not_found` if the event or its body is no longer there. */
+export async function findReplayed(eventId: string, store: Pick<Store, "getEvent">): Promise<Replayed> {
+  const event = await store.getEvent(eventId);
+  if (!event) return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
+  const { body, contentType, method, query, headers } = event.request;
+  if (body === null)
+    return { ok: false, failure: { code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" } };
+  const { path, credential, address } = event;
+  const typed = contentType === undefined ? headers : { ...headers, "content-type": contentType };
+  return {
+    ok: true,
+    input: { method, path, query, headers: typed, body },
+    origin: { kind: "replay", of: eventId, credential, address },
+  };
 }
 
-function told(action: StoredAction): ReplayResult["actions"][number] {
+type ReplayedAction = ReplayResult["actions"][number];
+
+function summarize(action: StoredAction): ReplayedAction {
   const text = plainText(action.kind === "run" ? action.spec.input : action.text);
   return { kind: action.kind, summary: text.slice(0, 200), ...(action.mapping === undefined ? {} : { mapping: action.mapping }) };
 }
 
 function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
-  if (resolution.kind === "refused")
-    return {
-      outcome: resolution.outcome,
-      reason: resolution.failure.message,
-      actions: [],
-      ...(resolution.mapping ? { mapping: resolution.mapping } : {}),
-    };
-  if (resolution.kind === "unmatched") return { outcome: "unmatched", reason: resolution.reason, actions: [] };
-  if (resolution.kind === "skipped")
-    return { outcome: "skipped", reason: resolution.reason, mapping: resolution.mapping, actions: (resolution.would ?? []).map(told) };
-  const actions = resolution.items.flatMap((item) => (item.ok ? [told(item.action)] : []));
-  return { outcome: "accepted", actions, ...(resolution.mapping === undefined ? {} : { mapping: resolution.mapping }) };
+  switch (resolution.kind) {
+    case "refused": {
+      const { outcome, failure, mapping } = resolution;
+      return { outcome, reason: failure.message, actions: [], ...(mapping ? { mapping } : {}) };
+    }
+    case "unmatched":
+      return { outcome: "unmatched", reason: resolution.reason, actions: [] };
+    case "skipped": {
+      const { reason, mapping, would = [] } = resolution;
+      return { outcome: "skipped", reason, mapping, actions: would.map(summarize) };
+    }
+    case "work": {
+      const actions = resolution.items.flatMap((item) => (item.ok ? [summarize(item.action)] : []));
+      return { outcome: "accepted", actions, ...(resolution.mapping === undefined ? {} : { mapping: resolution.mapping }) };
+    }
+  }
 }
 
-/**
- * Runs a recorded event through the mappings of today, as a new event; with `dryRun` nothing is kept or started.
- * Fails with `not_found` where the event or its body is no longer there.
- */
-export async function replayEvent(
-  eventId: string,
-  { dryRun }: { dryRun: boolean },
-  deps: ReplayDeps,
-): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }> {
-  const event = await deps.store.getEvent(eventId);
-  if (!event) return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
-  const { body } = event.request;
-  if (body === null)
-    return { ok: false, failure: { code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" } };
-  const now = deps.clock.now();
-  const snapshot = deps.snapshot();
-  const arrival = arrivalOf(event, Buffer.from(body), now);
-  const { credential } = event;
-  const payload =
-    event.request.method === "GET"
-      ? { ok: true as const, payload: event.request.query }
-      : await parsePayload(arrival.bytes, event.request.contentType);
-  const resolution: Resolution = payload.ok
-    ? await resolveHook(
-        { ...arrival.request, credential, byHookToken: credential === "hooks.token", payload: payload.payload, now },
-        snapshot,
-      )
-    : { kind: "refused", outcome: "rejected", failure: payload.failure };
-  const described = describe(resolution);
-  if (dryRun) return { ok: true, result: { eventId, ...described } };
-  // An operator's replay is meant: keys that earlier work holds do not stop it.
-  const unkeyed: Resolution =
-    resolution.kind === "work"
-      ? {
-          ...resolution,
-          items: resolution.items.map((item) => (item.ok ? { ok: true, action: item.action, missing: item.missing } : item)),
-        }
-      : resolution;
-  const answered = await recordResolution(deps.record(snapshot), arrival, unkeyed, undefined);
-  const ids = answered.event.actions.map((action) => (action.kind === "run" ? action.runId : action.systemEventId));
+/** Describes what a replay came to. `end` is what the stages returned: nothing for a dry run that came through. */
+export function toReplayResult(eventId: string, { resolution }: ReceivedHook, end: StageResult): ReplayResult {
+  const described: Omit<ReplayResult, "eventId"> = resolution ? describe(resolution) : { outcome: "rejected", actions: [] };
+  if (end?.kind === "rejected") return { eventId, ...described, reason: end.error.message };
+  if (end?.kind !== "receipt") return { eventId, ...described };
+  const ids = end.actions.flatMap((action) => (action.ok ? [action.runId ?? action.systemEventId] : []));
+  const actions = described.actions.map((action, index) => ({ ...action, ...(ids[index] === undefined ? {} : { id: ids[index] }) }));
+  const reason = end.reason ?? described.reason;
   return {
-    ok: true,
-    result: {
-      eventId,
-      newEventId: answered.event.id,
-      ...described,
-      actions: described.actions.map((action, index) => ({ ...action, ...(ids[index] === undefined ? {} : { id: ids[index] }) })),
-    },
+    eventId,
+    newEventId: end.eventId,
+    ...described,
+    outcome: end.outcome,
+    ...(reason === undefined ? {} : { reason }),
+    actions,
   };
-}
-
-function arrivalOf(event: EventRecord, bytes: Buffer, now: number): Arrival {
-  const { method, headers, query, contentType } = event.request;
-  const request: HookRequest = {
-    method,
-    path: event.path,
-    query,
-    headers: contentType === undefined ? headers : { ...headers, "content-type": contentType },
-    shown: { headers, query },
-    address: event.address ?? "replay",
-    source: null,
-  };
-  return { id: newId("evt", now), now, request, credential: event.credential, bytes, replayOf: event.id };
 }

@@ -1,15 +1,15 @@
-import type { Context } from "hono";
 import type { Handshake } from "../config/schema/signature.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
-import { answerHandshake, readsBody, type HandshakeAnswer } from "../signatures/handshake.ts";
-import type { Duplicate, SignedRequest, Verifier } from "../signatures/types.ts";
-import { readBody } from "./body.ts";
-import { createFailureLimiter } from "./authenticate.ts";
+import { answerHandshake, readsBody } from "../signatures/handshake.ts";
+import type { Verifier } from "../signatures/types.ts";
+import { collectBytes } from "./body.ts";
+import { toDenied, type Denials } from "./denials.ts";
+import { createFailureLimiter, type FailureLimiter } from "./failure-limiter.ts";
+import { SecretCandidates } from "./secret-candidates.ts";
 import type { SharedCounts } from "./shared-counts.ts";
-import type { HookRequest } from "../http/request.ts";
-import { SecretCandidates, type SecretCandidate } from "./secret-candidates.ts";
+import type { Denied, ReceivedHook, SignatureState, Snapshot, StageResult } from "./types.ts";
 
 const MAX_HANDSHAKE_BYTES = 4096;
 const HANDSHAKE_MS = 5000;
@@ -26,14 +26,30 @@ const unconfirmed: Failure = {
 };
 const often: Failure = { code: "rate_limited", message: "too many handshakes from this address", retryAfterSeconds: 60 };
 
-/** What is said of a signature that did not fit: never why, which is in the counters and the ring of refusals. */
+/** What is said of a signature that did not fit: never why, which is in the counters and the list of denied requests. */
 const wrong: Failure = { code: "unauthorized", message: "the signature is missing, wrong or too old" };
 
-/** Which secret of a path fitted last: tells when an old one may go. */
-interface LastSecret {
-  secret: number;
-  of: number;
-  at: number;
+/** What is remembered of signatures and handshakes, in memory alone. */
+export interface SignatureMemory {
+  /** Of each signed path, which of its secrets fitted last: tells when an old one may go. */
+  readonly last: Map<string, NonNullable<SignatureState["last"]>>;
+  readonly candidates: SecretCandidates;
+  /** Counts unsigned handshakes. */
+  readonly limiter: FailureLimiter;
+}
+
+/** Creates the memory of signatures. What other gateways have counted counts here too. */
+export function createSignatureMemory(clock: Pick<Clock, "now">, shared: SharedCounts | undefined): SignatureMemory {
+  return { last: new Map(), candidates: new SecretCandidates(clock), limiter: createFailureLimiter(clock, shared) };
+}
+
+export interface SignatureDeps {
+  clock: Pick<Clock, "now">;
+  metrics: Pick<Metrics, "signed">;
+  /** Counts failed attempts by address. */
+  limiter: FailureLimiter;
+  denials: Denials;
+  signatures: SignatureMemory;
 }
 
 function publicAddress(address: string, publicUrl: string | undefined): string {
@@ -42,102 +58,98 @@ function publicAddress(address: string, publicUrl: string | undefined): string {
   return publicUrl.replace(/\/$/, "") + pathname + search;
 }
 
-/** The request as its sender signed it: by its public address. */
-function signedRequest(c: Context, request: HookRequest, raw: Buffer, publicUrl: string | undefined): SignedRequest {
-  return { method: request.method, url: publicAddress(c.req.url, publicUrl), headers: request.headers, query: request.query, raw };
-}
-
-function handshakeResponse(c: Context, { status, headers, body }: HandshakeAnswer): Response {
-  return body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
-}
-
 /** Whether a path answers GET: only for a handshake of its own. */
 export function hasGetHandshake(verifier: Verifier | undefined): boolean {
   return verifier?.handshakes.some((handshake) => handshake.when.method === "GET") ?? false;
 }
 
 /** Whether the sender of a path has still to bring its secret. */
-export function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
+function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
   return secrets.length > 0 && secrets.every((secret) => secret === "pending");
 }
 
-type Refused = { kind: "refused"; failure: Failure; reason: string };
-type Answered = { kind: "answered"; response: Response };
-/** Something of ours failed, so that the sender is to try again. */
-type Failed = { kind: "failed"; failure: Failure; reason: string; authenticated: boolean };
-
-/** The steps of the checks that signatures and handshakes need. */
-export interface SignatureStage {
-  /**
-   * Handshakes that come without a signature: small, plain and not too often from one address. The body is read only
-   * while the sender has not yet told its secret: then nothing else can be believed on that path.
-   */
-  unsigned(c: Context, request: HookRequest, verifier: Verifier): Promise<Answered | Refused | undefined>;
-  /** What the headers alone say against a request, before its body is read. */
-  precheck(request: HookRequest, verifier: Verifier): Refused | undefined;
-  /** The signature over the raw bytes, then signed handshakes. `key` tells a repeat, where the sender has signed it. */
-  check(
-    c: Context,
-    request: HookRequest,
-    raw: Buffer,
-    verifier: Verifier,
-    publicUrl: string | undefined,
-  ): Promise<Answered | Refused | Failed | { kind: "believed"; key: Duplicate | undefined }>;
-  /** Which secret of a path fitted last, and which secrets came in a handshake while it has none. */
-  state(path: string): { last: LastSecret | undefined; candidates: readonly SecretCandidate[] };
+/** Returns, for each signed path, which secret fitted last and which secrets were brought while it has none. */
+export function listSignatures({ verifiers }: Snapshot, { last, candidates }: SignatureMemory): SignatureState[] {
+  return [...verifiers].map(([path, verifier]) => ({
+    path,
+    last: last.get(path),
+    candidates: isPending(verifier) ? candidates.of(path) : [],
+  }));
 }
 
-export function createSignatureStage(deps: {
-  clock: Pick<Clock, "now">;
-  metrics: Pick<Metrics, "signed">;
-  shared: SharedCounts | undefined;
-}): SignatureStage {
-  const { clock, metrics } = deps;
-  const limiter = createFailureLimiter(clock, deps.shared);
-  const last = new Map<string, LastSecret>();
-  const candidates = new SecretCandidates(clock);
+async function readFirstBody({ input }: ReceivedHook, open: readonly Handshake[]): ReturnType<typeof collectBytes> {
+  if (input.method !== "POST" || !open.some(readsBody)) return { ok: true, bytes: Buffer.alloc(0) };
+  return collectBytes(input.body, input.headers["content-length"], { maxBytes: MAX_HANDSHAKE_BYTES, timeoutMs: HANDSHAKE_MS });
+}
 
-  const firstBody = async (request: HookRequest, open: readonly Handshake[]): Promise<Buffer | Refused> => {
-    if (request.method !== "POST" || !open.some(readsBody)) return Buffer.alloc(0);
-    const limits = { maxBytes: MAX_HANDSHAKE_BYTES, timeoutMs: HANDSHAKE_MS };
-    const body = await readBody(request.source, request.headers["content-length"], limits);
-    return body.ok ? body.bytes : { kind: "refused", failure: body.failure, reason: "handshake_body" };
-  };
+async function answerUnsigned(
+  hook: ReceivedHook,
+  verifier: Verifier,
+  open: readonly Handshake[],
+  { denials, signatures }: SignatureDeps,
+): Promise<StageResult> {
+  const { method, headers, query } = hook.input;
+  const pending = isPending(verifier);
+  const body = pending ? await readFirstBody(hook, open) : { ok: true as const, bytes: Buffer.alloc(0) };
+  if (!body.ok) return denials.denyUnauthenticated(hook, body.failure, "handshake_body");
+  const answer = answerHandshake(verifier, { method, headers, query, raw: body.bytes }, false);
+  if (!answer) return pending ? denials.denyUnauthenticated(hook, stillPending, "pending_secret") : undefined;
+  if (signatures.limiter.failed(hook.address) > 0) return denials.denyUnauthenticated(hook, often, "handshakes");
+  // What the operator has to see goes to where the operator looks, not into the log.
+  if (answer.note !== undefined) signatures.candidates.add(hook.path, hook.address, answer.note);
+  return { kind: "handshake", answer };
+}
 
-  return {
-    precheck(request, verifier) {
-      const reason = verifier.precheck({ method: request.method, headers: request.headers, query: request.query }, clock.now());
-      return reason && { kind: "refused", failure: wrong, reason: `signature_${reason}` };
-    },
-    state: (path) => ({ last: last.get(path), candidates: candidates.of(path) }),
-    async unsigned(c, request, verifier) {
-      const open = verifier.handshakes.filter((handshake) => !handshake.signed);
-      if (open.length === 0) return undefined;
-      const pending = isPending(verifier);
-      const raw = pending ? await firstBody(request, open) : Buffer.alloc(0);
-      if (!Buffer.isBuffer(raw)) return raw;
-      const answer = answerHandshake(verifier, { method: request.method, headers: request.headers, query: request.query, raw }, false);
-      if (answer && limiter.failed(request.address) > 0) return { kind: "refused", failure: often, reason: "handshakes" };
-      if (answer) {
-        // What the operator has to see goes to where the operator looks, not into the log.
-        if (answer.note !== undefined) candidates.add(request.path, request.address, answer.note);
-        return { kind: "answered", response: handshakeResponse(c, answer) };
-      }
-      return pending ? { kind: "refused", failure: stillPending, reason: "pending_secret" } : undefined;
-    },
-    async check(c, request, raw, verifier, publicUrl) {
-      const signed = signedRequest(c, request, raw, publicUrl);
-      const checking = verifier.verify(signed, clock.now());
-      const verified = checking instanceof Promise ? await checking : checking;
-      if (!verified.ok && verified.reason === "certificate_unavailable")
-        return { kind: "failed", failure: noCertificate, reason: `signature_${verified.reason}`, authenticated: false };
-      if (!verified.ok) return { kind: "refused", failure: wrong, reason: `signature_${verified.reason}` };
-      last.set(request.path, { secret: verified.secret, of: verifier.secrets.length, at: clock.now() });
-      metrics.signed({ path: request.path, secret: verified.secret });
-      const answer = answerHandshake(verifier, signed, true);
-      if (answer?.confirm !== undefined && !(await verifier.confirm?.(answer.confirm)))
-        return { kind: "failed", failure: unconfirmed, reason: "unconfirmed", authenticated: true };
-      return answer ? { kind: "answered", response: handshakeResponse(c, answer) } : { kind: "believed", key: verified.duplicate };
-    },
-  };
+/**
+ * Answers handshakes that come without a signature: small, plain and not too often from one address. The body is read only
+ * while the sender has not yet told its secret: then nothing else can be authenticated on that path.
+ */
+export function answerUnsignedHandshake(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
+  const { verifier } = hook;
+  const open = verifier?.handshakes.filter((handshake) => !handshake.signed);
+  return verifier && open && open.length > 0 ? answerUnsigned(hook, verifier, open, deps) : undefined;
+}
+
+/** Denies what the headers alone say against a signed hook, before its body is read. */
+export function precheckSignature(hook: ReceivedHook, { clock, denials }: SignatureDeps): StageResult {
+  const { method, headers, query } = hook.input;
+  const reason = hook.verifier?.precheck({ method, headers, query }, clock.now());
+  return reason && denials.denyUnauthenticated(hook, wrong, `signature_${reason}`);
+}
+
+/** Something of the gateway failed: the sender is to try again. */
+function fail(hook: ReceivedHook, denials: Denials, failure: Failure, reason: string, authenticated: boolean): Denied {
+  denials.note(hook, reason, authenticated);
+  return toDenied(failure);
+}
+
+async function verify(hook: ReceivedHook, verifier: Verifier, deps: SignatureDeps): Promise<StageResult> {
+  const { clock, metrics, limiter, denials, signatures } = deps;
+  const { path, input, snapshot, bytes } = hook;
+  const { method, headers, query, url = "" } = input;
+  // As its sender signed it: by its public address.
+  const signed = { method, url: publicAddress(url, snapshot.config.gateway.publicUrl), headers, query, raw: bytes };
+  const checking = verifier.verify(signed, clock.now());
+  const verified = checking instanceof Promise ? await checking : checking;
+  if (!verified.ok) {
+    const reason = `signature_${verified.reason}`;
+    if (verified.reason === "certificate_unavailable") return fail(hook, denials, noCertificate, reason, false);
+    return denials.denyUnauthenticated(hook, wrong, reason);
+  }
+  signatures.last.set(path, { secret: verified.secret, of: verifier.secrets.length, at: clock.now() });
+  metrics.signed({ path, secret: verified.secret });
+  const answer = answerHandshake(verifier, signed, true);
+  if (answer?.confirm !== undefined && !(await verifier.confirm?.(answer.confirm)))
+    return fail(hook, denials, unconfirmed, "unconfirmed", true);
+  limiter.succeeded(hook.address);
+  if (answer) return { kind: "handshake", answer };
+  if (verified.duplicate) hook.signedKey = verified.duplicate;
+  return undefined;
+}
+
+/** Checks the signature over the raw bytes, then answers handshakes that are signed. */
+export function verifySignature(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
+  const { verifier, allowance } = hook;
+  if (!verifier) return undefined;
+  return verify(hook, verifier, deps).finally(() => allowance?.release());
 }

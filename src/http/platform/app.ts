@@ -3,7 +3,7 @@ import { Hono, type Context } from "hono";
 import { createAddressList, clientAddress } from "../../core/address.ts";
 import { RouseError, safeError, type Failure } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
-import { createFailureLimiter } from "../../intake/authenticate.ts";
+import { createFailureLimiter } from "../../intake/failure-limiter.ts";
 import { createRateLimiter } from "../../intake/rate.ts";
 import { chatCompletions } from "./chat.ts";
 import { createJoins } from "./joins.ts";
