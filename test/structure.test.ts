@@ -71,6 +71,19 @@ describe("the structure of the code", () => {
     expect(wrong).toEqual([]);
   });
 
+  it("the intake knows no HTTP: no import of it, types included, and no status but those of the error table", () => {
+    const wrong = files
+      .filter((file) => partOf(file) === "intake")
+      .flatMap((file) => {
+        const imported = importsOf(file).map(({ specifier }) => (specifier.startsWith(".") ? inRepo(file, specifier) : specifier));
+        const found = imported.filter((name) => /^(?:src\/http\/|@?hono\b|node:https?$)/.test(name));
+        const code = readFileSync(join(ROOT, file), "utf8").replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, "");
+        const text = code.match(/\b(?:Response|Request|Headers)\b|\bstatus\W+[1-5]\d\d\b/g) ?? [];
+        return [...found, ...text].map((what) => `${file} → ${what}`);
+      });
+    expect(wrong).toEqual([]);
+  });
+
   it("no import cycle, types included", () => {
     const graph = new Map(
       files.map((file) => [
@@ -123,7 +136,7 @@ describe("the structure of the code", () => {
   it("bodies of requests are read by one reader, with its limits and its clock", () => {
     const reads = /\b(?:req|request|raw)\.(?:text|json|formData|arrayBuffer|blob|bytes|parseBody|body)\b|\bincoming\.on\(/;
     // The reader, what hands it a request's body, and files in which `request` is a stored one.
-    const allowed = ["core/body", "http/source", "plugin/kit", "http/admin-views", "intake/replay", "intake/body", "cli/events"];
+    const allowed = ["core/body", "http/request", "plugin/kit", "http/admin-views", "cli/events"];
     const wrong = [...files, ...sourceFiles("plugins")]
       .filter((file) => !allowed.some((name) => file === `src/${name}.ts`))
       .flatMap((file) =>

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { parseDuration } from "../config/schema/common.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import { collectBytes } from "../intake/body.ts";
-import { bodySource } from "./source.ts";
+import { bodySource } from "./request.ts";
 
 export type Parsed<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 

@@ -27,14 +27,13 @@ function renderItem(action: ActionReceipt, index: number, eventId: string): unkn
 function renderWork({ actions, list, warnings = [] }: StoredReceipt | Receipt, eventId: string): Answer {
   const done = actions.filter((action): action is Done => action.ok);
   const body: Record<string, unknown> = { ok: true, eventId };
-  const all = new Set(warnings);
   if (list) body["results"] = actions.map((action, index) => renderItem(action, index, eventId));
   else {
-    const { systemEventId: _systemEventId, warnings: own = [], ...only } = done[0] as Done;
+    const { systemEventId: _systemEventId, ...only } = done[0] as Done;
     Object.assign(body, only);
-    for (const warning of own) all.add(warning);
   }
-  if (all.size > 0) body["warnings"] = [...all];
+  const all = list ? warnings : [...new Set([...warnings, ...(done[0]?.warnings ?? [])])];
+  if (all.length > 0) body["warnings"] = all;
   return { status: done.some((action) => action.runId !== undefined) ? 202 : 200, body };
 }
 
@@ -57,7 +56,7 @@ export function renderAnswer(received: Receipt | Denied): Answer {
   return repeats.answer ?? { status: 200, body: { ok: true, eventId: repeats.eventId } };
 }
 
-function hintHeaders({ methods, bodyUnread, tokenInQuery }: Hints): Record<string, string> {
+function hintHeaders({ methods, bodyUnread, tokenInQuery }: Hints = {}): Record<string, string> {
   return {
     ...(methods ? { allow: methods.join(", ") } : {}),
     ...(bodyUnread ? { connection: "close" } : {}),
@@ -107,8 +106,9 @@ export function answerReceived(c: Context, input: RawInput, received: Received, 
     const { status, headers, body } = received.answer;
     return body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
   }
-  if (received.kind === "denied") return failureResponse(c, received.error, received.requestId, hintHeaders(received));
-  const headers: Record<string, string> = { "x-request-id": received.eventId, ...hintHeaders(received) };
+  if (received.kind === "denied") return failureResponse(c, received.error, received.requestId, hintHeaders(received.hints));
+  const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
+  headers["x-request-id"] = received.eventId;
   if (received.error && !received.acknowledged) return failureResponse(c, received.error, received.eventId, headers);
   if (received.repeats) headers["idempotent-replayed"] = "true";
   const answer = renderAnswer(received);

@@ -1,8 +1,7 @@
 import type { Context } from "hono";
 import type { Intake } from "../intake/receive.ts";
 import { answerReceived, type AnswerDeps } from "./answer.ts";
-import { bodySource } from "./source.ts";
-import { getCaller, getHeaders, getQuery } from "./request.ts";
+import { bodySource, getCaller, getHeaders, getQuery } from "./request.ts";
 
 export interface HooksDeps extends AnswerDeps {
   intake: Pick<Intake, "receive">;

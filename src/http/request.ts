@@ -9,6 +9,11 @@ function getIncoming(c: Context): IncomingMessage | undefined {
   return (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
 }
 
+/** Where a request's body comes from: the socket, or the request itself if it was made in this process. */
+export function bodySource(c: Context): IncomingMessage | ReadableStream<Uint8Array> | null {
+  return getIncoming(c) ?? c.req.raw.body;
+}
+
 /** Returns the headers by their lower-case names; several values of one are joined by `, `. */
 export function getHeaders(c: Context): Record<string, string> {
   const incoming = getIncoming(c);

@@ -1,17 +1,12 @@
-import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { Context } from "hono";
+import { bodySource } from "./request.ts";
 
 /** How long what is left of a refused upload is read on, so that its sender gets to read the answer. */
 const LINGER_MS = 5_000;
 
 /** Milliseconds for a whole upload: the longest that any body may take, unless `hooks.bodyTimeoutSeconds` is longer. */
 export const UPLOAD_MS = 30 * 60_000;
-
-/** Where a request's body comes from: the socket, or the request itself if it was made in this process. */
-export function bodySource(c: Context): IncomingMessage | ReadableStream<Uint8Array> | null {
-  return (c.env as { incoming?: IncomingMessage } | undefined)?.incoming ?? c.req.raw.body;
-}
 
 /** A request's body as a stream of Node. */
 export function sourceOf(c: Context): Readable {

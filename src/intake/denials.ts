@@ -14,7 +14,7 @@ type Denying = Pick<Denial, "address" | "path">;
 
 /** Makes the result of a request that is denied. */
 export function toDenied(error: Failure, hints?: Hints): Denied {
-  return { kind: "denied", requestId: newId("req"), error, ...hints };
+  return { kind: "denied", requestId: newId("req"), error, ...(hints ? { hints } : {}) };
 }
 
 /** Denied requests: counted and kept in memory, never stored. */

@@ -102,6 +102,9 @@ const STAGES: readonly Stage[] = [
   record,
 ];
 
+/** Needed only on paths whose senders sign. */
+const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([answerUnsignedHandshake, checkMethod, checkRate, precheckSignature, verifySignature]);
+const TOKEN_STAGES = STAGES.filter((stage) => !SIGNATURE_STAGES.has(stage));
 /** The way of an event that was authenticated, counted and recorded before. */
 const REPLAY_STAGES: readonly Stage[] = [parseBody, resolve, record];
 const DRY_RUN_STAGES: readonly Stage[] = [parseBody, resolve];
@@ -248,11 +251,11 @@ export function createIntake(deps: IntakeDeps): Intake {
     log.warn({ requestId: eventId, path, code: error?.code }, advice);
   };
 
-  const take = async (stages: readonly Stage[], hook: ReceivedHook): Promise<Received> => {
-    const end = (await runStages(stages, hook, stageDeps)) as Received | Rejected;
-    const received = end.kind === "rejected" ? await reject(hook, end) : end;
+  /** Counts what a hook came to, and adds what its caller should be told besides. */
+  const conclude = (hook: ReceivedHook, received: Received): Received => {
     if (received.kind === "receipt" && hook.origin.kind !== "replay") count(hook, received);
-    return received.kind !== "handshake" && hook.hints ? { ...received, ...hook.hints } : received;
+    if (received.kind !== "handshake" && hook.hints) received.hints = { ...hook.hints, ...received.hints };
+    return received;
   };
 
   /** An input of which nothing could be recorded: the counter is all there is of it. */
@@ -270,7 +273,10 @@ export function createIntake(deps: IntakeDeps): Intake {
     async receive(input, origin) {
       const now = clock.now();
       try {
-        return await take(origin.kind === "replay" ? REPLAY_STAGES : STAGES, open(input, origin, now));
+        const hook = open(input, origin, now);
+        const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
+        const end = (await runStages(stages, hook, stageDeps)) as Received | Rejected;
+        return conclude(hook, end.kind === "rejected" ? await reject(hook, end) : end);
       } catch (error) {
         return failed(input, now, error);
       }
@@ -281,8 +287,9 @@ export function createIntake(deps: IntakeDeps): Intake {
       const found = await findReplayed(eventId, store);
       if (!found.ok) return found;
       const hook = open(found.input, found.origin, clock.now());
-      const end = dryRun ? await runStages(DRY_RUN_STAGES, hook, stageDeps) : await take(REPLAY_STAGES, hook);
-      return { ok: true, result: toReplayResult(eventId, hook, end) };
+      const end = await runStages(dryRun ? DRY_RUN_STAGES : REPLAY_STAGES, hook, stageDeps);
+      const recorded = end?.kind === "rejected" && !dryRun ? await reject(hook, end) : end;
+      return { ok: true, result: toReplayResult(eventId, hook, recorded) };
     },
     hasCredential: (headers, credential) => compiled(snapshot()).auth.hasCredential(headers, credential),
     signatures: () => listSignatures(snapshot(), stageDeps.signatures),

@@ -64,7 +64,7 @@ export interface Hints {
 }
 
 /** The recorded outcome of one event. */
-export interface Receipt extends Hints {
+export interface Receipt {
   kind: "receipt";
   eventId: string;
   outcome: EventOutcome;
@@ -85,14 +85,16 @@ export interface Receipt extends Hints {
   acknowledged?: true;
   /** Set if the event repeats an earlier one, by its key: that event, and what its sender was told. */
   repeats?: { eventId: string; receipt?: StoredReceipt; answer?: StoredAnswer };
+  hints?: Hints;
 }
 
 /** Authentication, a limit or a failure of the gateway stopped it. It is not recorded as an event. */
-export interface Denied extends Hints {
+export interface Denied {
   kind: "denied";
   /** Names it in the log and in the answer. */
   requestId: string;
   error: Failure;
+  hints?: Hints;
 }
 
 /** A question of the sender whether this address is its own, with the answer that its scheme describes. */

@@ -4,7 +4,7 @@ import { Hono, type Context } from "hono";
 import { newId } from "../../core/ids.ts";
 import type { FailureLimiter } from "../../intake/failure-limiter.ts";
 import { collectBytes } from "../../intake/body.ts";
-import { bodySource } from "../source.ts";
+import { bodySource } from "../request.ts";
 import { failureResponse } from "../errors.ts";
 import { cookieOf, type ConsoleSessions } from "./session.ts";
 

@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import type { BodyLimits } from "../../core/body.ts";
 import { collectBytes, parsePayload } from "../../intake/body.ts";
-import { bodySource } from "../source.ts";
+import { bodySource } from "../request.ts";
 import { badRequest, problemOf, type Result } from "./problems.ts";
 
 type ZodIssue = z.core.$ZodIssue;
