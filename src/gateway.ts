@@ -24,7 +24,8 @@ function createSurface(
 ): Apps {
   const { store, queue, peers, log, metrics, snapshot, reloader, operatorToken } = ground;
   const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = work;
-  const { intake, sharedCounts, draining } = input;
+  const { intake, sharedCounts } = input;
+  const draining = (): boolean => status().draining;
   const admin = {
     store,
     queue,
@@ -87,7 +88,7 @@ function createInput(
     admit: admission.admit,
     retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
   });
-  return { intake, sharedCounts, draining };
+  return { intake, sharedCounts };
 }
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -98,7 +99,7 @@ async function receiveFrom(
   ...[plugin, path, body, fence]: Parameters<ServicesOptions["hook"]>
 ): Promise<{ status: number; body: unknown }> {
   const bytes = Buffer.from(JSON.stringify(body) ?? "");
-  const input = { method: "POST", path, query: {}, headers: JSON_TYPE, body: bytes };
+  const input = { method: "POST", path: path.replace(/\/+$/, ""), query: {}, headers: JSON_TYPE, body: bytes };
   const received = await intake.receive(input, { kind: "source", plugin, fence });
   return received.kind === "handshake" ? { status: received.answer.status, body: received.answer.body } : renderAnswer(received);
 }

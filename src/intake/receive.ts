@@ -13,7 +13,7 @@ import { deduplicate } from "./deduplicate.ts";
 import { createDenials, toDenied, type Denials } from "./denials.ts";
 import { createFailureLimiter } from "./failure-limiter.ts";
 import { createKeptNames, keptParts } from "./kept-names.ts";
-import { createRateLimiter, type RateLimiter } from "./rate.ts";
+import { checkRate, createRateLimiter, takeRate, type RateDeps } from "./rate.ts";
 import { record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, toReplayResult } from "./replay.ts";
 import { resolve } from "./resolve.ts";
@@ -78,9 +78,8 @@ export interface Intake {
 }
 
 /** What the stages need besides the hook. */
-interface StageDeps extends AuthenticateDeps, ReadBodyDeps, SignatureDeps, RecordDeps {
-  draining(): boolean;
-  rate: RateLimiter;
+interface StageDeps extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, Pick<SignatureDeps, "signatures"> {
+  compiled(snapshot: Snapshot): Compiled;
 }
 
 type Stage = (hook: ReceivedHook, deps: StageDeps) => StageResult | Promise<StageResult>;
@@ -99,6 +98,7 @@ const STAGES: readonly Stage[] = [
   parseBody,
   deduplicate,
   resolve,
+  // Admits the work that it was resolved to, and keeps it with the event in one commit.
   record,
 ];
 
@@ -134,30 +134,6 @@ function checkMethod(hook: ReceivedHook): StageResult {
   return hook.input.method === "GET" && !takesGet(hook) ? denyMethod(["GET", "POST"]) : undefined;
 }
 
-function denyTooFast(hook: ReceivedHook, { denials }: StageDeps, failure: Failure): Denied {
-  denials.note(hook, failure.code, true);
-  return toDenied(failure);
-}
-
-/** Whose bucket of `hooks.rateLimit` a hook takes from. */
-const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
-
-/**
- * Only looks: a hook whose signature is still to be checked takes nothing from the bucket of one that is authenticated. An
- * empty bucket was emptied by authenticated hooks from this address: to `doctor` this is one more of them.
- */
-function checkRate(hook: ReceivedHook, deps: StageDeps): StageResult {
-  const { rateLimit } = hook.snapshot.config.hooks;
-  const tooFast = rateLimit && hook.verifier && deps.rate.check(callerName(hook), rateLimit);
-  return tooFast && denyTooFast(hook, deps, tooFast);
-}
-
-function takeRate(hook: ReceivedHook, deps: StageDeps): StageResult {
-  const { rateLimit } = hook.snapshot.config.hooks;
-  const tooFast = rateLimit && deps.rate.take(callerName(hook), rateLimit);
-  return tooFast && denyTooFast(hook, deps, tooFast);
-}
-
 const NOTHING = Buffer.alloc(0);
 
 /** What a snapshot says of callers, compiled once. */
@@ -187,6 +163,30 @@ function addressOf(origin: Origin): string {
   return origin.kind === "replay" ? (origin.address ?? "replay") : "127.0.0.1";
 }
 
+function openHook(input: RawInput, origin: Origin, now: number, { snapshot, compiled }: StageDeps): ReceivedHook {
+  const current = snapshot();
+  const { path, headers, query } = input;
+  const { mappings, verifiers } = current;
+  const isReplay = origin.kind === "replay";
+  return {
+    id: newId("evt", now),
+    now,
+    path,
+    input,
+    origin,
+    address: addressOf(origin),
+    snapshot: current,
+    rules: mappings.rules(path),
+    verifier: origin.kind === "http" ? verifiers.get(path) : undefined,
+    // What was recorded is all that its path kept then.
+    kept: isReplay ? { headers, query } : keptParts(compiled(current).kept(path), input),
+    credential: isReplay ? origin.credential : "",
+    byHookToken: isReplay && origin.credential === "hooks.token",
+    bytes: isReplay && input.body instanceof Uint8Array ? Buffer.from(input.body) : NOTHING,
+    payload: undefined,
+  };
+}
+
 async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: StageDeps): Promise<StageResult> {
   for (const stage of stages) {
     const pending = stage(hook, deps);
@@ -196,89 +196,71 @@ async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: Sta
   return undefined;
 }
 
-/** Creates the intake of a gateway. */
-export function createIntake(deps: IntakeDeps): Intake {
-  const { store, clock, log, metrics, snapshot } = deps;
-  const compiled = createCompiler(deps);
-  const limiter = createFailureLimiter(clock, deps.sharedCounts?.("hooks"));
-  const denials = createDenials({ clock, log, metrics, limiter });
-  const stageDeps: StageDeps = {
-    ...deps,
-    compiled,
-    limiter,
-    denials,
-    bodyBudget: createBodyBudget(clock),
-    rate: createRateLimiter(clock, deps.sharedCounts?.("rate")),
-    signatures: createSignatureMemory(clock, deps.sharedCounts?.("handshakes")),
-  };
+/** Keeps a hook that is wrong. That it could not be kept does not change what its sender is told. */
+function reject(hook: ReceivedHook, { error }: Rejected, deps: StageDeps): Promise<Receipt> {
+  return rejectInvalid(deps, hook, error).catch((problem: unknown): Receipt => {
+    deps.log.error({ err: safeError(problem), requestId: hook.id }, "a rejected hook could not be recorded");
+    return { kind: "receipt", eventId: hook.id, outcome: "rejected", actions: [], error };
+  });
+}
 
-  const open = (input: RawInput, origin: Origin, now: number): ReceivedHook => {
-    const current = snapshot();
-    const { path, headers, query } = input;
-    const { mappings, verifiers } = current;
-    const isReplay = origin.kind === "replay";
-    return {
-      id: newId("evt", now),
-      now,
-      path,
-      input,
-      origin,
-      address: addressOf(origin),
-      snapshot: current,
-      rules: mappings.rules(path),
-      verifier: origin.kind === "http" ? verifiers.get(path) : undefined,
-      // What was recorded is all that its path kept then.
-      kept: isReplay ? { headers, query } : keptParts(compiled(current).kept(path), input),
-      credential: isReplay ? origin.credential : "",
-      byHookToken: isReplay && origin.credential === "hooks.token",
-      bytes: isReplay && input.body instanceof Uint8Array ? Buffer.from(input.body) : NOTHING,
-      payload: undefined,
-    };
-  };
+function count({ path, now }: ReceivedHook, { eventId, outcome, acknowledged, error }: Receipt, { clock, metrics, log }: StageDeps): void {
+  metrics.hookAnswered({ path, outcome, seconds: (clock.now() - now) / 1000 });
+  if (!acknowledged) return;
+  metrics.failureAcknowledged(path);
+  const advice = "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
+  log.warn({ requestId: eventId, path, code: error?.code }, advice);
+}
 
-  /** Keeps a hook that is wrong. That it could not be kept does not change what its sender is told. */
-  const reject = (hook: ReceivedHook, { error }: Rejected): Promise<Receipt> =>
-    rejectInvalid(deps, hook, error).catch((problem: unknown): Receipt => {
-      log.error({ err: safeError(problem), requestId: hook.id }, "a rejected hook could not be recorded");
-      return { kind: "receipt", eventId: hook.id, outcome: "rejected", actions: [], error };
-    });
+/** Counts what a hook came to, and adds what its caller should be told besides. */
+function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Received {
+  const { origin, path } = hook;
+  if (received.kind === "receipt" && origin.kind !== "replay") count(hook, received, deps);
+  if (received.kind === "denied" && origin.kind === "source")
+    deps.log.debug({ plugin: origin.plugin, path, code: received.error.code }, "an event of a plugin's service was denied");
+  if (received.kind !== "handshake" && hook.hints) received.hints = { ...hook.hints, ...received.hints };
+  return received;
+}
 
-  const count = ({ path, now }: ReceivedHook, { eventId, outcome, acknowledged, error }: Receipt): void => {
-    metrics.hookAnswered({ path, outcome, seconds: (clock.now() - now) / 1000 });
-    if (!acknowledged) return;
-    metrics.failureAcknowledged(path);
-    const advice = "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
-    log.warn({ requestId: eventId, path, code: error?.code }, advice);
-  };
+/** Denies an input of which nothing could be recorded: the counter is all there is of it. */
+function failed({ path }: RawInput, begun: number, error: unknown, { clock, metrics, log }: StageDeps): Denied {
+  metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
+  if (error instanceof RouseError) return toDenied(error);
+  const denied = toDenied(UNEXPECTED);
+  log.error({ err: safeError(error), requestId: denied.requestId }, "a hook failed unexpectedly");
+  return denied;
+}
 
-  /** Counts what a hook came to, and adds what its caller should be told besides. */
-  const conclude = (hook: ReceivedHook, received: Received): Received => {
-    if (received.kind === "receipt" && hook.origin.kind !== "replay") count(hook, received);
-    if (received.kind !== "handshake" && hook.hints) received.hints = { ...hook.hints, ...received.hints };
-    return received;
-  };
-
-  /** An input of which nothing could be recorded: the counter is all there is of it. */
-  const failed = ({ path }: RawInput, begun: number, error: unknown): Denied => {
-    metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
-    if (error instanceof RouseError) return toDenied(error);
-    const denied = toDenied(UNEXPECTED);
-    log.error({ err: safeError(error), requestId: denied.requestId }, "a hook failed unexpectedly");
-    return denied;
-  };
-
+function createStageDeps(deps: IntakeDeps): StageDeps {
+  const { clock, log, metrics, sharedCounts } = deps;
+  const limiter = createFailureLimiter(clock, sharedCounts?.("hooks"));
   return {
-    denials,
-    bodyBudget: stageDeps.bodyBudget,
+    ...deps,
+    compiled: createCompiler(deps),
+    limiter,
+    denials: createDenials({ clock, log, metrics, limiter }),
+    bodyBudget: createBodyBudget(clock),
+    rate: createRateLimiter(clock, sharedCounts?.("rate")),
+    signatures: createSignatureMemory(clock, sharedCounts?.("handshakes")),
+  };
+}
+
+/** Creates the intake of a gateway. */
+export function createIntake(given: IntakeDeps): Intake {
+  const deps = createStageDeps(given);
+  const { store, clock, log, snapshot } = deps;
+  return {
+    denials: deps.denials,
+    bodyBudget: deps.bodyBudget,
     async receive(input, origin) {
       const now = clock.now();
       try {
-        const hook = open(input, origin, now);
+        const hook = openHook(input, origin, now, deps);
         const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
-        const end = (await runStages(stages, hook, stageDeps)) as Received | Rejected;
-        return conclude(hook, end.kind === "rejected" ? await reject(hook, end) : end);
+        const end = (await runStages(stages, hook, deps)) as Received | Rejected;
+        return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
       } catch (error) {
-        return failed(input, now, error);
+        return failed(input, now, error, deps);
       }
     },
     receiveMessage: (channel, message, fence) =>
@@ -286,12 +268,12 @@ export function createIntake(deps: IntakeDeps): Intake {
     async replay(eventId, { dryRun }) {
       const found = await findReplayed(eventId, store);
       if (!found.ok) return found;
-      const hook = open(found.input, found.origin, clock.now());
-      const end = await runStages(dryRun ? DRY_RUN_STAGES : REPLAY_STAGES, hook, stageDeps);
-      const recorded = end?.kind === "rejected" && !dryRun ? await reject(hook, end) : end;
+      const hook = openHook(found.input, found.origin, clock.now(), deps);
+      const end = await runStages(dryRun ? DRY_RUN_STAGES : REPLAY_STAGES, hook, deps);
+      const recorded = end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
       return { ok: true, result: toReplayResult(eventId, hook, recorded) };
     },
-    hasCredential: (headers, credential) => compiled(snapshot()).auth.hasCredential(headers, credential),
-    signatures: () => listSignatures(snapshot(), stageDeps.signatures),
+    hasCredential: (headers, credential) => deps.compiled(snapshot()).auth.hasCredential(headers, credential),
+    signatures: () => listSignatures(snapshot(), deps.signatures),
   };
 }
