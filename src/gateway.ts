@@ -4,15 +4,14 @@ import { systemClock } from "./core/clock.ts";
 import { lazy } from "./core/lazy.ts";
 import { VERSION } from "./core/version.ts";
 import { layGround, type GatewayOptions, type Ground } from "./ground.ts";
-import { renderAnswer } from "./http/answer.ts";
 import { createApps, type Apps } from "./http/app.ts";
-import { createHooks } from "./http/hooks.ts";
-import { createIntake, type Intake } from "./intake/receive.ts";
+import { createHooks, createServiceHook } from "./http/hooks.ts";
+import { createIntake } from "./intake/receive.ts";
 import { listen } from "./http/listen.ts";
 import { createRejections } from "./http/rejections.ts";
 import { createSharedCounts } from "./intake/shared-counts.ts";
 import type { Gateway, GatewayStatus } from "./http/types.ts";
-import { createServices, type Services, type ServicesOptions } from "./plugin/services.ts";
+import { createServices, type Services } from "./plugin/services.ts";
 import { createWork, restoreWork, startWork, type Work } from "./work.ts";
 
 function createSurface(
@@ -91,19 +90,6 @@ function createInput(
   return { intake, sharedCounts };
 }
 
-const JSON_TYPE = { "content-type": "application/json" };
-
-/** Gives an event of a plugin's service to a hook of this gateway. */
-async function receiveFrom(
-  intake: Intake,
-  ...[plugin, path, body, fence]: Parameters<ServicesOptions["hook"]>
-): Promise<{ status: number; body: unknown }> {
-  const bytes = Buffer.from(JSON.stringify(body) ?? "");
-  const input = { method: "POST", path: path.replace(/\/+$/, ""), query: {}, headers: JSON_TYPE, body: bytes };
-  const received = await intake.receive(input, { kind: "source", plugin, fence });
-  return received.kind === "handshake" ? { status: received.answer.status, body: received.answer.body } : renderAnswer(received);
-}
-
 /**
  * The composition root: builds every part and hands each what it needs.
  * @throws RouseError `config_invalid` with all issues, or `store_locked`.
@@ -145,7 +131,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const work = createWork(ground);
   const input = createInput(ground, work, () => draining);
   const services = createServices({
-    hook: (...event) => receiveFrom(input.intake, ...event),
+    hook: createServiceHook(input.intake),
     peers,
     cursorOf,
     clock: systemClock,

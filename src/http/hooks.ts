@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import type { Intake } from "../intake/receive.ts";
-import { answerReceived, type AnswerDeps } from "./answer.ts";
+import type { ServicesOptions } from "../plugin/services.ts";
+import { answerReceived, renderAnswer, type AnswerDeps } from "./answer.ts";
 import { bodySource, getCaller, getHeaders, getQuery } from "./request.ts";
 
 export interface HooksDeps extends AnswerDeps {
@@ -15,5 +16,17 @@ export function createHooks(deps: HooksDeps): (c: Context, path: string) => Prom
     const { address, share } = getCaller(c, headers["x-forwarded-for"], deps.snapshot());
     const input = { method, path, query: getQuery(url), headers, body: bodySource(c), url };
     return answerReceived(c, input, await deps.intake.receive(input, { kind: "http", address, share }), deps);
+  };
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+/** Creates what services of plugins send events to hooks by. They are answered as callers are. */
+export function createServiceHook({ receive }: Pick<Intake, "receive">): ServicesOptions["hook"] {
+  return async (plugin, path, value, fence) => {
+    const body = Buffer.from(JSON.stringify(value) ?? "");
+    const input = { method: "POST", path: path.replace(/\/+$/, ""), query: {}, headers: JSON_TYPE, body };
+    const received = await receive(input, { kind: "source", plugin, fence });
+    return received.kind === "handshake" ? { status: received.answer.status, body: received.answer.body } : renderAnswer(received);
   };
 }
