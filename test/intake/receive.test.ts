@@ -266,3 +266,18 @@ describe("a replay", () => {
     await full.close();
   });
 });
+
+describe("a message of a channel", () => {
+  it("gets a receipt; a repeat gets the id of the first event", async () => {
+    const first = await world.intake.receiveMessage("pipe", { id: "m-1", skipped: "an edit" });
+    expect(first).toMatchObject({ outcome: "skipped", reason: "an edit", actions: [] });
+    expect(await eventOf(first.eventId)).toMatchObject({ path: "channels/pipe", credential: "channel:pipe", outcome: "skipped" });
+    const again = await world.intake.receiveMessage("pipe", { id: "m-1", skipped: "an edit" });
+    expect(again).toMatchObject({ outcome: "duplicate", eventId: first.eventId });
+    const message = { id: "m-2", from: "someone", to: "room", text: "hello", direct: true };
+    expect(await world.intake.receiveMessage("pipe", message)).toMatchObject({
+      outcome: "skipped",
+      reason: '"someone" is not in allowFrom of channels.pipe: nothing is answered',
+    });
+  });
+});
