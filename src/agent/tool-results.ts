@@ -11,13 +11,8 @@ function toText(output: Output): string {
     case "execution-denied":
       return output.reason ?? "";
     default:
-      return typeof output.value === "string" ? output.value : JSON.stringify(output.value);
+      return typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? null);
   }
-}
-
-function toBoundOutput(output: Output, tool: string, boundary: Boundary): Output {
-  const type = output.type === "error-text" || output.type === "error-json" ? "error-text" : "text";
-  return { type, value: boundary.wrap(toText(output), `tool ${tool}`) };
 }
 
 /**
@@ -25,16 +20,27 @@ function toBoundOutput(output: Output, tool: string, boundary: Boundary): Output
  * session's past and of the caller's own tools. A history keeps them raw. It stands between the SDK and the model, so that
  * no way of failing inside the SDK leads around it.
  */
-export const boundToolResults = (boundary: Boundary): LanguageModelMiddleware => ({
-  specificationVersion: "v4",
-  transformParams: ({ params }) => {
-    const prompt = params.prompt.map((message): Message => {
-      if (message.role !== "tool") return message;
-      const content = message.content.map((part): ToolPart =>
-        part.type === "tool-result" ? { ...part, output: toBoundOutput(part.output, part.toolName, boundary) } : part,
+export function boundToolResults(boundary: Boundary): LanguageModelMiddleware {
+  /** Each step of a turn shows the results of all steps before it. */
+  const wrapped = new Map<string, string>();
+  const wrap = (text: string, tool: string): string => {
+    const key = `${tool}\n${text}`;
+    const value = wrapped.get(key) ?? boundary.wrap(text, `tool ${tool}`);
+    wrapped.set(key, value);
+    return value;
+  };
+  const toBoundPart = (part: ToolPart): ToolPart => {
+    if (part.type !== "tool-result") return part;
+    const type = part.output.type === "error-text" || part.output.type === "error-json" ? "error-text" : "text";
+    return { ...part, output: { type, value: wrap(toText(part.output), part.toolName) } };
+  };
+  return {
+    specificationVersion: "v4",
+    transformParams: ({ params }) => {
+      const prompt = params.prompt.map((message): Message =>
+        message.role === "tool" ? { ...message, content: message.content.map(toBoundPart) } : message,
       );
-      return { ...message, content };
-    });
-    return Promise.resolve({ ...params, prompt });
-  },
-});
+      return Promise.resolve({ ...params, prompt });
+    },
+  };
+}

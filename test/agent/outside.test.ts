@@ -62,6 +62,23 @@ async function report(): Promise<{ status: string; reply: string; warnings: stri
   });
 }
 
+interface Offered {
+  function?: { name?: string; parameters?: object };
+}
+/** What of the hostile server's schema is no sentence. */
+const STRUCTURE = {
+  type: "object",
+  properties: {
+    town: { type: "string" },
+    scale: { enum: ["celsius", "kelvin"], default: "kelvin" },
+    unit: {},
+    day: { type: "object", properties: { date: { type: "string", format: "date" } } },
+    hours: { anyOf: [{}, { type: "array", items: { type: "number" } }] },
+  },
+  required: ["town"],
+  additionalProperties: false,
+};
+
 /** Calls each tool, then says something. */
 const STEPS: Said[] = [
   { tool: "town__weather", input: { town: "Ulm" } },
@@ -108,6 +125,8 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
       expect(vendor.toolNames(runs[1] as never).toSorted()).toEqual(
         ["knowledge_search", "town__broken", "town__long", "town__refusing", "town__weather"].toSorted(),
       );
+      const { parameters } = runs[1]?.body.tools?.find((tool: Offered) => tool.function?.name === "town__weather")?.function ?? {};
+      if (vendor.type === "openai-compatible") expect(parameters).toEqual({ ...STRUCTURE, description: expect.any(String) as unknown });
       for (const word of ["celsius", "kelvin", "town", "date", "number"]) expect(seen[1]?.outside).toContain(word);
 
       // The heartbeat reads the summaries of all three runs.
