@@ -114,9 +114,9 @@ export function createToolBox(servers: Servers, log: Logger, cwd: string): ToolB
   };
 }
 
-/** The names themselves are the server's words. */
+/** Does not repeat the names: they are the server's words. */
 const unfitWarning = (server: string, count: number): string =>
-  `${count} ${count === 1 ? "tool" : "tools"} of mcp.servers.${server} left out: a tool's name may have letters, digits, "_" and "-", with "${server}__" before it at most 64, and a parameter's also ".", "$" and "@"`;
+  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: models take only letters, digits, "_" and "-" in the name of a tool (64 with "${server}__" before it), and also ".", "$" and "@" in that of a parameter; rename them at the server`;
 
 const ANY_OBJECT = { type: "object", properties: {} };
 

@@ -63,7 +63,7 @@ async function report(): Promise<{ status: string; reply: string; warnings: stri
 }
 
 interface Offered {
-  function?: { name?: string; parameters?: object };
+  function?: { name?: string; description?: string; parameters?: object };
 }
 /** What of the hostile server's schema is no sentence. */
 const STRUCTURE = {
@@ -127,6 +127,9 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
       );
       const { parameters } = runs[1]?.body.tools?.find((tool: Offered) => tool.function?.name === "town__weather")?.function ?? {};
       if (vendor.type === "openai-compatible") expect(parameters).toEqual({ ...STRUCTURE, description: expect.any(String) as unknown });
+      // Some vendors refuse longer ones.
+      for (const { function: { description = "" } = {} } of (runs[1]?.body.tools ?? []) as Offered[])
+        expect(description.length).toBeLessThanOrEqual(1024);
       for (const word of ["celsius", "kelvin", "town", "date", "number"]) expect(seen[1]?.outside).toContain(word);
 
       // The heartbeat reads the summaries of all three runs.
