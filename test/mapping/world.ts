@@ -9,6 +9,7 @@ import type { Channels } from "../../src/delivery/types.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
 import { presetNames as namesIn } from "../../src/mapping/presets.ts";
 import { createTransformPool, type TransformPool } from "../../src/mapping/pool.ts";
+import { createPermissions } from "../../src/mapping/transform-permissions.ts";
 import type { MappingInput } from "../../src/mapping/types.ts";
 
 export const PRESETS = resolve(import.meta.dirname, "../../mappings");
@@ -17,6 +18,12 @@ export const presetNames = namesIn(PRESETS);
 
 /** Presets whose requests carry the hook token, on purpose. */
 export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] => names.map((use) => ({ use, auth: "token" }));
+
+/** What the modules of a folder may do if the config grants nothing, and how long they may take to be loaded. */
+export const confinedTo = (folder: string) => ({
+  permissions: createPermissions(folder, configSchema.parse({}).hooks.transformPermissions),
+  loadMs: 10_000,
+});
 
 const folders: string[] = [];
 afterAll(() => {
@@ -35,6 +42,7 @@ export async function compile(hooks: object, files: Record<string, string> = {},
     baseDir: dir,
     mappingsDir: join(dir, "mappings"),
     transformsDir: join(dir, "transforms"),
+    secretPlaces: [{ what: "the state folder", path: join(dir, ".rouse") }],
     presetsDir: PRESETS,
     env: {},
     known: {

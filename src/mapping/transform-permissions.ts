@@ -1,0 +1,83 @@
+import { readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { z } from "zod";
+import type { transformPermissionsSchema } from "../config/schema/hooks.ts";
+
+/** What `hooks.transformPermissions` grants; paths are absolute. */
+export type GrantedPermissions = z.output<typeof transformPermissionsSchema>;
+
+/** What a process that runs modules may do. */
+export interface TransformPermissions extends GrantedPermissions {
+  /** The folder of the modules, by its real path. */
+  folder: string;
+  /** Two with the same id are equal. */
+  id: string;
+}
+
+/** Rouse's compiled files, or its source in a clone. */
+const OWN_FILES = fileURLToPath(new URL("..", import.meta.url));
+
+export function isInside(folder: string, path: string): boolean {
+  const inside = relative(folder, path);
+  return inside === "" || (inside !== ".." && !inside.startsWith(`..${sep}`) && !isAbsolute(inside));
+}
+
+/** The real path of what is there; a path through links as far as it is there. */
+export function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(realPath(parent), relative(parent, path));
+  }
+}
+
+/** The `node_modules` folders in which Node looks for the packages that a file of a folder imports. */
+function packageFolders(folder: string): string[] {
+  const parent = dirname(folder);
+  return [join(folder, "node_modules"), ...(parent === folder ? [] : packageFolders(parent))];
+}
+
+/** The permissions of modules: to read their own folder, packages and Rouse's files, and what the config grants besides. */
+export function createPermissions(transformsDir: string, granted: GrantedPermissions): TransformPermissions {
+  const folder = realPath(transformsDir);
+  const folders = [...new Set([transformsDir, folder])];
+  const read = [...folders, OWN_FILES, ...[...folders, OWN_FILES].flatMap(packageFolders), ...granted.read];
+  const permissions = { ...granted, folder, read: [...new Set(read.flatMap((path) => [path, realPath(path)]))] };
+  return { ...permissions, id: JSON.stringify(permissions) };
+}
+
+/** Those of a process that evaluates expressions alone: Rouse's own files. */
+export const NO_MODULES = createPermissions(OWN_FILES, { read: [], write: [], childProcess: false, worker: false, addons: false });
+
+/** Whether modules may read a file, links followed. */
+export function mayRead({ read }: TransformPermissions, path: string): boolean {
+  const real = realPath(path);
+  return read.some((folder) => isInside(folder, real));
+}
+
+/** Node follows links wherever they lead, so that one in a readable folder would open what it points to. */
+function* linksIn(folder: string): Generator<string> {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isSymbolicLink()) yield path;
+    else if (entry.isDirectory() && entry.name !== "node_modules") yield* linksIn(path);
+  }
+}
+
+/** What a link means, also if nothing is there yet. */
+const targetOf = (link: string): string => realPath(resolve(dirname(link), readlinkSync(link)));
+
+/**
+ * Why modules cannot be confined to their folder: it holds the config or the state, or a link leads out of it.
+ * `secrets`: the config file, the state folder and the like.
+ */
+export function findOpening(permissions: TransformPermissions, secrets: readonly { what: string; path: string }[]): string | undefined {
+  const { folder } = permissions;
+  const exposed = secrets.find(({ path }) => isInside(folder, realPath(path)));
+  if (exposed) return `contains ${exposed.what} (${exposed.path}), which modules could then read: use a folder that holds modules alone`;
+  const open = [...linksIn(folder)].find((link) => !mayRead(permissions, targetOf(link)));
+  if (open === undefined) return undefined;
+  return `contains the link ${relative(folder, open)}, which leads to ${targetOf(open)}: put a copy there, or grant the place with hooks.transformPermissions.read`;
+}
