@@ -29,13 +29,13 @@ function versionOf(url: string | undefined): string | undefined {
 
 const formatOf = (url: string): "commonjs" | "module" => (new URL(url).pathname.endsWith(".cts") ? "commonjs" : "module");
 
-/** Marks a TypeScript file of a module with the version of the file that imports it. */
+/** Marks a file of a module with the version of the file that imports it. */
 function mark(found: ResolveFnOutput, parent: string | undefined): ResolveFnOutput {
   const target = findFile(found.url, versionOf(parent));
-  if (target?.file.code === undefined) return found;
+  if (!target) return found;
   const url = new URL(found.url);
   url.searchParams.set(VERSION, target.version);
-  return { ...found, url: url.href, format: formatOf(url.href) };
+  return { ...found, url: url.href, ...(target.file.code !== undefined && { format: formatOf(url.href) }) };
 }
 
 function registerBuiltModules(): void {

@@ -13,7 +13,7 @@ export function explainDenial(error: unknown): string | undefined {
   const { code, permission, resource } = error as Error & { code?: unknown; permission?: unknown; resource?: unknown };
   if (code !== "ERR_ACCESS_DENIED" && code !== "ERR_DLOPEN_DISABLED") return undefined;
   const grant = GRANTS[code === "ERR_DLOPEN_DISABLED" ? "Addon" : String(permission)];
-  if (!grant) return `transforms may not do this: ${error.message}`;
+  if (!grant) return error.message;
   const [what, field] = grant;
   const path = typeof resource === "string" && resource !== "" && field !== "childProcess" ? ` ${resource}` : "";
   return `transforms may not ${what}${path}: hooks.transformPermissions.${field} grants it`;

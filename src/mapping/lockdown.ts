@@ -28,9 +28,14 @@ function closeInheritedFiles(): void {
   }
 }
 
-/** Removes them for good, from `import` and `require` alike. */
+function deny(what: string): never {
+  throw Object.assign(new Error(`${what} is not available to transforms`), { code: "ERR_ACCESS_DENIED" });
+}
+
+/** Takes them away for good, from `import` and `require` alike. They stay as names: packages import what they may never call. */
 export function lockDown(): void {
   closeInheritedFiles();
-  for (const [owner, names] of TAKEN) for (const name of names) Reflect.deleteProperty(owner, name);
+  for (const [owner, names] of TAKEN)
+    for (const name of names) Reflect.defineProperty(owner, name, { value: () => deny(name), enumerable: true });
   syncBuiltinESMExports();
 }

@@ -1,6 +1,6 @@
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { afterAll } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -35,7 +35,10 @@ export async function compile(hooks: object, files: Record<string, string> = {},
   const dir = mkdtempSync(join(tmpdir(), "rouse-mapping-"));
   folders.push(dir);
   for (const folder of ["mappings", "transforms"]) mkdirSync(join(dir, folder));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    writeFileSync(join(dir, name), text);
+  }
   const config = configSchema.parse({ hooks: { ...hooks } });
   const compiled = await compileMappings({
     hooks: config.hooks,
@@ -67,3 +70,17 @@ export const input = (path: string, payload: unknown, more: Partial<MappingInput
   now: 1_700_000_000_000,
   ...more,
 });
+
+/** Compiles a mapping for each module, as `compile` does. `run` gives the message of the action, or what failed. */
+export async function compileModules(modules: readonly string[], files: Record<string, string>, pool: TransformPool, hooks: object = {}) {
+  const mappings = modules.map((module) => ({ id: module, match: { path: module }, transform: { module } }));
+  const { set, issues, dir } = await compile({ mappings, ...hooks }, files, pool);
+  const run = async (module: string, payload: object = {}): Promise<string> => {
+    const outcome = await set.run(input(module, payload));
+    if (outcome.kind === "failed") return `failed: ${outcome.failure.message}`;
+    if (outcome.kind !== "actions") return outcome.kind;
+    const [first] = outcome.results;
+    return first?.ok ? first.draft.content.map(({ text }) => text).join("") : "no draft";
+  };
+  return { run, issues, dir: realpathSync(dir), set };
+}
