@@ -23,7 +23,7 @@ import { sessionKeyIssues } from "./session-keys.ts";
 import { collectSources } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import { compileTransform } from "./transform.ts";
-import { createPermissions, findOpening, type TransformPermissions } from "./transform-permissions.ts";
+import { checkPlaces, createPermissions, type SecretPlace, type TransformPermissions } from "./transform-permissions.ts";
 import type { MappingSet, MappingSettings } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
@@ -34,8 +34,7 @@ export interface CompileOptions {
   /** Absolute folders. */
   mappingsDir: string;
   transformsDir: string;
-  /** What transform modules must not see: the config file, the state folder. */
-  secretPlaces: readonly { what: string; path: string }[];
+  secretPlaces: readonly SecretPlace[];
   presetsDir: string;
   /** For `${ENV}` in the `auth` of mapping files. */
   env: Record<string, string | undefined>;
@@ -257,10 +256,11 @@ class MappingCompiler {
   /** No module runs in a folder that cannot be kept apart from the config and the state. */
   async checkModules(mappings: readonly CompiledMapping[]): Promise<void> {
     const withModules = mappings.filter((mapping) => mapping.transform?.check);
-    const opening = withModules.length > 0 ? findOpening(this.#permissions, this.#options.secretPlaces) : undefined;
-    if (opening !== undefined) {
-      this.issues.push({ path: "hooks.transformsDir", message: opening });
-      return;
+    if (withModules.length > 0) {
+      const { issues, warnings } = checkPlaces(this.#permissions, this.#options.secretPlaces);
+      this.issues.push(...issues);
+      this.warnings.push(...warnings);
+      if (issues.length > 0) return;
     }
     for (const { transform } of withModules) this.files.push(...((await transform?.files?.()) ?? []));
     const found = await Promise.all(mappings.map((mapping) => mapping.transform?.check?.()));

@@ -1,8 +1,9 @@
-import { readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { readdirSync, readlinkSync, realpathSync, type Dirent } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
 import type { transformPermissionsSchema } from "../config/schema/hooks.ts";
+import type { Issue } from "../core/errors.ts";
 
 /** What `hooks.transformPermissions` grants; paths are absolute. */
 export type GrantedPermissions = z.output<typeof transformPermissionsSchema>;
@@ -57,9 +58,18 @@ export function mayRead({ read }: TransformPermissions, path: string): boolean {
   return read.some((folder) => isInside(folder, real));
 }
 
+/** What is in a folder. What this process cannot list, a module cannot read either. */
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
 /** Node follows links wherever they lead, so that one in a readable folder would open what it points to. */
 function* linksIn(folder: string): Generator<string> {
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+  for (const entry of entriesOf(folder)) {
     const path = join(folder, entry.name);
     if (entry.isSymbolicLink()) yield path;
     else if (entry.isDirectory() && entry.name !== "node_modules") yield* linksIn(path);
@@ -69,15 +79,34 @@ function* linksIn(folder: string): Generator<string> {
 /** What a link means, also if nothing is there yet. */
 const targetOf = (link: string): string => realPath(resolve(dirname(link), readlinkSync(link)));
 
-/**
- * Why modules cannot be confined to their folder: it holds the config or the state, or a link leads out of it.
- * `secrets`: the config file, the state folder and the like.
- */
-export function findOpening(permissions: TransformPermissions, secrets: readonly { what: string; path: string }[]): string | undefined {
-  const { folder } = permissions;
+const FOLDER = "hooks.transformsDir";
+
+/** Why modules cannot be confined to their folder. */
+function findOpening({ folder, read, write, ...rest }: TransformPermissions, secrets: readonly SecretPlace[]): string | undefined {
   const exposed = secrets.find(({ path }) => isInside(folder, realPath(path)));
   if (exposed) return `contains ${exposed.what} (${exposed.path}), which modules could then read: use a folder that holds modules alone`;
-  const open = [...linksIn(folder)].find((link) => !mayRead(permissions, targetOf(link)));
+  const wildcard = [...read, ...write].find((path) => path.includes("*"));
+  if (wildcard !== undefined) return `modules cannot be confined to ${wildcard}: Node takes the * in its name for any text; rename it`;
+  const open = [...linksIn(folder)].find((link) => !mayRead({ folder, read, write, ...rest }, targetOf(link)));
   if (open === undefined) return undefined;
   return `contains the link ${relative(folder, open)}, which leads to ${targetOf(open)}: put a copy there, or grant the place with hooks.transformPermissions.read`;
+}
+
+/** What transform modules must not see: the config file, the state folder and the like. */
+export interface SecretPlace {
+  what: string;
+  path: string;
+}
+
+/** Checks that modules are kept apart from secrets. What the config grants on purpose is only a warning. */
+export function checkPlaces(permissions: TransformPermissions, secrets: readonly SecretPlace[]): { issues: Issue[]; warnings: Issue[] } {
+  const opening = findOpening(permissions, secrets);
+  const granted = secrets.filter(({ path }) => mayRead(permissions, path));
+  return {
+    issues: opening === undefined ? [] : [{ path: FOLDER, message: opening }],
+    warnings: granted.map(({ what, path }) => ({
+      path: "hooks.transformPermissions.read",
+      message: `lets transform modules read ${what} (${path}): name only what they need`,
+    })),
+  };
 }

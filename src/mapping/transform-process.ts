@@ -1,5 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { setPriority } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TransformPermissions } from "./transform-permissions.ts";
 
@@ -12,13 +14,16 @@ const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
 /** Newer versions of Node deny the network too, unless it is allowed. */
 const NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net") ? ["--allow-net"] : [];
 
+/** Node grants what is below a folder only if that is there when the process starts; packages may be installed later. */
+const withBelow = (path: string): string[] => (existsSync(path) ? [path] : [path, join(path, "*")]);
+
 function permissionFlags({ read, write, childProcess, worker, addons }: TransformPermissions): string[] {
   return [
     "--permission",
     // SQLite opens files without asking for permission.
     "--no-experimental-sqlite",
-    ...read.map((path) => `--allow-fs-read=${path}`),
-    ...write.map((path) => `--allow-fs-write=${path}`),
+    ...read.flatMap(withBelow).map((path) => `--allow-fs-read=${path}`),
+    ...write.flatMap(withBelow).map((path) => `--allow-fs-write=${path}`),
     ...(childProcess ? ["--allow-child-process"] : []),
     ...(worker ? ["--allow-worker"] : []),
     ...(addons ? ["--allow-addons"] : []),

@@ -9,7 +9,13 @@ import { createLogger } from "../../src/core/log.ts";
 import { memoryFromProc, memoryFromPs } from "../../src/mapping/memory-watch.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
 import { compileTransform } from "../../src/mapping/transform.ts";
-import { createPermissions, findOpening, type GrantedPermissions } from "../../src/mapping/transform-permissions.ts";
+import {
+  checkPlaces,
+  createPermissions,
+  type GrantedPermissions,
+  type SecretPlace,
+  type TransformPermissions,
+} from "../../src/mapping/transform-permissions.ts";
 import { compileModules } from "./world.ts";
 
 const pool = createTransformPool({ log: createLogger("silent") });
@@ -25,6 +31,9 @@ function write(files: Record<string, string>): void {
     writeFileSync(join(dir, name), text);
   }
 }
+
+const findOpening = (permissions: TransformPermissions, secrets: SecretPlace[]): string | undefined =>
+  checkPlaces(permissions, secrets).issues[0]?.message;
 
 const NOTHING = configSchema.parse({}).hooks.transformPermissions;
 
@@ -217,6 +226,20 @@ describe("a transform module that leaves its folder", () => {
 });
 
 describe("hooks.transformPermissions", () => {
+  it("that grants a secret is a warning", async () => {
+    const files = { "transforms/m.js": gives("1") };
+    const { issues, warnings } = await compileModules(["m.js"], files, pool, { transformPermissions: { read: [tmpdir()] } });
+    expect([issues, warnings]).toEqual([
+      [],
+      [{ path: "hooks.transformPermissions.read", message: expect.stringMatching(/^lets transform modules read the state folder \(/) }],
+    ]);
+  });
+
+  it("cannot be confined to a name with an asterisk, which Node takes for any text", () => {
+    write({ "any*text/transforms/m.js": gives("1") });
+    expect(findOpening(createPermissions(join(dir, "any*text/transforms"), NOTHING), [])).toMatch(/rename it$/);
+  });
+
   it.each<[keyof GrantedPermissions, string, Partial<GrantedPermissions>]>([
     ["read", `(await import("node:fs")).readFileSync(payload.file, "utf8")`, { read: [join(dir, "granted")] }],
     ["write", `(await import("node:fs")).writeFileSync(payload.file + "2", "x")`, { write: [join(dir, "granted")] }],
@@ -304,6 +327,17 @@ describe("loading a transform module", () => {
       },
     ]);
     expect(issues[0]?.message).toMatch(/lib\/worst\.ts:3:\d+: \w+/);
+  });
+
+  it("finds packages that were installed after its process had started", async () => {
+    write({ "late/app/transforms/a.js": gives("1"), "late/app/transforms/b.ts": `import { name } from "late"; ${gives("name")}` });
+    expect(await run("late/app/transforms", "a.js")).toBe("1");
+    expect(await run("late/app/transforms", "b.ts")).toMatch(/^cannot be loaded: .*'late'/);
+    write({
+      "late/node_modules/late/package.json": '{ "type": "module", "main": "late.js" }',
+      "late/node_modules/late/late.js": 'export const name = "late";',
+    });
+    expect(await run("late/app/transforms", "b.ts")).toBe("late");
   });
 
   it("follows a change in what it imports", async () => {

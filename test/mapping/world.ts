@@ -74,7 +74,7 @@ export const input = (path: string, payload: unknown, more: Partial<MappingInput
 /** Compiles a mapping for each module, as `compile` does. `run` gives the message of the action, or what failed. */
 export async function compileModules(modules: readonly string[], files: Record<string, string>, pool: TransformPool, hooks: object = {}) {
   const mappings = modules.map((module) => ({ id: module, match: { path: module }, transform: { module } }));
-  const { set, issues, dir } = await compile({ mappings, ...hooks }, files, pool);
+  const { set, issues, warnings, dir } = await compile({ mappings, ...hooks }, files, pool);
   const run = async (module: string, payload: object = {}): Promise<string> => {
     const outcome = await set.run(input(module, payload));
     if (outcome.kind === "failed") return `failed: ${outcome.failure.message}`;
@@ -82,5 +82,5 @@ export async function compileModules(modules: readonly string[], files: Record<s
     const [first] = outcome.results;
     return first?.ok ? first.draft.content.map(({ text }) => text).join("") : "no draft";
   };
-  return { run, issues, dir: realpathSync(dir), set };
+  return { run, issues, warnings, dir: realpathSync(dir) };
 }
