@@ -9,7 +9,7 @@ export const transformPermissionsSchema = z
     read: z.array(z.string().min(1)).default([]).describe("Further folders and files that modules may read."),
     write: z.array(z.string().min(1)).default([]).describe("Folders and files that modules may write."),
     childProcess: z.boolean().default(false).describe("Let modules start child processes, which have none of these limits."),
-    worker: z.boolean().default(false).describe("Let modules start worker threads."),
+    worker: z.boolean().default(false).describe("Let modules start worker threads, which can send signals."),
     addons: z.boolean().default(false).describe("Let modules load native addons, which have none of these limits."),
   })
   .prefault({})
