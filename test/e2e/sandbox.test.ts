@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readlinkSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -91,8 +91,7 @@ it("a transform cannot read the gateway's environment", async () =>
 
 it("a transform has none of the files that were open when the gateway was started", async () => {
   // The gateway itself has it: a transform would have it too.
-  const own = spawnSync("readlink", [`/proc/${gateway.pid}/fd/${DESCRIPTOR}`], { encoding: "utf8" }).stdout;
-  expect(own.trim()).toBe(join(dir, "secret.txt"));
+  expect(readlinkSync(`/proc/${gateway.pid}/fd/${DESCRIPTOR}`)).toBe(join(realpathSync(dir), "secret.txt"));
   expect(await spy(DESCRIPTOR)).toMatch(/^500: .*threw an error$/);
 });
 
@@ -102,6 +101,14 @@ it("SIGUSR1 opens no inspector", async () => {
   await new Promise((next) => setTimeout(next, 200));
   expect(output).not.toContain("Debugger listening");
   await expect(fetch("http://127.0.0.1:9229/json/version")).rejects.toThrow("fetch failed");
+});
+
+it("a changed config grants a file, by a path from the config's folder", async () => {
+  writeConfig({ transformPermissions: { read: ["secret.txt"] } });
+  await expect.poll(() => spy(join(dir, "secret.txt")), { timeout: 10_000 }).toContain(SECRET);
+  expect(await spy(join(dir, "rouse.json5"))).toMatch(/^500: /);
+  writeConfig();
+  await expect.poll(() => spy(join(dir, "secret.txt")), { timeout: 10_000 }).toMatch(/^500: /);
 });
 
 it.each([

@@ -75,7 +75,7 @@ export const ATTACKS: Record<string, (targets: Targets) => unknown> = {
   "forks a process": () => started(child_process.fork(join(import.meta.dirname, "nothing.mjs")), "spawn"),
   "forks a cluster": () => started(cluster.fork().process, "spawn"),
   "starts a worker": () => started(new worker.Worker("0", { eval: true }), "online"),
-  "starts a thread of hooks": () => module.register("data:text/javascript,"),
+  "starts a thread of hooks": () => module.register(new URL("data:text/javascript,")),
   "loads an addon": ({ addon }) => process.dlopen({ exports: {} }, addon),
   "requires an addon": ({ addon }) => require(addon) as unknown,
   "starts WASI": ({ folder }) => new wasi.WASI({ version: "preview1", preopens: { "/": folder } }),
