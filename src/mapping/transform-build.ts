@@ -11,11 +11,13 @@ export type PreparedModule = { ok: true; version: string; built?: BuiltModule; f
 const TARGET = "node24";
 const MAX_ERRORS = 5;
 const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
-const isCode = (path: string): boolean => /\.[cm]?[jt]sx?$/.test(path);
 const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path);
+const isJson = (path: string): boolean => path.endsWith(".json");
+/** What is compiled or sent along; of packages only what is TypeScript. */
+const isOwn = (path: string): boolean => isTypeScript(path) || ((isJson(path) || /\.[cm]?jsx?$/.test(path)) && !isPackage(path));
 const loaderOf = (path: string): Loader => (path.endsWith("x") ? "tsx" : "ts");
 
-/** Follows a module's relative imports. What it does not know (packages, JSON, what is missing) is left to Node. */
+/** Follows a module's imports. What is not its own (packages, Node's modules, what is missing) is left to Node. */
 function followOwnFiles(): Plugin {
   const own = Symbol("asked by this plugin");
   return {
@@ -23,16 +25,18 @@ function followOwnFiles(): Plugin {
     setup(build) {
       build.onResolve({ filter: /.*/ }, async ({ path, kind, importer, resolveDir, pluginData }) => {
         if (kind === "entry-point" || pluginData === own) return undefined;
-        if (!/^[./]/.test(path)) return { path, external: true };
         const found = await build.resolve(path, { kind, importer, resolveDir, pluginData: own });
-        const isOwn = found.errors.length === 0 && isCode(found.path) && !isPackage(found.path);
-        return isOwn ? { path: found.path } : { path, external: true };
+        const isFile = found.errors.length === 0 && !found.external;
+        return isFile && isOwn(found.path) ? { path: found.path } : { path, external: true };
       });
     },
   };
 }
 
-async function compileFile(path: string): Promise<string> {
+/** What is sent of a file: JavaScript for TypeScript, JSON as it is, nothing for what Node reads by itself. */
+async function compileFile(path: string): Promise<string | undefined> {
+  if (isJson(path)) return readFileSync(path, "utf8");
+  if (!isTypeScript(path)) return undefined;
   const { transform } = await import("esbuild");
   const { code } = await transform(readFileSync(path, "utf8"), {
     loader: loaderOf(path),
@@ -93,8 +97,10 @@ async function buildTypeScript(file: string, permissions: TransformPermissions):
   if (outside !== undefined)
     return { ok: false, message: `transforms may not read ${outside}, which it imports: hooks.transformPermissions.read grants it` };
   const built: BuiltModule = {};
-  for (const path of files)
-    built[path] = { imports: imports.get(path) ?? {}, ...(isTypeScript(path) && { code: await compileFile(path) }) };
+  for (const path of files) {
+    const code = await compileFile(path);
+    built[path] = { imports: imports.get(path) ?? {}, ...(code !== undefined && { code }) };
+  }
   const version = createHash("sha256").update(JSON.stringify(built)).digest("hex").slice(0, 32);
   return { ok: true, version, built, files };
 }

@@ -62,10 +62,13 @@ const gives = (expression: string): string => `export default () => ({ message: 
 describe("a transform module may", () => {
   beforeAll(() => {
     write({
-      "repo/package.json": '{ "type": "module", "imports": { "#tools": "./apps/hooks/transforms/lib/tools.js" } }',
+      "repo/package.json":
+        '{ "type": "module", "imports": { "#tools": "./apps/hooks/transforms/lib/tools.js", "#kinds": "./apps/hooks/transforms/lib/kinds.ts" } }',
       "repo/node_modules/esm/package.json": '{ "type": "module", "exports": { ".": "./main.js", "./sub": "./sub.js" } }',
       "repo/node_modules/esm/main.js": 'import { text } from "./sub.js"; export const name = "esm" + text;',
       "repo/node_modules/esm/sub.js": 'export const text = "-sub";',
+      "repo/node_modules/typed/package.json": '{ "main": "index.ts" }',
+      "repo/node_modules/typed/index.ts": 'export enum Kind { T = "typed" }',
       "repo/node_modules/old/package.json": '{ "main": "lib/index.js" }',
       "repo/node_modules/old/lib/index.js": 'exports.name = require("fs").readFileSync(__dirname + "/name.txt", "utf8");',
       "repo/node_modules/old/lib/name.txt": "old",
@@ -90,6 +93,21 @@ describe("a transform module may", () => {
       "esm-sub old",
     ],
     ["import JSON", "json.ts", `import data from "./lib/data.json" with { type: "json" }; ${gives("data.a")}`, "data"],
+    ["import JSON as TypeScript does", "json-plain.ts", `import data, { a } from "./lib/data.json"; ${gives("data.a + a")}`, "datadata"],
+    [
+      "import JSON later",
+      "json-later.ts",
+      `const name = "data"; const { default: data } = await import("./lib/" + name + ".json"); ${gives("data.a")}`,
+      "data",
+    ],
+    [
+      "require JSON",
+      "json-require.ts",
+      `import { createRequire } from "node:module"; const data = createRequire(import.meta.url)("./lib/data.json"); ${gives("data.a")}`,
+      "data",
+    ],
+    ["import packages that are TypeScript", "typed-package.ts", `import { Kind } from "typed"; ${gives("Kind.T")}`, "typed"],
+    ["import TypeScript by the names of its package.json", "typed-names.ts", `import { kind } from "#kinds"; ${gives("kind")}`, "kind"],
     ["import JavaScript later", "later.ts", `const { tool } = await import("./lib/tools.js"); ${gives("tool")}`, "tool"],
     ["import TypeScript later", "later-ts.ts", `export default async () => ({ message: (await import("./lib/kinds.ts")).kind });`, "kind"],
     [
