@@ -1,9 +1,12 @@
-import { statSync } from "node:fs";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { fileInside } from "../core/files.ts";
+import { lazy } from "../core/lazy.ts";
 import { compileExpression } from "./expression.ts";
-import type { CallFailure, TransformPool } from "./pool.ts";
+import type { ModuleTarget, TransformPool } from "./pool.ts";
+import type { CallFailure, CallResult } from "./pool-messages.ts";
 import type { Scope } from "./scope.ts";
+import { prepareModule } from "./transform-build.ts";
+import type { TransformPermissions } from "./transform-permissions.ts";
 
 export type TransformOutcome =
   | { ok: true; actions: Record<string, unknown>[]; list: boolean }
@@ -11,8 +14,8 @@ export type TransformOutcome =
   | { ok: false; message: string };
 export interface CompiledTransform {
   run(scope: Scope): Promise<TransformOutcome>;
-  /** The module's file, whose change means a new snapshot. */
-  file?: string;
+  /** The files of the module that are known, whose change means a new snapshot. */
+  files?(): Promise<readonly string[]>;
   /** Loads the module and says what is wrong with it. */
   check?(): Promise<string | undefined>;
 }
@@ -22,15 +25,17 @@ const FIELDS =
 /** Names that transforms written for a similar system use. */
 const OTHER_NAMES: Record<string, string> = { kind: "action", mode: "wakeMode" };
 
-/** At least so long may a module take to be loaded when the config is checked. */
-const LOAD_MS = 5_000;
+/** A machine that has just started may be too busy for the first try. */
+const LOAD_TRIES = 2;
 
 const REASONS: Record<CallFailure, string> = {
   load: "could not be loaded; run it by itself to see why",
   no_function: "exports no function: export one as default or as `transform`, or name it in `transform.export`",
   threw: "threw an error",
   too_large: "gave more than 8 MB of JSON",
+  denied: "did something that transforms may not do: see hooks.transformPermissions",
   timeout: "took longer than hooks.transformTimeoutSeconds",
+  load_timeout: "took longer than hooks.transformLoadSeconds to load",
   died: "ended its process (out of memory, or process.exit)",
   expression: "failed",
   closed: "was not run: the gateway is stopping",
@@ -70,6 +75,8 @@ function readResult(value: unknown, allowed: readonly string[]): TransformOutcom
 export interface TransformOptions {
   id: string;
   transformsDir: string;
+  permissions: TransformPermissions;
+  loadMs: number;
   timeoutMs: number;
   pool: TransformPool;
 }
@@ -95,25 +102,48 @@ export function compileTransform(
   }
   const found = fileInside(options.transformsDir, transform.module);
   if (!found.ok) return { ok: false, field: "module", message: found.message };
-  const { mtimeMs, size } = statSync(found.file);
-  const call = {
-    owner: id,
-    file: found.file,
-    version: `${mtimeMs}-${size}`,
-    timeoutMs,
-    ...(transform.export === undefined ? {} : { exportName: transform.export }),
+  return { ok: true, transform: moduleTransform(transform, found.file, options) };
+}
+
+/** What went wrong with a module that was loaded to be checked; undefined if nothing did. */
+function loadProblem(result: CallResult): string | undefined {
+  if (result.ok || result.reason === "closed") return undefined;
+  if (result.reason === "load") return `cannot be loaded: ${result.message ?? "its process says nothing"}`;
+  return result.reason === "died" ? `${REASONS.died} when it was loaded` : REASONS[result.reason];
+}
+
+function moduleTransform(
+  { module, export: exportName }: { module: string; export?: string | undefined },
+  file: string,
+  { id, permissions, loadMs, timeoutMs, pool }: TransformOptions,
+): CompiledTransform {
+  const prepare = lazy(() => prepareModule(file, permissions));
+  /** Calls the pool with the module, once it is compiled. */
+  const withModule = async (call: (target: ModuleTarget) => Promise<CallResult>): Promise<CallResult> => {
+    const prepared = await prepare();
+    if (!prepared.ok) return { ok: false, reason: "load", message: prepared.message };
+    const { version, built } = prepared;
+    const target: ModuleTarget = { owner: id, file, version, permissions, loadMs, timeoutMs };
+    if (exportName !== undefined) target.exportName = exportName;
+    return call(built ? { ...target, built } : target);
   };
-  const run = async (scope: Scope): Promise<TransformOutcome> => {
-    const result = await pool.runModule({ ...call, input: scope });
-    const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };
-    return read.ok ? read : { ok: false, message: `the transform ${transform.module} ${read.message}` };
+  return {
+    async run(scope) {
+      const result = await withModule((target) => pool.runModule({ ...target, input: scope }));
+      const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };
+      return read.ok ? read : { ok: false, message: `the transform ${module} ${read.message}` };
+    },
+    async check() {
+      let result: CallResult | undefined;
+      for (let tries = 0; tries < LOAD_TRIES; tries++) {
+        result = await withModule((target) => pool.checkModule(target));
+        if (result.ok || !["load_timeout", "timeout", "died"].includes(result.reason)) break;
+      }
+      return result && loadProblem(result);
+    },
+    async files() {
+      const prepared = await prepare();
+      return prepared.ok ? [file, ...prepared.files] : [file];
+    },
   };
-  const check = async (): Promise<string | undefined> => {
-    const result = await pool.checkModule({ ...call, timeoutMs: Math.max(timeoutMs, LOAD_MS) });
-    if (result.ok || result.reason === "closed") return undefined;
-    if (result.reason === "load") return `cannot be loaded: ${result.message ?? "its process says nothing"}`;
-    if (result.reason === "timeout") return "does not come to an end when it is loaded";
-    return result.reason === "died" ? `${REASONS.died} when it was loaded` : REASONS[result.reason];
-  };
-  return { ok: true, transform: { run, check, file: found.file } };
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
-import { compile, input } from "./world.ts";
+import { compile, confinedTo, input } from "./world.ts";
 
 const pool = createTransformPool({ log: createLogger("silent") });
 afterAll(() => pool.close());
@@ -137,8 +137,9 @@ describe("transform modules", () => {
 
   it("that end their process later do not take another mapping's call with them", async () => {
     const single = createTransformPool({ log: createLogger("silent"), size: 1 });
+    const folder = join(dir, "transforms");
     const call = (owner: string, file: string, input: object) =>
-      single.runModule({ owner, file: join(dir, "transforms", file), version: "1", input, timeoutMs: 5000 });
+      single.runModule({ owner, file: join(folder, file), version: "1", input, timeoutMs: 5000, ...confinedTo(folder) });
     const first = await call("bad", "bad.js", { payload: { how: "exit later" } });
     const second = await call("slow", "slow.js", {});
     await single.close();
@@ -189,7 +190,8 @@ describe("a module's place", () => {
       // Made by the case before.
     }
     const { compileTransform } = await import("../../src/mapping/transform.ts");
-    const compiled = compileTransform({ module }, { id: "x", transformsDir: join(dir, "transforms"), timeoutMs: 100, pool });
+    const transformsDir = join(dir, "transforms");
+    const compiled = compileTransform({ module }, { id: "x", transformsDir, timeoutMs: 100, pool, ...confinedTo(transformsDir) });
     expect(compiled).toMatchObject({ ok: false, field: "module" });
   });
 });
