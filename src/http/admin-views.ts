@@ -72,7 +72,7 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
           fields: { agentId: action.agentId, mode: action.mode },
         },
   );
-  return { ...eventView(event, statuses), would, request: requestView(event.request) };
+  return { ...eventView(event, statuses), would, debug: event.debug ?? null, request: requestView(event.request) };
 }
 
 export function runView(run: RunRecord, delivery: DeliveryRecord | undefined): RunView {

@@ -4,6 +4,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { importUserModule } from "../plugin/resolve.ts";
+import { captureConsole, describeThrown } from "./debug.ts";
 import { evaluateOutside } from "./expression.ts";
 import { READY, type Call, type Reply } from "./pool.ts";
 
@@ -47,24 +48,18 @@ function functionOf(module: Record<string, unknown>, name: string | undefined): 
   return candidates.find((candidate) => typeof candidate === "function") as ((input: unknown) => unknown) | undefined;
 }
 
-/** What was thrown while a module was loaded: there is no input yet that it could quote. */
-function loaderMessage(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return (text.split("\n").find((line) => line.trim() !== "") ?? "").slice(0, 300);
-}
-
 async function answer(call: Call): Promise<Reply> {
   if (call.kind === "jsonata") {
     const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
     return result.ok
       ? { id: call.id, ok: true, value: result.value }
-      : { id: call.id, ok: false, reason: "expression", message: result.message };
+      : { id: call.id, ok: false, reason: "expression", message: result.message, ...(result.error ? { error: result.error } : {}) };
   }
   let module: Record<string, unknown>;
   try {
     module = await load(call.file, call.version);
   } catch (error) {
-    return { id: call.id, ok: false, reason: "load", message: loaderMessage(error) };
+    return { id: call.id, ok: false, reason: "load", thrown: describeThrown(error) };
   }
   const transform = functionOf(module, call.exportName);
   if (!transform) return { id: call.id, ok: false, reason: "no_function" };
@@ -75,13 +70,15 @@ async function answer(call: Call): Promise<Reply> {
     const text = JSON.stringify(value) as string | undefined;
     if (text !== undefined && text.length > MAX_RESULT_CHARS) return { id: call.id, ok: false, reason: "too_large" };
     return { id: call.id, ok: true, value: text === undefined ? null : (JSON.parse(text) as unknown) };
-  } catch {
-    return { id: call.id, ok: false, reason: "threw" };
+  } catch (error) {
+    return { id: call.id, ok: false, reason: "threw", thrown: describeThrown(error) };
   }
 }
 
+const withConsole = captureConsole((message) => process.send?.(message));
+
 let last: Promise<unknown> = Promise.resolve();
 process.on("message", (call: Call) => {
-  last = last.then(async () => process.send?.(await answer(call)));
+  last = last.then(async () => process.send?.(await withConsole(call.id, () => answer(call))));
 });
 process.send?.({ id: READY });

@@ -2,7 +2,9 @@ import { fork, type ChildProcess } from "node:child_process";
 import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "../core/log.ts";
-import type { Evaluated } from "./expression.ts";
+import type { CodeError } from "../core/debug.ts";
+import { ConsoleBuffer, type ConsoleMessage, type Thrown } from "./debug.ts";
+import type { Explained } from "./expression.ts";
 
 /** A call of a module, a look whether it could be called, or an expression that took too long in the gateway's own process. */
 export type Call =
@@ -11,11 +13,14 @@ export type Call =
   | { id: number; kind: "jsonata"; source: string; input: unknown; now: number; timeoutMs: number };
 
 export type CallFailure = "load" | "no_function" | "threw" | "too_large" | "timeout" | "died" | "expression" | "closed";
-export type Reply = { id: number; ok: true; value: unknown } | { id: number; ok: false; reason: CallFailure; message?: string };
-export type CallResult = { ok: true; value: unknown } | { ok: false; reason: CallFailure; message?: string };
+/** `thrown` is what the module threw, `error` why an expression failed: both for the operator alone. */
+type Failed = { ok: false; reason: CallFailure; message?: string; thrown?: Thrown; error?: CodeError };
+export type Reply = { id: number } & ({ ok: true; value: unknown } | Failed);
+/** What a module printed comes with its result, however the call ended. */
+export type CallResult = ({ ok: true; value: unknown } | Failed) & { console?: ConsoleBuffer };
 
 export interface TransformPool {
-  /** Loads a module and looks for its function; `message` of a failure is the loader's own. What was well stays well until the file changes. */
+  /** Loads a module and looks for its function. What was well stays well until the file changes. */
   checkModule(call: { owner: string; file: string; version: string; exportName?: string; timeoutMs: number }): Promise<CallResult>;
   /** Runs a module's function. `owner`: the mapping; one mapping never holds the whole pool. */
   runModule(call: {
@@ -32,7 +37,7 @@ export interface TransformPool {
     input: Record<string, unknown>;
     now: number;
     timeoutMs: number;
-  }): Promise<Evaluated>;
+  }): Promise<Explained>;
   /** Ends children once their calls are done: files have changed. */
   recycle(): void;
   close(): Promise<void>;
@@ -44,6 +49,7 @@ interface Task {
   timeoutMs: number;
   /** Whether it was with a child before that ended, maybe through another's doing. */
   repeated: boolean;
+  printed: ConsoleBuffer;
   resolve(result: CallResult): void;
 }
 
@@ -78,6 +84,9 @@ const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 /** In a clone `#plugin` means a source file, in a child as in its parent. */
 const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
 const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
+
+const withPrinted = (result: CallResult, { printed }: Task): CallResult =>
+  printed.lines.length > 0 ? { ...result, console: printed } : result;
 
 /** A child that loops takes what is left of the processor: accepting hooks goes before evaluating them. */
 function yieldTo(child: ChildProcess): void {
@@ -114,8 +123,9 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       timedOut: false,
     };
     yieldTo(child.process);
-    child.process.on("message", (reply: Reply) => onReply(child, reply));
-    child.process.once("exit", () => onExit(child));
+    child.process.on("message", (message: Reply | ConsoleMessage) => onMessage(child, message));
+    // After "exit" there may be messages still; "close" comes behind the last of them.
+    child.process.once("close", () => onExit(child));
     // A process that could not be started has no exit.
     child.process.on("error", () => (child.process.pid === undefined ? onExit(child) : child.process.kill("SIGKILL")));
     children.add(child);
@@ -152,18 +162,20 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     child.process.channel?.unref();
   };
 
-  const onReply = (child: Child, reply: Reply | null): void => {
-    if (reply?.id === READY && !child.ready) {
+  const onMessage = (child: Child, message: Reply | ConsoleMessage | null): void => {
+    if (message?.id === READY && !child.ready) {
       child.ready = true;
       watchFirst(child);
       return;
     }
     // A module can send messages too; only the answer to the call counts.
     const task = child.tasks[0];
-    if (!task || task.call.id !== reply?.id) return;
+    if (!task || task.call.id !== message?.id) return;
+    if (task.printed.take(message)) return;
+    const { id: _id, ...reply } = message as Reply;
     child.tasks.shift();
     watchFirst(child);
-    task.resolve(reply.ok ? { ok: true, value: reply.value } : reply);
+    task.resolve(withPrinted(reply, task));
     if (child.tasks.length === 0) rest(child);
     assign();
   };
@@ -175,8 +187,8 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     const [guilty, ...others] = child.tasks;
     child.tasks = [];
     const again = guilty && !closed && !child.timedOut && !guilty.repeated && child.owners.size > 1;
-    if (!again) guilty?.resolve({ ok: false, reason: closed ? "closed" : child.timedOut ? "timeout" : "died" });
-    waiting = [...(again ? [{ ...guilty, repeated: true }] : []), ...others, ...waiting];
+    if (!again) guilty?.resolve(withPrinted({ ok: false, reason: closed ? "closed" : child.timedOut ? "timeout" : "died" }, guilty));
+    waiting = [...(again ? [{ ...guilty, repeated: true, printed: new ConsoleBuffer() }] : []), ...others, ...waiting];
     assign();
   };
 
@@ -220,7 +232,7 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
   const add = (call: Call, owner: string, timeoutMs: number): Promise<CallResult> => {
     if (closed) return Promise.resolve({ ok: false, reason: "closed" });
     return new Promise((resolve) => {
-      waiting.push({ call, owner, timeoutMs, repeated: false, resolve });
+      waiting.push({ call, owner, timeoutMs, repeated: false, printed: new ConsoleBuffer(), resolve });
       assign();
     });
   };
@@ -243,6 +255,7 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       return {
         ok: false,
         message: result.message ?? (result.reason === "timeout" ? "the expression took too long" : "the expression could not be evaluated"),
+        ...(result.error ? { error: result.error } : {}),
       };
     },
     recycle() {

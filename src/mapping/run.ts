@@ -1,13 +1,24 @@
 import type { CompiledMapping } from "./compiled.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import { markCollected } from "./collect.ts";
+import { DebugNotes } from "./debug.ts";
 import { echoReason } from "./echo.ts";
 import { makeDrafts } from "./drafts.ts";
 import { createLookup, type Lookup } from "./lookup.ts";
 import type { MatchFailed, Truth } from "./match.ts";
 import { isWanted } from "./presets.ts";
-import { withEvents, type Scope } from "./scope.ts";
-import type { ConditionTrace, DraftResult, MappingInput, MappingOutcome, MappingSet, MappingTrace, Nearest, PathRules } from "./types.ts";
+import { NOTES, withEvents, type Scope } from "./scope.ts";
+import type {
+  ConditionTrace,
+  Debugged,
+  DraftResult,
+  MappingInput,
+  MappingOutcome,
+  MappingSet,
+  MappingTrace,
+  Nearest,
+  PathRules,
+} from "./types.ts";
 
 export interface SetParts {
   mappings: readonly CompiledMapping[];
@@ -154,13 +165,15 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     return lookup;
   };
 
-  const runAll = async (candidates: readonly CompiledMapping[], input: MappingInput, scope: Scope): Promise<MappingOutcome> => {
+  const runEach = async (candidates: readonly CompiledMapping[], input: MappingInput, notes: DebugNotes): Promise<MappingOutcome> => {
+    const scope = { ...scopeOf(input), [NOTES]: notes };
     const results: DraftResult[] = [];
     let first: string | undefined;
     let list = false;
     let skipped: string | undefined;
     for (const mapping of candidates) {
       if (!mapping.config.enabled) continue;
+      notes.mapping = mapping.config.id;
       const echo = list ? undefined : echoReason(mapping, scope);
       if (echo !== undefined) return { kind: "skipped", mapping: mapping.config.id, reason: echo, echo: true };
       const pending = mapping.match.test(scope);
@@ -190,12 +203,19 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       if (!mapping.config.continue) break;
     }
     if (first === undefined) {
-      const nearest = await findNearest(lookupFor(input).all, scope);
+      const nearest = await findNearest(lookupFor(input).all, scopeOf(input));
       return nearest ? { kind: "unmatched", nearest } : { kind: "unmatched" };
     }
     if (results.length === 0) return { kind: "skipped", mapping: first, reason: skipped ?? "nothing to do" };
     if (results.length > maxActions) return (tooMany(first, results.length, maxActions) as Extract<Step, { kind: "end" }>).outcome;
     return { kind: "actions", mapping: first, list: list || results.length > 1, results };
+  };
+
+  const runAll = async (candidates: readonly CompiledMapping[], input: MappingInput): Promise<Debugged<MappingOutcome>> => {
+    const notes = new DebugNotes();
+    const outcome = await runEach(candidates, input, notes);
+    const debug = notes.result();
+    return debug ? { ...outcome, debug } : outcome;
   };
 
   return {
@@ -204,10 +224,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     rules: (path) => rules.get(path),
     owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && anywhere.length > 0),
     files,
-    run(input) {
-      const scope = scopeOf(input);
-      return runAll(lookupFor(input).candidates(input.payload), input, scope);
-    },
+    run: (input) => runAll(lookupFor(input).candidates(input.payload), input),
     async combine(id, inputs) {
       const mapping = byId.get(id);
       return mapping && combineEvents(mapping, inputs);
@@ -228,7 +245,6 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
         outcome: await runAll(
           chosen.filter((mapping) => mapping.match.paths?.includes(input.path) ?? true),
           input,
-          scope,
         ),
       };
     },

@@ -1,9 +1,12 @@
-import { statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import type { MappingConfig } from "../config/schema/mapping.ts";
+import type { Issue } from "../core/errors.ts";
 import { fileInside } from "../core/files.ts";
+import { codeError, type Thrown } from "./debug.ts";
 import { compileExpression } from "./expression.ts";
-import type { CallFailure, TransformPool } from "./pool.ts";
-import type { Scope } from "./scope.ts";
+import { findCompileErrors } from "./module-errors.ts";
+import type { CallFailure, CallResult, TransformPool } from "./pool.ts";
+import { NOTES, type Scope } from "./scope.ts";
 
 export type TransformOutcome =
   | { ok: true; actions: Record<string, unknown>[]; list: boolean }
@@ -14,7 +17,7 @@ export interface CompiledTransform {
   /** The module's file, whose change means a new snapshot. */
   file?: string;
   /** Loads the module and says what is wrong with it. */
-  check?(): Promise<string | undefined>;
+  check?(): Promise<Omit<Issue, "path"> | undefined>;
 }
 
 const FIELDS =
@@ -67,6 +70,31 @@ function readResult(value: unknown, allowed: readonly string[]): TransformOutcom
   return { ok: true, actions, list };
 }
 
+/** Keeps what a module printed and threw, for the operator. */
+function note(result: CallResult, folder: string, { [NOTES]: notes, index }: Scope): void {
+  const thrown = result.ok ? undefined : result.thrown;
+  notes?.add({
+    field: "transform.module",
+    ...(index === undefined ? {} : { item: index }),
+    ...(thrown ? { error: codeError(thrown, folder) } : {}),
+    ...(result.console ? { console: result.console } : {}),
+  });
+}
+
+/** Why a module cannot be loaded, in full: what the compiler says of it, else what it threw and where. */
+async function loadProblem(thrown: Thrown, file: string, folder: string): Promise<Omit<Issue, "path">> {
+  // There is no event yet that the message could quote.
+  const { message, frames = [] } = codeError(thrown, folder);
+  const [first, ...others] = frames.length > 0 ? [] : await findCompileErrors(file, folder);
+  if (first) {
+    const detail = [first.excerpt, ...others.map(({ at, text, excerpt }) => `${at}: ${text}\n${excerpt}`)].join("\n");
+    return { message: `cannot be loaded: ${first.at}: ${first.text}`, detail };
+  }
+  const [said = "", ...more] = message.split("\n");
+  const detail = [...more, ...frames.map((frame) => `at ${frame}`)].join("\n");
+  return { message: `cannot be loaded: ${said}`, ...(detail === "" ? {} : { detail }) };
+}
+
 export interface TransformOptions {
   id: string;
   transformsDir: string;
@@ -78,13 +106,13 @@ export interface TransformOptions {
 export function compileTransform(
   transform: NonNullable<MappingConfig["transform"]>,
   options: TransformOptions,
-): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string } {
+): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string; detail?: string } {
   const { id, pool, timeoutMs } = options;
   if ("jsonata" in transform) {
     const runner = (source: string, input: Record<string, unknown>, now: number) =>
       pool.runExpression({ owner: id, source, input, now, timeoutMs });
-    const compiled = compileExpression(transform.jsonata, { runner });
-    if (!compiled.ok) return { ok: false, field: "jsonata", message: compiled.message };
+    const compiled = compileExpression(transform.jsonata, { runner, field: "transform.jsonata" });
+    if (!compiled.ok) return { ...compiled, field: "jsonata" };
     const allowed = FIELDS.filter((field) => field !== "instructions");
     const run = async (scope: Scope): Promise<TransformOutcome> => {
       const result = await compiled.expression.evaluate(scope);
@@ -103,17 +131,20 @@ export function compileTransform(
     timeoutMs,
     ...(transform.export === undefined ? {} : { exportName: transform.export }),
   };
+  const folder = realpathSync(options.transformsDir);
   const run = async (scope: Scope): Promise<TransformOutcome> => {
     const result = await pool.runModule({ ...call, input: scope });
+    note(result, folder, scope);
     const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };
     return read.ok ? read : { ok: false, message: `the transform ${transform.module} ${read.message}` };
   };
-  const check = async (): Promise<string | undefined> => {
+  const check = async (): Promise<Omit<Issue, "path"> | undefined> => {
     const result = await pool.checkModule({ ...call, timeoutMs: Math.max(timeoutMs, LOAD_MS) });
     if (result.ok || result.reason === "closed") return undefined;
-    if (result.reason === "load") return `cannot be loaded: ${result.message ?? "its process says nothing"}`;
-    if (result.reason === "timeout") return "does not come to an end when it is loaded";
-    return result.reason === "died" ? `${REASONS.died} when it was loaded` : REASONS[result.reason];
+    // A machine that is busy, or short of memory, may do so as well.
+    if (result.reason === "timeout") return { message: "does not come to an end when it is loaded", transient: true };
+    if (result.reason === "died") return { message: `${REASONS.died} when it was loaded`, transient: true };
+    return result.thrown ? loadProblem(result.thrown, found.file, folder) : { message: REASONS[result.reason] };
   };
   return { ok: true, transform: { run, check, file: found.file } };
 }

@@ -29,9 +29,18 @@ function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
   );
 }
 
+/** Stands in the head of an event that has notes for debugging; no text in a head can hold it. */
+export const DEBUG_MARK = '"debug":{';
+
+/** An event's head without the notes for debugging, which may quote the body. */
+export function forgetDebug(text: string): string {
+  const { debug: _debug, ...head } = JSON.parse(text) as EventHead;
+  return JSON.stringify(head);
+}
+
 /** An event's head without what came from outside: the query of a GET is its payload. */
 export function forgetHead(text: string): string {
-  const head = JSON.parse(text) as EventHead;
+  const { debug: _debug, ...head } = JSON.parse(text) as EventHead;
   const kept: EventHead = { ...head, request: { ...head.request, query: {} } };
   if (head.would) kept.would = forgetActions(head.would);
   return JSON.stringify(kept);
