@@ -57,6 +57,7 @@ export class DebugNotes {
     if (error) {
       this.#errorRoom -= JSON.stringify(error).length;
       if (this.#errorRoom >= 0) note.error = error;
+      else this.#cut = true;
     }
     if (printed && printed.lines.length > 0) {
       note.console = printed.lines.flatMap((line) => this.#console.add(line) ?? []);

@@ -32,6 +32,33 @@ export function sweepContract({ home, store, queue }: Parts): void {
       expect(await hasBody(young.event)).toBe(false);
     });
 
+    it("takes what the mappings' code said away with the body, and nothing else of the event", async () => {
+      const said = "outside-words-0815";
+      const notes = [
+        { mapping: "m", field: "transform.module", error: { message: said, frames: ["a.ts:1:2"] } },
+        {
+          mapping: "m",
+          field: "transform.module",
+          console: [{ stream: "stdout" as const, text: `\u0000 \ud800 "${said}` }],
+          cut: true as const,
+        },
+      ];
+      const would = [runAction()];
+      for (const [bodies, after] of [
+        [3 * DAY, START + 3 * DAY],
+        [0, START],
+      ] as const) {
+        const given = event({ outcome: "failed", would, debug: { notes, cut: true } });
+        await store().accept(given);
+        expect((await store().getEvent(given.id))?.debug).toEqual(given.debug);
+        await store().sweep(after, { ...KEEP, bodies });
+        const kept = await store().getEvent(given.id);
+        expect([kept?.request.body, kept?.debug]).toEqual([null, undefined]);
+        expect(kept?.would).toHaveLength(1);
+        expect(JSON.stringify(kept)).not.toContain(said);
+      }
+    });
+
     it("with bodies 0 takes them when the work is done, also of an event that came later", async () => {
       const [first, second] = [await accepted(), await accepted()];
       const none = event({ outcome: "unmatched" });
