@@ -95,6 +95,8 @@ export interface RunDetail extends RunView {
   timeoutSeconds: number | null;
   wakeMode: string;
   allowUnsafeExternalContent: boolean;
+  /** What the mapping's code threw and printed when it made one run of collected events; null if nothing. */
+  debug: EventDebug | null;
 }
 
 export interface SessionView {

@@ -122,6 +122,7 @@ export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined):
     timeoutSeconds: spec.timeoutSeconds ?? null,
     wakeMode: spec.wakeMode,
     allowUnsafeExternalContent: spec.unsafe,
+    debug: spec.debug ?? null,
   };
 }
 

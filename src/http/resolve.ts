@@ -185,10 +185,16 @@ export async function combineEvents(mapping: string, events: readonly Collected[
     now: at,
   }));
   const last = inputs.at(-1);
-  const outcome = last && (await snapshot.mappings.combine(mapping, inputs));
-  if (!last || !outcome)
+  const combined = last && (await snapshot.mappings.combine(mapping, inputs));
+  if (!last || !combined)
     return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
-  const resolution = resolveMapped(outcome, last, snapshot);
+  const { debug, ...outcome } = combined;
+  const resolved = resolveCombined(resolveMapped(outcome, last, snapshot));
+  return debug ? { ...resolved, debug } : resolved;
+}
+
+/** What collected events come to: one run, or why they make none. */
+function resolveCombined(resolution: Resolution): Combined {
   if (resolution.kind === "refused") return { ok: false, failure: resolution.failure };
   if (resolution.kind === "unmatched") return { ok: true, skipped: resolution.reason };
   const item = resolution.kind === "work" ? resolution.items[0] : undefined;

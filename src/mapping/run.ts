@@ -113,11 +113,21 @@ async function runMapping(mapping: CompiledMapping, given: Scope, maxActions: nu
   return marked.ok ? { ...step, results: marked.results } : { kind: "end", outcome: marked.outcome };
 }
 
+/** Runs mappings, and adds what their code did to the outcome. */
+async function withNotes(run: (notes: DebugNotes) => Promise<MappingOutcome>): Promise<Debugged<MappingOutcome>> {
+  const notes = new DebugNotes();
+  const outcome = await run(notes);
+  const debug = notes.result();
+  return debug ? { ...outcome, debug } : outcome;
+}
+
 /** What a mapping makes of events that it has collected. */
-async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingInput[]): Promise<MappingOutcome> {
+async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingInput[], notes: DebugNotes): Promise<MappingOutcome> {
   const { id } = mapping.config;
+  notes.mapping = id;
   const payloads = inputs.map((input) => input.payload);
-  const step = await oneScope(mapping, withEvents(scopeOf(inputs.at(-1) as MappingInput), payloads));
+  const scope = { ...scopeOf(inputs.at(-1) as MappingInput), [NOTES]: notes };
+  const step = await oneScope(mapping, withEvents(scope, payloads));
   if (step.kind === "end") return step.outcome;
   if (step.kind === "skipped") return { kind: "skipped", mapping: id, reason: step.reason };
   return { kind: "actions", mapping: id, list: step.list, results: step.results };
@@ -211,12 +221,8 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     return { kind: "actions", mapping: first, list: list || results.length > 1, results };
   };
 
-  const runAll = async (candidates: readonly CompiledMapping[], input: MappingInput): Promise<Debugged<MappingOutcome>> => {
-    const notes = new DebugNotes();
-    const outcome = await runEach(candidates, input, notes);
-    const debug = notes.result();
-    return debug ? { ...outcome, debug } : outcome;
-  };
+  const runAll = (candidates: readonly CompiledMapping[], input: MappingInput): Promise<Debugged<MappingOutcome>> =>
+    withNotes((notes) => runEach(candidates, input, notes));
 
   return {
     mappings: mappings.map((mapping) => mapping.info),
@@ -227,7 +233,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     run: (input) => runAll(lookupFor(input).candidates(input.payload), input),
     async combine(id, inputs) {
       const mapping = byId.get(id);
-      return mapping && combineEvents(mapping, inputs);
+      return mapping && withNotes((notes) => combineEvents(mapping, inputs, notes));
     },
     settings: (id) => byId.get(id)?.settings,
     budgets: [...new Map(mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : []))).values()],

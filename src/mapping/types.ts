@@ -144,7 +144,7 @@ export interface MappingSet {
   /** Resolves a hook. Never throws. */
   run(input: MappingInput): Promise<Debugged<MappingOutcome>>;
   /** Resolves events that one mapping has collected, as one. Undefined where there is no such mapping any more. */
-  combine(mapping: string, inputs: readonly MappingInput[]): Promise<MappingOutcome | undefined>;
+  combine(mapping: string, inputs: readonly MappingInput[]): Promise<Debugged<MappingOutcome> | undefined>;
   settings(mapping: string): MappingSettings | undefined;
   /** Budgets of all mappings, each once. */
   readonly budgets: readonly NonNullable<MappingSettings["budget"]>[];

@@ -21,10 +21,13 @@ function withoutCollected(action: RunAction): RunAction {
   return { ...action, collect: { key, closesAt, event: { ...event, payload: null, query: {} } } };
 }
 
+/** A run's spec without what it was given from outside. */
+const withoutOutside = ({ debug: _debug, ...spec }: RunSpec): RunSpec => ({ ...spec, input: forgetOutside(spec.input) });
+
 function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
   return actions.map((action) =>
     action.kind === "run"
-      ? { ...withoutCollected(action), spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
+      ? { ...withoutCollected(action), spec: withoutOutside(action.spec) }
       : { ...action, text: forgetOutside(action.text) },
   );
 }
@@ -49,8 +52,8 @@ export function forgetHead(text: string): string {
 /** A run's spec without what it was given from outside, or undefined where there is nothing to take away. */
 export function forgetSpec(text: string): string | undefined {
   const spec = JSON.parse(text) as RunSpec;
-  if (!spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;
-  return JSON.stringify({ ...spec, input: forgetOutside(spec.input) });
+  if (!spec.debug && !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;
+  return JSON.stringify(withoutOutside(spec));
 }
 
 /** A system event's record without what came from outside. */

@@ -80,7 +80,7 @@ export function sweepContract({ home, store, queue }: Parts): void {
         { text: secret, outside: true },
       ];
       const run = runAction();
-      run.spec = { ...run.spec, input: parts };
+      run.spec = { ...run.spec, input: parts, debug: { notes: [{ mapping: "m", field: "f", error: { message: secret } }] } };
       const failed = runAction();
       failed.spec = { ...failed.spec, input: parts };
       const wake = { ...wakeAction(), text: parts };
@@ -100,7 +100,8 @@ export function sweepContract({ home, store, queue }: Parts): void {
         { text: "[no longer kept]", outside: true },
       ];
       expect(JSON.stringify(await store().getEvent(given.id))).not.toContain(secret);
-      expect((await store().getRun(run.runId))?.spec.input).toEqual(kept);
+      const { input, debug } = (await store().getRun(run.runId))?.spec ?? {};
+      expect([input, debug]).toEqual([kept, undefined]);
       // What failed may be started again, and a heartbeat has not seen the event.
       expect((await store().getRun(failed.runId))?.spec.input).toEqual(parts);
       expect((await store().queuedSystemEvents("main", 5)).map((one) => one.text)).toContainEqual(parts);

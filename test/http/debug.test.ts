@@ -7,6 +7,12 @@ import { describePostgres, newSchema } from "../store/postgres.ts";
 const CANARY = "canary-4711";
 
 /** Types and blank lines above the code: the lines that are named must be those of the source. */
+const TOGETHER = `export default ({ events, count }) => {
+  console.log(count + " events: " + events.map((event) => event.id).join(","));
+  if (count > 1 && events.some((event) => event.how === "throw")) throw new Error("not together: ${CANARY}");
+  return { message: "together" };
+};
+`;
 const FAILS = `import { total } from "./lib/total.ts";
 
 interface Order {
@@ -44,6 +50,7 @@ const mapping = (id: string, more: object): object => ({ id, match: { path: id }
 const MAPPINGS = [
   mapping("code", { transform: { module: "fails.ts" } }),
   mapping("each", { forEach: "orders", transform: { module: "fails.ts" } }),
+  mapping("together", { transform: { module: "together.js" }, coalesce: { windowSeconds: 0.3, key: "{{shop}}" } }),
   mapping("jsonata", { transform: { jsonata: "{\n  'message': 'for ' & who,\n  'name': $number(who)\n}" } }),
   mapping("template", { messageTemplate: ["Total:", "{{ 1 + payload.who }}"] }),
   mapping("slow", {
@@ -60,7 +67,7 @@ interface Both {
 
 async function begin(config: object): Promise<Both> {
   const cli = await createCli();
-  const files = { "transforms/fails.ts": FAILS, "transforms/lib/total.ts": TOTAL };
+  const files = { "transforms/fails.ts": FAILS, "transforms/together.js": TOGETHER, "transforms/lib/total.ts": TOTAL };
   const hooks = { transformTimeoutSeconds: 2, mappings: MAPPINGS };
   return { cli, world: await createWorld({ dir: cli.dir, config: { hooks, ...config }, files, logLevel: "trace" }) };
 }
@@ -212,10 +219,35 @@ function debugTests(both: () => Both): void {
     expect((await detailOf(result.newEventId)).debug).toEqual(event.debug);
   });
 
+  it.each(["throw", "fine"])("keeps with a run what its collected events came to together: %s", async (how) => {
+    const { world, cli } = both();
+    const answers = [];
+    for (const id of [1, 2]) answers.push(await world.post("/hooks/together", { shop: how, id, how }));
+    const { runId } = answers[0]?.body as { runId: string };
+    const run = await world.until(async () => {
+      const { run: found } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
+      return found.endedAt !== null && found;
+    });
+    expect(run.debug.notes).toMatchObject([
+      {
+        mapping: "together",
+        console: [{ stream: "stdout", text: "2 events: 1,2" }],
+        ...(how === "throw" ? { error: { message: `Error: not together: ${CANARY}` } } : {}),
+      },
+    ]);
+    const { out } = await cli.rouse(["runs", "show", runId]);
+    expect(out).toContain("\n  console: 2 events: 1,2\n");
+    expect(out.includes(CANARY)).toBe(how === "throw");
+    // What the sender may ask for has none of it.
+    const receipt = JSON.stringify((await world.get(`/hooks/runs/${runId}`)).body);
+    expect([receipt.includes(CANARY), receipt.includes("2 events"), receipt.includes("debug")]).toEqual([false, false, false]);
+    expect((await detailOf(idOf(answers[0] as Answer))).debug?.notes).toMatchObject([{ console: [{ text: "1 events: 1" }] }]);
+  });
+
   it("never logs any of it", () => {
     expect(both().world.logged.length).toBeGreaterThan(0);
     const log = both().world.logged.join("");
-    for (const secret of [CANARY, "order of", "no total of", "Unable to cast"]) expect(log).not.toContain(secret);
+    for (const secret of [CANARY, "order of", "2 events:", "no total of", "Unable to cast"]) expect(log).not.toContain(secret);
   });
 }
 
