@@ -124,8 +124,7 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     };
     yieldTo(child.process);
     child.process.on("message", (message: Reply | ConsoleMessage) => onMessage(child, message));
-    // After "exit" there may be messages still; "close" comes behind the last of them.
-    child.process.once("close", () => onExit(child));
+    child.process.once("exit", () => onExit(child));
     // A process that could not be started has no exit.
     child.process.on("error", () => (child.process.pid === undefined ? onExit(child) : child.process.kill("SIGKILL")));
     children.add(child);
