@@ -31,11 +31,13 @@ export class ConsoleBuffer {
     return kept;
   }
 
-  /** Takes a message of a child over; false if it is none of the console. */
+  /** Takes a message of a child over; false if it is none of the console. A module can send any. */
   take(message: object): boolean {
     if ("cut" in message) this.cut = true;
-    else if ("line" in message) this.add(message.line as ConsoleLine);
-    else return false;
+    else if ("line" in message) {
+      const { stream, text } = (message.line ?? {}) as Record<keyof ConsoleLine, unknown>;
+      if (typeof text === "string") this.add({ stream: stream === "stderr" ? "stderr" : "stdout", text });
+    } else return false;
     return true;
   }
 }
@@ -116,6 +118,8 @@ const MAX_MESSAGE = 2_000;
 const MAX_STACK = 8_000;
 const MAX_CAUSES = 3;
 const MAX_FRAMES = 10;
+/** A longer line of a stack is no frame of a file. */
+const MAX_FRAME = 500;
 
 const nameOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : inspect(error, { depth: 3 }));
 
@@ -127,8 +131,9 @@ export function describeThrown(error: unknown): Thrown {
       messages.push(`caused by ${nameOf(at.cause)}`);
     const stack = error instanceof Error ? (error.stack ?? "") : "";
     // The stack begins with the message, which may look like frames.
-    const head = error instanceof Error ? stack.indexOf(error.message) + error.message.length : 0;
-    return { message: messages.join("\n").slice(0, MAX_MESSAGE), stack: stack.slice(Math.max(0, head)).slice(0, MAX_STACK) };
+    const head = error instanceof Error ? stack.indexOf(error.message) : -1;
+    const frames = head < 0 ? stack : stack.slice(head + (error as Error).message.length);
+    return { message: messages.join("\n").slice(0, MAX_MESSAGE), stack: frames.slice(0, MAX_STACK) };
   } catch {
     return { message: "an error that cannot be read was thrown", stack: "" };
   }
@@ -136,19 +141,28 @@ export function describeThrown(error: unknown): Thrown {
 
 const FRAME = /^\s*at (?:(?:async )?(.*?) \()?(?:async )?((?:file:\/\/)?\/.*?)(?:\?[^:)]*)?:(\d+):(\d+)\)?$/;
 
+function pathOf(place: string): string | undefined {
+  try {
+    return place.startsWith("file:") ? fileURLToPath(place) : place;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The frames of a stack that lie in a folder and in no package below it, as `shop.ts:12:7 (total)`. */
 function ownFrames(stack: string, folder: string): string[] {
   return stack.split("\n").flatMap((line) => {
-    const [, name = "", place = "", row, column] = FRAME.exec(line) ?? [];
-    if (place === "") return [];
-    const file = relative(folder, place.startsWith("file:") ? fileURLToPath(place) : place);
+    const [, name = "", place = "", row, column] = (line.length <= MAX_FRAME && FRAME.exec(line)) || [];
+    const path = pathOf(place);
+    if (place === "" || path === undefined) return [];
+    const file = relative(folder, path);
     if (file.startsWith("..") || isAbsolute(file) || file.split(sep).includes("node_modules")) return [];
     return [`${file}:${row}:${column}${name === "" || name === "<anonymous>" ? "" : ` (${name})`}`];
   });
 }
 
-/** What was thrown, with the stack frames of the files in a folder alone. */
-export function codeError({ message, stack }: Thrown, folder: string): CodeError {
-  const frames = ownFrames(stack, folder).slice(0, MAX_FRAMES);
-  return { message, ...(frames.length > 0 ? { frames } : {}) };
+/** What was thrown, with the stack frames of the files in a folder alone. A module can send anything in its place. */
+export function codeError({ message, stack }: Record<keyof Thrown, unknown>, folder: string): CodeError {
+  const frames = ownFrames(String(stack).slice(0, MAX_STACK), folder).slice(0, MAX_FRAMES);
+  return { message: String(message).slice(0, MAX_MESSAGE), ...(frames.length > 0 ? { frames } : {}) };
 }
