@@ -1,6 +1,8 @@
 import type { Admission } from "../actions/types.ts";
 import { answerOf, type ActionAnswer } from "../actions/dispatch.ts";
+import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
+import type { Debugged } from "../mapping/types.ts";
 import type { DedupeEntry, DedupeRecord, EventOutcome, EventRecord, Store, StoredAction, StoredAnswer } from "../store/types.ts";
 import { errorBody, STATUS } from "./errors.ts";
 import type { HookRequest } from "./request.ts";
@@ -14,6 +16,8 @@ export interface Arrival {
   credential: string;
   bytes: Buffer;
   replayOf?: string;
+  /** What the mappings' code did; kept with the event, and answered to nobody. */
+  debug?: EventDebug;
 }
 
 /** What is answered, and what became of the event. */
@@ -57,6 +61,7 @@ function newEvent(arrival: Arrival, outcome: EventOutcome, actions: StoredAction
   const contentType = request.headers["content-type"];
   if (contentType !== undefined) event.request.contentType = contentType;
   if (arrival.replayOf !== undefined) event.replayOf = arrival.replayOf;
+  if (arrival.debug) event.debug = arrival.debug;
   return event;
 }
 
@@ -151,10 +156,11 @@ async function recordRefused(deps: RecordDeps, arrival: Arrival, resolution: Ext
 /** Keeps the outcome of a hook, with its work, in one durable commit, and says what to answer. */
 export async function recordResolution(
   deps: RecordDeps,
-  arrival: Arrival,
-  resolution: Resolution,
+  received: Arrival,
+  { debug, ...resolution }: Debugged<Resolution>,
   key: EventKey | undefined,
 ): Promise<Answered> {
+  const arrival = debug ? { ...received, debug } : received;
   if (resolution.kind === "unmatched") {
     const { kind: outcome, ...details } = resolution;
     const nearest = details.nearest && { nearest: details.nearest };

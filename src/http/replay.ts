@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
+import type { Debugged } from "../mapping/types.ts";
 import type { EventRecord, Store, StoredAction } from "../store/types.ts";
 import { parsePayload } from "./body.ts";
 import { recordResolution, type Arrival, type RecordDeps } from "./record.ts";
@@ -58,7 +59,7 @@ export async function replayEvent(
     event.request.method === "GET"
       ? { ok: true as const, payload: event.request.query }
       : await parsePayload(arrival.bytes, event.request.contentType);
-  const resolution: Resolution = payload.ok
+  const resolution: Debugged<Resolution> = payload.ok
     ? await resolveHook(
         { ...arrival.request, credential, byHookToken: credential === "hooks.token", payload: payload.payload, now },
         snapshot,
@@ -67,7 +68,7 @@ export async function replayEvent(
   const described = describe(resolution);
   if (dryRun) return { ok: true, result: { eventId, ...described } };
   // An operator's replay is meant: keys that earlier work holds do not stop it.
-  const unkeyed: Resolution =
+  const unkeyed: Debugged<Resolution> =
     resolution.kind === "work"
       ? {
           ...resolution,

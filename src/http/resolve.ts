@@ -3,7 +3,7 @@ import { checkDraft } from "../actions/dispatch.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
 import type { Failure } from "../core/errors.ts";
-import type { ActionDraft, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
+import type { ActionDraft, Debugged, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { nameContentType } from "./body.ts";
@@ -185,10 +185,16 @@ export async function combineEvents(mapping: string, events: readonly Collected[
     now: at,
   }));
   const last = inputs.at(-1);
-  const outcome = last && (await snapshot.mappings.combine(mapping, inputs));
-  if (!last || !outcome)
+  const combined = last && (await snapshot.mappings.combine(mapping, inputs));
+  if (!last || !combined)
     return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
-  const resolution = resolveMapped(outcome, last, snapshot);
+  const { debug, ...outcome } = combined;
+  const resolved = resolveCombined(resolveMapped(outcome, last, snapshot));
+  return debug ? { ...resolved, debug } : resolved;
+}
+
+/** What collected events come to: one run, or why they make none. */
+function resolveCombined(resolution: Resolution): Combined {
   if (resolution.kind === "refused") return { ok: false, failure: resolution.failure };
   if (resolution.kind === "unmatched") return { ok: true, skipped: resolution.reason };
   const item = resolution.kind === "work" ? resolution.items[0] : undefined;
@@ -212,8 +218,11 @@ function finish(resolution: Resolution, input: HookInput, { verifiers }: Snapsho
 }
 
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
-export function resolveHook(input: HookInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
+export function resolveHook(input: HookInput, snapshot: Snapshot): Debugged<Resolution> | Promise<Debugged<Resolution>> {
   if (input.path === "wake") return resolveWake(input, snapshot);
   if (input.path === "agent") return resolveAgent(input, snapshot);
-  return snapshot.mappings.run(input).then((outcome) => finish(resolveMapped(outcome, input, snapshot), input, snapshot));
+  return snapshot.mappings.run(input).then(({ debug, ...outcome }) => {
+    const resolution = finish(resolveMapped(outcome, input, snapshot), input, snapshot);
+    return debug ? { ...resolution, debug } : resolution;
+  });
 }

@@ -6,6 +6,7 @@ import { setSourceMapsSupport } from "node:module";
 import { importUserModule } from "../plugin/resolve.ts";
 import { importBuiltModule, type BuiltModule } from "./built-module.ts";
 import { explainDenial } from "./denial.ts";
+import { captureConsole, describeThrown, type Thrown } from "./debug.ts";
 import { evaluateOutside } from "./expression.ts";
 import { lockDown } from "./lockdown.ts";
 import { moduleKey, READY, type Call, type Progress, type Reply } from "./pool-messages.ts";
@@ -50,10 +51,10 @@ function functionOf(module: Record<string, unknown>, name: string | undefined): 
   return candidates.find((candidate) => typeof candidate === "function") as ((input: unknown) => unknown) | undefined;
 }
 
-/** What was thrown while a module was loaded: there is no input yet that it could quote. */
-function loaderMessage(error: unknown): string {
-  const text = explainDenial(error) ?? (error instanceof Error ? `${error.name}: ${error.message}` : String(error));
-  return (text.split("\n").find((line) => line.trim() !== "") ?? "").slice(0, 300);
+/** Describes what was thrown. What the permission model denied is said in words that name the setting. */
+function describe(error: unknown): Thrown {
+  const denial = explainDenial(error);
+  return { ...describeThrown(error), ...(denial === undefined ? {} : { message: denial }) };
 }
 
 /** A module may take `process.send` away; messages of ours still have to arrive. */
@@ -64,7 +65,7 @@ async function answer(call: Call): Promise<Reply> {
     const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
     return result.ok
       ? { id: call.id, ok: true, value: result.value }
-      : { id: call.id, ok: false, reason: "expression", message: result.message };
+      : { id: call.id, ok: false, reason: "expression", message: result.message, ...(result.error ? { error: result.error } : {}) };
   }
   if (call.built) built.set(moduleKey(call), call.built);
   let module: Record<string, unknown>;
@@ -74,7 +75,7 @@ async function answer(call: Call): Promise<Reply> {
     // From here on the time is the call's.
     if (!isLoaded) send({ id: call.id, loaded: true });
   } catch (error) {
-    return { id: call.id, ok: false, reason: "load", message: loaderMessage(error) };
+    return { id: call.id, ok: false, reason: "load", thrown: describe(error) };
   }
   const transform = functionOf(module, call.exportName);
   if (!transform) return { id: call.id, ok: false, reason: "no_function" };
@@ -86,15 +87,15 @@ async function answer(call: Call): Promise<Reply> {
     if (text !== undefined && text.length > MAX_RESULT_CHARS) return { id: call.id, ok: false, reason: "too_large" };
     return { id: call.id, ok: true, value: text === undefined ? null : (JSON.parse(text) as unknown) };
   } catch (error) {
-    const denial = explainDenial(error);
-    return denial === undefined
-      ? { id: call.id, ok: false, reason: "threw" }
-      : { id: call.id, ok: false, reason: "denied", message: denial };
+    const reason = explainDenial(error) === undefined ? "threw" : "denied";
+    return { id: call.id, ok: false, reason, thrown: describe(error) };
   }
 }
 
+const withConsole = captureConsole(send);
+
 let last: Promise<unknown> = Promise.resolve();
 process.on("message", (call: Call) => {
-  last = last.then(async () => send(await answer(call)));
+  last = last.then(async () => send(await withConsole(call.id, () => answer(call))));
 });
 send({ id: READY });

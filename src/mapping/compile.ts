@@ -64,14 +64,14 @@ class MappingCompiler {
     this.#permissions = createPermissions(options.transformsDir, options.hooks.transformPermissions);
   }
 
-  #problem(source: Source, field: string, message: string): void {
-    this.issues.push({ path: `${source.at}.${field}`, message });
+  #problem(source: Source, field: string, message: string, detail?: string): void {
+    this.issues.push({ path: `${source.at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
   }
 
   #compileTemplate(source: Source, field: string, text: string, options: TemplateOptions): Template | undefined {
-    const compiled = compileTemplate(text, options);
+    const compiled = compileTemplate(text, { ...options, field });
     if (compiled.ok) return compiled.template;
-    this.#problem(source, field, compiled.message);
+    this.#problem(source, field, compiled.message, compiled.detail);
     return undefined;
   }
 
@@ -209,14 +209,14 @@ class MappingCompiler {
     const validate = this.#validator(source);
     if (validate) made.validate = validate;
     if (config.forEach !== undefined) {
-      const compiled = compileExpression(config.forEach, { runner });
+      const compiled = compileExpression(config.forEach, { runner, field: "forEach" });
       if (compiled.ok) made.forEach = compiled.expression;
-      else this.#problem(source, "forEach", compiled.message);
+      else this.#problem(source, "forEach", compiled.message, compiled.detail);
     }
     if (config.transform) {
       const compiled = compileTransform(config.transform, { id: config.id, transformsDir, permissions, loadMs, timeoutMs, pool });
       if (compiled.ok) made.transform = compiled.transform;
-      else this.#problem(source, `transform.${compiled.field}`, compiled.message);
+      else this.#problem(source, `transform.${compiled.field}`, compiled.message, compiled.detail);
     }
     return made;
   }
@@ -264,8 +264,8 @@ class MappingCompiler {
     }
     for (const { transform } of withModules) this.files.push(...((await transform?.files?.()) ?? []));
     const found = await Promise.all(mappings.map((mapping) => mapping.transform?.check?.()));
-    for (const [index, message] of found.entries())
-      if (message !== undefined) this.issues.push({ path: `${mappings[index]?.at}.transform.module`, message });
+    for (const [index, problem] of found.entries())
+      if (problem !== undefined) this.issues.push({ path: `${mappings[index]?.at}.transform.module`, ...problem });
   }
 }
 

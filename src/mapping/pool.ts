@@ -1,28 +1,15 @@
 import type { ChildProcess, SendHandle } from "node:child_process";
 import type { Logger } from "../core/log.ts";
 import type { BuiltModule } from "./built-module.ts";
-import type { Evaluated } from "./expression.ts";
+import { ConsoleBuffer } from "./debug.ts";
+import type { Explained } from "./expression.ts";
 import { createMemoryWatch } from "./memory-watch.ts";
-import { moduleKey, READY, type Call, type CallResult, type Progress, type Reply } from "./pool-messages.ts";
+import { moduleKey, READY, toResult, type Call, type CallResult, type ModuleTarget, type Progress, type Reply } from "./pool-messages.ts";
 import { NO_MODULES, type TransformPermissions } from "./transform-permissions.ts";
 import { startTransformProcess } from "./transform-process.ts";
 
-/** A module's function, and what it may do. */
-export interface ModuleTarget {
-  /** The mapping; one mapping never holds the whole pool. */
-  owner: string;
-  file: string;
-  version: string;
-  built?: BuiltModule;
-  exportName?: string;
-  permissions: TransformPermissions;
-  /** Time to load the module, besides what a call may take. */
-  loadMs: number;
-  timeoutMs: number;
-}
-
 export interface TransformPool {
-  /** Loads a module and looks for its function; `message` of a failure is the loader's own. What was well stays well until the file changes. */
+  /** Loads a module and looks for its function; What was well stays well until the file changes. */
   checkModule(target: ModuleTarget): Promise<CallResult>;
   /** Runs a module's function. */
   runModule(target: ModuleTarget & { input: unknown }): Promise<CallResult>;
@@ -32,7 +19,7 @@ export interface TransformPool {
     input: Record<string, unknown>;
     now: number;
     timeoutMs: number;
-  }): Promise<Evaluated>;
+  }): Promise<Explained>;
   /** Ends children once their calls are done: files have changed. */
   recycle(): void;
   close(): Promise<void>;
@@ -48,6 +35,7 @@ interface Task {
   built?: BuiltModule;
   /** Whether it was with a child before that ended, maybe through another's doing. */
   repeated: boolean;
+  printed: ConsoleBuffer;
   resolve(result: CallResult): void;
 }
 
@@ -91,6 +79,9 @@ function closeHandle(handle: SendHandle | undefined): void {
   if (handle && "destroy" in handle) handle.destroy();
   else if (handle && "close" in handle) handle.close();
 }
+
+const withPrinted = (result: CallResult, { printed }: Task): CallResult =>
+  printed.lines.length > 0 ? { ...result, console: printed } : result;
 
 /** Children that run users' code: started when first needed, ended after a minute without work. */
 export function createTransformPool(options: { log: Logger; size?: number }): TransformPool {
@@ -183,10 +174,10 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       watchFirst(child);
       return;
     }
-    if (!("ok" in message)) return;
+    if (task.printed.take(message) || !("ok" in message)) return;
     child.tasks.shift();
     watchFirst(child);
-    task.resolve(message.ok ? { ok: true, value: message.value } : message);
+    task.resolve(withPrinted(toResult(message), task));
     if (child.tasks.length === 0) rest(child);
     assign();
   };
@@ -198,8 +189,8 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     const [guilty, ...others] = child.tasks;
     child.tasks = [];
     const again = guilty && !closed && !child.timedOut && !guilty.repeated && child.owners.size > 1;
-    if (!again) guilty?.resolve({ ok: false, reason: closed ? "closed" : (child.timedOut ?? "died") });
-    waiting = [...(again ? [{ ...guilty, repeated: true }] : []), ...others, ...waiting];
+    if (!again) guilty?.resolve(withPrinted({ ok: false, reason: closed ? "closed" : (child.timedOut ?? "died") }, guilty));
+    waiting = [...(again ? [{ ...guilty, repeated: true, printed: new ConsoleBuffer() }] : []), ...others, ...waiting];
     assign();
   };
 
@@ -251,10 +242,10 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     waiting = left;
   };
 
-  const add = (task: Omit<Task, "repeated" | "resolve">): Promise<CallResult> => {
+  const add = (task: Omit<Task, "repeated" | "printed" | "resolve">): Promise<CallResult> => {
     if (closed) return Promise.resolve({ ok: false, reason: "closed" });
     return new Promise((resolve) => {
-      waiting.push({ ...task, repeated: false, resolve });
+      waiting.push({ ...task, repeated: false, printed: new ConsoleBuffer(), resolve });
       assign();
     });
   };
@@ -278,6 +269,7 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       return {
         ok: false,
         message: result.message ?? (result.reason === "timeout" ? "the expression took too long" : "the expression could not be evaluated"),
+        ...(result.error ? { error: result.error } : {}),
       };
     },
     recycle() {

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { dirname, relative, resolve } from "node:path";
-import type { Loader, Message, Plugin } from "esbuild";
+import { resolve } from "node:path";
+import type { Loader, Plugin } from "esbuild";
 import type { BuiltModule } from "./built-module.ts";
+import { toCompileProblem, type ModuleProblem } from "./module-errors.ts";
 import { mayRead, type TransformPermissions } from "./transform-permissions.ts";
 
 /** A module that can be loaded. `built` is missing if it is JavaScript, which Node reads by itself. */
-export type PreparedModule = { ok: true; version: string; built?: BuiltModule; files: readonly string[] } | { ok: false; message: string };
+export type PreparedModule = { ok: true; version: string; built?: BuiltModule; files: readonly string[] } | ({ ok: false } & ModuleProblem);
 
 const TARGET = "node24";
-const MAX_ERRORS = 5;
 const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path);
 const isJson = (path: string): boolean => path.endsWith(".json");
@@ -51,9 +51,8 @@ async function compileFile(path: string): Promise<string | undefined> {
 }
 
 /** Reads which files a module consists of, and what their imports mean. */
-async function readImports(file: string): Promise<Map<string, Record<string, string>>> {
+async function readImports(file: string, folder: string): Promise<Map<string, Record<string, string>>> {
   const { build } = await import("esbuild");
-  const folder = dirname(file);
   const { metafile } = await build({
     entryPoints: [file],
     absWorkingDir: folder,
@@ -79,23 +78,15 @@ async function readImports(file: string): Promise<Map<string, Record<string, str
   );
 }
 
-/** What the compiler says, with places. The messages of the first errors are enough to go on. */
-function renderErrors(error: unknown, folder: string): string {
-  const { errors } = error as { errors?: Message[] };
-  if (!errors?.length) return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  const lines = errors.slice(0, MAX_ERRORS).map(({ text, location }) => {
-    if (!location) return text;
-    return `${relative(folder, resolve(folder, location.file))}:${location.line}:${location.column + 1}: ${text}`;
-  });
-  return `SyntaxError: ${lines.join("; ")}`;
-}
-
 async function buildTypeScript(file: string, permissions: TransformPermissions): Promise<PreparedModule> {
-  const imports = await readImports(file);
+  const imports = await readImports(file, permissions.folder);
   const files = [...imports.keys()];
   const outside = files.find((path) => !mayRead(permissions, path));
   if (outside !== undefined)
-    return { ok: false, message: `transforms may not read ${outside}, which it imports: hooks.transformPermissions.read grants it` };
+    return {
+      ok: false,
+      message: `cannot be loaded: transforms may not read ${outside}, which it imports: hooks.transformPermissions.read grants it`,
+    };
   const built: BuiltModule = {};
   for (const path of files) {
     const code = await compileFile(path);
@@ -114,6 +105,7 @@ export async function prepareModule(file: string, permissions: TransformPermissi
   try {
     return await buildTypeScript(file, permissions);
   } catch (error) {
-    return { ok: false, message: renderErrors(error, permissions.folder) };
+    const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    return { ok: false, ...(toCompileProblem(error) ?? { message: `cannot be loaded: ${said}` }) };
   }
 }
