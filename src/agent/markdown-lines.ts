@@ -171,8 +171,6 @@ export class LineReader {
   }
 
   private readFull(line: string, complete: boolean): LineStart | undefined {
-    // Some parsers take other white space for a blank line, or leave a byte order mark away.
-    if (/^\s*$|^\uFEFF/.test(line)) return this.contest(line, complete);
     const cursor = { line, at: 0, column: 0 };
     const matched = this.matchContainers(cursor);
     const all = matched === this.containers.length;
@@ -186,6 +184,8 @@ export class LineReader {
       return LITERAL;
     }
     if (all && this.leaf === "indented" && indent >= 4) return LITERAL;
+    // Some parsers take other white space for a blank line, or leave a byte order mark away.
+    if (/^\s*$|^\uFEFF/.test(line)) return this.contest(line, complete);
     return this.openBlocks(cursor, complete, matched, this.leaf !== "paragraph" ? "none" : all ? "here" : "lazy");
   }
 
@@ -264,7 +264,8 @@ export class LineReader {
     if (!mark) return paragraph === "none" ? "text" : "continued";
     // Only an item with text interrupts a paragraph, and of ordered ones only the first.
     const interrupts = rest.slice(mark[0].length).trim() !== "" && (mark[2] === undefined || Number(mark[2]) === 1);
-    if (paragraph === "none") return this.leaf === "indented" && !interrupts && !this.afterBlank ? "contested" : "item";
+    const beside = this.leaf === "indented" || this.leaf === "paragraph";
+    if (paragraph === "none") return beside && !interrupts && !this.afterBlank ? "contested" : "item";
     if (interrupts) return "item";
     if (paragraph === "here") return this.contested ? "contested" : "continued";
     const left = this.containers[matched];

@@ -223,5 +223,7 @@ function decideLabelEnd(block: Block, view: string, at: number, closed: boolean)
   if (end === "none") return { next: at + 1 };
   const resource = text.slice(0, end);
   if (SPECIAL.test(resource) && (!certain || /[|\n]/.test(resource))) return inDoubt(block, at);
+  // If it is no link, a bracket in it is one.
+  if (!certain) block.depth += resource.split("[").length - 1;
   return { next: at + 1 + end };
 }
