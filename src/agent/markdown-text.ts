@@ -222,8 +222,7 @@ function decideLabelEnd(block: Block, view: string, at: number, closed: boolean)
   block.depth = Math.max(0, block.depth - 1);
   if (end === "none") return { next: at + 1 };
   const resource = text.slice(0, end);
-  if (SPECIAL.test(resource) && (!certain || /[|\n]/.test(resource))) return inDoubt(block, at);
-  // If it is no link, a bracket in it is one.
-  if (!certain) block.depth += resource.split("[").length - 1;
-  return { next: at + 1 + end };
+  if (certain && !(SPECIAL.test(resource) && /[|\n]/.test(resource))) return { next: at + 1 + end };
+  // If it is no link, it is read as text.
+  return SPECIAL.test(resource) || /[[\]]/.test(resource) ? inDoubt(block, at) : { next: at + 1 };
 }

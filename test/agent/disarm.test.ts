@@ -75,6 +75,7 @@ describe("HTML", () => {
       "> `a\n<b>\n`",
       "a |\n--|--\n1. 2.     (`<b>` ![a](u)",
       "a]([) `<b>` `` <http://x`y>",
+      "a](https://x.example/)`<b>`[c `",
       "<x ![](onclick)>",
       '<x a="![c](d "e")> ">',
       "![```](u)\n\n```\n<img src=x>",
