@@ -1,3 +1,4 @@
+import { isAbsolute } from "node:path";
 import type { BuildFailure, Message } from "esbuild";
 import type { Issue } from "../core/errors.ts";
 import { excerptOf } from "./excerpt.ts";
@@ -11,6 +12,8 @@ const MAX_ERRORS = 5;
 function renderError({ text, location }: Message): { said: string; excerpt: string } {
   if (!location) return { said: text, excerpt: "" };
   const { file, line, column, lineText } = location;
+  // No line of a file outside the folder is shown: it may hold anything.
+  if (file.startsWith("..") || isAbsolute(file)) return { said: `${file}:${line}: it cannot be compiled`, excerpt: "" };
   // esbuild counts a column in bytes of UTF-8.
   const at = Buffer.from(lineText).subarray(0, column).toString("utf8").length;
   return { said: `${file}:${line}:${at + 1}: ${text}`, excerpt: excerptOf(lineText, at) };

@@ -6,10 +6,10 @@ import type { Explained } from "./expression.ts";
 import { createMemoryWatch } from "./memory-watch.ts";
 import { moduleKey, READY, toResult, type Call, type CallResult, type ModuleTarget, type Progress, type Reply } from "./pool-messages.ts";
 import { NO_MODULES, type TransformPermissions } from "./transform-permissions.ts";
-import { startTransformProcess } from "./transform-process.ts";
+import { closeHandle, startTransformProcess } from "./transform-process.ts";
 
 export interface TransformPool {
-  /** Loads a module and looks for its function; What was well stays well until the file changes. */
+  /** Loads a module and looks for its function. What was well stays well until the file changes. */
   checkModule(target: ModuleTarget): Promise<CallResult>;
   /** Runs a module's function. */
   runModule(target: ModuleTarget & { input: unknown }): Promise<CallResult>;
@@ -73,12 +73,6 @@ const suits = (child: Child, { permissions }: Task): boolean => permissions === 
 /** Whether a child has yet to load the module of a task. */
 const mustLoad = (child: Child, { call, loadMs }: Task): boolean =>
   loadMs !== undefined && call.kind !== "jsonata" && !child.loaded.has(moduleKey(call));
-
-/** A module may send open sockets along with a message. */
-function closeHandle(handle: SendHandle | undefined): void {
-  if (handle && "destroy" in handle) handle.destroy();
-  else if (handle && "close" in handle) handle.close();
-}
 
 const withPrinted = (result: CallResult, { printed }: Task): CallResult =>
   printed.lines.length > 0 ? { ...result, console: printed } : result;

@@ -1,4 +1,4 @@
-import { fork, type ChildProcess } from "node:child_process";
+import { fork, type ChildProcess, type SendHandle } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
@@ -50,4 +50,10 @@ export function startTransformProcess(permissions: TransformPermissions): ChildP
   });
   yieldTo(child);
   return child;
+}
+
+/** A module may send open sockets along with a message. */
+export function closeHandle(handle: SendHandle | undefined): void {
+  if (handle && "destroy" in handle) handle.destroy();
+  else if (handle && "close" in handle) handle.close();
 }

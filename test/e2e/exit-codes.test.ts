@@ -18,7 +18,7 @@ interface Case {
 const code =
   (module: string): (() => object) =>
   () => ({
-    hooks: { mappings: [{ id: "m", match: { path: "m" }, transform: { module } }], transformTimeoutSeconds: 1 },
+    hooks: { mappings: [{ id: "m", match: { path: "m" }, transform: { module } }], transformTimeoutSeconds: 1, transformLoadSeconds: 1 },
   });
 
 /** With the same files the next start may go well: a service manager has to try again. */
