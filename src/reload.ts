@@ -67,7 +67,9 @@ export function createReloader(options: ReloaderOptions): Reloader {
     });
     if (!next.ok) {
       problems = next.issues;
-      log.error({ issues: next.issues }, "the config was changed and has problems; the one before it stays in use");
+      // An excerpt may hold whatever stands in a module.
+      const issues = next.issues.map(({ detail: _detail, ...issue }: Issue) => issue);
+      log.error({ issues }, "the config was changed and has problems; the one before it stays in use");
       return { ok: false, issues: next.issues };
     }
     problems = [];

@@ -100,7 +100,7 @@ function unsignedHeaders(mappings: Snapshot["mappings"], verifiers: Snapshot["ve
 function withoutPlaces({ stateDir: _stateDir, log: _log, gateway, store, hooks, ...rest }: Config): object {
   const { host: _host, port: _port, adminPort: _adminPort, ...shared } = gateway;
   const { url: _url, ...kept } = store;
-  const { mappingsDir: _mappingsDir, transformsDir: _transformsDir, ...rules } = hooks;
+  const { mappingsDir: _mappingsDir, transformsDir: _transformsDir, transformPermissions: _permissions, ...rules } = hooks;
   return { ...rest, gateway: shared, store: kept, hooks: rules };
 }
 
@@ -127,6 +127,16 @@ function readConfig({ cwd, env, configFile: file, withoutSecrets = false }: Snap
 function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: LoadedConfig): Issue[] {
   const own = issues.filter((issue) => !isFollowUp(issue));
   return locateIssues(own, { file, mappingsDir: config.hooks.mappingsDir });
+}
+
+/** Where the secrets of a gateway lie. */
+function secretPlaces({ file, config, stateDir }: LoadedConfig): { what: string; path: string }[] {
+  const database = config.store.url?.startsWith("sqlite:") ? config.store.url.slice("sqlite:".length) : undefined;
+  return [
+    ...(file === undefined ? [] : [{ what: "the config file", path: file }]),
+    { what: "the state folder", path: stateDir },
+    ...(database === undefined ? [] : [{ what: "the database", path: database }]),
+  ];
 }
 
 /** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
@@ -170,6 +180,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     baseDir,
     mappingsDir: config.hooks.mappingsDir,
     transformsDir: config.hooks.transformsDir,
+    secretPlaces: secretPlaces(loaded),
     presetsDir: PRESETS_DIR,
     env,
     known: {

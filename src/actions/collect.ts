@@ -22,10 +22,20 @@ export async function executeCollect(job: Job, data: CollectJob, deps: TurnDeps)
     await store.commit((tx) => tx.completeJob(job), job);
     return;
   }
-  const combined = await deps.combine(run.mapping, events);
-  if (combined.ok && "action" in combined) return queueRun(job, run, combined.action, deps);
+  const { debug, ...combined } = await deps.combine(run.mapping, events);
+  const noted = debug ? { debug } : {};
+  if (combined.ok && "action" in combined) {
+    const { action } = combined;
+    return queueRun(job, run, { ...action, spec: { ...action.spec, ...noted } }, deps);
+  }
   const error = combined.ok ? { code: "skipped", message: combined.skipped } : combined.failure;
-  await end(job, run, { code: error.code, message: error.message }, combined.ok ? "cancelled" : "failed", deps);
+  await end(
+    job,
+    { ...run, spec: { ...run.spec, ...noted } },
+    { code: error.code, message: error.message },
+    combined.ok ? "cancelled" : "failed",
+    deps,
+  );
 }
 
 async function queueRun(job: Job, run: RunRecord, action: RunAction, { store, clock, admission }: TurnDeps): Promise<void> {
@@ -57,7 +67,7 @@ async function end(
   const now = deps.clock.now();
   const context = deps.context();
   await deps.store.commit((tx) => {
-    writeEnd(tx, run, { status, error, endedAt: now }, { context, now });
+    writeEnd(tx, run, { status, error, endedAt: now, spec: run.spec }, { context, now });
     tx.addSystemEvent(summaryEvent(run, context.agents.standard.id, now, { reason: error.message }));
     tx.dropCollected(run.id);
     tx.completeJob(job);

@@ -1,3 +1,4 @@
+import { disarm } from "../agent/disarm.ts";
 import type { Agent, OwnTool } from "../agent/types.ts";
 import { oneLine } from "../core/text.ts";
 import type { Passage as FoundPassage } from "../knowledge/types.ts";
@@ -83,5 +84,6 @@ export async function gatherKnowledge(
 export function withSources(reply: string, citations: readonly Passage[]): string {
   const lines = citations.map((passage, index) => [`[${index + 1}]`, renderName(passage)] as const);
   const named = lines.filter(([number]) => reply.includes(number)).map((line) => line.join(" "));
-  return named.length === 0 ? reply : `${reply}\n\n${named.join("\n")}`;
+  // A document's name is outside text as well.
+  return named.length === 0 ? reply : disarm(`${reply}\n\n${named.join("\n")}`);
 }

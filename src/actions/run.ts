@@ -1,3 +1,4 @@
+import { disarm } from "../agent/disarm.ts";
 import { cleanReply } from "../agent/links.ts";
 import { stripAck } from "../agent/ack.ts";
 import type { Agent, ResolvedModel, TurnResult } from "../agent/types.ts";
@@ -195,7 +196,9 @@ async function endSucceeded(job: Job, run: RunRecord, context: ActionContext, de
 function apologyFor({ id, kind, spec, route }: RunRecord, error: RunError, { channels }: ActionContext, now: number): Planned | undefined {
   const back = route?.status === "route" ? route.route : replyRoute(spec);
   if (kind !== "channel" || !back) return undefined;
-  return planDelivery({ runId: id, route: back, text: `I could not answer that: ${error.message} (${id})`, channels, now });
+  // An error's message may quote the provider.
+  const text = disarm(`I could not answer that: ${error.message} (${id})`);
+  return planDelivery({ runId: id, route: back, text, channels, now });
 }
 
 async function endFailed(

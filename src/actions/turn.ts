@@ -35,7 +35,8 @@ function buildInput(run: RunRecord, { agent, model, context, signal }: TurnParts
     model,
     timeoutMs: (spec.timeoutSeconds ?? agents.defaults.timeoutSeconds) * 1000,
     signal,
-    ...(isOutside ? { hook: spec.hook } : { source: spec.hook }),
+    // The trusted line names the mapping: its id is the operator's word. The path may be the sender's, if the mapping takes any.
+    ...(isOutside ? { hook: run.mapping ?? spec.hook } : { source: spec.hook }),
     ...(spec.instructions === undefined ? {} : { instructions: spec.instructions }),
     ...(thinking === undefined ? {} : { thinking }),
     ...(kind === "heartbeat" ? { heartbeat: true } : {}),

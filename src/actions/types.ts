@@ -1,6 +1,7 @@
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
+import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channels } from "../delivery/types.ts";
@@ -105,8 +106,10 @@ export interface Admission {
   usage(): BudgetView[] | Promise<BudgetView[]>;
 }
 
-/** What collected events come to: one run, nothing, or a failure. */
-export type Combined = { ok: true; action: RunAction } | { ok: true; skipped: string } | { ok: false; failure: Failure };
+/** What collected events come to: one run, nothing, or a failure; with what the mapping's code did. */
+export type Combined = ({ ok: true; action: RunAction } | { ok: true; skipped: string } | { ok: false; failure: Failure }) & {
+  debug?: EventDebug;
+};
 
 export interface TurnMetrics {
   runStarted(run: { waitSeconds: number }): void;

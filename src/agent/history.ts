@@ -25,20 +25,6 @@ export function fitHistory(history: readonly TurnRecord[], budget: number): { tu
   return { turns: history.slice(first), left: first };
 }
 
-/** Tool results of the past, which are kept raw, inside the boundary of the run that shows them. */
-function boundResults(message: unknown, boundary: Boundary): ModelMessage {
-  const { role, content } = message as { role?: unknown; content?: unknown };
-  if (role !== "tool" || !Array.isArray(content)) return message as ModelMessage;
-  const bound = content.map((part: unknown) => {
-    const result = part as { type?: unknown; toolName?: unknown; output?: { value?: unknown } };
-    if (result.type !== "tool-result") return part;
-    const value = result.output?.value;
-    const text = typeof value === "string" ? value : JSON.stringify(value ?? null);
-    return { ...result, output: { type: "text", value: boundary.wrap(text, `tool ${String(result.toolName)}`) } };
-  });
-  return { ...(message as object), content: bound } as ModelMessage;
-}
-
 interface CallPart {
   type?: unknown;
   toolCallId?: unknown;
@@ -61,13 +47,13 @@ export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessag
   });
 }
 
-/** The messages of a session's turns, outside text under the current run's id. */
+/** The messages of a session's turns, outside text under the current run's id; tool results get theirs on the way to the model. */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
   return turns.flatMap((turn): ModelMessage[] => {
     const origin = turn.hook.startsWith("channels/") ? turn.hook : `hook ${turn.hook}`;
     const said = boundary.renderInput(turn.input, { origin, unsafe: turn.unsafe });
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
-    return [...input, ...turn.messages.map((message) => boundResults(message, boundary))];
+    return [...input, ...(turn.messages as ModelMessage[])];
   });
 }

@@ -1,7 +1,8 @@
-/** `![alt](address)` and `[text](address "title")`; addresses without white space. */
-const IMAGE = /!\[([^\]]*)\]\(\s*<?([^\s)>]+)>?(?:\s+[^)]*)?\)/g;
-const LINK = /\[([^\]]*)\]\(\s*<?([^\s)>]+)>?(?:\s+[^)]*)?\)/g;
-const REFERENCE = /^[ \t]*\[[^\]]+\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$/gm;
+import { disarm, Disarmer } from "./disarm.ts";
+
+/** `[text](address "title")`, an image's too; addresses without white space. */
+const LINK = /!?\[([^\]]{0,1000})\]\(\s*<?([^\s)>]{1,2000})>?(?:\s+[^)]{0,1000})?\)/g;
+const REFERENCE = /^[ \t]*\[[^\]]{1,1000}\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$/gm;
 const BARE = /<?\b((?:https?|ftp):\/\/[^\s<>"')\]]+|www\.[^\s<>"')\]]+)>?/gi;
 
 function hostOf(address: string): string | undefined {
@@ -23,47 +24,48 @@ function isAllowed(address: string, hosts: readonly string[]): boolean {
   );
 }
 
-/**
- * A reply as it may leave: images become their addresses as text, so that no client fetches them; with a list of
- * hosts, links to others are removed and counted.
- */
-export function cleanReply(text: string, allowedHosts?: readonly string[]): { text: string; removedLinks: number } {
-  const plain = text.replace(IMAGE, (_all, alt: string, address: string) => (alt ? `${alt} (${address})` : address));
-  if (!allowedHosts) return { text: plain, removedLinks: 0 };
+function removeLinks(text: string, hosts: readonly string[]): { text: string; removedLinks: number } {
   let removedLinks = 0;
   const removed = (label: string): string => {
     removedLinks++;
     return label;
   };
-  const cleaned = plain
-    .replace(LINK, (all, label: string, address: string) => (isAllowed(address, allowedHosts) ? all : removed(label)))
-    .replace(REFERENCE, (all, address: string) => (isAllowed(address, allowedHosts) ? all : removed("")))
-    .replace(BARE, (all, address: string) => (isAllowed(address, allowedHosts) ? all : removed("[link removed]")));
+  const cleaned = text
+    .replace(LINK, (all, label: string, address: string) => (isAllowed(address, hosts) ? all : removed(label)))
+    .replace(REFERENCE, (all, address: string) => (isAllowed(address, hosts) ? all : removed("")))
+    .replace(BARE, (all, address: string) => (isAllowed(address, hosts) ? all : removed("[link removed]")));
   return { text: cleaned, removedLinks };
 }
 
-/** A picture or a link that goes on longer than this does not hold a stream up. */
-const MAX_HELD = 4000;
-/** What may still become a picture, or a link. */
-const OPEN_IMAGE = /^!\[[^\]]*(?:\](?:\([^)]*)?)?$/;
-const OPEN_LINK = /^!?\[[^\]]*(?:\](?:\([^)]*)?)?$/;
-const IMAGES = { begin: "![", whole: new RegExp(IMAGE.source, "y"), open: OPEN_IMAGE };
-const LINKS = { begin: "[", whole: new RegExp(LINK.source, "y"), open: OPEN_LINK };
+/**
+ * A reply as it may leave: without images and HTML, so that no client fetches or runs anything; with a list of hosts,
+ * links to others are removed and counted.
+ */
+export function cleanReply(text: string, allowedHosts?: readonly string[]): { text: string; removedLinks: number } {
+  // What is left when links are gone may be an image again, so these are looked for last.
+  const linked = allowedHosts ? removeLinks(text, allowedHosts) : { text, removedLinks: 0 };
+  return { ...linked, text: disarm(linked.text) };
+}
 
-/** Up to where a text may go out: what follows may still become a picture or, where lines are held, a link. */
-function settledLength(text: string, byLine: boolean): number {
-  const { begin, whole, open } = byLine ? LINKS : IMAGES;
-  const end = byLine ? text.lastIndexOf("\n") + 1 : text.length - (text.endsWith("!") ? 1 : 0);
+/** A link that goes on longer than this does not hold a stream up. */
+const MAX_HELD = 4000;
+const WHOLE_LINK = new RegExp(LINK.source, "y");
+/** What may still become a link. */
+const OPEN_LINK = /^\[[^\]]*(?:\](?:\([^)]*)?)?$/;
+
+/** Up to where links are known: the beginning of a line after which no link goes on. */
+function settledLength(text: string): number {
+  const end = text.lastIndexOf("\n") + 1;
   const head = text.slice(0, end);
   /** Where the lines begin at which nothing is open. */
   let safe = 0;
   let past = 0;
-  for (let at = head.indexOf(begin); at >= 0; at = head.indexOf(begin, past)) {
+  for (let at = head.indexOf("["); at >= 0; at = head.indexOf("[", past)) {
     const line = head.lastIndexOf("\n", at) + 1;
     if (line >= past) safe = line;
-    whole.lastIndex = at;
-    if (whole.test(head)) past = whole.lastIndex;
-    else if (open.test(head.slice(at))) return byLine ? safe : at;
+    WHOLE_LINK.lastIndex = at;
+    if (WHOLE_LINK.test(head)) past = WHOLE_LINK.lastIndex;
+    else if (OPEN_LINK.test(head.slice(at))) return safe;
     else past = at + 1;
   }
   return end;
@@ -71,21 +73,20 @@ function settledLength(text: string, byLine: boolean): number {
 
 /** `cleanReply` for a text that comes in pieces: nothing goes out of which it is not clear yet what it becomes. */
 export function createReplyCleaner(allowedHosts?: readonly string[]): { push(delta: string): string; end(): string } {
+  const disarmer = new Disarmer();
   let held = "";
-  const take = (length: number): string => {
+  const take = (length: number, hosts: readonly string[]): string => {
     const text = held.slice(0, length);
     held = held.slice(length);
-    return cleanReply(text, allowedHosts).text;
+    return disarmer.push(removeLinks(text, hosts).text);
   };
   return {
     push(delta) {
+      if (!allowedHosts) return disarmer.push(delta);
       held += delta;
-      const out = take(settledLength(held, allowedHosts !== undefined));
-      if (held.length <= MAX_HELD) return out;
-      // A beginning that never ends is no picture any more once its mark is gone.
-      held = held.replace(/^!/, "");
-      return out + take(held.length);
+      const out = take(settledLength(held), allowedHosts);
+      return held.length <= MAX_HELD ? out : out + take(held.length, allowedHosts);
     },
-    end: () => take(held.length),
+    end: () => (allowedHosts ? take(held.length, allowedHosts) : "") + disarmer.end(),
   };
 }

@@ -64,7 +64,7 @@ function fitSaid(said: readonly SaidMessage[], budget: number): { said: readonly
   return { said: said.slice(first), left: first, tokens };
 }
 
-function renderSaid(message: SaidMessage, boundary: Boundary): ModelMessage {
+function renderSaid(message: SaidMessage): ModelMessage {
   switch (message.role) {
     case "user": {
       const content = message.parts.map((part) =>
@@ -79,8 +79,7 @@ function renderSaid(message: SaidMessage, boundary: Boundary): ModelMessage {
       return { role: "assistant", content: message.text === "" ? calls : [{ type: "text", text: message.text }, ...calls] };
     }
     case "tool": {
-      const value = boundary.wrap(message.text, `tool ${message.tool}`);
-      const output = { type: "text" as const, value };
+      const output = { type: "text" as const, value: message.text };
       return { role: "tool", content: [{ type: "tool-result", toolCallId: message.callId, toolName: message.tool, output }] };
     }
   }
@@ -113,7 +112,7 @@ export function messagesOf(input: TurnInput, boundary: Boundary, window: number,
   if (input.said) {
     const fitted = fitSaid(input.said, budget);
     if (fitted.left > 0) warnings.push(`${fitted.left} older messages were left out to fit the model's window`);
-    const messages = withPassages(fitted.said, passages).map((message) => renderSaid(message, boundary));
+    const messages = withPassages(fitted.said, passages).map(renderSaid);
     return withoutOpenCalls([...historyWithin(budget - fitted.tokens), ...messages]);
   }
   const fitted = fitInput(input.input, budget);

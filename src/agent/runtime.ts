@@ -12,6 +12,7 @@ import { createPieces, mergingText, type Pieces } from "./merge.ts";
 import { createModels, type ModelSet } from "./models.ts";
 import { reasoningOf, watchThinking } from "./thinking.ts";
 import { outputOf, providerOptionsOf, samplingOf } from "./sampling.ts";
+import { boundToolResults } from "./tool-results.ts";
 import { createToolBox, directTools } from "./tools.ts";
 import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
 
@@ -90,12 +91,13 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const picked = await toolBox.pick(input.tools, boundary, Math.min(CONNECT_MS, input.timeoutMs / 2));
     warnings.push(...picked.warnings);
     const thinking = watchThinking(input.thinking, options.fetch ?? fetch);
+    const plain = await modelFor(input, settings, thinking.fetch);
     const call = {
-      model: await modelFor(input, settings, thinking.fetch),
+      model: wrapLanguageModel({ model: plain, middleware: boundToolResults(boundary) }),
       instructions: instructionsOf(input),
       messages: messagesOf(input, boundary, settings.contextTokens ?? CONTEXT_TOKENS, warnings),
       // The agent's own tools win over a caller's of the same name.
-      tools: { ...directTools(input, boundary, jsonSchema), ...picked.tools },
+      tools: { ...directTools(input, jsonSchema), ...picked.tools },
       ...samplingOf(input.sampling),
       ...(input.sampling?.json ? { output: outputOf(input.sampling.json) } : {}),
       stopWhen: isStepCount(MAX_STEPS),

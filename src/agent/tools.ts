@@ -4,6 +4,7 @@ import type { Logger } from "../core/log.ts";
 import { coversTool, narrowTools } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { Boundary } from "./boundary.ts";
+import { offerTool, readServerTool, type ServerTool } from "./mcp-tools.ts";
 import type { Agent, TurnInput } from "./types.ts";
 
 /** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hooks.tools` names too. */
@@ -12,23 +13,38 @@ export function allowedTools(agent: Agent, hookTools: readonly string[], outside
 }
 
 type Servers = Config["mcp"]["servers"];
+interface Client {
+  tools(): Promise<ToolSet>;
+  close(): Promise<void>;
+}
 interface Connection {
-  tools: ToolSet;
+  tools: readonly ServerTool[];
+  /** Tools that no model can be given, as the server calls them. */
+  unfit: readonly string[];
   close(): Promise<void>;
 }
 
-async function connect(server: Servers[string], cwd: string): Promise<Connection> {
+async function createClient(server: Servers[string], cwd: string): Promise<Client> {
   const { createMCPClient } = await import("@ai-sdk/mcp");
   if ("url" in server) {
-    const client = await createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers } });
-    return { tools: await client.tools(), close: () => client.close() };
+    return createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers } });
   }
   const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
   const env = { PATH: process.env["PATH"] ?? "", ...server.env };
-  const client = await createMCPClient({
+  return createMCPClient({
     transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env, cwd }),
   });
-  return { tools: await client.tools(), close: () => client.close() };
+}
+
+async function connect(name: string, server: Servers[string], cwd: string): Promise<Connection> {
+  const client = await createClient(server, cwd);
+  const offered = Object.entries(await client.tools());
+  const read = await Promise.all(offered.map(async ([tool, definition]) => ({ tool, made: await readServerTool(name, tool, definition) })));
+  return {
+    tools: read.flatMap(({ made }) => made ?? []),
+    unfit: read.flatMap(({ tool, made }) => (made ? [] : [tool])),
+    close: () => client.close(),
+  };
 }
 
 const CLOSE_MS = 1000;
@@ -43,7 +59,10 @@ async function within<T>(made: Promise<T>, ms: number): Promise<T> {
 }
 
 export interface ToolBox {
-  /** The tools that `patterns` name, with results inside the boundary; a server that cannot be reached within `waitMs` is a warning. */
+  /**
+   * The tools that `patterns` name, with what their servers say of them inside the boundary. A server that cannot be reached
+   * within `waitMs` is a warning, and so are tools that no model can be given.
+   */
   pick(patterns: readonly string[], boundary: Boundary, waitMs: number): Promise<{ tools: ToolSet; warnings: string[] }>;
   close(): Promise<void>;
 }
@@ -54,7 +73,7 @@ export function createToolBox(servers: Servers, log: Logger, cwd: string): ToolB
   const open = (name: string, server: Servers[string]): Promise<Connection> => {
     const known = connections.get(name);
     if (known) return known;
-    const made = connect(server, cwd);
+    const made = connect(name, server, cwd);
     connections.set(name, made);
     made.catch(() => connections.delete(name));
     return made;
@@ -68,9 +87,10 @@ export function createToolBox(servers: Servers, log: Logger, cwd: string): ToolB
         if (!patterns.some((pattern) => pattern.startsWith(`${name}.`))) continue;
         try {
           const connection = await within(open(name, server), waitMs);
-          for (const [tool, definition] of Object.entries(connection.tools)) {
-            if (coversTool(patterns, `${name}.${tool}`)) tools[`${name}__${tool}`] = bounded(definition, `${name}.${tool}`, boundary);
-          }
+          const isCovered = (tool: string): boolean => coversTool(patterns, `${name}.${tool}`);
+          for (const made of connection.tools) if (isCovered(made.tool)) tools[made.name] = await offerTool(name, made, boundary);
+          const unfit = connection.unfit.filter(isCovered).length;
+          if (unfit > 0) warnings.push(unfitWarning(name, unfit));
         } catch (error) {
           log.warn({ err: safeError(error), server: name }, "an MCP server cannot be reached; the turn goes on without its tools");
           warnings.push(`the tools of mcp.servers.${name} could not be reached`);
@@ -94,25 +114,14 @@ export function createToolBox(servers: Servers, log: Logger, cwd: string): ToolB
   };
 }
 
-/** A tool whose result reaches the model as outside text. */
-function bounded(definition: ToolSet[string], name: string, boundary: Boundary): ToolSet[string] {
-  return {
-    ...definition,
-    toModelOutput: ({ output }: { output: unknown }) => ({
-      type: "text" as const,
-      value: boundary.wrap(typeof output === "string" ? output : JSON.stringify(output), `tool ${name}`),
-    }),
-  };
-}
+/** Does not repeat the names: they are the server's words. */
+const unfitWarning = (server: string, count: number): string =>
+  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: models take only letters, digits, "_" and "-" in the name of a tool (64 with "${server}__" before it), and also ".", "$" and "@" in that of a parameter; rename them at the server`;
 
 const ANY_OBJECT = { type: "object", properties: {} };
 
 /** The tools that a turn brings itself: those of its caller, which nobody here carries out, and Rouse's own. */
-export function directTools(
-  { callerTools = [], ownTools = [] }: TurnInput,
-  boundary: Boundary,
-  jsonSchema: (schema: JSONSchema7) => Schema,
-): ToolSet {
+export function directTools({ callerTools = [], ownTools = [] }: TurnInput, jsonSchema: (schema: JSONSchema7) => Schema): ToolSet {
   const tools: ToolSet = {};
   for (const { name, description, schema, strict } of callerTools)
     tools[name] = {
@@ -123,8 +132,7 @@ export function directTools(
   for (const { name, description, schema, run } of ownTools) {
     const execute = (input: unknown, { abortSignal }: { abortSignal?: AbortSignal | undefined }): Promise<string> =>
       run(input, abortSignal ?? new AbortController().signal);
-    const own = { inputSchema: jsonSchema(schema), execute, ...(description === undefined ? {} : { description }) };
-    tools[name] = bounded(own, name, boundary);
+    tools[name] = { inputSchema: jsonSchema(schema), execute, ...(description === undefined ? {} : { description }) };
   }
   return tools;
 }

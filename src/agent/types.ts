@@ -99,7 +99,7 @@ export interface TurnInput {
   callerTools?: readonly CallerTool[];
   ownTools?: readonly OwnTool[];
   sampling?: Sampling;
-  /** The hook id that the trusted line names; undefined where the input is the owner's or an API user's. */
+  /** What the trusted line names as the hook, in the operator's words; undefined where the input is the owner's or an API user's. */
   hook?: string;
   /** The source of the input's outside parts, as the boundary names it. Default: the hook. */
   source?: string;

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
-import { EXIT, type CliIo } from "./io.ts";
+import { configExitCode } from "./failure.ts";
+import type { CliIo } from "./io.ts";
 import { common, reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 
@@ -35,7 +36,7 @@ export function registerConfig(program: Command, io: CliIo): void {
       io.out(`${result.file ?? "The defaults"}: fine, ${result.mappings} mapping${result.mappings === 1 ? "" : "s"}.\n`);
       for (const warning of result.warnings) io.out(`warning: ${renderIssue(warning, io.cwd)}\n`);
     } else for (const issue of result.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
-    if (!result.ok) io.exitCode = EXIT.config;
+    if (!result.ok) io.exitCode = configExitCode(result.issues);
   });
 
   common(
@@ -56,7 +57,7 @@ export function registerConfig(program: Command, io: CliIo): void {
         return;
       }
       for (const issue of loaded.issues) io.err(`${renderIssue(issue, io.cwd)}\n`);
-      io.exitCode = EXIT.config;
+      io.exitCode = configExitCode(loaded.issues);
     },
   );
 }

@@ -6,7 +6,7 @@ import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
-import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
+import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import { bytes, cell, localTime, shortTime } from "./text.ts";
 
@@ -78,6 +78,7 @@ function printEvent(event: EventDetail, io: CliIo): void {
     const told = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
     printBlock(io, `in shadow, ${mapping ?? kind} would have done`, [...told, "", content.map((part) => part.text).join("")].join("\n"));
   }
+  printDebug(io, event.debug);
   const headers = Object.entries(event.request.headers).map(([name, value]) => `${name}: ${value}`);
   if (headers.length > 0) printBlock(io, "headers", headers.join("\n"));
   if (event.request.body !== null && event.request.body !== "")

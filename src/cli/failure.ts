@@ -1,5 +1,5 @@
 import { renderIssue } from "../config/issues.ts";
-import { RouseError, safeError } from "../core/errors.ts";
+import { RouseError, safeError, type Issue } from "../core/errors.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { printable } from "./text.ts";
 
@@ -8,9 +8,17 @@ export function usage(message: string): RouseError {
   return new RouseError({ code: "usage", message });
 }
 
+/**
+ * The exit code for problems of the config: `config` only if a file of the config or a variable that is not set proves one
+ * of them, since service managers then do not try again.
+ */
+export function configExitCode(issues: readonly Issue[] = []): number {
+  return issues.length > 0 && issues.every((issue) => issue.transient) ? EXIT.failure : EXIT.config;
+}
+
 function exitCodeOf(error: RouseError): number {
   if (error.code === "usage") return EXIT.usage;
-  return error.code === "config_invalid" ? EXIT.config : EXIT.failure;
+  return error.code === "config_invalid" ? configExitCode(error.issues) : EXIT.failure;
 }
 
 /** A system call's error names a file or an address and what went wrong, and quotes nothing else. */

@@ -1,8 +1,7 @@
 import { renderIssue } from "../config/issues.ts";
 import { plainText } from "../core/text.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
-import { testHook as runTest, type HookTest } from "../http/admin-test.ts";
-import type { TestedAction, TestedHook } from "../http/admin-types.ts";
+import { testHook as runTest, type HookTest, type TestedAction, type TestedHook } from "../http/admin-test.ts";
 import { parsePayload, type Payload } from "../intake/body.ts";
 import { withSnapshot } from "../snapshot.ts";
 import { connected } from "./connect.ts";
@@ -11,7 +10,7 @@ import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readInput, type CommonOptions } from "./options.ts";
 import { configInvalid } from "./settings.ts";
-import { printAnsweredBy, printBlock, printFields, printJson } from "./print.ts";
+import { printAnsweredBy, printBlock, printDebug, printFields, printJson } from "./print.ts";
 import { cell } from "./text.ts";
 
 export interface TestOptions extends CommonOptions {
@@ -156,4 +155,5 @@ export async function testHook(mapping: string | undefined, options: TestOptions
   if (options.json) return printJson(io, tested);
   printTraces(tested, io);
   printOutcome(tested, io);
+  printDebug(io, tested.debug);
 }

@@ -6,16 +6,17 @@ import { editText } from "../config/edit.ts";
 import { findConfig, loadConfig } from "../config/load.ts";
 import { KNOWN_PROVIDERS } from "../config/providers.ts";
 import { didYouMean } from "../config/suggest.ts";
+import type { Issue } from "../core/errors.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
 import { presetSetup } from "../mapping/samples.ts";
 import { readCatalog } from "../plugin/sources.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../snapshot.ts";
-import { reportError, usage } from "./failure.ts";
+import { configExitCode, reportError, usage } from "./failure.ts";
 import { FIRST_CONFIG, planChanges, secretOf, type AddedPreset, type Place } from "./init-config.ts";
 import { writeFiles } from "./init-files.ts";
 import { ask, askable, withoutQuestions, type Answers, type ChosenModel, type Known } from "./init-questions.ts";
 import { testSetup } from "./init-test.ts";
-import { EXIT, type CliIo } from "./io.ts";
+import type { CliIo } from "./io.ts";
 import { pairs, readInput } from "./options.ts";
 import { rawConfig } from "./settings.ts";
 import { shellWord } from "./text.ts";
@@ -116,10 +117,10 @@ async function writeConfig(file: string, answers: Answers, place: Place, isNew: 
   return added;
 }
 
-function printIssues(issues: readonly { path: string; message: string }[], what: string, io: CliIo): void {
+function printIssues(issues: readonly Issue[], what: string, io: CliIo): void {
   io.err(`${what}\n`);
   for (const { path, message } of issues) io.err(`  ${path === "" ? "" : `${path}: `}${message}\n`);
-  io.exitCode = EXIT.config;
+  io.exitCode = configExitCode(issues);
 }
 
 async function init(dir: string, options: Options, io: CliIo): Promise<void> {

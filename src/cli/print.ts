@@ -1,3 +1,4 @@
+import type { DebugNote, EventDebug } from "../core/debug.ts";
 import type { CliIo } from "./io.ts";
 import { cell, fit, printable, shellWord, width } from "./text.ts";
 
@@ -29,6 +30,23 @@ export function printFields(io: CliIo, fields: Record<string, string | number | 
 export function printBlock(io: CliIo, title: string, text: string): void {
   io.out(`\n${title}\n`);
   for (const line of printable(text).split("\n")) io.out(`  ${line}\n`);
+}
+
+function debugText({ error, console: printed = [], cut }: DebugNote): string {
+  const lines: string[] = [];
+  if (error) lines.push(error.message, ...(error.frames ?? []).map((frame) => `  at ${frame}`));
+  if (error?.excerpt !== undefined)
+    lines.push(`line ${error.line}, column ${error.column}:`, ...error.excerpt.split("\n").map((line) => `  ${line}`));
+  lines.push(...printed.map(({ stream, text }) => (stream === "stderr" ? `console (stderr): ${text}` : `console: ${text}`)));
+  if (cut) lines.push("further lines are not kept");
+  return lines.join("\n");
+}
+
+/** Prints what the mappings' own code threw and printed. */
+export function printDebug(io: CliIo, debug: EventDebug | null): void {
+  for (const note of debug?.notes ?? [])
+    printBlock(io, `${note.field} of ${note.mapping}${note.item === undefined ? "" : `, item ${note.item}`}`, debugText(note));
+  if (debug?.cut) io.out("\nfurther notes of the mappings' code are not kept\n");
 }
 
 /** Prints one JSON document. An object that is an answer says in `answeredBy` which config it comes from. */

@@ -5,7 +5,7 @@ import { connected } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { listing, query, reading, type CommonOptions } from "./options.ts";
-import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
+import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
 import { between, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends CommonOptions {
@@ -75,6 +75,7 @@ function printRun(run: RunDetail, io: CliIo): void {
   if (run.instructions !== null) printBlock(io, "instructions", run.instructions);
   printBlock(io, "input", plainText(run.input));
   if (run.reply !== null) printBlock(io, "reply", run.reply);
+  printDebug(io, run.debug);
 }
 
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {

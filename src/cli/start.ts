@@ -86,6 +86,8 @@ function untilStopped(gateway: Gateway, io: CliIo): Promise<void> {
 }
 
 async function start(options: StartOptions, io: CliIo): Promise<void> {
+  // By default Node opens its inspector at this signal, to anyone on this machine.
+  process.on("SIGUSR1", () => undefined);
   const port = portOf(options.port);
   const { createGateway } = await import("../gateway.ts");
   const gateway = await createGateway({

@@ -78,12 +78,13 @@ export function configIssues(error: z.ZodError, schema: z.ZodType): Issue[] {
 export const MAPPING_FILE = /^mappings\/([^:/]+?)(?:: (.*))?$/;
 
 /**
- * A problem on one line: `rouse.json5:12:5  hooks.path: must not be …`.
+ * A problem on one line: `rouse.json5:12:5  hooks.path: must not be …`. Its detail follows on lines of its own.
  * @param folder files in it are named relative to it.
  */
-export function renderIssue({ path, message, file, line, column }: Issue, folder?: string): string {
+export function renderIssue({ path, message, file, line, column, detail }: Issue, folder?: string): string {
   const inner = file === undefined ? path : path.replace(MAPPING_FILE, "$2");
-  const text = inner === "" ? message : `${inner}: ${message}`;
+  const more = detail === undefined ? "" : `\n${detail}`.replace(/\n/g, "\n    ");
+  const text = `${inner === "" ? message : `${inner}: ${message}`}${more}`;
   if (file === undefined) return text;
   const near = folder === undefined ? file : relative(folder, file);
   const shown = near.startsWith("..") || isAbsolute(near) ? file : near;

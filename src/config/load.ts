@@ -57,6 +57,9 @@ function absolutePaths(config: Config, baseDir: string, env: LoadOptions["env"])
   config.stateDir = stateDir;
   config.hooks.mappingsDir = resolve(baseDir, config.hooks.mappingsDir);
   config.hooks.transformsDir = resolve(baseDir, config.hooks.transformsDir);
+  const { transformPermissions } = config.hooks;
+  for (const field of ["read", "write"] as const)
+    transformPermissions[field] = transformPermissions[field].map((path) => resolve(baseDir, path));
   const { url } = config.store;
   if (url?.startsWith("sqlite:") && !isAbsolute(url.slice(7))) config.store.url = `sqlite:${resolve(baseDir, url.slice(7))}`;
   return stateDir;

@@ -56,7 +56,8 @@ export function resolveReferences(
     try {
       return readFileSync(full, "utf8").trim();
     } catch (error) {
-      issues.push({ path, message: `the file it names cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})` });
+      const message = `the file it names cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`;
+      issues.push({ path, message, transient: true });
       return "unreadable";
     }
   };

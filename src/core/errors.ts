@@ -6,6 +6,10 @@ export interface Issue {
   file?: string;
   line?: number;
   column?: number;
+  /** Further lines for the operator: an excerpt of the config or of a module, with a caret below the place. */
+  detail?: string;
+  /** The files of the config do not prove it: with the same files the next start may go well. */
+  transient?: true;
 }
 
 /** Every code that an answer of the hooks interface, or a command, can carry, with its HTTP status. */

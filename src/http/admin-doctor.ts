@@ -39,8 +39,9 @@ const model: Check = (_deps, { models, agents }) => {
 };
 
 const reload: Check = (deps) => {
-  const [first, ...more] = deps.status().reloadProblems;
-  if (!first) return ok("the config in use is the one on disk");
+  const [found, ...more] = deps.status().reloadProblems;
+  if (!found) return ok("the config in use is the one on disk");
+  const { detail: _detail, ...first } = found;
   const rest = more.length > 0 ? ` (and ${more.length} more: \`rouse config validate\`)` : "";
   return fail(`the last change could not be taken over, the config before it is in use: ${renderIssue(first)}${rest}`);
 };

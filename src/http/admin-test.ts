@@ -1,7 +1,8 @@
 import { checkDraft } from "../actions/from-draft.ts";
+import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
-import type { DraftResult, MappingInput, MappingOutcome } from "../mapping/types.ts";
-import type { TestedAction, TestedHook } from "./admin-types.ts";
+import type { TextPart } from "../core/text.ts";
+import type { DraftResult, MappingInput, MappingOutcome, MappingTrace, Nearest } from "../mapping/types.ts";
 import { createKeptNames, keptParts } from "../intake/kept-names.ts";
 import type { Snapshot } from "../intake/types.ts";
 
@@ -13,6 +14,36 @@ export interface HookTest {
   payload: unknown;
   headers: Record<string, string>;
   query: Record<string, string>;
+}
+
+/** One action that a tested hook would become. */
+export type TestedAction =
+  | {
+      ok: true;
+      mapping: string;
+      action: "wake" | "agent";
+      fields: Record<string, unknown>;
+      content: TextPart[];
+      dedupeKey: string | null;
+      missing: string[];
+      warnings: string[];
+      unsafe: boolean;
+      /** Why the gateway would refuse it: an unknown agent, a wrong recipient, … */
+      problem: Failure | null;
+    }
+  | { ok: false; mapping: string; failure: Failure };
+
+export interface TestedHook {
+  traces: MappingTrace[];
+  outcome: "actions" | "skipped" | "unmatched" | "rejected" | "failed";
+  mapping: string | null;
+  reason: string | null;
+  failure: Failure | null;
+  nearest: Nearest | null;
+  missing: string[];
+  actions: TestedAction[];
+  /** What the mappings' code threw and printed; null if nothing. */
+  debug: EventDebug | null;
 }
 
 type Tested = { ok: true; tested: TestedHook } | { ok: false; failure: Failure };
@@ -52,7 +83,7 @@ function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapsh
   };
 }
 
-function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions"> {
+function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions" | "debug"> {
   const base = { outcome: outcome.kind, mapping: null, reason: null, failure: null, nearest: null, missing: [] };
   switch (outcome.kind) {
     case "unmatched":
@@ -86,5 +117,5 @@ export async function testHook(test: HookTest, snapshot: Snapshot): Promise<Test
   const { traces, outcome } = await snapshot.mappings.explain(input, test.mapping);
   const results = outcome.kind === "actions" ? outcome.results : [];
   const actions = results.map((result) => testedAction(result, input, snapshot));
-  return { ok: true, tested: { ...describe(outcome), traces, actions } };
+  return { ok: true, tested: { ...describe(outcome), traces, actions, debug: outcome.debug ?? null } };
 }

@@ -1,10 +1,12 @@
 import type { SendResult } from "../plugin/api.ts";
+import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
-import type { MappingInfo, MappingTrace, Nearest } from "../mapping/types.ts";
+import type { MappingInfo, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
 import type { Denial, ReplayResult, SignatureState } from "../intake/types.ts";
+import type { TestedHook } from "./admin-test.ts";
 import type { GatewayStatus } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
@@ -34,6 +36,8 @@ export interface EventView {
 export interface EventDetail extends EventView {
   /** What mappings in shadow would have done. */
   would: { kind: "run" | "wake"; mapping: string | null; content: TextPart[]; fields: Record<string, string | boolean> }[];
+  /** What the mappings' code threw and printed; null if nothing, and once `hooks.retention` is over. */
+  debug: EventDebug | null;
   request: {
     method: string;
     contentType: string | null;
@@ -91,6 +95,8 @@ export interface RunDetail extends RunView {
   timeoutSeconds: number | null;
   wakeMode: string;
   allowUnsafeExternalContent: boolean;
+  /** What the mapping's code threw and printed when it made one run of collected events; null if nothing. */
+  debug: EventDebug | null;
 }
 
 export interface SessionView {
@@ -205,34 +211,6 @@ export interface CheckView {
   status: "ok" | "warn" | "fail";
   /** What was found, and what to change where it is not well. */
   message: string;
-}
-
-/** One action that a tested hook would become. */
-export type TestedAction =
-  | {
-      ok: true;
-      mapping: string;
-      action: "wake" | "agent";
-      fields: Record<string, unknown>;
-      content: TextPart[];
-      dedupeKey: string | null;
-      missing: string[];
-      warnings: string[];
-      unsafe: boolean;
-      /** Why the gateway would refuse it: an unknown agent, a wrong recipient, … */
-      problem: Failure | null;
-    }
-  | { ok: false; mapping: string; failure: Failure };
-
-export interface TestedHook {
-  traces: MappingTrace[];
-  outcome: "actions" | "skipped" | "unmatched" | "rejected" | "failed";
-  mapping: string | null;
-  reason: string | null;
-  failure: Failure | null;
-  nearest: Nearest | null;
-  missing: string[];
-  actions: TestedAction[];
 }
 
 /** The lines of a bulk replay, in this order: one `total`, a `result` for each event, one `end`. */

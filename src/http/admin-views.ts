@@ -72,7 +72,7 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
           fields: { agentId: action.agentId, mode: action.mode },
         },
   );
-  return { ...eventView(event, statuses), would, request: requestView(event.request) };
+  return { ...eventView(event, statuses), would, debug: event.debug ?? null, request: requestView(event.request) };
 }
 
 export function runView(run: RunRecord, delivery: DeliveryRecord | undefined): RunView {
@@ -122,6 +122,7 @@ export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined):
     timeoutSeconds: spec.timeoutSeconds ?? null,
     wakeMode: spec.wakeMode,
     allowUnsafeExternalContent: spec.unsafe,
+    debug: spec.debug ?? null,
   };
 }
 

@@ -19,7 +19,7 @@ function cannotListen(error: NodeJS.ErrnoException, host: string, port: number):
     error.code === "EADDRINUSE"
       ? `port ${port} of ${host} is taken; set gateway.port, or use --port`
       : `cannot listen on ${host}:${port} (${error.code ?? "error"})`;
-  return new RouseError({ code: "config_invalid", message, issues: [{ path: "gateway.port", message }] });
+  return new RouseError({ code: "config_invalid", message, issues: [{ path: "gateway.port", message, transient: true }] });
 }
 
 type FetchApp = (request: Request, env: HttpBindings) => Response | Promise<Response>;

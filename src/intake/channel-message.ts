@@ -32,7 +32,9 @@ function findProblem(message: ReceivedMessage): string | undefined {
   const wrong = Object.entries({ id, from, to, thread }).find(([, value]) => !isText(value) || value.length > MAX_ID);
   if (wrong) return `the channel gave no usable \`${wrong[0]}\``;
   if ("skipped" in message) return isText(message.skipped) ? undefined : "the channel skipped the message without a reason";
-  return isText(message.text) ? undefined : "the message has no text";
+  const { text, files = [] } = message;
+  if (!Array.isArray(files) || files.some((file) => typeof file !== "string")) return "the channel gave no usable `files`";
+  return isText(text) || (text === "" && files.length > 0) ? undefined : "the message has no text";
 }
 
 /** The session of a message: the main session for the owner's direct messages, with `dmScope: "shared"` for everybody's. */
@@ -74,12 +76,12 @@ function buildAction(channel: string, message: IncomingMessage, now: number, con
 /** The outcome of a message without problems: its reason, or its work. */
 function decide(channel: string, message: ReceivedMessage, now: number, context: ActionContext): Partial<EventRecord> {
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
-  const { from, to, thread, text } = message;
+  const { from, to, thread, text, files } = message;
   if (!context.channels.get(channel)?.channel.allowFrom?.includes(from))
     return { reason: `"${from}" is not in allowFrom of channels.${channel}: nothing is answered` };
   const action = buildAction(channel, message, now, context);
   const { command } = action.spec;
-  const body = Buffer.from(JSON.stringify({ from, to, thread, text }));
+  const body = Buffer.from(JSON.stringify({ from, to, thread, text, files }));
   const reason = command === undefined ? {} : { reason: `the command /${command}` };
   return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
 }

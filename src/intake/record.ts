@@ -26,6 +26,7 @@ function toEvent(hook: ReceivedHook, outcome: Receipt["outcome"], actions: Store
   const contentType = input.headers["content-type"];
   if (contentType !== undefined) event.request.contentType = contentType;
   if (origin.kind === "replay") event.replayOf = origin.of;
+  if (hook.debug) event.debug = hook.debug;
   return event;
 }
 

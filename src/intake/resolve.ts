@@ -146,10 +146,16 @@ export async function combineEvents(mapping: string, events: readonly Collected[
     now: at,
   }));
   const last = inputs.at(-1);
-  const outcome = last && (await snapshot.mappings.combine(mapping, inputs));
-  if (!last || !outcome)
+  const combined = last && (await snapshot.mappings.combine(mapping, inputs));
+  if (!last || !combined)
     return { ok: false, failure: { code: "mapping_failed", message: "the mapping that collected the events is no longer there" } };
-  const resolution = resolveMapped(outcome, last, snapshot);
+  const { debug, ...outcome } = combined;
+  const resolved = resolveCombined(resolveMapped(outcome, last, snapshot));
+  return debug ? { ...resolved, debug } : resolved;
+}
+
+/** What collected events come to: one run, or why they make none. */
+function resolveCombined(resolution: Resolution): Combined {
   if (resolution.kind === "refused") return { ok: false, failure: resolution.failure };
   if (resolution.kind === "unmatched") return { ok: true, skipped: resolution.reason };
   const item = resolution.kind === "work" ? resolution.items[0] : undefined;
@@ -172,10 +178,14 @@ function finish(resolution: Resolution, input: HookInput, { verifiers }: Snapsho
   return { ...resolution, failure, outcome: "failed", acknowledged: true };
 }
 
-function resolveInput(input: HookInput, snapshot: Snapshot): Resolution | Promise<Resolution> {
+function resolveInput(input: HookInput, hook: ReceivedHook): Resolution | Promise<Resolution> {
+  const { snapshot } = hook;
   if (input.path === "wake") return resolveWake(input, snapshot);
   if (input.path === "agent") return resolveAgent(input, snapshot);
-  return snapshot.mappings.run(input).then((outcome) => finish(resolveMapped(outcome, input, snapshot), input, snapshot));
+  return snapshot.mappings.run(input).then(({ debug, ...outcome }) => {
+    if (debug) hook.debug = debug;
+    return finish(resolveMapped(outcome, input, snapshot), input, snapshot);
+  });
 }
 
 /** An operator's replay is meant: keys that earlier work holds do not stop it, and nothing waits for more events. */
@@ -187,11 +197,11 @@ function withoutKeys(resolution: Resolution): Resolution {
 
 /** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
 export function resolve(hook: ReceivedHook): undefined | Promise<undefined> {
-  const { path, credential, byHookToken, payload, kept, now, snapshot, origin } = hook;
+  const { path, credential, byHookToken, payload, kept, now, origin } = hook;
   const input = { path, method: hook.input.method, credential, byHookToken, payload, headers: kept.headers, query: kept.query, now };
   const keep = (resolution: Resolution): undefined => {
     hook.resolution = origin.kind === "replay" ? withoutKeys(resolution) : resolution;
   };
-  const resolution = resolveInput(input, snapshot);
+  const resolution = resolveInput(input, hook);
   return resolution instanceof Promise ? resolution.then(keep) : keep(resolution);
 }

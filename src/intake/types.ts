@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import type { ActionContext } from "../actions/types.ts";
+import type { EventDebug } from "../core/debug.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { MappingInput, MappingSet, Nearest, PathRules } from "../mapping/types.ts";
 import type { HandshakeAnswer } from "../signatures/handshake.ts";
@@ -139,6 +140,8 @@ export interface ReceivedHook {
   payload: unknown;
   eventKey?: EventKey;
   resolution?: Resolution;
+  /** What the mappings' code did: kept with the event, and told to no caller. */
+  debug?: EventDebug;
   hints?: Hints;
 }
 

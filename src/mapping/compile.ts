@@ -23,6 +23,7 @@ import { sessionKeyIssues } from "./session-keys.ts";
 import { collectSources } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import { compileTransform } from "./transform.ts";
+import { checkPlaces, createPermissions, type SecretPlace, type TransformPermissions } from "./transform-permissions.ts";
 import type { MappingSet, MappingSettings } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
@@ -33,6 +34,7 @@ export interface CompileOptions {
   /** Absolute folders. */
   mappingsDir: string;
   transformsDir: string;
+  secretPlaces: readonly SecretPlace[];
   presetsDir: string;
   /** For `${ENV}` in the `auth` of mapping files. */
   env: Record<string, string | undefined>;
@@ -55,19 +57,21 @@ class MappingCompiler {
   readonly warnings: Issue[] = [];
   readonly files: string[] = [];
   readonly #options: CompileOptions;
+  readonly #permissions: TransformPermissions;
 
   constructor(options: CompileOptions) {
     this.#options = options;
+    this.#permissions = createPermissions(options.transformsDir, options.hooks.transformPermissions);
   }
 
-  #problem(source: Source, field: string, message: string): void {
-    this.issues.push({ path: `${source.at}.${field}`, message });
+  #problem(source: Source, field: string, message: string, detail?: string): void {
+    this.issues.push({ path: `${source.at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
   }
 
   #compileTemplate(source: Source, field: string, text: string, options: TemplateOptions): Template | undefined {
-    const compiled = compileTemplate(text, options);
+    const compiled = compileTemplate(text, { ...options, field });
     if (compiled.ok) return compiled.template;
-    this.#problem(source, field, compiled.message);
+    this.#problem(source, field, compiled.message, compiled.detail);
     return undefined;
   }
 
@@ -153,6 +157,8 @@ class MappingCompiler {
   compile(source: Source, order: number): CompiledMapping {
     const { config, at } = source;
     const { pool, hooks, transformsDir } = this.#options;
+    const permissions = this.#permissions;
+    const loadMs = hooks.transformLoadSeconds * 1000;
     const timeoutMs = hooks.transformTimeoutSeconds * 1000;
     const runner: JsonataRunner = (text, input, now) => pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
     this.#checkUse(source);
@@ -203,16 +209,14 @@ class MappingCompiler {
     const validate = this.#validator(source);
     if (validate) made.validate = validate;
     if (config.forEach !== undefined) {
-      const compiled = compileExpression(config.forEach, { runner });
+      const compiled = compileExpression(config.forEach, { runner, field: "forEach" });
       if (compiled.ok) made.forEach = compiled.expression;
-      else this.#problem(source, "forEach", compiled.message);
+      else this.#problem(source, "forEach", compiled.message, compiled.detail);
     }
     if (config.transform) {
-      const compiled = compileTransform(config.transform, { id: config.id, transformsDir, timeoutMs, pool });
-      if (compiled.ok) {
-        made.transform = compiled.transform;
-        if (compiled.transform.file !== undefined) this.files.push(compiled.transform.file);
-      } else this.#problem(source, `transform.${compiled.field}`, compiled.message);
+      const compiled = compileTransform(config.transform, { id: config.id, transformsDir, permissions, loadMs, timeoutMs, pool });
+      if (compiled.ok) made.transform = compiled.transform;
+      else this.#problem(source, `transform.${compiled.field}`, compiled.message, compiled.detail);
     }
     return made;
   }
@@ -249,10 +253,19 @@ class MappingCompiler {
     return { ...settings, callback };
   }
 
+  /** No module runs in a folder that cannot be kept apart from the config and the state. */
   async checkModules(mappings: readonly CompiledMapping[]): Promise<void> {
+    const withModules = mappings.filter((mapping) => mapping.transform?.check);
+    if (withModules.length > 0) {
+      const { issues, warnings } = checkPlaces(this.#permissions, this.#options.secretPlaces);
+      this.issues.push(...issues);
+      this.warnings.push(...warnings);
+      if (issues.length > 0) return;
+    }
+    for (const { transform } of withModules) this.files.push(...((await transform?.files?.()) ?? []));
     const found = await Promise.all(mappings.map((mapping) => mapping.transform?.check?.()));
-    for (const [index, message] of found.entries())
-      if (message !== undefined) this.issues.push({ path: `${mappings[index]?.at}.transform.module`, message });
+    for (const [index, problem] of found.entries())
+      if (problem !== undefined) this.issues.push({ path: `${mappings[index]?.at}.transform.module`, ...problem });
   }
 }
 

@@ -1,19 +1,23 @@
 import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type Clock } from "./cpu-time.ts";
+import type { CodeError } from "../core/debug.ts";
 import { compileGuarded } from "./guards.ts";
+import { describeFailure, renderFailure } from "./jsonata-errors.ts";
 import { parsePath, readScope } from "./path.ts";
-import { jsonataInput, type Scope } from "./scope.ts";
+import { jsonataInput, NOTES, type Scope } from "./scope.ts";
 import { compileShortcut } from "./shortcut.ts";
-import { GuardError } from "./values.ts";
 
 /** Processor time in the gateway's own process, where an expression that runs holds up everything else. */
 const IN_PROCESS_MS = 10;
 /** More than one step past the limit: the step met no guard. */
 const LONG_STEP_MS = 2 * IN_PROCESS_MS;
 
+/** The message quotes no value. */
 export type Evaluated = { ok: true; value: unknown } | { ok: false; message: string };
+/** The same with why it failed, for the operator alone: that may quote values. */
+export type Explained = Evaluated & { error?: CodeError };
 
 /** Runs an expression where it can harm nothing but itself: in a child process. */
-export type JsonataRunner = (source: string, input: Record<string, unknown>, now: number) => Promise<Evaluated>;
+export type JsonataRunner = (source: string, input: Record<string, unknown>, now: number) => Promise<Explained>;
 
 export interface Expression {
   readonly source: string;
@@ -23,20 +27,20 @@ export interface Expression {
 export interface ExpressionOptions {
   runner?: JsonataRunner;
   clock?: Clock;
+  /** The field that the expression stands in, for the operator. */
+  field?: string;
 }
 
-/** Renders a failure in words of our own: JSONata's messages quote the input. Names of functions come from the source. */
-function renderFailure(error: unknown): string {
-  if (error instanceof GuardError) return `the expression ${error.message}`;
-  const { code, token, index } = error as { code?: unknown; token?: unknown; index?: unknown };
-  if (code === "D1012") return "the expression took too long";
-  if (code === "D1011") return "the expression calls itself too deeply";
-  if (code === "D2015") return "the expression makes a list that is too long";
-  const name = typeof token === "string" && /^\w+$/.test(token) ? ` in $${token}` : "";
-  if (typeof code !== "string" || !/^[A-Z]\d{4}$/.test(code)) return `the expression failed${name}`;
-  // Codes of the signature: the others count members of a list too.
-  const argument = name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";
-  return `the expression failed${name}${argument} (JSONata ${code})`;
+const failed = (error: unknown, source: string): Explained => ({
+  ok: false,
+  message: renderFailure(error),
+  error: describeFailure(error, source),
+});
+
+/** Takes what is for the operator alone out of a result, and keeps it. */
+function note({ error, ...result }: Explained, { [NOTES]: notes, index }: Scope, field: string): Evaluated {
+  if (error) notes?.add({ field, ...(index === undefined ? {} : { item: index }), error });
+  return result;
 }
 
 /**
@@ -46,8 +50,8 @@ function renderFailure(error: unknown): string {
  */
 export function compileExpression(
   source: string,
-  { runner, clock = SYSTEM_CLOCK }: ExpressionOptions = {},
-): { ok: true; expression: Expression } | { ok: false; message: string } {
+  { runner, clock = SYSTEM_CLOCK, field = "" }: ExpressionOptions = {},
+): { ok: true; expression: Expression } | { ok: false; message: string; detail?: string } {
   if (source.trim() === "") return { ok: false, message: "is empty" };
   const path = parsePath(source);
   if (path) return { ok: true, expression: { source, evaluate: (scope) => ({ ok: true, value: readScope(path, scope) }) } };
@@ -57,7 +61,7 @@ export function compileExpression(
   const offences = createOffences(clock);
   const evaluate = async (scope: Scope): Promise<Evaluated> => {
     const input = jsonataInput(scope);
-    if (runner && offences.isExcluded()) return runner(source, input, scope.now);
+    if (runner && offences.isExcluded()) return note(await runner(source, input, scope.now), scope, field);
     const turn = takeTurn();
     if (turn) await turn;
     let isCutOff = false;
@@ -65,24 +69,24 @@ export function compileExpression(
       return { ok: true, value: await compiled.evaluate(input, scope.now) };
     } catch (error) {
       isCutOff = (error as { code?: unknown }).code === "D1012";
-      if (!isCutOff || !runner) return { ok: false, message: renderFailure(error) };
+      if (!isCutOff || !runner) return note(failed(error, source), scope, field);
     } finally {
       if (isCutOff || compiled.limit.spent() > LONG_STEP_MS) offences.add();
       endTurn();
     }
-    return runner(source, input, scope.now);
+    return note(await runner(source, input, scope.now), scope, field);
   };
   const shortcut = compileShortcut(source);
   return { ok: true, expression: { source, evaluate: shortcut ? (scope) => shortcut(scope) ?? evaluate(scope) : evaluate } };
 }
 
 /** Evaluates an expression inside a child process: the same guards with a limit of the caller's. */
-export async function evaluateOutside(source: string, input: unknown, now: number, limitMs: number): Promise<Evaluated> {
+export async function evaluateOutside(source: string, input: unknown, now: number, limitMs: number): Promise<Explained> {
   const compiled = compileGuarded(source, limitMs);
   if (!compiled.ok) return compiled;
   try {
     return { ok: true, value: await compiled.compiled.evaluate(input, now) };
   } catch (error) {
-    return { ok: false, message: renderFailure(error) };
+    return failed(error, source);
   }
 }

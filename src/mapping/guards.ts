@@ -4,7 +4,9 @@ import type { JsonataOptions } from "jsonata";
 import { didYouMean } from "../config/suggest.ts";
 import { createCpuLimit, SYSTEM_CLOCK, type Clock, type CpuLimit } from "./cpu-time.ts";
 import { EVENT_TIME, FUNCTIONS, getFunctions } from "./functions.ts";
+import { placeIn } from "./excerpt.ts";
 import { AFTER_EACH_STEP, type Frame } from "./jsonata-internals.ts";
+import { describeSyntaxError } from "./jsonata-errors.ts";
 import { compileRegex, LinearRegExp } from "./regex.ts";
 import { createScale, GuardError, MAX_RESULT_NODES, MAX_SEQUENCE, MAX_TEXT, normalise, tooLong } from "./values.ts";
 
@@ -27,7 +29,8 @@ interface Node {
 }
 
 interface Findings {
-  problem: string | undefined;
+  /** `name`: of the variable that is the reason. */
+  problem: { message: string; name?: string } | undefined;
   /** Whether it defines functions of its own. */
   hasFunctions: boolean;
   /** The names of all variables in it. */
@@ -40,7 +43,7 @@ function lookOver(ast: unknown): Findings {
   const variables = new Set(["clone"]);
   const bound = new Set<string>();
   const calls: string[] = [];
-  let problem: string | undefined;
+  let problem: Findings["problem"];
   let hasFunctions = false;
   const seen = new Set<object>();
   const visit = (value: unknown): void => {
@@ -48,7 +51,7 @@ function lookOver(ast: unknown): Findings {
     seen.add(value);
     if (value instanceof RegExp) {
       const compiled = compileRegex(value.source, value.flags);
-      if (!compiled.ok) problem ??= `the regular expression /${value.source.slice(0, 60)}/: ${compiled.message}`;
+      if (!compiled.ok) problem ??= { message: `the regular expression /${value.source.slice(0, 60)}/: ${compiled.message}` };
       return;
     }
     const node = value as Node;
@@ -61,13 +64,13 @@ function lookOver(ast: unknown): Findings {
       calls.push(String(node.procedure.value));
     if (node.type === "variable" && typeof node.value === "string") {
       variables.add(node.value);
-      if (REFUSED.has(node.value)) problem ??= `$${node.value} is not available here`;
+      if (REFUSED.has(node.value)) problem ??= { message: `$${node.value} is not available here`, name: node.value };
     }
     for (const member of Object.values(node)) visit(member);
   };
   visit(ast);
   const unknown = calls.find((name) => !FUNCTIONS.has(name) && !bound.has(name));
-  if (unknown !== undefined) problem ??= `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`;
+  if (unknown !== undefined) problem ??= { message: `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`, name: unknown };
   return { problem, hasFunctions, variables };
 }
 
@@ -118,19 +121,19 @@ export function compileGuarded(
   source: string,
   limitMs: number,
   clock: Clock = SYSTEM_CLOCK,
-): { ok: true; compiled: Compiled } | { ok: false; message: string } {
+): { ok: true; compiled: Compiled } | { ok: false; message: string; detail?: string } {
   const limit = createCpuLimit(limitMs, clock);
   let expression: ReturnType<typeof jsonataType>;
   try {
     expression = load()(source, optionsOf(limit));
   } catch (error) {
-    const { position, code, token } = error as { position?: unknown; code?: unknown; token?: unknown };
-    const at = typeof position === "number" ? ` at character ${position}` : "";
-    const near = typeof token === "string" && token.length < 30 ? `, near "${token}"` : "";
-    return { ok: false, message: `is not valid JSONata${at}${near} (${typeof code === "string" ? code : "syntax"})` };
+    return { ok: false, ...describeSyntaxError(error, source) };
   }
   const { problem, hasFunctions, variables } = lookOver(expression.ast());
-  if (problem !== undefined) return { ok: false, message: problem };
+  if (problem !== undefined) {
+    const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
+    return { ok: false, message: problem.message, ...(at < 0 ? {} : { detail: placeIn(source, at).excerpt }) };
+  }
   for (const [name, definition] of getFunctions(load())) if (variables.has(name)) expression.assign(name, definition);
   if (hasFunctions) expression.assign(AFTER_EACH_STEP, watchSteps());
   return {

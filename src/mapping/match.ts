@@ -131,9 +131,12 @@ export function compileMatch(
   const checks = checksOf(match, options.path, issues);
   let when: Expression | undefined;
   if (match.when !== undefined) {
-    const compiled = compileExpression(match.when, options.runner ? { runner: options.runner } : {});
+    const compiled = compileExpression(match.when, { field: "match.when", ...(options.runner ? { runner: options.runner } : {}) });
     if (compiled.ok) when = compiled.expression;
-    else issues.push({ path: `${options.path}.when`, message: compiled.message });
+    else {
+      const { ok: _ok, ...problem } = compiled;
+      issues.push({ path: `${options.path}.when`, ...problem });
+    }
   }
   const compiled: CompiledMatch = {
     paths: match.path === undefined ? undefined : [match.path].flat(),

@@ -1,38 +1,25 @@
-import { fork, type ChildProcess } from "node:child_process";
-import { setPriority } from "node:os";
-import { fileURLToPath } from "node:url";
+import type { ChildProcess, SendHandle } from "node:child_process";
 import type { Logger } from "../core/log.ts";
-import type { Evaluated } from "./expression.ts";
-
-/** A call of a module, a look whether it could be called, or an expression that took too long in the gateway's own process. */
-export type Call =
-  | { id: number; kind: "check"; file: string; version: string; exportName: string | undefined }
-  | { id: number; kind: "module"; file: string; version: string; exportName: string | undefined; input: unknown }
-  | { id: number; kind: "jsonata"; source: string; input: unknown; now: number; timeoutMs: number };
-
-export type CallFailure = "load" | "no_function" | "threw" | "too_large" | "timeout" | "died" | "expression" | "closed";
-export type Reply = { id: number; ok: true; value: unknown } | { id: number; ok: false; reason: CallFailure; message?: string };
-export type CallResult = { ok: true; value: unknown } | { ok: false; reason: CallFailure; message?: string };
+import type { BuiltModule } from "./built-module.ts";
+import { ConsoleBuffer } from "./debug.ts";
+import type { Explained } from "./expression.ts";
+import { createMemoryWatch } from "./memory-watch.ts";
+import { moduleKey, READY, toResult, type Call, type CallResult, type ModuleTarget, type Progress, type Reply } from "./pool-messages.ts";
+import { NO_MODULES, type TransformPermissions } from "./transform-permissions.ts";
+import { closeHandle, startTransformProcess } from "./transform-process.ts";
 
 export interface TransformPool {
-  /** Loads a module and looks for its function; `message` of a failure is the loader's own. What was well stays well until the file changes. */
-  checkModule(call: { owner: string; file: string; version: string; exportName?: string; timeoutMs: number }): Promise<CallResult>;
-  /** Runs a module's function. `owner`: the mapping; one mapping never holds the whole pool. */
-  runModule(call: {
-    owner: string;
-    file: string;
-    version: string;
-    exportName?: string;
-    input: unknown;
-    timeoutMs: number;
-  }): Promise<CallResult>;
+  /** Loads a module and looks for its function. What was well stays well until the file changes. */
+  checkModule(target: ModuleTarget): Promise<CallResult>;
+  /** Runs a module's function. */
+  runModule(target: ModuleTarget & { input: unknown }): Promise<CallResult>;
   runExpression(call: {
     owner: string;
     source: string;
     input: Record<string, unknown>;
     now: number;
     timeoutMs: number;
-  }): Promise<Evaluated>;
+  }): Promise<Explained>;
   /** Ends children once their calls are done: files have changed. */
   recycle(): void;
   close(): Promise<void>;
@@ -42,13 +29,19 @@ interface Task {
   call: Call;
   owner: string;
   timeoutMs: number;
+  /** Those of a module; an expression has none of these. */
+  permissions?: TransformPermissions;
+  loadMs?: number;
+  built?: BuiltModule;
   /** Whether it was with a child before that ended, maybe through another's doing. */
   repeated: boolean;
+  printed: ConsoleBuffer;
   resolve(result: CallResult): void;
 }
 
 interface Child {
   process: ChildProcess;
+  permissions: TransformPermissions;
   /** What it was sent, in order; it works on the first. */
   tasks: Task[];
   timer: NodeJS.Timeout | undefined;
@@ -56,37 +49,33 @@ interface Child {
   owner: string | undefined;
   /** All whose calls it has had: what one of them left running may end it during another's call. */
   owners: Set<string>;
+  /** Versions of modules that it was sent, and those that it has loaded. */
+  sent: Set<string>;
+  loaded: Set<string>;
   /** Its process has started: from then on the time is the call's own. */
   ready: boolean;
   retired: boolean;
-  timedOut: boolean;
+  timedOut: "timeout" | "load_timeout" | undefined;
 }
 
 const SIZE = 2;
 /** Calls that a child is sent ahead, so that it does not wait for the next one. */
 const AHEAD = 16;
 const IDLE_MS = 60_000;
-const HEAP_MB = 128;
-const START_MS = 10_000;
+const START_MS = 30_000;
 /** A timer that is later than this shows that the process stood still. */
 const LATE_MS = 100;
-/** What a child sends first. */
-export const READY = 0;
 const EXPRESSION_GRACE_MS = 1_000;
-const CHILD_NICENESS = 5;
-const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-/** In a clone `#plugin` means a source file, in a child as in its parent. */
-const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
-const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
 
-/** A child that loops takes what is left of the processor: accepting hooks goes before evaluating them. */
-function yieldTo(child: ChildProcess): void {
-  try {
-    if (child.pid !== undefined) setPriority(child.pid, CHILD_NICENESS);
-  } catch {
-    // Not allowed here, or it has ended already: it runs like any other.
-  }
-}
+/** Whether a child may do what a task's module may do, and no more. */
+const suits = (child: Child, { permissions }: Task): boolean => permissions === undefined || permissions.id === child.permissions.id;
+
+/** Whether a child has yet to load the module of a task. */
+const mustLoad = (child: Child, { call, loadMs }: Task): boolean =>
+  loadMs !== undefined && call.kind !== "jsonata" && !child.loaded.has(moduleKey(call));
+
+const withPrinted = (result: CallResult, { printed }: Task): CallResult =>
+  printed.lines.length > 0 ? { ...result, console: printed } : result;
 
 /** Children that run users' code: started when first needed, ended after a minute without work. */
 export function createTransformPool(options: { log: Logger; size?: number }): TransformPool {
@@ -96,25 +85,30 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
   let nextId = 1;
   let closed = false;
 
+  /** Of the modules that ran last: children for expressions are started with the same, so that both can use them. */
+  let permissions = NO_MODULES;
+  const memory = createMemoryWatch();
+
   const spawn = (): Child => {
     const child: Child = {
-      process: fork(CHILD, [], {
-        env: { PATH: process.env["PATH"] ?? "", NODE_ENV: process.env["NODE_ENV"] ?? "" },
-        execArgv: [...SOURCE_CONDITION, `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
-        stdio: ["ignore", "ignore", "ignore", "ipc"],
-        serialization: "json",
-      }),
+      process: startTransformProcess(permissions),
+      permissions,
       tasks: [],
       timer: undefined,
       idle: undefined,
       owner: undefined,
       owners: new Set(),
+      sent: new Set(),
+      loaded: new Set(),
       ready: false,
       retired: false,
-      timedOut: false,
+      timedOut: undefined,
     };
-    yieldTo(child.process);
-    child.process.on("message", (reply: Reply) => onReply(child, reply));
+    memory.add(child.process);
+    child.process.on("message", (message: Reply | Progress | null, handle: SendHandle | undefined) => {
+      closeHandle(handle);
+      onMessage(child, message);
+    });
     child.process.once("exit", () => onExit(child));
     // A process that could not be started has no exit.
     child.process.on("error", () => (child.process.pid === undefined ? onExit(child) : child.process.kill("SIGKILL")));
@@ -126,12 +120,13 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     clearTimeout(child.timer);
     const first = child.tasks[0];
     if (!first) return;
-    const allowedMs = child.ready ? first.timeoutMs : START_MS;
+    const loads = mustLoad(child, first);
+    const allowedMs = child.ready ? (loads && first.loadMs ? first.loadMs : first.timeoutMs) : START_MS;
     const due = performance.now() + allowedMs;
     child.timer = setTimeout(() => {
       // This process stood still, and maybe the whole machine: the answer may be there already.
       if (!again && performance.now() - due > LATE_MS) return watchFirst(child, true);
-      child.timedOut = true;
+      child.timedOut = loads ? "load_timeout" : "timeout";
       child.process.kill("SIGKILL");
     }, allowedMs);
   };
@@ -140,7 +135,7 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     child.owner = undefined;
     if (child.retired) {
       children.delete(child);
-      child.process.disconnect();
+      child.process.kill("SIGKILL");
       return;
     }
     child.idle = setTimeout(() => {
@@ -152,18 +147,31 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     child.process.channel?.unref();
   };
 
-  const onReply = (child: Child, reply: Reply | null): void => {
-    if (reply?.id === READY && !child.ready) {
+  const retire = (child: Child): void => {
+    child.retired = true;
+    clearTimeout(child.idle);
+    if (child.tasks.length === 0) rest(child);
+  };
+
+  const onMessage = (child: Child, message: Reply | Progress | null): void => {
+    if (message?.id === READY && !child.ready) {
       child.ready = true;
       watchFirst(child);
       return;
     }
     // A module can send messages too; only the answer to the call counts.
     const task = child.tasks[0];
-    if (!task || task.call.id !== reply?.id) return;
+    if (!task || task.call.id !== message?.id) return;
+    if ("loaded" in message) {
+      if (task.call.kind === "jsonata" || !mustLoad(child, task)) return;
+      child.loaded.add(moduleKey(task.call));
+      watchFirst(child);
+      return;
+    }
+    if (task.printed.take(message) || !("ok" in message)) return;
     child.tasks.shift();
     watchFirst(child);
-    task.resolve(reply.ok ? { ok: true, value: reply.value } : reply);
+    task.resolve(withPrinted(toResult(message), task));
     if (child.tasks.length === 0) rest(child);
     assign();
   };
@@ -175,30 +183,43 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
     const [guilty, ...others] = child.tasks;
     child.tasks = [];
     const again = guilty && !closed && !child.timedOut && !guilty.repeated && child.owners.size > 1;
-    if (!again) guilty?.resolve({ ok: false, reason: closed ? "closed" : child.timedOut ? "timeout" : "died" });
-    waiting = [...(again ? [{ ...guilty, repeated: true }] : []), ...others, ...waiting];
+    if (!again) guilty?.resolve(withPrinted({ ok: false, reason: closed ? "closed" : (child.timedOut ?? "died") }, guilty));
+    waiting = [...(again ? [{ ...guilty, repeated: true, printed: new ConsoleBuffer() }] : []), ...others, ...waiting];
     assign();
   };
 
   /** Children that work for an owner: all but one, so that others always find one. */
   const heldBy = (owner: string): number => [...children].filter((child) => child.owner === owner).length;
 
-  const childFor = (owner: string): Child | undefined => {
-    const own = [...children].filter((child) => child.owner === owner && !child.retired && child.tasks.length < AHEAD);
+  const childFor = (task: Task): Child | undefined => {
+    if (task.permissions) permissions = task.permissions;
+    // Another config's children: they end what they were given.
+    for (const child of children) if (!child.retired && !suits(child, task)) retire(child);
+    const { owner } = task;
+    const usable = [...children].filter((child) => !child.retired);
     const most = Math.max(1, size - 1);
     if (heldBy(owner) < most) {
-      const free = [...children].find((child) => child.owner === undefined && !child.retired);
+      const free = usable.find((child) => child.owner === undefined);
       if (free) return free;
       if (children.size < size) return spawn();
     }
+    const own = usable.filter((child) => child.owner === owner && child.tasks.length < AHEAD);
     return own.toSorted((a, b) => a.tasks.length - b.tasks.length)[0];
+  };
+
+  const send = (child: Child, { call, built }: Task): void => {
+    const isNew = call.kind !== "jsonata" && built !== undefined && !child.sent.has(moduleKey(call));
+    if (isNew) child.sent.add(moduleKey(call));
+    child.process.send?.(isNew ? { ...call, built } : call, (error) => {
+      if (error) child.process.kill("SIGKILL");
+    });
   };
 
   const assign = (): void => {
     if (waiting.length === 0) return;
     const left: Task[] = [];
     for (const task of waiting) {
-      const child = closed ? undefined : childFor(task.owner);
+      const child = closed ? undefined : childFor(task);
       if (!child) {
         left.push(task);
         continue;
@@ -209,18 +230,16 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
       child.owner = task.owner;
       child.owners.add(task.owner);
       child.tasks.push(task);
-      child.process.send?.(task.call, (error) => {
-        if (error) child.process.kill("SIGKILL");
-      });
+      send(child, task);
       if (child.tasks.length === 1) watchFirst(child);
     }
     waiting = left;
   };
 
-  const add = (call: Call, owner: string, timeoutMs: number): Promise<CallResult> => {
+  const add = (task: Omit<Task, "repeated" | "printed" | "resolve">): Promise<CallResult> => {
     if (closed) return Promise.resolve({ ok: false, reason: "closed" });
     return new Promise((resolve) => {
-      waiting.push({ call, owner, timeoutMs, repeated: false, resolve });
+      waiting.push({ ...task, repeated: false, printed: new ConsoleBuffer(), resolve });
       assign();
     });
   };
@@ -228,29 +247,27 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
   const checked = new Set<string>();
 
   return {
-    async checkModule({ owner, file, version, exportName, timeoutMs }) {
-      const key = JSON.stringify([file, version, exportName]);
+    async checkModule({ file, version, exportName, ...task }) {
+      const key = JSON.stringify([file, version, exportName, task.permissions.id]);
       if (checked.has(key)) return { ok: true, value: null };
-      const result = await add({ id: nextId++, kind: "check", file, version, exportName }, owner, timeoutMs);
+      const result = await add({ ...task, call: { id: nextId++, kind: "check", file, version, exportName } });
       if (result.ok) checked.add(key);
       return result;
     },
-    runModule: ({ owner, file, version, exportName, input, timeoutMs }) =>
-      add({ id: nextId++, kind: "module", file, version, exportName, input }, owner, timeoutMs),
+    runModule: ({ file, version, exportName, input, ...task }) =>
+      add({ ...task, call: { id: nextId++, kind: "module", file, version, exportName, input } }),
     async runExpression({ owner, source, input, now, timeoutMs }) {
-      const result = await add({ id: nextId++, kind: "jsonata", source, input, now, timeoutMs }, owner, timeoutMs + EXPRESSION_GRACE_MS);
+      const call: Call = { id: nextId++, kind: "jsonata", source, input, now, timeoutMs };
+      const result = await add({ call, owner, timeoutMs: timeoutMs + EXPRESSION_GRACE_MS });
       if (result.ok) return result;
       return {
         ok: false,
         message: result.message ?? (result.reason === "timeout" ? "the expression took too long" : "the expression could not be evaluated"),
+        ...(result.error ? { error: result.error } : {}),
       };
     },
     recycle() {
-      for (const child of children) {
-        child.retired = true;
-        clearTimeout(child.idle);
-        if (child.tasks.length === 0) rest(child);
-      }
+      for (const child of children) retire(child);
     },
     async close() {
       closed = true;

@@ -1,13 +1,24 @@
 import type { CompiledMapping } from "./compiled.ts";
 import { oneLine, plainText } from "../core/text.ts";
 import { markCollected } from "./collect.ts";
+import { DebugNotes } from "./debug.ts";
 import { echoReason } from "./echo.ts";
 import { makeDrafts } from "./drafts.ts";
 import { createLookup, type Lookup } from "./lookup.ts";
 import type { MatchFailed, Truth } from "./match.ts";
 import { isWanted } from "./presets.ts";
-import { withEvents, type Scope } from "./scope.ts";
-import type { ConditionTrace, DraftResult, MappingInput, MappingOutcome, MappingSet, MappingTrace, Nearest, PathRules } from "./types.ts";
+import { NOTES, withEvents, type Scope } from "./scope.ts";
+import type {
+  ConditionTrace,
+  Debugged,
+  DraftResult,
+  MappingInput,
+  MappingOutcome,
+  MappingSet,
+  MappingTrace,
+  Nearest,
+  PathRules,
+} from "./types.ts";
 
 export interface SetParts {
   mappings: readonly CompiledMapping[];
@@ -102,11 +113,21 @@ async function runMapping(mapping: CompiledMapping, given: Scope, maxActions: nu
   return marked.ok ? { ...step, results: marked.results } : { kind: "end", outcome: marked.outcome };
 }
 
+/** Runs mappings, and adds what their code did to the outcome. */
+async function withNotes(run: (notes: DebugNotes) => Promise<MappingOutcome>): Promise<Debugged<MappingOutcome>> {
+  const notes = new DebugNotes();
+  const outcome = await run(notes);
+  const debug = notes.result();
+  return debug ? { ...outcome, debug } : outcome;
+}
+
 /** What a mapping makes of events that it has collected. */
-async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingInput[]): Promise<MappingOutcome> {
+async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingInput[], notes: DebugNotes): Promise<MappingOutcome> {
   const { id } = mapping.config;
+  notes.mapping = id;
   const payloads = inputs.map((input) => input.payload);
-  const step = await oneScope(mapping, withEvents(scopeOf(inputs.at(-1) as MappingInput), payloads));
+  const scope = { ...scopeOf(inputs.at(-1) as MappingInput), [NOTES]: notes };
+  const step = await oneScope(mapping, withEvents(scope, payloads));
   if (step.kind === "end") return step.outcome;
   if (step.kind === "skipped") return { kind: "skipped", mapping: id, reason: step.reason };
   return { kind: "actions", mapping: id, list: step.list, results: step.results };
@@ -154,13 +175,15 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     return lookup;
   };
 
-  const runAll = async (candidates: readonly CompiledMapping[], input: MappingInput, scope: Scope): Promise<MappingOutcome> => {
+  const runEach = async (candidates: readonly CompiledMapping[], input: MappingInput, notes: DebugNotes): Promise<MappingOutcome> => {
+    const scope = { ...scopeOf(input), [NOTES]: notes };
     const results: DraftResult[] = [];
     let first: string | undefined;
     let list = false;
     let skipped: string | undefined;
     for (const mapping of candidates) {
       if (!mapping.config.enabled) continue;
+      notes.mapping = mapping.config.id;
       const echo = list ? undefined : echoReason(mapping, scope);
       if (echo !== undefined) return { kind: "skipped", mapping: mapping.config.id, reason: echo, echo: true };
       const pending = mapping.match.test(scope);
@@ -190,7 +213,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
       if (!mapping.config.continue) break;
     }
     if (first === undefined) {
-      const nearest = await findNearest(lookupFor(input).all, scope);
+      const nearest = await findNearest(lookupFor(input).all, scopeOf(input));
       return nearest ? { kind: "unmatched", nearest } : { kind: "unmatched" };
     }
     if (results.length === 0) return { kind: "skipped", mapping: first, reason: skipped ?? "nothing to do" };
@@ -198,19 +221,19 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     return { kind: "actions", mapping: first, list: list || results.length > 1, results };
   };
 
+  const runAll = (candidates: readonly CompiledMapping[], input: MappingInput): Promise<Debugged<MappingOutcome>> =>
+    withNotes((notes) => runEach(candidates, input, notes));
+
   return {
     mappings: mappings.map((mapping) => mapping.info),
     paths: [...rules.values()],
     rules: (path) => rules.get(path),
     owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && anywhere.length > 0),
     files,
-    run(input) {
-      const scope = scopeOf(input);
-      return runAll(lookupFor(input).candidates(input.payload), input, scope);
-    },
+    run: (input) => runAll(lookupFor(input).candidates(input.payload), input),
     async combine(id, inputs) {
       const mapping = byId.get(id);
-      return mapping && combineEvents(mapping, inputs);
+      return mapping && withNotes((notes) => combineEvents(mapping, inputs, notes));
     },
     settings: (id) => byId.get(id)?.settings,
     budgets: [...new Map(mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : []))).values()],
@@ -228,7 +251,6 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
         outcome: await runAll(
           chosen.filter((mapping) => mapping.match.paths?.includes(input.path) ?? true),
           input,
-          scope,
         ),
       };
     },

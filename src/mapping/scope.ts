@@ -1,5 +1,11 @@
+import type { DebugNotes } from "./debug.ts";
+
+/** Where the notes for the operator go, beside what templates and expressions see: no name and no JSON leads to a symbol. */
+export const NOTES = Symbol("notes");
+
 /** What templates and expressions see. */
 export interface Scope {
+  [NOTES]?: DebugNotes;
   payload: unknown;
   headers: Record<string, string>;
   query: Record<string, string>;

@@ -23,7 +23,7 @@ interface References {
 function resolveAuth(value: unknown, label: string, references: References, issues: Issue[]): unknown {
   if (typeof value !== "object" || value === null || !("auth" in value)) return value;
   const resolved = resolveReferences(value.auth, references);
-  for (const issue of resolved.issues) issues.push({ path: `${label}: auth.${issue.path}`, message: issue.message });
+  for (const issue of resolved.issues) issues.push({ ...issue, path: `${label}: auth.${issue.path}` });
   return { ...value, auth: resolved.value };
 }
 

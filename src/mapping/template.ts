@@ -48,7 +48,7 @@ const encode = (text: string): string => text.replace(/%/g, "%25").replace(/:/g,
 export function compileTemplate(
   source: string,
   options: TemplateOptions = {},
-): { ok: true; template: Template } | { ok: false; message: string } {
+): { ok: true; template: Template } | { ok: false; message: string; detail?: string } {
   const pieces: (string | Expression)[] = [];
   let at = 0;
   for (;;) {
@@ -58,14 +58,10 @@ export function compileTemplate(
     if (end < 0) return { ok: false, message: `the {{ at character ${open + 1} has no }}` };
     if (open > at) pieces.push(source.slice(at, open));
     const compiled = compileExpression(source.slice(open + 2, end).trim(), options);
-    if (!compiled.ok)
-      return {
-        ok: false,
-        message: `{{ ${source
-          .slice(open + 2, end)
-          .trim()
-          .slice(0, 80)} }}: ${compiled.message}`,
-      };
+    if (!compiled.ok) {
+      const expression = source.slice(open + 2, end).trim();
+      return { ...compiled, message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
+    }
     pieces.push(compiled.expression);
     at = end + 2;
   }

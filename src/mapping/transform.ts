@@ -1,9 +1,14 @@
-import { statSync } from "node:fs";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { fileInside } from "../core/files.ts";
+import { lazy } from "../core/lazy.ts";
+import { codeError, type Thrown } from "./debug.ts";
 import { compileExpression } from "./expression.ts";
-import type { CallFailure, TransformPool } from "./pool.ts";
-import type { Scope } from "./scope.ts";
+import { findCompileProblem, type ModuleProblem } from "./module-errors.ts";
+import type { TransformPool } from "./pool.ts";
+import type { CallFailure, CallResult, ModuleTarget } from "./pool-messages.ts";
+import { NOTES, type Scope } from "./scope.ts";
+import { prepareModule } from "./transform-build.ts";
+import type { TransformPermissions } from "./transform-permissions.ts";
 
 export type TransformOutcome =
   | { ok: true; actions: Record<string, unknown>[]; list: boolean }
@@ -11,10 +16,10 @@ export type TransformOutcome =
   | { ok: false; message: string };
 export interface CompiledTransform {
   run(scope: Scope): Promise<TransformOutcome>;
-  /** The module's file, whose change means a new snapshot. */
-  file?: string;
+  /** The files of the module that are known, whose change means a new snapshot. */
+  files?(): Promise<readonly string[]>;
   /** Loads the module and says what is wrong with it. */
-  check?(): Promise<string | undefined>;
+  check?(): Promise<ModuleProblem | undefined>;
 }
 
 const FIELDS =
@@ -22,15 +27,19 @@ const FIELDS =
 /** Names that transforms written for a similar system use. */
 const OTHER_NAMES: Record<string, string> = { kind: "action", mode: "wakeMode" };
 
-/** At least so long may a module take to be loaded when the config is checked. */
-const LOAD_MS = 5_000;
+/** A machine that has just started may be too busy for the first try. */
+const LOAD_TRIES = 2;
+/** Failures that another try may not have. */
+const TRANSIENT: readonly CallFailure[] = ["load_timeout", "timeout", "died"];
 
 const REASONS: Record<CallFailure, string> = {
   load: "could not be loaded; run it by itself to see why",
   no_function: "exports no function: export one as default or as `transform`, or name it in `transform.export`",
   threw: "threw an error",
   too_large: "gave more than 8 MB of JSON",
+  denied: "did something that transforms may not do: see hooks.transformPermissions",
   timeout: "took longer than hooks.transformTimeoutSeconds",
+  load_timeout: "took longer than hooks.transformLoadSeconds to load",
   died: "ended its process (out of memory, or process.exit)",
   expression: "failed",
   closed: "was not run: the gateway is stopping",
@@ -67,9 +76,42 @@ function readResult(value: unknown, allowed: readonly string[]): TransformOutcom
   return { ok: true, actions, list };
 }
 
+/** Keeps what a module printed and threw, for the operator. */
+function note(result: CallResult, folder: string, { [NOTES]: notes, index }: Scope): void {
+  const thrown = result.ok ? undefined : result.thrown;
+  notes?.add({
+    field: "transform.module",
+    ...(index === undefined ? {} : { item: index }),
+    ...(thrown ? { error: codeError(thrown, folder) } : {}),
+    ...(result.console ? { console: result.console } : {}),
+  });
+}
+
+/** Why a module cannot be loaded, in full: what the compiler says of it, else what it threw and where. */
+async function toLoadProblem(thrown: Thrown, file: string, folder: string): Promise<ModuleProblem> {
+  // There is no event yet that the message could quote.
+  const { message, frames = [] } = codeError(thrown, folder);
+  const compileProblem = frames.length > 0 ? undefined : await findCompileProblem(file, folder);
+  if (compileProblem) return compileProblem;
+  const [said = "", ...more] = message.split("\n");
+  const detail = [...more, ...frames.map((frame) => `at ${frame}`)].join("\n");
+  return { message: `cannot be loaded: ${said}`, ...(detail === "" ? {} : { detail }) };
+}
+
+/** What is wrong with a module that was loaded to be checked; undefined if nothing is. */
+function toProblem(result: CallResult, file: string, folder: string): ModuleProblem | undefined | Promise<ModuleProblem> {
+  if (result.ok || result.reason === "closed") return undefined;
+  // A machine that is busy, or short of memory, may do so as well.
+  if (result.reason === "died") return { message: `${REASONS.died} when it was loaded`, transient: true };
+  if (TRANSIENT.includes(result.reason)) return { message: REASONS[result.reason], transient: true };
+  return result.thrown ? toLoadProblem(result.thrown, file, folder) : { message: REASONS[result.reason] };
+}
+
 export interface TransformOptions {
   id: string;
   transformsDir: string;
+  permissions: TransformPermissions;
+  loadMs: number;
   timeoutMs: number;
   pool: TransformPool;
 }
@@ -78,13 +120,13 @@ export interface TransformOptions {
 export function compileTransform(
   transform: NonNullable<MappingConfig["transform"]>,
   options: TransformOptions,
-): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string } {
+): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string; detail?: string } {
   const { id, pool, timeoutMs } = options;
   if ("jsonata" in transform) {
     const runner = (source: string, input: Record<string, unknown>, now: number) =>
       pool.runExpression({ owner: id, source, input, now, timeoutMs });
-    const compiled = compileExpression(transform.jsonata, { runner });
-    if (!compiled.ok) return { ok: false, field: "jsonata", message: compiled.message };
+    const compiled = compileExpression(transform.jsonata, { runner, field: "transform.jsonata" });
+    if (!compiled.ok) return { ...compiled, field: "jsonata" };
     const allowed = FIELDS.filter((field) => field !== "instructions");
     const run = async (scope: Scope): Promise<TransformOutcome> => {
       const result = await compiled.expression.evaluate(scope);
@@ -95,25 +137,44 @@ export function compileTransform(
   }
   const found = fileInside(options.transformsDir, transform.module);
   if (!found.ok) return { ok: false, field: "module", message: found.message };
-  const { mtimeMs, size } = statSync(found.file);
-  const call = {
-    owner: id,
-    file: found.file,
-    version: `${mtimeMs}-${size}`,
-    timeoutMs,
-    ...(transform.export === undefined ? {} : { exportName: transform.export }),
+  return { ok: true, transform: moduleTransform(transform, found.file, options) };
+}
+
+function moduleTransform(
+  { module, export: exportName }: { module: string; export?: string | undefined },
+  file: string,
+  { id, permissions, loadMs, timeoutMs, pool }: TransformOptions,
+): CompiledTransform {
+  const prepare = lazy(() => prepareModule(file, permissions));
+  /** Calls the pool with the module, once it is compiled. */
+  const withModule = async (call: (target: ModuleTarget) => Promise<CallResult>): Promise<CallResult> => {
+    const prepared = await prepare();
+    if (!prepared.ok) return { ok: false, reason: "load", thrown: { message: prepared.message, stack: "" } };
+    const { version, built } = prepared;
+    const target: ModuleTarget = { owner: id, file, version, permissions, loadMs, timeoutMs };
+    if (exportName !== undefined) target.exportName = exportName;
+    return call(built ? { ...target, built } : target);
   };
-  const run = async (scope: Scope): Promise<TransformOutcome> => {
-    const result = await pool.runModule({ ...call, input: scope });
-    const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };
-    return read.ok ? read : { ok: false, message: `the transform ${transform.module} ${read.message}` };
+  return {
+    async run(scope) {
+      const result = await withModule((target) => pool.runModule({ ...target, input: scope }));
+      note(result, permissions.folder, scope);
+      const read = result.ok ? readResult(result.value, FIELDS) : { ok: false as const, message: REASONS[result.reason] };
+      return read.ok ? read : { ok: false, message: `the transform ${module} ${read.message}` };
+    },
+    async check() {
+      const prepared = await prepare();
+      if (!prepared.ok) return { message: prepared.message, ...(prepared.detail === undefined ? {} : { detail: prepared.detail }) };
+      let result: CallResult | undefined;
+      for (let tries = 0; tries < LOAD_TRIES; tries++) {
+        result = await withModule((target) => pool.checkModule(target));
+        if (result.ok || !TRANSIENT.includes(result.reason)) break;
+      }
+      return result && toProblem(result, file, permissions.folder);
+    },
+    async files() {
+      const prepared = await prepare();
+      return prepared.ok ? [file, ...prepared.files] : [file];
+    },
   };
-  const check = async (): Promise<string | undefined> => {
-    const result = await pool.checkModule({ ...call, timeoutMs: Math.max(timeoutMs, LOAD_MS) });
-    if (result.ok || result.reason === "closed") return undefined;
-    if (result.reason === "load") return `cannot be loaded: ${result.message ?? "its process says nothing"}`;
-    if (result.reason === "timeout") return "does not come to an end when it is loaded";
-    return result.reason === "died" ? `${REASONS.died} when it was loaded` : REASONS[result.reason];
-  };
-  return { ok: true, transform: { run, check, file: found.file } };
 }

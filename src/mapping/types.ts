@@ -2,6 +2,7 @@ import type { Callback, Limits } from "../config/schema/limits.ts";
 import type { Summary } from "../config/schema/common.ts";
 import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
+import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 
 /** What a request brings into the mapping engine. Plain JSON; credentials are already gone from headers and query. */
@@ -81,6 +82,9 @@ export type MappingOutcome =
   /** 5xx: `mapping_failed`, `transform_failed`. */
   | { kind: "failed"; mapping: string; failure: Failure };
 
+/** What a mapping gave, with what its code did beside it. */
+export type Debugged<T> = T & { debug?: EventDebug };
+
 /** What belongs to a path: shared by all mappings on it. */
 export interface PathRules {
   path: string;
@@ -138,14 +142,14 @@ export interface MappingSet {
   /** Whether a mapping, disabled or not, names the path of a request or could take the request without naming a path. */
   owns(request: Pick<MappingInput, "path" | "byHookToken">): boolean;
   /** Resolves a hook. Never throws. */
-  run(input: MappingInput): Promise<MappingOutcome>;
+  run(input: MappingInput): Promise<Debugged<MappingOutcome>>;
   /** Resolves events that one mapping has collected, as one. Undefined where there is no such mapping any more. */
-  combine(mapping: string, inputs: readonly MappingInput[]): Promise<MappingOutcome | undefined>;
+  combine(mapping: string, inputs: readonly MappingInput[]): Promise<Debugged<MappingOutcome> | undefined>;
   settings(mapping: string): MappingSettings | undefined;
   /** Budgets of all mappings, each once. */
   readonly budgets: readonly NonNullable<MappingSettings["budget"]>[];
   /** Runs one mapping, or all, and says how each condition came out (`hooks test`). */
-  explain(input: MappingInput, mapping?: string): Promise<{ traces: MappingTrace[]; outcome: MappingOutcome }>;
+  explain(input: MappingInput, mapping?: string): Promise<{ traces: MappingTrace[]; outcome: Debugged<MappingOutcome> }>;
   /** Files whose change means a new snapshot: mapping files, schemas, transform modules. */
   readonly files: readonly string[];
 }

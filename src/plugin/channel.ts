@@ -38,6 +38,9 @@ export interface IncomingMessage {
   room?: { kind: "group" | "channel"; name?: string | undefined } | undefined;
   /** The sender's display name, which people can change. */
   name?: string | undefined;
+  /** The files that came with it, a line each: their names are outside text, whoever sends them on. */
+  files?: readonly string[] | undefined;
+  /** Empty only if there are files. */
   text: string;
 }
 

@@ -15,7 +15,7 @@ const OWN = new Map([
 ]);
 
 /** Marks the modules of one import, so that a changed file is read again: ours for JavaScript, `tsx`'s for TypeScript. */
-const VERSION = "rouse-version";
+export const VERSION = "rouse-version";
 const TSX_NAMESPACE = "tsx-namespace";
 
 const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
@@ -45,7 +45,7 @@ function follow(found: ResolveFnOutput, specifier: string, parent: string | unde
 }
 
 /** Lets users' modules import `rouse/plugin`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
-function registerOwnModules(): void {
+export function registerOwnModules(): void {
   if (registered) return;
   registered = true;
   registerHooks({

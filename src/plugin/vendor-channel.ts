@@ -33,7 +33,7 @@ export function sent(...ids: readonly (string | undefined)[]): SendResult {
 }
 
 /** What somebody wrote, before it is known whether it is for the agent. */
-export interface Heard extends IncomingMessage {
+export interface Heard extends Omit<IncomingMessage, "files"> {
   /** Whether a message of a group calls the agent, or answers it. */
   called: boolean;
   /** Nothing of a file is fetched: it is named, with its address where it has one. */
@@ -44,9 +44,9 @@ export interface Heard extends IncomingMessage {
 
 /** A message for the agent, or the reason why it is skipped: not addressed to the agent, or without text. */
 export function heard({ called, files = [], noText = "", text, thread, ...message }: Heard): ReceivedMessage {
-  const named = files.map(({ name = "without a name", url }) => (url === undefined ? `[file: ${name}]` : `[file ${name}: ${url}]`));
-  const said = [text.trim(), ...named].filter((part) => part !== "").join("\n") || noText;
+  const lines = files.map(({ name = "without a name", url }) => (url === undefined ? `[file: ${name}]` : `[file ${name}: ${url}]`));
+  const said = text.trim() || (lines.length === 0 ? noText : "");
   if (!message.direct && !called) return { id: message.id, skipped: "the message is not addressed to the agent" };
-  if (said === "") return { id: message.id, skipped: "the message has no text" };
-  return { ...message, text: said, ...(thread !== undefined && { thread }) };
+  if (said === "" && lines.length === 0) return { id: message.id, skipped: "the message has no text" };
+  return { ...message, text: said, ...(thread !== undefined && { thread }), ...(lines.length > 0 && { files: lines }) };
 }

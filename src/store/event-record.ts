@@ -1,3 +1,4 @@
+import type { EventDebug } from "../core/debug.ts";
 import type { Ms, StoredAction } from "./records.ts";
 
 export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
@@ -36,5 +37,7 @@ export interface EventRecord {
   actions: StoredAction[];
   /** What mappings in shadow would have done. */
   would?: StoredAction[];
+  /** What the mappings' code threw and printed. It may quote the body, and goes with it. */
+  debug?: EventDebug;
   request: StoredRequest;
 }

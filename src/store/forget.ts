@@ -21,17 +21,29 @@ function withoutCollected(action: RunAction): RunAction {
   return { ...action, collect: { key, closesAt, event: { ...event, payload: null, query: {} } } };
 }
 
+/** A run's spec without what it was given from outside. */
+const withoutOutside = ({ debug: _debug, ...spec }: RunSpec): RunSpec => ({ ...spec, input: forgetOutside(spec.input) });
+
 function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
   return actions.map((action) =>
     action.kind === "run"
-      ? { ...withoutCollected(action), spec: { ...action.spec, input: forgetOutside(action.spec.input) } }
+      ? { ...withoutCollected(action), spec: withoutOutside(action.spec) }
       : { ...action, text: forgetOutside(action.text) },
   );
 }
 
+/** Stands in the head of an event that has notes for debugging; no text in a head can hold it. */
+export const DEBUG_MARK = '"debug":{';
+
+/** An event's head without the notes for debugging, which may quote the body. */
+export function forgetDebug(text: string): string {
+  const { debug: _debug, ...head } = JSON.parse(text) as EventHead;
+  return JSON.stringify(head);
+}
+
 /** An event's head without what came from outside: the query of a GET is its payload. */
 export function forgetHead(text: string): string {
-  const head = JSON.parse(text) as EventHead;
+  const { debug: _debug, ...head } = JSON.parse(text) as EventHead;
   const kept: EventHead = { ...head, request: { ...head.request, query: {} } };
   if (head.would) kept.would = forgetActions(head.would);
   return JSON.stringify(kept);
@@ -40,8 +52,8 @@ export function forgetHead(text: string): string {
 /** A run's spec without what it was given from outside, or undefined where there is nothing to take away. */
 export function forgetSpec(text: string): string | undefined {
   const spec = JSON.parse(text) as RunSpec;
-  if (!spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;
-  return JSON.stringify({ ...spec, input: forgetOutside(spec.input) });
+  if (!spec.debug && !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;
+  return JSON.stringify(withoutOutside(spec));
 }
 
 /** A system event's record without what came from outside. */

@@ -148,7 +148,7 @@ export async function acquireLock(
     const { code, errstr } = error as { code?: string; errstr?: string };
     const message = `the state folder ${stateDir} cannot be used (${errstr ?? code ?? "error"}); make it writable, or set another one`;
     throw new RouseError(
-      { code: "config_invalid", message: `stateDir: ${message}`, issues: [{ path: "stateDir", message }] },
+      { code: "config_invalid", message: `stateDir: ${message}`, issues: [{ path: "stateDir", message, transient: true }] },
       { cause: error },
     );
   }

@@ -1,16 +1,13 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Clock } from "../core/clock.ts";
-import { RouseError } from "../core/errors.ts";
+import { RouseError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { isPostgres } from "./postgres/address.ts";
 import type { StoreHandle } from "./types.ts";
 
-function wrongUrl(message: string, cause?: unknown): RouseError {
-  return new RouseError(
-    { code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] },
-    cause === undefined ? undefined : { cause },
-  );
+function wrongUrl(message: string): RouseError {
+  return new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] });
 }
 
 /** The file of an embedded store. @throws RouseError `config_invalid` where the URL names none. */
@@ -56,9 +53,8 @@ export async function openStore(options: { url: string; clock: Pick<Clock, "now"
   } catch (error) {
     if (error instanceof RouseError) throw error;
     const { code, errstr } = error as { code?: string; errstr?: string };
-    throw wrongUrl(
-      `${file} cannot be used (${errstr ?? code ?? "error"}); check that it is a store of this program and that its folder can be written`,
-      error,
-    );
+    const message = `${file} cannot be used (${errstr ?? code ?? "error"}); check that it is a store of this program and that its folder can be written`;
+    const issue: Issue = { path: "store.url", message, transient: true };
+    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [issue] }, { cause: error });
   }
 }

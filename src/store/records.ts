@@ -1,4 +1,5 @@
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
+import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Route, RouteDecision } from "./routes.ts";
@@ -50,6 +51,8 @@ export interface RunSpec {
   command?: "new" | "stop";
   /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
   marker?: string;
+  /** What the mapping's code did with the collected events together, for the operator. It may quote them. */
+  debug?: EventDebug;
 }
 
 /** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */

@@ -312,7 +312,14 @@ describe("discord", () => {
       expect(host.received).toEqual([
         { id: expect.stringMatching(/^\d+$/) as unknown, from: USER, to: DIRECT, direct: true, text: "hello" },
         { id: expect.any(String) as unknown, from: USER, to: CHANNEL, direct: false, room: { kind: "channel" }, text: "look" },
-        { id: expect.any(String) as unknown, from: USER, to: DIRECT, direct: true, text: "[file a.png: https://cdn.example/a.png]" },
+        {
+          id: expect.any(String) as unknown,
+          from: USER,
+          to: DIRECT,
+          direct: true,
+          text: "",
+          files: ["[file a.png: https://cdn.example/a.png]"],
+        },
         { id: expect.any(String) as unknown, from: USER, name: "Ada", to: DIRECT, direct: true, text: "last" },
       ]);
       expect(host.skipped.map(({ skipped }) => skipped)).toEqual([

@@ -250,7 +250,7 @@ describe("receiving from Mattermost", () => {
       { id: mention.id, ...inTown, thread: mention.id, text: "look at @rosa" },
       { id: reply.id, ...inTown, thread: mention.id, text: "and @rouse.bot." },
       { id: bare.id, ...inTown, thread: bare.id, text: "[no text]" },
-      { id: file.id, ...inDirect, text: "[file: plan.pdf]" },
+      { id: file.id, ...inDirect, text: "", files: ["[file: plan.pdf]"] },
     ]);
   });
 

@@ -52,7 +52,7 @@ describePostgres("rouse store on PostgreSQL", () => {
     });
     await plainly((client) => client.query(`INSERT INTO ${schema.name}.migrations (version) VALUES (99)`));
     expect((await cli.rouse(["store", "status"])).out).toContain("newer program");
-    expect(await cli.rouse(["events", "list"])).toMatchObject({ code: 3, err: expect.stringContaining("newer version") });
+    expect(await cli.rouse(["events", "list"])).toMatchObject({ code: 1, err: expect.stringContaining("newer version") });
   });
 
   it("has pg_dump make copies, and makes no file itself", async () => {
@@ -90,7 +90,7 @@ describePostgres("rouse store on PostgreSQL", () => {
       await cli.rouse(["store", "status", "--config", "env.json5"], { env }),
       await cli.rouse(["config", "show", "--json", "--config", "env.json5"], { env }),
     ];
-    expect(said.map((one) => one.code)).toEqual([3, 3, 3, 0, 3, 0]);
+    expect(said.map((one) => one.code)).toEqual([1, 1, 1, 0, 1, 0]);
     for (const { out, err } of said) expect(out + err).not.toContain("canary-password");
     expect(said[0]?.err).toContain("create it first");
   });

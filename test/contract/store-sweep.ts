@@ -32,6 +32,33 @@ export function sweepContract({ home, store, queue }: Parts): void {
       expect(await hasBody(young.event)).toBe(false);
     });
 
+    it("takes what the mappings' code said away with the body, and nothing else of the event", async () => {
+      const said = "outside-words-0815";
+      const notes = [
+        { mapping: "m", field: "transform.module", error: { message: said, frames: ["a.ts:1:2"] } },
+        {
+          mapping: "m",
+          field: "transform.module",
+          console: [{ stream: "stdout" as const, text: `\u0000 \ud800 "${said}` }],
+          cut: true as const,
+        },
+      ];
+      const would = [runAction()];
+      for (const [bodies, after] of [
+        [3 * DAY, START + 3 * DAY],
+        [0, START],
+      ] as const) {
+        const given = event({ outcome: "failed", would, debug: { notes, cut: true } });
+        await store().accept(given);
+        expect((await store().getEvent(given.id))?.debug).toEqual(given.debug);
+        await store().sweep(after, { ...KEEP, bodies });
+        const kept = await store().getEvent(given.id);
+        expect([kept?.request.body, kept?.debug]).toEqual([null, undefined]);
+        expect(kept?.would).toHaveLength(1);
+        expect(JSON.stringify(kept)).not.toContain(said);
+      }
+    });
+
     it("with bodies 0 takes them when the work is done, also of an event that came later", async () => {
       const [first, second] = [await accepted(), await accepted()];
       const none = event({ outcome: "unmatched" });
@@ -53,7 +80,7 @@ export function sweepContract({ home, store, queue }: Parts): void {
         { text: secret, outside: true },
       ];
       const run = runAction();
-      run.spec = { ...run.spec, input: parts };
+      run.spec = { ...run.spec, input: parts, debug: { notes: [{ mapping: "m", field: "f", error: { message: secret } }] } };
       const failed = runAction();
       failed.spec = { ...failed.spec, input: parts };
       const wake = { ...wakeAction(), text: parts };
@@ -73,7 +100,8 @@ export function sweepContract({ home, store, queue }: Parts): void {
         { text: "[no longer kept]", outside: true },
       ];
       expect(JSON.stringify(await store().getEvent(given.id))).not.toContain(secret);
-      expect((await store().getRun(run.runId))?.spec.input).toEqual(kept);
+      const { input, debug } = (await store().getRun(run.runId))?.spec ?? {};
+      expect([input, debug]).toEqual([kept, undefined]);
       // What failed may be started again, and a heartbeat has not seen the event.
       expect((await store().getRun(failed.runId))?.spec.input).toEqual(parts);
       expect((await store().queuedSystemEvents("main", 5)).map((one) => one.text)).toContainEqual(parts);

@@ -46,6 +46,8 @@ describe("the unit", () => {
     expect([code, err]).toEqual([0, ""]);
     expect(Number(valuesOf("TimeoutStopSec")[0])).toBeGreaterThanOrEqual(config.gateway.drainSeconds + AFTER_DRAIN_SECONDS);
     expect(valuesOf("RestartPreventExitStatus")[0]?.split(" ").map(Number)).toEqual([EXIT.usage, EXIT.config]);
+    // All other failures may go away by themselves, however long that takes.
+    expect([valuesOf("Restart"), valuesOf("StartLimitIntervalSec")]).toEqual([["always"], ["0"]]);
   });
 
   it("hands over every secret that the config reads, from a folder of its own, and no variable that nobody reads", () => {

@@ -109,7 +109,7 @@ export async function followTour(tour: Tour): Promise<void> {
     expect(ci).toMatch(/^202 [^]*"mapping": "ci"/);
     expect(toChannel).toMatch(/^202 /);
     const output = follower.program?.output() ?? "";
-    expect(output).toContain('through hook "github"');
+    expect(output).toContain('through hook "github.issue"');
     const log = join(tour.folder, "replies.log");
     const replies = await until(async () => {
       try {

@@ -55,8 +55,9 @@ describe.each([
     ["what is no text", { canary: 1 }, "in $parseJson, argument 1 (JSONata T0410)"],
   ])("fails on %s, and does not quote it", async (_what, Message, message) => {
     const result = await evaluate("$parseJson(Message)", { Message });
-    expect(result).toEqual({ ok: false, message: expect.stringContaining(message) });
-    expect(JSON.stringify(result)).not.toContain("canary");
+    expect(result).toMatchObject({ ok: false, message: expect.stringContaining(message) });
+    // What is for the operator alone may quote it.
+    expect(JSON.stringify({ ...result, error: null })).not.toContain("canary");
   });
 });
 

@@ -1,9 +1,10 @@
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import type { EventDebug } from "../../src/core/debug.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
-import { compile, input } from "./world.ts";
+import { compile, confinedTo, input } from "./world.ts";
 
 const pool = createTransformPool({ log: createLogger("silent") });
 afterAll(() => pool.close());
@@ -23,6 +24,8 @@ const FILES = {
     if (payload.how === "buffers") { const all = []; for (let i = 0; i < 64; i++) all.push(Buffer.alloc(64 * 2 ** 20, 1)); return { message: "m" }; }
     if (payload.how === "large") return { message: "x".repeat(9e6) };
     if (payload.how === "send") { for (const message of [null, "text", {}, { id: -1, ok: true, value: {} }]) process.send(message); return { message: "sent" }; }
+    if (payload.how === "forge") for (let id = 500; id > 0; id--) for (const message of [{ line: null }, { line: 1 }, { line: { text: {} } }, { line: { text: "forged", stream: {} } }, { cut: {} }]) process.send({ id, ...message });
+    if (payload.how === "forge error") for (let id = 500; id > 0; id--) process.send({ id, ok: false, reason: "threw", thrown: payload.thrown });
     if (payload.how === "exit later") { setTimeout(() => process.exit(0), 100); return { message: "ok" }; }
     if (payload.how === "later") { setTimeout(() => Promise.reject(new Error("later")), 5); return { message: "ok" }; }
     if (payload.how === "field") return { message: "m", allowUnsafeExternalContent: true };
@@ -70,9 +73,17 @@ describe("transform modules", () => {
     expect(issues).toEqual([
       { path: at(5), message: expect.stringContaining("exports no function") },
       { path: at(6), message: expect.stringContaining("exports no function") },
-      { path: at(7), message: expect.stringMatching(/^cannot be loaded: SyntaxError/) },
-      { path: at(8), message: expect.stringMatching(/^cannot be loaded: .*not-there\.ts/) },
-      { path: at(9), message: expect.stringMatching(/ended its process.*when it was loaded/) },
+      {
+        path: at(7),
+        message: "cannot be loaded: syntax.js:1:23: Unexpected end of file",
+        detail: `export default () => {\n${" ".repeat(22)}^`,
+      },
+      {
+        path: at(8),
+        message: expect.stringMatching(/^cannot be loaded: import\.ts:1:19: .*not-there\.ts/),
+        detail: expect.stringContaining("^"),
+      },
+      { path: at(9), message: expect.stringMatching(/ended its process.*when it was loaded/), transient: true },
     ]);
   });
 
@@ -135,10 +146,24 @@ describe("transform modules", () => {
     expect(await run("bad", { how: "send" })).toMatchObject({ kind: "actions", results: [{ draft: { content: [{ text: "sent" }] } }] });
   });
 
+  it.each([
+    ["nothing", {}],
+    ["other types", { message: {}, stack: 5 }],
+    ["a stack that is slow to read", { message: "m", stack: `    at file://host/a:1:2\n    at ${" (/?".repeat(2000)}` }],
+  ])("that forge what they printed or threw break nothing: %s", async (_what, thrown) => {
+    const { debug, kind } = (await set.run(input("bad", { how: "forge" }))) as { debug?: EventDebug; kind: string };
+    expect([kind, debug?.notes]).toEqual([
+      "actions",
+      [{ mapping: "bad", field: "transform.module", console: [{ stream: "stdout", text: "forged" }], cut: true }],
+    ]);
+    expect(await run("bad", { how: "forge error", thrown })).toMatchObject({ code: "transform_failed" });
+  });
+
   it("that end their process later do not take another mapping's call with them", async () => {
     const single = createTransformPool({ log: createLogger("silent"), size: 1 });
+    const folder = join(dir, "transforms");
     const call = (owner: string, file: string, input: object) =>
-      single.runModule({ owner, file: join(dir, "transforms", file), version: "1", input, timeoutMs: 5000 });
+      single.runModule({ owner, file: join(folder, file), version: "1", input, timeoutMs: 5000, ...confinedTo(folder) });
     const first = await call("bad", "bad.js", { payload: { how: "exit later" } });
     const second = await call("slow", "slow.js", {});
     await single.close();
@@ -189,7 +214,8 @@ describe("a module's place", () => {
       // Made by the case before.
     }
     const { compileTransform } = await import("../../src/mapping/transform.ts");
-    const compiled = compileTransform({ module }, { id: "x", transformsDir: join(dir, "transforms"), timeoutMs: 100, pool });
+    const transformsDir = join(dir, "transforms");
+    const compiled = compileTransform({ module }, { id: "x", transformsDir, timeoutMs: 100, pool, ...confinedTo(transformsDir) });
     expect(compiled).toMatchObject({ ok: false, field: "module" });
   });
 });

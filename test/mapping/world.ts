@@ -1,6 +1,6 @@
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { afterAll } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -9,6 +9,7 @@ import type { Channels } from "../../src/delivery/types.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
 import { presetNames as namesIn } from "../../src/mapping/presets.ts";
 import { createTransformPool, type TransformPool } from "../../src/mapping/pool.ts";
+import { createPermissions } from "../../src/mapping/transform-permissions.ts";
 import type { MappingInput } from "../../src/mapping/types.ts";
 
 export const PRESETS = resolve(import.meta.dirname, "../../mappings");
@@ -17,6 +18,12 @@ export const presetNames = namesIn(PRESETS);
 
 /** Presets whose requests carry the hook token, on purpose. */
 export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] => names.map((use) => ({ use, auth: "token" }));
+
+/** What the modules of a folder may do if the config grants nothing, and how long they may take to be loaded. */
+export const confinedTo = (folder: string) => ({
+  permissions: createPermissions(folder, configSchema.parse({}).hooks.transformPermissions),
+  loadMs: 10_000,
+});
 
 const folders: string[] = [];
 afterAll(() => {
@@ -28,13 +35,17 @@ export async function compile(hooks: object, files: Record<string, string> = {},
   const dir = mkdtempSync(join(tmpdir(), "rouse-mapping-"));
   folders.push(dir);
   for (const folder of ["mappings", "transforms"]) mkdirSync(join(dir, folder));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    writeFileSync(join(dir, name), text);
+  }
   const config = configSchema.parse({ hooks: { ...hooks } });
   const compiled = await compileMappings({
     hooks: config.hooks,
     baseDir: dir,
     mappingsDir: join(dir, "mappings"),
     transformsDir: join(dir, "transforms"),
+    secretPlaces: [{ what: "the state folder", path: join(dir, ".rouse") }],
     presetsDir: PRESETS,
     env: {},
     known: {
@@ -59,3 +70,17 @@ export const input = (path: string, payload: unknown, more: Partial<MappingInput
   now: 1_700_000_000_000,
   ...more,
 });
+
+/** Compiles a mapping for each module, as `compile` does. `run` gives the message of the action, or what failed. */
+export async function compileModules(modules: readonly string[], files: Record<string, string>, pool: TransformPool, hooks: object = {}) {
+  const mappings = modules.map((module) => ({ id: module, match: { path: module }, transform: { module } }));
+  const { set, issues, warnings, dir } = await compile({ mappings, ...hooks }, files, pool);
+  const run = async (module: string, payload: object = {}): Promise<string> => {
+    const outcome = await set.run(input(module, payload));
+    if (outcome.kind === "failed") return `failed: ${outcome.failure.message}`;
+    if (outcome.kind !== "actions") return outcome.kind;
+    const [first] = outcome.results;
+    return first?.ok ? first.draft.content.map(({ text }) => text).join("") : "no draft";
+  };
+  return { run, issues, warnings, dir: realpathSync(dir) };
+}

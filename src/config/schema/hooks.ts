@@ -4,6 +4,17 @@ import { limitsSchema } from "./limits.ts";
 import { mappingSchema } from "./mapping.ts";
 import { presetsSchema } from "./preset.ts";
 
+export const transformPermissionsSchema = z
+  .strictObject({
+    read: z.array(z.string().min(1)).default([]).describe("Further folders and files that modules may read."),
+    write: z.array(z.string().min(1)).default([]).describe("Folders and files that modules may write."),
+    childProcess: z.boolean().default(false).describe("Let modules start child processes, which have none of these limits."),
+    worker: z.boolean().default(false).describe("Let modules start worker threads, which can send signals."),
+    addons: z.boolean().default(false).describe("Let modules load native addons, which have none of these limits."),
+  })
+  .prefault({})
+  .describe("What transform modules may do besides reading their folder and packages, and using the network.");
+
 const fields = {
   enabled: z.boolean().optional().describe("Default: true where there is no config file, else false."),
   token: z
@@ -77,6 +88,8 @@ const fields = {
   maxMessageChars: z.int().positive().default(32_000).describe("Longer messages are cut, with a mark."),
   maxActions: z.int().positive().default(1000).describe("The most actions of one event."),
   transformTimeoutSeconds: z.number().positive().default(5).describe("Time for one transform."),
+  transformLoadSeconds: z.number().positive().default(30).describe("Time for loading a transform module."),
+  transformPermissions: transformPermissionsSchema,
 };
 
 /** The names of the section's own fields; other members belong to plugins. */

@@ -153,6 +153,25 @@ async function eventDetail(id, refresh) {
           ]),
         ]
       : null,
+    event.debug
+      ? [
+          h("h2", {}, "What the mapping's code printed and threw"),
+          event.debug.notes.map(({ mapping, field, item, error, console: printed = [], cut }) => [
+            h("h3", {}, `${field} of ${mapping}${item === undefined ? "" : `, item ${item}`}`),
+            h(
+              "pre",
+              {},
+              [
+                ...(error ? [error.message, ...(error.frames ?? []).map((frame) => `  at ${frame}`)] : []),
+                ...(error?.excerpt ? [`line ${error.line}, column ${error.column}:`, error.excerpt] : []),
+                ...printed.map(({ stream, text }) => `${stream === "stderr" ? "console (stderr)" : "console"}: ${text}`),
+                ...(cut ? ["further lines are not kept"] : []),
+              ].join("\n"),
+            ),
+          ]),
+          event.debug.cut ? h("p", { class: "quiet" }, "Further notes are not kept.") : null,
+        ]
+      : null,
     h("h2", {}, "Request"),
     h(
       "pre",

@@ -29,8 +29,8 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-function errorOf({ code, message, extra }: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
-  return new RouseError({ code: code as ErrorCode, message, ...(extra === undefined ? {} : { extra }) });
+function errorOf({ code, reason: _reason, ...rest }: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
+  return new RouseError({ code: code as ErrorCode, ...rest });
 }
 
 /**

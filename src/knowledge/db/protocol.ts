@@ -1,3 +1,4 @@
+import type { Issue } from "../../core/errors.ts";
 import type { Ranked } from "../fuse.ts";
 import type { Access } from "../access.ts";
 import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
@@ -112,7 +113,7 @@ export interface CallMessage {
 
 export type ReplyMessage =
   | { id: number; ok: true; value: unknown }
-  | { id: number; ok: false; error: { code: string; message: string; extra?: Record<string, unknown>; reason?: string } };
+  | { id: number; ok: false; error: { code: string; message: string; issues?: Issue[]; extra?: Record<string, unknown>; reason?: string } };
 
 /** Ends the thread, once what was asked before is done. */
 export const CLOSE = "close";

@@ -43,6 +43,8 @@ export function prepareKnowledge(db: DatabaseSync, now: number): void {
     prepareDatabase(db, now, MIGRATIONS);
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
-    throw new RouseError({ code: error.code, message: error.message.replace("store.url", "knowledge.db") }, { cause: error });
+    const { code, issues } = error;
+    const message = error.message.replace("store.url", "knowledge.db");
+    throw new RouseError({ code, message, ...(issues ? { issues } : {}) }, { cause: error });
   }
 }

@@ -1,4 +1,4 @@
-import { RouseError } from "../../core/errors.ts";
+import { RouseError, type Issue } from "../../core/errors.ts";
 import type { Sql } from "./db.ts";
 
 /** Only a store that was copied into has the table: a row for each source. */
@@ -38,7 +38,8 @@ export async function takeCopy(sql: Sql): Promise<void> {
   if (copies.some(({ ended }) => !ended)) {
     const message =
       "a copy into this database was begun and has not ended; run the same rouse store copy again, it goes on where it stopped";
-    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] });
+    const issue: Issue = { path: "store.url", message, transient: true };
+    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [issue] });
   }
   await sql.query("UPDATE copies SET used = now() WHERE used IS NULL");
 }

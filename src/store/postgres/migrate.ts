@@ -15,7 +15,7 @@ const OLDEST_SERVER = 13;
 
 function wrong(message: string, cause?: unknown): RouseError {
   return new RouseError(
-    { code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] },
+    { code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message, transient: true }] },
     cause === undefined ? undefined : { cause },
   );
 }

@@ -1,4 +1,4 @@
-import { forgetHead, forgetJson, forgetSpec, forgetText, type Retention } from "../forget.ts";
+import { DEBUG_MARK, forgetDebug, forgetHead, forgetJson, forgetSpec, forgetText, type Retention } from "../forget.ts";
 import type { Fence, Ms } from "../types.ts";
 import type { Db, Sql } from "./db.ts";
 import { standing } from "./leases.ts";
@@ -93,18 +93,19 @@ function forgetTexts<Row extends { seq: number; at: Ms }>({ mark, now, select, f
   };
 }
 
-/** Raw bodies go when their time is over. Where none is kept at all, what the hook said goes from the actions too. */
+/** Raw bodies, and the notes that may quote them, go when their time is over. Where none is kept at all, what the hook said goes from the actions too. */
 function dropBodies(now: Ms, cutoff: Ms, actionsToo: boolean): Step {
   return forgetTexts<{ seq: number; at: Ms; has: boolean; unfinished: boolean; head: string | null; actions: string | null }>({
     mark: "bodies",
     now,
-    select: `SELECT seq, at, body IS NOT NULL AS has, ${UNFINISHED} AS unfinished, ${actionsToo ? "head, actions" : "NULL AS head, NULL AS actions"}
+    select: `SELECT seq, at, body IS NOT NULL AS has, ${UNFINISHED} AS unfinished, ${actionsToo ? "head, actions" : `CASE WHEN strpos(head, '${DEBUG_MARK}') > 0 THEN head END AS head, NULL AS actions`}
       FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`,
     async forget(sql, row) {
       if (row.at > cutoff) return "end";
       if (!row.has) return "done";
       if (row.unfinished) return "wait";
       if (row.head === null) await sql.query("UPDATE events SET body = NULL WHERE seq = $1", [row.seq]);
+      else if (!actionsToo) await sql.query("UPDATE events SET body = NULL, head = $2 WHERE seq = $1", [row.seq, forgetDebug(row.head)]);
       else {
         const text = "UPDATE events SET body = NULL, head = $2, actions = $3 WHERE seq = $1";
         await sql.query(text, [row.seq, forgetHead(row.head), forgetJson(row.actions)]);

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { RouseError } from "../../core/errors.ts";
+import { RouseError, type Issue } from "../../core/errors.ts";
 import { keyNumber } from "./keys.ts";
 import type { Ms } from "../types.ts";
 
@@ -134,7 +134,8 @@ export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = MIGRATIO
   const version = row.version ?? 0;
   if (version > migrations.length) {
     const message = `the file was written by a newer version of the program (schema ${version}, known here up to ${migrations.length}); start that version, or use a backup from before it`;
-    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] });
+    const issue: Issue = { path: "store.url", message, transient: true };
+    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [issue] });
   }
   for (const [index, sql] of migrations.entries()) {
     if (index < version) continue;

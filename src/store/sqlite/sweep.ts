@@ -1,4 +1,4 @@
-import { forgetHead, forgetJson, forgetSpec, forgetText, type Retention } from "../forget.ts";
+import { DEBUG_MARK, forgetDebug, forgetHead, forgetJson, forgetSpec, forgetText, type Retention } from "../forget.ts";
 import type { Ms } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
@@ -87,11 +87,11 @@ function forgetTexts<Row extends { seq: number }>(
   };
 }
 
-/** Raw bodies go when their time is over. Where none is kept at all, what the hook said goes from the actions too. */
+/** Raw bodies, and the notes that may quote them, go when their time is over. Where none is kept at all, what the hook said goes from the actions too. */
 function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boolean): Step {
   return forgetTexts<{ seq: number; at: number; has: number; unfinished: number; head: string | null; actions: string | null }>(sql, {
     mark: "bodies",
-    select: `SELECT seq, at, typeof(body) <> 'null' AS has, ${UNFINISHED} AS unfinished, ${actionsToo ? "head, actions" : "NULL AS head, NULL AS actions"}
+    select: `SELECT seq, at, typeof(body) <> 'null' AS has, ${UNFINISHED} AS unfinished, ${actionsToo ? "head, actions" : `CASE WHEN instr(head, '${DEBUG_MARK}') > 0 THEN head END AS head, NULL AS actions`}
       FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
     upTo,
     forget(row) {
@@ -99,6 +99,7 @@ function dropBodies(sql: Statements, cutoff: Ms, upTo: number, actionsToo: boole
       if (!row.has) return "done";
       if (row.unfinished) return "wait";
       if (row.head === null) sql.run("UPDATE events SET body = NULL WHERE seq = ?", row.seq);
+      else if (!actionsToo) sql.run("UPDATE events SET body = NULL, head = ? WHERE seq = ?", forgetDebug(row.head), row.seq);
       else {
         sql.run(
           "UPDATE events SET body = NULL, head = ?, actions = ? WHERE seq = ?",

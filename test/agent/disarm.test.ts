@@ -1,0 +1,342 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { cleanReply, createReplyCleaner } from "../../src/agent/links.ts";
+import { findLive } from "./markdown-judge.ts";
+
+const disarm = (text: string): string => cleanReply(text).text;
+
+/** What each piece lets out, and the end. */
+function inPieces(pieces: readonly string[]): string[] {
+  const cleaner = createReplyCleaner();
+  return [...pieces.map((piece) => cleaner.push(piece)), cleaner.end()];
+}
+
+const cut = (text: string, lengths: readonly number[]): string[] => {
+  const pieces: string[] = [];
+  for (let at = 0, turn = 0; at < text.length; turn++) {
+    const length = lengths[turn % lengths.length] ?? 1;
+    pieces.push(text.slice(at, at + length));
+    at += length;
+  }
+  return pieces;
+};
+
+describe("images", () => {
+  it.each([
+    ["![chart](https://x.example/a.png)", "chart (https://x.example/a.png)"],
+    ['![chart](https://x.example/a.png "a title")', "chart (https://x.example/a.png)"],
+    ["![chart](<https://x.example/a.png>)", "chart (https://x.example/a.png)"],
+    ["![chart](https://x.example/a_(1).png)", "chart (https://x.example/a_(1).png)"],
+    ["![](https://x.example/a.png)", "https://x.example/a.png"],
+    ["[![build](https://x.example/b.svg)](https://x.example)", "[build (https://x.example/b.svg)](https://x.example)"],
+    ["a\n\n[r]: https://x.example/a.png\n\n![chart][r]", "a\n\n[r]: https://x.example/a.png\n\n[chart][r]"],
+    ["![chart][r]\n\n[r]: https://x.example/a.png", "[chart][r]\n\n[r]: https://x.example/a.png"],
+    ["![r][]\n\n[r]: https://x.example/a.png", "[r][]\n\n[r]: https://x.example/a.png"],
+    ["![r]\n\n[r]: https://x.example/a.png", "[r]\n\n[r]: https://x.example/a.png"],
+    ["!![r]\n\n[r]: https://x.example/a.png", "!!\\[r]\n\n[r]: https://x.example/a.png"],
+    ["![a [b] c](https://x.example/a.png)", "!\\[a [b] c](https://x.example/a.png)"],
+    ["![a](<b c>)", "!\\[a](&lt;b c>)"],
+    ["> ![a\n> b](https://x.example/a.png)", "> !\\[a\n> b](https://x.example/a.png)"],
+  ])("%j", (text, expected) => {
+    expect(findLive(text)).not.toEqual([]);
+    expect(disarm(text)).toBe(expected);
+    expect(findLive(expected)).toEqual([]);
+  });
+});
+
+describe("HTML", () => {
+  it.each([
+    ['<img src="https://x.example/a.png">', '&lt;img src="https://x.example/a.png">'],
+    ["a <b>bold</b> word", "a &lt;b>bold&lt;/b> word"],
+    ["a <img\nsrc=x\nonerror='y'> b", "a &lt;img\nsrc=x\nonerror='y'> b"],
+    ["> a <img\n> src=x> b", "> a &lt;img\n> src=x> b"],
+    ["<div\n![a](https://x.example/p)", "&lt;div\na (https://x.example/p)"],
+    ["- <script>\n  alert(1)", "- &lt;script>\n  alert(1)"],
+    ["a <!-- b --> c <?php d ?> e <![CDATA[f]]>", "a &lt;!-- b --> c &lt;?php d ?> e &lt;!\\[CDATA[f]]>"],
+    ["List<String> is a type", "List&lt;String> is a type"],
+    ["\\\\<b>", "\\\\&lt;b>"],
+    ["`a\n<div>\nb`", "`a\n&lt;div>\nb`"],
+  ])("%j", (text, expected) => {
+    expect(findLive(text)).not.toEqual([]);
+    expect(disarm(text)).toBe(expected);
+    expect(findLive(expected)).toEqual([]);
+  });
+
+  it("that only escaped text would hide, as a cell, a bracket or a line does, stays escaped", () => {
+    for (const text of [
+      "`a | <img src=x>`\n--|--",
+      "| a ` | b ` <img src=x> ` c |\n|--|--|",
+      "[a [b] c](d`e) `<img src=x>`",
+      "[``<img src=x>`` `",
+      "https://x.example/`a` <img src=x> `",
+      "[a]: b\n===\n    <img src=x>",
+      "[^1]: a\n\n    <img src=x>",
+      "> a\n2. ```\n<img src=x>\n```",
+      "> `a\n<b>\n`",
+      "a |\n--|--\n1. 2.     (`<b>` ![a](u)",
+      "a]([) `<b>` `` <http://x`y>",
+      "a](https://x.example/)`<b>`[c `",
+      "<x ![](onclick)>",
+      '<x a="![c](d "e")> ">',
+      "![```](u)\n\n```\n<img src=x>",
+      "![a](b`c) `<img src=x>`",
+    ])
+      expect(findLive(disarm(text)), text).toEqual([]);
+  });
+});
+
+describe("text without images and HTML", () => {
+  it.each([
+    "a < b && c > d, a <3, x<=y, 1<2, <-",
+    "if a <b and c then",
+    "see <https://x.example/?a=b&c=d> and <me@x.example>",
+    "not an image: ! [a](b), \\![a](b), !important, wow!",
+    "escaped \\<b>, &lt;b&gt; and &amp;",
+    "`<div>` and ``a ` <img src=x>`` and `![a](b)`",
+    "`Promise<A> | Promise<B>`\nand more",
+    "`Promise<A> | Promise<B>`",
+    "| type | note |\n|------|------|\n| `List<A>` | `![a](b)` |\n| `Foo<A> \\| null` | x |",
+    "a `code\nof <two> lines` b",
+    "```html\n<div>![a](b)</div>\n```\nafter",
+    "~~~~\n<b>\n~~~\n<i>\n~~~~",
+    "1. Do:\n\n   ```tsx\n   <App />\n   ```\n\n2. Then `<b>`.\n   - `<c>`\n\n     ```\n     <d>\n     ```",
+    "> ```\n> <div>\n> ```\n> `<b>`",
+    "text\n\n    <div>\n\n    </div>\n\ntext",
+    "[a `<b>` c](https://x.example) and [d](<e f> 'g') and [h](https://x.example \"<i>\")",
+    "# Use `<b>`\n\nTitle `<c>`\n===\n",
+    "- [ ] open `<b>`\n- [x] done",
+    "[1]: https://x.example 'title'\n",
+    "[^1] says\n\n[^1]: Use `<b>`.",
+    "a\r\nb `<c>`\r\n\r\n```\r\n<d>\r\n```\r\n",
+    "```\n<a>\n\u00a0\n<b>\n```\n`<c>`",
+    "1. Run:\n```sh\ncat <in> out\n```\n2. Then `<b>`:\n```\n<c>\n```\nand `<d>`",
+    "* a\n    * b `<c>`\n\n      ```\n      <d>\n      ```\n* e `<f>`\ngoes on `<g>`",
+    "**Note:** the `<b>` tag; `[x](<y z>)`; it's 5\" long.\n\n***\n\n> quote `<c>`\ngoes on `<d>`",
+    "![]",
+  ])("%j stays as it is", (text) => {
+    expect(findLive(text)).toEqual([]);
+    expect(disarm(text)).toBe(text);
+  });
+
+  const word = fc.constantFrom(
+    "word",
+    "Zwölf",
+    "a < b",
+    "x!",
+    "**bold**",
+    "_it_",
+    "it's",
+    "1.5",
+    "C#",
+    "(so)",
+    "50%",
+    "<3",
+    "a&b",
+    "日本",
+    "🙂",
+    "`x`",
+  );
+  const code = fc.constantFrom("`<div>`", "`![a](b)`", "``a ` <b>``", "`List<A>`", "`<!-- c -->`", "`</p>`");
+  const link = fc.constantFrom("[doc](https://x.example/a)", "<https://x.example>", "https://x.example/b", '[t](/u "v")', "[r][1]");
+  const line = fc
+    .array(fc.oneof({ weight: 4, arbitrary: word }, code, link), { minLength: 1, maxLength: 8 })
+    .map((words) => `Then ${words.join(" ")}.`);
+  const fence = fc.constantFrom("```html\n<div>\n![a](b)\n\n</div>\n```", "~~~\n<img src=x>\n~~~", "````\n```\n<b>\n```\n````");
+  const quote = (text: string): string => text.replaceAll(/^/gm, "> ");
+  const item = (text: string): string => `- ${text.replaceAll("\n", "\n  ")}`;
+  const { block } = fc.letrec<{ block: string }>((tie) => ({
+    block: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      fc.array(line, { minLength: 1, maxLength: 3 }).map((lines) => lines.join("\n")),
+      fence,
+      line.map((text) => `## ${text}`),
+      fc.constantFrom("---", "    <div>\n    ![a](b)", "| a | b |\n|---|---|\n| `<c>` | d |"),
+      fc.array(tie("block"), { minLength: 1, maxLength: 2 }).map((blocks) => quote(blocks.join("\n\n"))),
+      fc.array(tie("block"), { minLength: 1, maxLength: 2 }).map((blocks) => item(blocks.join("\n\n"))),
+    ),
+  }));
+
+  it("stays as it is, code with either in it too", () => {
+    fc.assert(
+      fc.property(
+        fc.array(block, { minLength: 1, maxLength: 5 }),
+        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }),
+        (blocks, lengths) => {
+          const text = blocks.join("\n\n");
+          fc.pre(findLive(text).length === 0);
+          expect(disarm(text)).toBe(text);
+          expect(inPieces(cut(text, lengths)).join("")).toBe(text);
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+});
+
+describe("any text", () => {
+  /** The same texts each time: the parsers that judge have faults of their own, which a build should not meet by chance. */
+  const SEED = 20_260;
+  const INLINE =
+    "` `` ![a](u) ![ ]( ) [ ] <b> <img_src=x> < > \\ | \n _ a ! <http://x`y> https://a.b/ \" ' ( <b_ ]: [x]:_y [^1]:_ ![r] ![a][r] * <!-- --> \n--|--\n &lt; <b_c> \n\n [` `<b>` \r\n";
+  const BLOCKS =
+    "-_ 1._ 2._ >_ ____ __ \t _ ``` ~~~ <img> ` a \n \n \n\n #_ --- === [a]:_b [^1]:_x <div ![a](b) |_a_|_b_| --|-- | `` <b> - 1. * +_ ___ \r";
+  const parts = (text: string) => fc.constantFrom(...text.split(" ").map((part) => part.replaceAll("_", " ")));
+  const noise = fc
+    .oneof(
+      fc.array(parts(INLINE), { maxLength: 24 }),
+      fc.array(parts(BLOCKS), { maxLength: 30 }),
+      fc.array(parts(`${INLINE} ${BLOCKS}`), { maxLength: 24 }),
+    )
+    .map((all) => all.join(""));
+  const lengths = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 5 });
+
+  it("has no image and no HTML left for any parser", () => {
+    fc.assert(
+      fc.property(noise, (text) => {
+        expect(findLive(disarm(text))).toEqual([]);
+      }),
+      { numRuns: 2000, seed: SEED },
+    );
+  }, 60_000);
+
+  it("comes out of a stream as it comes out whole, however it is cut", () => {
+    fc.assert(
+      fc.property(noise, lengths, (text, at) => {
+        expect(inPieces(cut(text, at)).join("")).toBe(disarm(text));
+      }),
+      { numRuns: 4000 },
+    );
+  }, 60_000);
+
+  it("has no image and no HTML left when links to other hosts are gone", () => {
+    const links = parts(`${INLINE} !https://evil.example [b](https://evil.example) ![c](//evil.example/d) [r]:_https://evil.example`);
+    fc.assert(
+      fc.property(fc.array(links, { maxLength: 20 }), (all) => {
+        expect(findLive(cleanReply(all.join(""), ["ok.example"]).text)).toEqual([]);
+      }),
+      { numRuns: 1000, seed: SEED },
+    );
+  }, 60_000);
+});
+
+describe("a stream", () => {
+  it("lets prose out word by word, and code and links with it", () => {
+    const pieces = [
+      "Hel",
+      "lo, ",
+      "a ",
+      "< ",
+      "b ",
+      "and `co",
+      "de` in ",
+      "[a li",
+      "nk](https://x.example)",
+      "!\n",
+      "- it",
+      "em\n",
+      "1",
+      ". one\n\n",
+      "```js\n",
+      "if (a <b) {",
+      "}\n```\n",
+    ];
+    expect(inPieces(pieces)).toEqual([...pieces, ""].map((piece) => piece));
+  });
+
+  it("holds a sign back only until it is clear what it becomes", () => {
+    expect(inPieces(["a <", "b ", "c, d ", "<", "i", ">e ", "!", "[f", "](", "g", ") h", " `<", "i>", "` j"])).toEqual([
+      "a ",
+      "",
+      "<b c, d ",
+      "",
+      "",
+      "&lt;i>e ",
+      "",
+      "",
+      "",
+      "",
+      "f (g) h",
+      " `",
+      "",
+      "<i>` j",
+      "",
+    ]);
+  });
+
+  it("is not held up by what never ends", () => {
+    for (const text of [
+      `![${"x".repeat(9000)}`,
+      `<a b="${"x".repeat(9000)}`,
+      `\`<b>${" x".repeat(9000)}`,
+      `[\`<b>\`${" x".repeat(9000)}`,
+      `a\n\`<b>|\`${" x".repeat(9000)}`,
+    ]) {
+      const cleaner = createReplyCleaner();
+      let held = 0;
+      let said = "";
+      for (const piece of cut(text, [50])) {
+        held += piece.length;
+        const out = cleaner.push(piece);
+        said += out;
+        if (out !== "") held = 0;
+        expect(held).toBeLessThan(2200);
+      }
+      expect(findLive(`${said}${cleaner.end()}](y)">\``)).toEqual([]);
+    }
+  });
+});
+
+describe("a hostile text", () => {
+  /** The processor's time in milliseconds, the least of three runs. */
+  function cost(work: () => void): number {
+    const times = [1, 2, 3].map(() => {
+      const before = process.cpuUsage();
+      work();
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1000;
+    });
+    return Math.min(...times);
+  }
+  const whole = (text: string) => () => void disarm(text);
+  const streamed = (text: string) => () => void inPieces([...text]);
+
+  it.each([
+    "![",
+    "<",
+    "`",
+    "[",
+    "*",
+    "<a ",
+    "<!--",
+    "](",
+    "[a](",
+    "` `` ",
+    '<a b="',
+    "- ",
+    "> ",
+    "a\n\n",
+    "![a](",
+    "[a]: ",
+    "\\",
+    "<http://",
+    "|`a|b`<b>\n",
+    "`<b>` ",
+    "`\n",
+    "](((",
+    "<a b c d e f g h i j",
+    "\n> > ",
+    "[`<b>` ",
+  ])(
+    "of %j costs so much more as it is longer",
+    (unit) => {
+      for (const work of [whole, streamed]) {
+        const text = (length: number): string => unit.repeat(Math.ceil(length / unit.length));
+        const short = cost(work(text(12_000)));
+        const long = cost(work(text(96_000)));
+        // Eight times the text: what grows with the square would take 64 times as long. Short times say little.
+        expect(long < 60 || long / short < 28, `${short} ms, then ${long} ms`).toBe(true);
+      }
+    },
+    60_000,
+  );
+});

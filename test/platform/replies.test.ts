@@ -1,0 +1,68 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { findLive } from "../agent/markdown-judge.ts";
+import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
+
+let world: PlatformWorld;
+afterEach(() => world?.close());
+
+/** What a model says that was talked into it, with each way to an image and to HTML. */
+const SAID = [
+  "Use `<div>` if a < b. ![one](https://x.example/1.png) ![two][r] ![r]",
+  '<img src="https://x.example/3.png"> <!-- four --> <b\nonclick=5>',
+  "```html\n<p>![six](kept)</p>\n```",
+  "[r]: https://x.example/2.png",
+].join("\n\n");
+const SHOWN = [
+  "Use `<div>` if a < b. one (https://x.example/1.png) [two][r] [r]",
+  '&lt;img src="https://x.example/3.png"> &lt;!-- four --> &lt;b\nonclick=5>',
+  "```html\n<p>![six](kept)</p>\n```",
+  "[r]: https://x.example/2.png",
+].join("\n\n");
+
+const contentOf = (text: string): string[] =>
+  eventsOf(text).flatMap((event) => (typeof event === "object" ? (event.choices[0]?.delta.content ?? []) : []));
+
+describe("a reply has no image and no HTML", () => {
+  it("of the chat API, whole and streamed, in the record of its run too", async () => {
+    expect(findLive(SAID)).not.toEqual([]);
+    expect(findLive(SHOWN)).toEqual([]);
+    world = await platformWorld();
+    world.model.says = () => ({ text: [...SAID] });
+    expect((await world.chat()).body.choices[0].message.content).toBe(SHOWN);
+    const pieces = contentOf((await world.chat({ stream: true })).text);
+    expect(pieces.join("")).toBe(SHOWN);
+    const { runs } = (await world.admin("/admin/v1/runs")).body;
+    expect(runs).toHaveLength(2);
+    for (const { id } of runs) expect((await world.admin(`/admin/v1/runs/${id}`)).body.run.reply).toBe(SHOWN);
+  });
+
+  it("and streams all else as the model says it", async () => {
+    world = await platformWorld();
+    const text = ["It ", "is 1 ", "< ", "2, `", "code`", " and ", "<", "b", "> ", "now", "."];
+    world.model.says = () => ({ text });
+    const pieces = contentOf((await world.chat({ stream: true })).text).filter((piece) => piece !== "");
+    expect(pieces).toEqual(["It ", "is 1 ", "< ", "2, `", "code`", " and ", "&lt;b> ", "now", "."]);
+  });
+
+  it("of the responses API", async () => {
+    world = await platformWorld();
+    world.model.says = () => ({ text: [...SAID] });
+    const { body } = await world.call("/v1/responses", { model: "ops", input: "Say it." });
+    expect(body.output[0].content[0].text).toBe(SHOWN);
+  });
+
+  it("on a channel and in the main session's summary", async () => {
+    world = await platformWorld();
+    world.model.says = ({ text }) => ({ text: [text.includes("This is a heartbeat") ? "HEARTBEAT_OK" : SAID] });
+    const { body } = await world.post("/hooks/agent", { message: "Say it.", name: "Deploy" });
+    const run = await world.until(async () => {
+      const { run } = (await world.get(`/hooks/runs/${body.runId}`)).body;
+      return run.endedAt !== null && run.delivery?.status !== "pending" && run;
+    });
+    expect(run).toMatchObject({ reply: SHOWN, delivery: { status: "delivered", channel: "console" } });
+    expect(world.printed.join("")).toContain(SHOWN);
+    const heartbeat = await world.until(async () => world.model.asked.find(({ text }) => text.includes("This is a heartbeat")));
+    expect(heartbeat?.text).toContain("&lt;img src=");
+    expect(heartbeat?.text).not.toContain("![one]");
+  });
+});
