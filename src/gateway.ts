@@ -1,59 +1,42 @@
 import { hostname } from "node:os";
-import { reviveEvent } from "./actions/revive.ts";
+import { retryOnRedelivery } from "./actions/retry-on-redelivery.ts";
 import { systemClock } from "./core/clock.ts";
 import { lazy } from "./core/lazy.ts";
 import { VERSION } from "./core/version.ts";
 import { layGround, type GatewayOptions, type Ground } from "./ground.ts";
 import { createApps, type Apps } from "./http/app.ts";
-import { createFailureLimiter } from "./http/auth.ts";
-import { createBodyBudget } from "./http/body-budget.ts";
-import { createHooks } from "./http/hooks.ts";
+import { createHooks, createServiceHook } from "./http/hooks.ts";
+import { createIntake } from "./intake/receive.ts";
 import { listen } from "./http/listen.ts";
-import { createRefusals } from "./http/refusals.ts";
 import { createRejections } from "./http/rejections.ts";
-import { createSharedCounts } from "./http/shared-counts.ts";
-import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
+import { createSharedCounts } from "./intake/shared-counts.ts";
+import type { Gateway, GatewayStatus } from "./http/types.ts";
 import { createServices, type Services } from "./plugin/services.ts";
-import type { Fence } from "./store/types.ts";
 import { createWork, restoreWork, startWork, type Work } from "./work.ts";
 
-function createSurface(ground: Ground, work: Work, services: Services, status: () => GatewayStatus): Apps {
+function createSurface(
+  ground: Ground,
+  work: Work,
+  services: Services,
+  input: ReturnType<typeof createInput>,
+  status: () => GatewayStatus,
+): Apps {
   const { store, queue, peers, log, metrics, snapshot, reloader, operatorToken } = ground;
   const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = work;
-  const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
+  const { intake, sharedCounts } = input;
   const draining = (): boolean => status().draining;
-  const sharedCounts = createSharedCounts(peers);
-  const bodyBudget = createBodyBudget(systemClock);
-  const limiter = createFailureLimiter(systemClock, sharedCounts?.("hooks"));
-  const refusals = createRefusals({ clock: systemClock, log, metrics, limiter });
-  const hooks = createHooks({
-    sharedCounts,
-    bodyBudget,
-    limiter,
-    refusals,
-    store,
-    clock: systemClock,
-    log,
-    metrics,
-    snapshot,
-    hookTokens,
-    draining,
-    admit: admission.admit,
-    revive: (record) => reviveEvent(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
-    waitForRun: runEnds.wait,
-  });
   const admin = {
     store,
     queue,
     peers,
     snapshot,
     status,
-    refusals: refusals.list,
-    signatures: hooks.signatures,
+    refusals: intake.denials.list,
+    signatures: intake.signatures,
     runs: { ...turns, cancel: work.cancel },
     limits: admission.usage,
     channels: health,
-    replay: hooks.replay,
+    replay: intake.replay,
     retryDelivery: deliveries.retry,
     reload: reloader.reload,
     metrics: metrics.render,
@@ -69,9 +52,10 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
   const serviceRequest = services.request;
   return createApps({
     admin,
-    hooks,
-    bodyBudget,
-    refusals,
+    hooks: createHooks({ intake, store, snapshot, waitForRun: runEnds.wait }),
+    hasCredential: intake.hasCredential,
+    bodyBudget: intake.bodyBudget,
+    denials: intake.denials,
     platform,
     store,
     clock: systemClock,
@@ -84,20 +68,26 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
   });
 }
 
-/** Posts to a hook of this gateway, as a caller with the hook token would. */
-async function postHook(
-  { snapshot, reloader }: Ground,
-  apps: Apps,
-  path: string,
-  body: unknown,
-  fence: Fence | undefined,
-): Promise<{ status: number; body: unknown }> {
-  const { hooks } = snapshot().config;
-  const token = [hooks.token ?? reloader.keptToken()].flat()[0] ?? "";
-  const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
-  const request = new Request(`http://localhost${hooks.path}/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-  const response = await apps.main.fetch(request, { fence });
-  return { status: response.status, body: await response.json().catch(() => undefined) };
+/** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
+function createInput(
+  { store, peers, log, metrics, snapshot, reloader }: Ground,
+  { turns, deliveries, admission }: Work,
+  draining: () => boolean,
+) {
+  const sharedCounts = createSharedCounts(peers);
+  const intake = createIntake({
+    sharedCounts,
+    store,
+    clock: systemClock,
+    log,
+    metrics,
+    snapshot,
+    hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
+    draining,
+    admit: admission.admit,
+    retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
+  });
+  return { intake, sharedCounts };
 }
 
 /**
@@ -139,14 +129,15 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     startedAt,
   }));
   const work = createWork(ground);
+  const input = createInput(ground, work, () => draining);
   const services = createServices({
-    hook: (path, body, fence) => postHook(ground, apps, path, body, fence),
+    hook: createServiceHook(input.intake),
     peers,
     cursorOf,
     clock: systemClock,
     log,
   });
-  const apps = createSurface(ground, work, services, status);
+  const apps = createSurface(ground, work, services, input, status);
 
   const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
   opened.defer(rejections.close);
@@ -173,7 +164,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const adminUrl = adminPort === undefined ? url : await serve(apps.admin, adminPort);
       await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION, config: snapshot().configFile ?? null });
       reloader.watch();
-      if (options.workers) await startWork(ground, work, services);
+      if (options.workers) await startWork(ground, work, services, input.intake);
       for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
       log.info({ url, workers: options.workers, version: VERSION }, "the gateway is ready");
       return { url, adminUrl };

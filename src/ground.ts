@@ -3,7 +3,7 @@ import { systemClock } from "./core/clock.ts";
 import { RouseError } from "./core/errors.ts";
 import { createLogger, type Logger } from "./core/log.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
-import type { Snapshot } from "./http/types.ts";
+import type { Snapshot } from "./intake/types.ts";
 import { createTransformPool } from "./mapping/pool.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import { buildSnapshot, type Built } from "./snapshot.ts";

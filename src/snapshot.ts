@@ -16,7 +16,7 @@ import { createLogger, type Logger } from "./core/log.ts";
 import { LAST } from "./delivery/channels.ts";
 import { findRouteProblem } from "./delivery/last-route.ts";
 import { createAddressList, isLoopback } from "./core/address.ts";
-import type { Snapshot } from "./http/types.ts";
+import type { Snapshot } from "./intake/types.ts";
 import { compileMappings } from "./mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "./mapping/pool.ts";
 import { PRESETS_DIR } from "./mapping/presets.ts";

@@ -1,7 +1,6 @@
 import { createAdmission } from "./actions/admission.ts";
 import { createSharedAdmission } from "./actions/shared-admission.ts";
 import { cancelRun } from "./actions/cancel.ts";
-import { createReceiver } from "./actions/receive.ts";
 import { createChats } from "./actions/chat.ts";
 import type { Chats } from "./actions/chat-types.ts";
 import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
@@ -14,7 +13,8 @@ import { createDeliveryWorker, type DeliveryWorker } from "./delivery/deliver.ts
 import { channelServices } from "./delivery/listen.ts";
 import { createChannelHealth, type ChannelHealth } from "./delivery/health.ts";
 import type { Ground } from "./ground.ts";
-import { combineEvents } from "./http/resolve.ts";
+import type { Intake } from "./intake/receive.ts";
+import { combineEvents } from "./intake/resolve.ts";
 import type { Built } from "./snapshot.ts";
 import type { Services } from "./plugin/services.ts";
 import { configuredEmbedder, sharedUrl } from "./knowledge/configured.ts";
@@ -155,10 +155,9 @@ export async function restoreWork({ queue, peers, swapped, log }: Ground, { admi
 }
 
 /** Starts all that carries work out, and what only one gateway does at a time. */
-export async function startWork(ground: Ground, work: Work, services: Services): Promise<void> {
+export async function startWork(ground: Ground, work: Work, services: Services, { receiveMessage: receive }: Intake): Promise<void> {
   const { heartbeat, turns, deliveries, health, knowledge } = work;
   const { store, peers, log, snapshot, ended, reloader, swapped } = ground;
-  const receive = createReceiver({ store, clock: systemClock, log, context: snapshot });
   const servicesOf = ({ services: own, snapshot: { channels } }: Built) => [...own, ...channelServices(channels, { store, receive })];
   await services.replace(servicesOf(reloader.built()));
   swapped.push((built) => void services.replace(servicesOf(built)));

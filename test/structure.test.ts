@@ -30,13 +30,14 @@ const inRepo = (file: string, specifier: string): string => relative(ROOT, resol
 
 /** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
 const ALLOWED: Record<string, string[]> = {
-  cli: ["gateway.ts", "snapshot.ts", "http", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin"],
-  "gateway.ts": ["ground.ts", "work.ts", "http", "actions", "plugin", "core"],
+  cli: ["gateway.ts", "snapshot.ts", "http", "intake", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin"],
+  "gateway.ts": ["ground.ts", "work.ts", "http", "intake", "actions", "plugin", "core"],
   "ground.ts": ["reload.ts", "snapshot.ts", "mapping", "store", "config", "core"],
-  "work.ts": ["http", "actions", "knowledge", "delivery", "sessions", "store", "core"],
+  "work.ts": ["http", "intake", "actions", "knowledge", "delivery", "sessions", "store", "core"],
   "reload.ts": ["config", "core"],
-  "snapshot.ts": ["http", "signatures", "mapping", "actions", "agent", "delivery", "config", "plugin", "core"],
-  http: ["mapping", "actions", "knowledge", "signatures", "store", "config", "core"],
+  "snapshot.ts": ["signatures", "mapping", "actions", "agent", "delivery", "config", "plugin", "core"],
+  http: ["intake", "mapping", "actions", "knowledge", "signatures", "store", "config", "core"],
+  intake: ["mapping", "signatures", "actions", "sessions", "store", "config", "core"],
   signatures: ["config", "core"],
   mapping: ["config", "core", "plugin"],
   actions: ["agent", "delivery", "sessions", "queue", "store", "config", "core"],
@@ -67,6 +68,19 @@ describe("the structure of the code", () => {
         if (targetPart !== part && !ALLOWED[part]?.includes(targetPart)) wrong.push(`${file} → ${target}`);
       }
     }
+    expect(wrong).toEqual([]);
+  });
+
+  it("the intake knows no HTTP: no import of it, types included, and no status but those of the error table", () => {
+    const wrong = files
+      .filter((file) => partOf(file) === "intake")
+      .flatMap((file) => {
+        const imported = importsOf(file).map(({ specifier }) => (specifier.startsWith(".") ? inRepo(file, specifier) : specifier));
+        const found = imported.filter((name) => /^(?:src\/http\/|@?hono\b|node:https?$)/.test(name));
+        const code = readFileSync(join(ROOT, file), "utf8").replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, "");
+        const text = code.match(/\b(?:Response|Request|Headers)\b|\bstatus\W+[1-5]\d\d\b/g) ?? [];
+        return [...found, ...text].map((what) => `${file} → ${what}`);
+      });
     expect(wrong).toEqual([]);
   });
 
@@ -122,7 +136,7 @@ describe("the structure of the code", () => {
   it("bodies of requests are read by one reader, with its limits and its clock", () => {
     const reads = /\b(?:req|request|raw)\.(?:text|json|formData|arrayBuffer|blob|bytes|parseBody|body)\b|\bincoming\.on\(/;
     // The reader, what hands it a request's body, and files in which `request` is a stored one.
-    const allowed = ["core/body", "http/body", "plugin/kit", "http/admin-views", "actions/receive", "http/replay", "cli/events"];
+    const allowed = ["core/body", "http/request", "plugin/kit", "http/admin-views", "cli/events"];
     const wrong = [...files, ...sourceFiles("plugins")]
       .filter((file) => !allowed.some((name) => file === `src/${name}.ts`))
       .flatMap((file) =>

@@ -5,7 +5,7 @@ import type { Logger } from "../core/log.ts";
 import type { ListQuery, Ms, Parked, RunRecord, RunStatus, Store, Writes } from "../store/types.ts";
 import { fullFailure, keyOf, limitText } from "./limit-text.ts";
 import { DAY_MS, HOUR_MS, Limiter, type Budget } from "./limits.ts";
-import type { ActionContext, Admission, Applicant } from "./types.ts";
+import type { ActionContext, Admission, Applicant, Placement } from "./types.ts";
 import { Windows } from "./windows.ts";
 
 export interface AdmissionDeps {
@@ -15,9 +15,18 @@ export interface AdmissionDeps {
   context(): Pick<ActionContext, "budgets" | "agents">;
 }
 
+/** Where one action goes, and its part of what `settle` does. */
+interface AdmittedOne {
+  placement: Placement;
+  settle?(accepted: boolean): void;
+}
+
+export const QUEUED: Placement = { state: "queued" };
+const UNLIMITED: AdmittedOne = { placement: QUEUED };
 const TOLD = "limits.told";
 const PAGE = 1000;
 const BATCH = 200;
+
 export function createAdmission({ store, clock, log, context }: AdmissionDeps): Admission {
   const limiter = new Limiter();
   const windows = new Windows();
@@ -93,27 +102,29 @@ export function createAdmission({ store, clock, log, context }: AdmissionDeps): 
     return [...wanted.values()].find(({ budget, count }) => limiter.full([budget], count))?.budget;
   };
 
-  /** One action's part of what `settle` does. */
-  const admitOne = ({ action, collect }: Applicant, now: Ms): ((accepted: boolean) => void) | undefined => {
-    if (action.kind !== "run") return undefined;
+  const admitOne = ({ action, collect }: Applicant, now: Ms): AdmittedOne => {
+    if (action.kind !== "run") return UNLIMITED;
     const budgets = budgetsOf(action.mapping);
     if (collect) {
       const { event, ...settings } = collect;
-      const { opened, settle } = windows.join(action, settings, event);
-      const { runId } = action;
-      if (opened) limiter.collecting(runId, budgets);
-      return (accepted) => {
-        settle(accepted);
-        if (!accepted && opened) limiter.giveBack(runId, budgets);
+      const { opened, settle, ...joined } = windows.join(action, settings, event);
+      if (opened) limiter.collecting(joined.runId, budgets);
+      return {
+        placement: { state: "collecting", ...joined },
+        settle(accepted) {
+          settle(accepted);
+          if (!accepted && opened) limiter.giveBack(joined.runId, budgets);
+        },
       };
     }
-    if (budgets.length === 0) return undefined;
+    if (budgets.length === 0) return UNLIMITED;
     const { at, parked } = limiter.place(action.runId, budgets, now);
-    delete action.parked;
-    if (parked) action.parked = parked;
-    return (accepted) => {
-      if (!accepted) limiter.giveBack(action.runId, budgets, at);
-      else if (parked) hold(action.runId, parked, now);
+    return {
+      placement: parked ? { state: "parked", parked } : QUEUED,
+      settle(accepted) {
+        if (!accepted) limiter.giveBack(action.runId, budgets, at);
+        else if (parked) hold(action.runId, parked, now);
+      },
     };
   };
 
@@ -158,11 +169,15 @@ export function createAdmission({ store, clock, log, context }: AdmissionDeps): 
 
   return {
     admit(applicants, now) {
-      if (applicants.length === 0) return { ok: true, settle: () => undefined };
+      if (applicants.length === 0) return { ok: true, placements: [], settle: () => undefined };
       const full = fullOf(applicants, now);
       if (full) return { ok: false, failure: fullFailure(full) };
       const parts = applicants.map((applicant) => admitOne(applicant, now));
-      return { ok: true, settle: (accepted) => parts.forEach((settle) => settle?.(accepted)) };
+      return {
+        ok: true,
+        placements: parts.map(({ placement }) => placement),
+        settle: (accepted) => parts.forEach(({ settle }) => settle?.(accepted)),
+      };
     },
     place(run, now) {
       const place = limiter.place(run.id, budgetsOf(run.mapping), now);

@@ -1,10 +1,10 @@
 import { newId } from "../core/ids.ts";
 import { safeError } from "../core/errors.ts";
-import type { Allowance, Ledger, Ms, Parked } from "../store/types.ts";
-import type { AdmissionDeps } from "./admission.ts";
+import type { Allowance, Ledger, Ms, Parked, StoredAction } from "../store/types.ts";
+import { QUEUED, type AdmissionDeps } from "./admission.ts";
 import { fullFailure, keyOf, limitText } from "./limit-text.ts";
 import { HOUR_MS, tokensOf, type Budget, type BudgetUse } from "./limits.ts";
-import type { Admission, Admitted, Applicant, BudgetView } from "./types.ts";
+import type { Admission, Admitted, Applicant, BudgetView, Placement } from "./types.ts";
 import { MAX_CHARS, windowName } from "./windows.ts";
 
 /** What is known of the others' use of a budget is that old at most, where it only tells what will be: `limits.queue`, and the answer's status. */
@@ -98,9 +98,10 @@ export function createSharedAdmission(deps: AdmissionDeps, ledger: Ledger): Admi
     return undefined;
   };
 
-  /** Joins the windows of actions that are collected. Returns the runs of those that were opened. */
-  const join = async (applicants: readonly Applicant[]): Promise<Map<string, string | undefined>> => {
+  /** Joins the windows of actions that are collected. Returns where these go, and the runs of the windows that were opened. */
+  const join = async (applicants: readonly Applicant[]) => {
     const opened = new Map<string, string | undefined>();
+    const placements = new Map<StoredAction, Placement>();
     for (const { action, collect } of applicants) {
       if (action.kind !== "run" || !collect) continue;
       const { event, key, windowSeconds, maxSeconds, maxEvents } = collect;
@@ -115,18 +116,18 @@ export function createSharedAdmission(deps: AdmissionDeps, ledger: Ledger): Admi
         chars: JSON.stringify(event).length,
         maxChars: MAX_CHARS,
       });
-      action.runId = joined.runId;
-      action.collect = { key, closesAt: joined.closesAt, event, shared: true };
-      if (joined.opened) opened.set(joined.runId, action.mapping);
+      const { runId, closesAt } = joined;
+      placements.set(action, { state: "collecting", runId, collect: { key, closesAt, event, shared: true } });
+      if (joined.opened) opened.set(runId, action.mapping);
     }
-    return opened;
+    return { opened, placements };
   };
 
   const drop = async (runId: string): Promise<void> => void (await ledger.close(runId, Number.MAX_SAFE_INTEGER / 2));
 
   const admitShared = async (applicants: readonly Applicant[]): Promise<Admitted> => {
     await forecast.know();
-    const opened = await join(applicants);
+    const { opened, placements } = await join(applicants);
     const plain = applicants.flatMap(({ action, collect }) => (action.kind === "run" && !collect ? [action] : []));
     const mappings = [...plain.map((action) => action.mapping), ...opened.values()];
     const full = fullOf(mappings);
@@ -137,13 +138,13 @@ export function createSharedAdmission(deps: AdmissionDeps, ledger: Ledger): Admi
     for (const action of plain) {
       const budgets = budgetsOf(action.mapping);
       const parked = predict(budgets);
-      delete action.parked;
-      if (parked) action.parked = parked;
+      if (parked) placements.set(action, { state: "parked", parked });
       forecast.accept(budgets, 1);
     }
     for (const mapping of opened.values()) forecast.accept(budgetsOf(mapping), 1);
     return {
       ok: true,
+      placements: applicants.map(({ action }) => placements.get(action) ?? QUEUED),
       settle(accepted) {
         if (!accepted) for (const mapping of mappings) forecast.accept(budgetsOf(mapping), -1);
       },
@@ -160,7 +161,8 @@ export function createSharedAdmission(deps: AdmissionDeps, ledger: Ledger): Admi
       const isLimited = applicants.some(
         ({ action, collect }) => action.kind === "run" && (collect || budgetsOf(action.mapping).length > 0),
       );
-      return isLimited ? admitShared(applicants) : { ok: true, settle: () => undefined };
+      if (isLimited) return admitShared(applicants);
+      return { ok: true, placements: applicants.map(() => QUEUED), settle: () => undefined };
     },
     place: (_run, now) => ({ at: now }),
     async start(run, now) {

@@ -67,9 +67,15 @@ export interface Applicant {
   collect?: Collecting & { event: Collected };
 }
 
+/** Where an accepted action goes: into the queue, behind a limit, or into the window of the run that collects it. */
+export type Placement =
+  | { state: "queued" }
+  | { state: "parked"; parked: Parked }
+  | { state: "collecting"; runId: string; collect: NonNullable<RunAction["collect"]> };
+
 export type Admitted =
-  /** `settle` must be called once it is known whether the event is on disk. */
-  { ok: true; settle(accepted: boolean): void } | { ok: false; failure: Failure };
+  /** One placement for each applicant. `settle` must be called once it is known whether the event is on disk. */
+  { ok: true; placements: readonly Placement[]; settle(accepted: boolean): void } | { ok: false; failure: Failure };
 
 export interface BudgetView {
   scope: string;
@@ -79,7 +85,7 @@ export interface BudgetView {
 
 /** What may be accepted, what may start, and what has to wait. */
 export interface Admission {
-  /** Takes room for the actions of one event, all or none; says in them what has to wait, and which run collects them. */
+  /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
   admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted>;
   /** Takes a place for a run that is accepted again, or that has come out of a window. */
   place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): Place;

@@ -36,14 +36,15 @@ export class Windows {
   readonly #byRun = new Map<string, Window>();
 
   /**
-   * Puts an event into the open window of its key, or opens one with the action's own run: sets the action's run and its
-   * `collect`. `settle` must be called once it is known whether the event is on disk.
+   * Puts an event into the open window of its key, or opens one with the action's own run. `settle` must be called once it
+   * is known whether the event is on disk.
+   * @returns the run that collects the event, and what the action's `collect` is to be.
    */
   join(
     action: RunAction,
     { key, windowSeconds, maxSeconds, maxEvents }: Collecting,
     event: NonNullable<RunAction["collect"]>["event"],
-  ): { opened: boolean; settle(accepted: boolean): void } {
+  ): { opened: boolean; runId: string; collect: NonNullable<RunAction["collect"]>; settle(accepted: boolean): void } {
     const name = windowName(action, key);
     const now = event.at;
     const known = this.#open.get(name);
@@ -61,9 +62,8 @@ export class Windows {
       window.closesAt = now;
       this.#open.delete(name);
     } else this.#open.set(name, window);
-    action.runId = window.runId;
-    action.collect = { key, closesAt: window.closesAt, event };
-    return { opened, settle: (accepted) => this.#settle(window, accepted) };
+    const collect = { key, closesAt: window.closesAt, event };
+    return { opened, runId: window.runId, collect, settle: (accepted) => this.#settle(window, accepted) };
   }
 
   /** Whether an event of this key would join a window, and not open one. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { EventDetail, EventView, ReplayLine } from "../http/admin-types.ts";
-import type { ReplayResult } from "../http/types.ts";
+import type { ReplayResult } from "../intake/types.ts";
 import { connected, type Connection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";

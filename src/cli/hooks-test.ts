@@ -2,7 +2,7 @@ import { renderIssue } from "../config/issues.ts";
 import { plainText } from "../core/text.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedAction, type TestedHook } from "../http/admin-test.ts";
-import { parsePayload, type Payload } from "../http/body.ts";
+import { parsePayload, type Payload } from "../intake/body.ts";
 import { withSnapshot } from "../snapshot.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";

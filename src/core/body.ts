@@ -81,12 +81,16 @@ export type CollectedBody = { ok: true; bytes: Buffer } | { ok: false; problem: 
  * left of a body that broke a limit stays unread: its connection must be closed. Never throws.
  */
 export function collectBody(
-  source: Readable | ReadableStream<Uint8Array> | null,
+  source: Readable | ReadableStream<Uint8Array> | Uint8Array | null,
   declared: string | null | undefined,
   limits: BodyLimits,
 ): Promise<CollectedBody> {
   if (Number(declared ?? 0) > limits.maxBytes) return Promise.resolve({ ok: false, problem: "too_large" });
   if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
+  if (source instanceof Uint8Array) {
+    if (source.length > limits.maxBytes) return Promise.resolve({ ok: false, problem: "too_large" });
+    return Promise.resolve({ ok: true, bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength) });
+  }
   return collect(source instanceof Readable ? source : Readable.fromWeb(source), limits);
 }
 
@@ -154,4 +158,14 @@ export function guardRequest(request: Request, limits: BodyLimits): GuardedReque
   });
   const { method, headers, url } = request;
   return { request: new Request(url, { method, headers, body, duplex: "half" }), problem: () => found, end: meter.end };
+}
+
+/** Returns the text fields of a multipart body, in order; undefined if it is malformed. */
+export async function readMultipart(bytes: Buffer, contentType: string): Promise<[string, string][] | undefined> {
+  try {
+    const form = await new Response(new Uint8Array(bytes), { headers: { "content-type": contentType } }).formData();
+    return [...form].filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  } catch {
+    return undefined;
+  }
 }

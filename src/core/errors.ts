@@ -12,46 +12,47 @@ export interface Issue {
   transient?: true;
 }
 
-/** Every code that an answer of the hooks interface, or a command, can carry. `src/http/errors.ts` gives each its status. */
-export const ERROR_CODES = [
-  "unauthorized",
-  "address_not_allowed",
-  "rate_limited",
-  "not_found",
-  "no_mapping",
-  "method_not_allowed",
-  "body_timeout",
-  "body_too_large",
-  "unsupported_media_type",
-  "invalid_json",
-  "invalid_body",
-  "validation_failed",
-  "unknown_agent",
-  "agent_not_allowed",
-  "unknown_channel",
-  "invalid_recipient",
-  "unknown_model",
-  "model_not_allowed",
-  "session_key_not_allowed",
-  "mapping_incomplete",
-  "idempotency_conflict",
-  "transform_failed",
-  "mapping_failed",
-  "overloaded",
-  "draining",
-  "store_unavailable",
-  "internal",
-  "config_invalid",
-  "store_locked",
-  "usage",
-  "too_many_actions",
-  "duplicate_document",
-  "no_route",
-  "document_shared",
-  "external_id_taken",
-] as const;
+/** Every code that an answer of the hooks interface, or a command, can carry, with its HTTP status. */
+export const ERROR_STATUS = {
+  unauthorized: 401,
+  address_not_allowed: 403,
+  rate_limited: 429,
+  not_found: 404,
+  no_mapping: 404,
+  method_not_allowed: 405,
+  body_timeout: 408,
+  body_too_large: 413,
+  unsupported_media_type: 415,
+  invalid_json: 400,
+  invalid_body: 400,
+  validation_failed: 400,
+  unknown_agent: 400,
+  agent_not_allowed: 400,
+  unknown_channel: 400,
+  invalid_recipient: 400,
+  unknown_model: 400,
+  model_not_allowed: 400,
+  session_key_not_allowed: 400,
+  mapping_incomplete: 400,
+  idempotency_conflict: 409,
+  transform_failed: 500,
+  mapping_failed: 500,
+  overloaded: 503,
+  draining: 503,
+  store_unavailable: 503,
+  internal: 500,
+  config_invalid: 400,
+  store_locked: 503,
+  usage: 400,
+  too_many_actions: 413,
+  duplicate_document: 409,
+  no_route: 409,
+  document_shared: 403,
+  external_id_taken: 409,
+} as const;
 
-export type ErrorCode = (typeof ERROR_CODES)[number];
+export type ErrorCode = keyof typeof ERROR_STATUS;
+export const ERROR_CODES = Object.keys(ERROR_STATUS) as ErrorCode[];
 
 /** A failure as a value: what a function returns where a failure is an expected result. */
 export interface Failure {

@@ -7,7 +7,7 @@ import type { Channels } from "./types.ts";
 export interface ListenDeps {
   store: Pick<Store, "getValue" | "commit">;
   /** Takes a message; resolves once it is on disk. Refused once the lease of `fence` is lost. */
-  receive(channel: string, message: ReceivedMessage, fence: Fence | undefined): Promise<void>;
+  receive(channel: string, message: ReceivedMessage, fence: Fence | undefined): Promise<unknown>;
 }
 
 const untilAborted = (signal: AbortSignal): Promise<void> =>
@@ -25,7 +25,7 @@ export function channelServices(channels: Channels, { store, receive }: ListenDe
     if (!channel.listen && !channel.request) return [];
     const hostOf = (report: ChannelHost["report"], fence: Fence | undefined): ChannelHost => ({
       report,
-      receive: (message) => receive(id, message, fence),
+      receive: async (message) => void (await receive(id, message, fence)),
       ...keptCursor(store, `channel.cursor:${id}`, fence),
     });
     let report: ChannelHost["report"] = () => undefined;

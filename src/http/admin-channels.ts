@@ -4,7 +4,8 @@ import type { Failure } from "../core/errors.ts";
 import { answer, fail } from "./admin-answer.ts";
 import { parseJson } from "./admin-query.ts";
 import type { ChannelStatusView, ChannelView } from "./admin-types.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 const testBody = z.strictObject({
   to: z.string().min(1).optional(),

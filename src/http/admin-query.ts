@@ -2,7 +2,8 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { parseDuration } from "../config/schema/common.ts";
 import type { Failure, Issue } from "../core/errors.ts";
-import { bodySource, readBody } from "./body.ts";
+import { collectBytes } from "../intake/body.ts";
+import { bodySource } from "./request.ts";
 
 export type Parsed<T> = { ok: true; value: T } | { ok: false; failure: Failure };
 
@@ -70,7 +71,7 @@ export function parseQuery<S extends z.ZodObject>(c: Context, schema: S): Parsed
 
 /** Reads a JSON body; an empty one is `{}`. */
 export async function parseJson<S extends z.ZodObject>(c: Context, schema: S): Promise<Parsed<z.output<S>>> {
-  const body = await readBody(bodySource(c), c.req.header("content-length"), LIMITS);
+  const body = await collectBytes(bodySource(c), c.req.header("content-length"), LIMITS);
   if (!body.ok) return { ok: false, failure: body.failure };
   const text = body.bytes.toString("utf8");
   try {

@@ -2,7 +2,8 @@ import { RouseError, type Failure } from "../core/errors.ts";
 import type { EventRecord, Store } from "../store/types.ts";
 import { given } from "./admin-answer.ts";
 import type { ReplayLine } from "./admin-types.ts";
-import type { AdminDeps, ReplayResult } from "./types.ts";
+import type { ReplayResult } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 export interface BulkReplay {
   select: "failed" | "unmatched";

@@ -12,7 +12,8 @@ import { answer, fail } from "./admin-answer.ts";
 import { parseJson, parseQuery } from "./admin-query.ts";
 import { testHook } from "./admin-test.ts";
 import type { AgentView, PathView, StatusView } from "./admin-types.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 const strings = z.record(z.string(), z.string()).default({});
 const testBody = z.strictObject({

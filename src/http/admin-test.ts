@@ -1,10 +1,10 @@
-import { checkDraft } from "../actions/dispatch.ts";
+import { checkDraft } from "../actions/from-draft.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { DraftResult, MappingInput, MappingOutcome, MappingTrace, Nearest } from "../mapping/types.ts";
-import { createKeptNames, keptParts } from "./kept-names.ts";
-import type { Snapshot } from "./types.ts";
+import { createKeptNames, keptParts } from "../intake/kept-names.ts";
+import type { Snapshot } from "../intake/types.ts";
 
 export interface HookTest {
   mapping?: string | undefined;

@@ -5,9 +5,9 @@ import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
 import type { MappingInfo, Nearest } from "../mapping/types.ts";
 import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
+import type { Denial, ReplayResult, SignatureState } from "../intake/types.ts";
 import type { TestedHook } from "./admin-test.ts";
-import type { SecretCandidate } from "./secret-candidates.ts";
-import type { GatewayStatus, Refusal, ReplayResult } from "./types.ts";
+import type { GatewayStatus } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export interface EventView {
@@ -258,13 +258,13 @@ export interface AdminAnswers {
   channelTest: { channel: string; to: string; result: SendResult };
   mappings: { mappings: MappingInfo[]; paths: PathView[]; base: string; enabled: boolean };
   status: { status: StatusView };
-  refusals: { refusals: (Omit<Refusal, "at"> & { at: string })[] };
+  refusals: { refusals: (Omit<Denial, "at"> & { at: string })[] };
   config: { config: unknown };
   reload: { hash: string };
   /** `knowledge`: the documents' part, where there are any. */
   backup: { file: string; bytes: number; seconds: number; knowledge?: { database: string; files: string; bytes: number } };
   /** Secrets that requests brought to a path whose own is `pending`. */
-  secretCandidates: { candidates: (Omit<SecretCandidate, "at"> & { at: string })[] };
+  secretCandidates: { candidates: (Omit<SignatureState["candidates"][number], "at"> & { at: string })[] };
   secretAccepted: { file: string; secret: string };
   test: TestedHook;
   doctor: { checks: CheckView[] };

@@ -1,54 +1,83 @@
 import type { Context } from "hono";
-import type { Store } from "../store/types.ts";
-import { failureResponse } from "./errors.ts";
 import { deliveryStatus } from "../actions/receipts.ts";
-import type { Answered } from "./record.ts";
+import type { Denied, Hints, RawInput, Receipt, Received, Snapshot } from "../intake/types.ts";
+import type { ActionReceipt, Store, StoredReceipt } from "../store/types.ts";
+import { ERROR_STATUS } from "../core/errors.ts";
+import { errorBody, failureResponse } from "./errors.ts";
 
 export interface AnswerDeps {
-  store: Store;
-  /** `hooks.path`. */
-  base(): string;
-  /** False with `hooks.receipts: "status"`. */
-  showsReply(): boolean;
+  store: Pick<Store, "getRun" | "getDelivery">;
+  snapshot(): Snapshot;
   /** Resolves when the run has ended or the time is over. */
   waitForRun(runId: string, ms: number): Promise<void>;
 }
 
-/** Writes the answer of a hook: the stored body, its status, and the headers that the contract names. */
-export function answerHook(c: Context, answered: Answered, base: string, extra: Record<string, string>): Response {
-  const headers: Record<string, string> = { "x-request-id": answered.event.id, ...extra };
-  if (answered.failure) return failureResponse(c, answered.failure, answered.event.id, headers);
-  if (answered.replayed) headers["idempotent-replayed"] = "true";
-  const { status, body } = answered.answer;
-  if (status === 204) return c.body(null, { status: 204, headers });
-  headers["content-type"] = "application/json";
-  const { runId } = body as { runId?: unknown };
-  if (typeof runId === "string" && status === 202) headers["location"] = `${base}/runs/${runId}`;
-  return c.body(JSON.stringify(body), { status: status as 200, headers });
+/** The answer to a hook: its status and its body as JSON. */
+export interface Answer {
+  status: number;
+  body: unknown;
+}
+
+type Done = Extract<ActionReceipt, { ok: true }>;
+
+function renderItem(action: ActionReceipt, index: number, eventId: string): unknown {
+  return action.ok ? action : { ok: false, index, error: errorBody(action.error, eventId).error };
+}
+
+function renderWork({ actions, list, warnings = [] }: StoredReceipt | Receipt, eventId: string): Answer {
+  const done = actions.filter((action): action is Done => action.ok);
+  const body: Record<string, unknown> = { ok: true, eventId };
+  if (list) body["results"] = actions.map((action, index) => renderItem(action, index, eventId));
+  else {
+    const { systemEventId: _systemEventId, ...only } = done[0] as Done;
+    Object.assign(body, only);
+  }
+  const all = list ? warnings : [...new Set([...warnings, ...(done[0]?.warnings ?? [])])];
+  if (all.length > 0) body["warnings"] = all;
+  return { status: done.some((action) => action.runId !== undefined) ? 202 : 200, body };
+}
+
+function renderOutcome(receipt: StoredReceipt | Receipt, eventId: string): Answer {
+  if (receipt.actions.length > 0) return renderWork(receipt, eventId);
+  const { outcome, reason, quiet } = receipt;
+  if (outcome === "skipped") return quiet ? { status: 204, body: null } : { status: 200, body: { ok: true, eventId, outcome, reason } };
+  const nearest = "nearest" in receipt ? { nearest: receipt.nearest } : {};
+  return { status: 200, body: { ok: true, eventId, outcome, ...nearest } };
+}
+
+/** Renders what a hook came to. A repeat is told what the first one was. */
+export function renderAnswer(received: Receipt | Denied): Answer {
+  const { error } = received;
+  if (received.kind === "denied") return { status: ERROR_STATUS[received.error.code], body: errorBody(received.error, received.requestId) };
+  if (error && !received.acknowledged) return { status: ERROR_STATUS[error.code], body: errorBody(error, received.eventId) };
+  const { repeats } = received;
+  if (!repeats) return renderOutcome(received, received.eventId);
+  if (repeats.receipt) return renderOutcome(repeats.receipt, repeats.eventId);
+  return repeats.answer ?? { status: 200, body: { ok: true, eventId: repeats.eventId } };
+}
+
+function hintHeaders({ methods, bodyUnread, tokenInQuery }: Hints = {}): Record<string, string> {
+  return {
+    ...(methods ? { allow: methods.join(", ") } : {}),
+    ...(bodyUnread ? { connection: "close" } : {}),
+    ...(tokenInQuery ? { deprecation: "true" } : {}),
+  };
 }
 
 const MAX_WAIT_SECONDS = 60;
 
-/** Seconds of `Prefer: wait=N` (RFC 7240), at most 60; 0 where it does not say so. */
-export function waitSeconds(prefer: string | undefined): number {
+/** Seconds of `Prefer: wait=N` (RFC 7240), at most 60; 0 if it does not say so. */
+function waitSeconds(prefer: string | undefined): number {
   if (prefer === undefined) return 0;
   const found = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})/i.exec(prefer);
   return found ? Math.min(Number(found[1]), MAX_WAIT_SECONDS) : 0;
 }
 
-/** Holds the answer until the run has ended, at most `seconds`; then it is the run's own, else the usual one. */
-export async function answerWhenDone(
-  c: Context,
-  answered: Answered,
-  seconds: number,
-  deps: AnswerDeps,
-  extra: Record<string, string>,
-): Promise<Response> {
-  const { runId } = answered.answer.body as { runId?: string };
-  if (runId === undefined) return answerHook(c, answered, deps.base(), extra);
+/** Returns the run's own answer once it has ended; undefined if it has not within `seconds`. */
+async function renderEnded(runId: string, seconds: number, deps: AnswerDeps): Promise<Answer | undefined> {
   await deps.waitForRun(runId, seconds * 1000);
   const run = await deps.store.getRun(runId);
-  if (run?.endedAt === undefined) return answerHook(c, answered, deps.base(), extra);
+  if (run?.endedAt === undefined) return undefined;
   const delivery = run.deliveryId === undefined ? undefined : await deps.store.getDelivery(run.deliveryId);
   const status = deliveryStatus(run, delivery);
   const body = {
@@ -56,9 +85,39 @@ export async function answerWhenDone(
     runId,
     status: run.status,
     // With `status`, what the agent said is not the caller's to read.
-    ...(deps.showsReply() ? { reply: run.reply ?? null } : {}),
+    ...(deps.snapshot().config.hooks.receipts === "full" ? { reply: run.reply ?? null } : {}),
     delivery: status === undefined ? null : { status },
   };
-  const preference = { "preference-applied": `wait=${seconds}` };
-  return answerHook(c, { ...answered, answer: { status: 200, body } }, deps.base(), { ...extra, ...preference });
+  return { status: 200, body };
+}
+
+/** Writes an answer, with a `location` if it is that of a run. */
+function respond(c: Context, { status, body }: Answer, headers: Record<string, string>, base: string): Response {
+  if (status === 204) return c.body(null, { status: 204, headers });
+  headers["content-type"] = "application/json";
+  const { runId } = body as { runId?: unknown };
+  if (typeof runId === "string" && status === 202) headers["location"] = `${base}/runs/${runId}`;
+  return c.body(JSON.stringify(body), { status: status as 200, headers });
+}
+
+/** Answers a hook. With `Prefer: wait=N` the answer is held until its run has ended, at most so long. */
+export function answerReceived(c: Context, input: RawInput, received: Received, deps: AnswerDeps): Response | Promise<Response> {
+  if (received.kind === "handshake") {
+    const { status, headers, body } = received.answer;
+    return body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
+  }
+  if (received.kind === "denied") return failureResponse(c, received.error, received.requestId, hintHeaders(received.hints));
+  const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
+  headers["x-request-id"] = received.eventId;
+  if (received.error && !received.acknowledged) return failureResponse(c, received.error, received.eventId, headers);
+  if (received.repeats) headers["idempotent-replayed"] = "true";
+  const answer = renderAnswer(received);
+  const seconds = input.path === "agent" && answer.status === 202 ? waitSeconds(input.headers["prefer"]) : 0;
+  const base = deps.snapshot().config.hooks.path;
+  const { runId } = (answer.body ?? {}) as { runId?: string };
+  if (seconds === 0 || runId === undefined) return respond(c, answer, headers, base);
+  return renderEnded(runId, seconds, deps).then((ended) => {
+    if (ended) headers["preference-applied"] = `wait=${seconds}`;
+    return respond(c, ended ?? answer, headers, base);
+  });
 }

@@ -8,22 +8,27 @@ import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
 import type { Store } from "../store/types.ts";
 import { isLoopback } from "../core/address.ts";
-import { createFailureLimiter, presentedToken } from "./auth.ts";
+import { presentedToken } from "../intake/authenticate.ts";
+import { createFailureLimiter } from "../intake/failure-limiter.ts";
 import { answerChannelRequest, type ChannelRequestDeps } from "./channel-requests.ts";
 import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
 import { createConsoleSessions } from "./console/session.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import { gatewaysOf } from "./gateways.ts";
-import type { Hooks } from "./hooks.ts";
+import type { Intake } from "../intake/receive.ts";
 import { eventReceipt, runReceipt } from "../actions/receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import { isDisguisedPath } from "./request-path.ts";
-import type { createSharedCounts } from "./shared-counts.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
+import type { createSharedCounts } from "../intake/shared-counts.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 export interface AppDeps extends ChannelRequestDeps {
   admin: AdminDeps;
-  hooks: Hooks;
+  /** Answers `{base}/<path>`, for every method. */
+  hooks(c: Context, path: string): Promise<Response>;
+  /** Whether a caller shows, in a header, the credential that an event came in by. */
+  hasCredential: Intake["hasCredential"];
   /** The platform API, made at its first request. */
   platform(): Promise<Platform>;
   store: Store;
@@ -116,7 +121,7 @@ function createReceipts(deps: AppDeps): Receipts {
     if (credential === undefined) return false;
     const headers = Object.fromEntries(c.req.raw.headers);
     const presented = presentedToken({ headers, query: {} });
-    return (presented !== undefined && isOperator(presented.token) >= 0) || deps.hooks.presents(headers, credential);
+    return (presented !== undefined && isOperator(presented.token) >= 0) || deps.hasCredential(headers, credential);
   };
   return async (c, kind, id) => {
     if (kind === "events") {
@@ -190,7 +195,7 @@ export function createApps(deps: AppDeps): Apps {
     const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
     if (receipt) return receipts(c, receipt[1] as "events" | "runs", receipt[2] as string);
-    return hooks.enabled ? deps.hooks.handle(c, path) : notFound(c);
+    return deps.hooks(c, path);
   });
   const isOperatorPath = (path: string): boolean =>
     path === "/metrics" || path === "/readyz" || path === "/console" || /^\/(?:admin|console)\//.test(path);

@@ -1,13 +1,12 @@
-import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
-import { clientAddress, createAddressList } from "../core/address.ts";
 import { guardRequest } from "../core/body.ts";
 import { newId } from "../core/ids.ts";
-import { bodyFailure } from "./body.ts";
-import { shareName, type BodyBudget } from "./body-budget.ts";
+import { bodyFailure } from "../intake/body.ts";
+import type { BodyBudget } from "../intake/body-budget.ts";
 import { failureResponse } from "./errors.ts";
-import type { Refusals } from "./refusals.ts";
-import type { Snapshot } from "./types.ts";
+import { getCaller } from "./request.ts";
+import type { Denials } from "../intake/denials.ts";
+import type { Snapshot } from "../intake/types.ts";
 
 /** The longest body of a vendor's webhook. Plugins may set less. */
 const MAX_BYTES = 8 * 2 ** 20;
@@ -15,7 +14,7 @@ const MAX_BYTES = 8 * 2 ** 20;
 export interface ChannelRequestDeps {
   snapshot(): Snapshot;
   bodyBudget: BodyBudget;
-  refusals: Refusals;
+  denials: Denials;
   /** Lets the service of a plugin answer; undefined if there is none that answers requests. */
   serviceRequest(id: string, request: Request): Promise<Response> | undefined;
 }
@@ -25,12 +24,10 @@ export interface ChannelRequestDeps {
  * plugin does, the body stays within the clock, the rate and the budget of unauthenticated callers.
  */
 export async function answerChannelRequest(c: Context, id: string, deps: ChannelRequestDeps): Promise<Response | undefined> {
-  const { gateway, hooks } = deps.snapshot().config;
-  const trusted = gateway.trustedProxies.length > 0 ? createAddressList(gateway.trustedProxies).list : undefined;
-  const peer = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress ?? "127.0.0.1";
-  const forwardedFor = c.req.header("x-forwarded-for");
-  const address = clientAddress(peer, forwardedFor, trusted);
-  const allowance = deps.bodyBudget.open(shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }));
+  const snapshot = deps.snapshot();
+  const { hooks } = snapshot.config;
+  const { address, share } = getCaller(c, c.req.header("x-forwarded-for"), snapshot);
+  const allowance = deps.bodyBudget.open(share);
   const limits = { maxBytes: MAX_BYTES, timeoutMs: hooks.bodyTimeoutSeconds * 1000, allowance };
   const guarded = guardRequest(c.req.raw, limits);
   try {
@@ -44,7 +41,7 @@ export async function answerChannelRequest(c: Context, id: string, deps: Channel
       throw settled.error;
     }
     const failure = bodyFailure(problem, limits);
-    deps.refusals.note({ address, path: `channels/${id}` }, failure.code);
+    deps.denials.note({ address, path: `channels/${id}` }, failure.code);
     return failureResponse(c, failure, newId("req"), { connection: "close" });
   } finally {
     guarded.end();

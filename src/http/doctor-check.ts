@@ -1,5 +1,6 @@
 import type { CheckView } from "./admin-types.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 type Found = Omit<CheckView, "id">;
 

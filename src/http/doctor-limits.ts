@@ -1,7 +1,8 @@
 import { COUNTED_LIMITS, keyOf, limitsPath } from "../actions/limit-text.ts";
 import type { Parked, RunRecord } from "../store/types.ts";
 import { ok, warn, type Check } from "./doctor-check.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 /** Parked runs that are looked at: the newest. */
 const MAX_RUNS = 500;

@@ -2,7 +2,8 @@ import type { Sender } from "../config/schema/signature.ts";
 import { percent } from "../signatures/sender.ts";
 import type { CheckView } from "./admin-types.ts";
 import { newestFirst } from "./admin-replay.ts";
-import type { AdminDeps, Snapshot } from "./types.ts";
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
 
 type Found = Omit<CheckView, "id">;
 type Rule = NonNullable<Sender["disablesAfter"]>;

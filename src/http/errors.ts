@@ -1,47 +1,8 @@
 import type { Context } from "hono";
 import { newId } from "../core/ids.ts";
-import { safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
+import { ERROR_STATUS, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { withReason } from "./rejections.ts";
-
-/** The status of every code: the only place that decides it. */
-export const STATUS: Record<ErrorCode, number> = {
-  unauthorized: 401,
-  address_not_allowed: 403,
-  rate_limited: 429,
-  not_found: 404,
-  no_mapping: 404,
-  method_not_allowed: 405,
-  body_timeout: 408,
-  body_too_large: 413,
-  too_many_actions: 413,
-  unsupported_media_type: 415,
-  invalid_json: 400,
-  invalid_body: 400,
-  validation_failed: 400,
-  unknown_agent: 400,
-  agent_not_allowed: 400,
-  unknown_channel: 400,
-  invalid_recipient: 400,
-  unknown_model: 400,
-  model_not_allowed: 400,
-  session_key_not_allowed: 400,
-  mapping_incomplete: 400,
-  idempotency_conflict: 409,
-  duplicate_document: 409,
-  no_route: 409,
-  document_shared: 403,
-  external_id_taken: 409,
-  transform_failed: 500,
-  mapping_failed: 500,
-  internal: 500,
-  overloaded: 503,
-  draining: 503,
-  store_unavailable: 503,
-  config_invalid: 400,
-  store_locked: 503,
-  usage: 400,
-};
 
 /** The contract's codes name what the caller sees; two codes of ours are finer than that. */
 function publicCode(code: ErrorCode): ErrorCode {
@@ -66,7 +27,7 @@ export function failureResponse(c: Context, failure: Failure, requestId: string,
   const all: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...headers };
   if (failure.retryAfterSeconds !== undefined) all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
   const body = JSON.stringify(errorBody(failure, requestId));
-  return withReason(c.body(body, { status: STATUS[failure.code] as 400, headers: all }), publicCode(failure.code));
+  return withReason(c.body(body, { status: ERROR_STATUS[failure.code] as 400, headers: all }), publicCode(failure.code));
 }
 
 /** Hono's error handler: what nobody expected becomes `internal`, with a log line that quotes nothing. */

@@ -1,37 +1,23 @@
+import { isIP } from "node:net";
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
-import { clientAddress, type AddressList } from "../core/address.ts";
-import type { Fence } from "../store/types.ts";
-import { bodySource } from "./body.ts";
-import { shareName } from "./body-budget.ts";
-import { keptParts, type KeptNames } from "./kept-names.ts";
+import { clientAddress, createAddressList, isLoopback, type AddressList } from "../core/address.ts";
+import type { Snapshot } from "../intake/types.ts";
 
-/** A request as the hooks see it, whether it came through a socket or straight to `fetch`. */
-export interface HookRequest {
-  method: string;
-  /** Path below the base, without slashes at its ends. */
-  path: string;
-  query: Record<string, string>;
-  /** Lower-case names; several values joined by `, `. */
-  headers: Record<string, string>;
-  /** The headers and parameters that the path keeps, none with a credential: only these are stored, matched and rendered. */
-  shown: { headers: Record<string, string>; query: Record<string, string> };
-  address: string;
-  /** Whose share of the budget for unauthenticated bodies its body counts against; undefined: no one's. */
-  share?: string | undefined;
-  /** The socket's stream, or the body of a `Request`. */
-  source: IncomingMessage | ReadableStream<Uint8Array> | null;
-  /** Set for what a service of this gateway sends: kept only while it is this gateway's to send it. */
-  fence?: Fence;
+/** The socket's message; undefined for a request that was made in this process. */
+function getIncoming(c: Context): IncomingMessage | undefined {
+  return (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
 }
 
-/** What a request comes with besides itself: the socket's message, or who inside the gateway sends it. */
-interface Environment {
-  incoming?: IncomingMessage;
-  fence?: Fence;
+/** Where a request's body comes from: the socket, or the request itself if it was made in this process. */
+export function bodySource(c: Context): IncomingMessage | ReadableStream<Uint8Array> | null {
+  return getIncoming(c) ?? c.req.raw.body;
 }
 
-function nodeHeaders(incoming: IncomingMessage): Record<string, string> {
+/** Returns the headers by their lower-case names; several values of one are joined by `, `. */
+export function getHeaders(c: Context): Record<string, string> {
+  const incoming = getIncoming(c);
+  if (!incoming) return Object.fromEntries(c.req.raw.headers);
   const headers: Record<string, string> = {};
   for (const name in incoming.headers) {
     const value = incoming.headers[name];
@@ -41,7 +27,8 @@ function nodeHeaders(incoming: IncomingMessage): Record<string, string> {
   return headers;
 }
 
-function queryOf(url: string): Record<string, string> {
+/** Returns the query parameters of an address; of one that comes several times, the first value. */
+export function getQuery(url: string): Record<string, string> {
   const start = url.indexOf("?");
   const query: Record<string, string> = {};
   if (start < 0) return query;
@@ -51,23 +38,43 @@ function queryOf(url: string): Record<string, string> {
   return query;
 }
 
-/** Reads what a hook needs of a request; the body stays unread. */
-export function hookRequest(c: Context, path: string, kept: KeptNames, trusted: AddressList | undefined): HookRequest {
-  const { incoming, fence } = (c.env ?? {}) as Environment;
-  const headers = incoming ? nodeHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
-  const query = queryOf(c.req.url);
-  const peer = incoming?.socket.remoteAddress ?? "127.0.0.1";
-  const forwardedFor = headers["x-forwarded-for"];
+/**
+ * Names whose share of the budget a body counts against: the caller's address, for IPv6 its network of 64 bits, since one
+ * host has all of it. Undefined for addresses that stand for many callers: loopback, and a proxy that is not trusted
+ * (`gateway.trustedProxies`) but forwards for others.
+ */
+export function shareName(
+  address: string,
+  { peer, forwarded, trusted }: { peer: string; forwarded: boolean; trusted: AddressList | undefined },
+): string | undefined {
+  if (isLoopback(address)) return undefined;
+  if (forwarded && !trusted?.has(peer)) return undefined;
+  if (isIP(address) !== 6) return address;
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const rest = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = tail === undefined ? 0 : 8 - groups.length - rest.length;
+  return [...groups, ...Array<string>(Math.max(0, zeros)).fill("0"), ...rest].slice(0, 4).join(":");
+}
+
+const trustedLists = new WeakMap<Snapshot, AddressList>();
+
+function getTrusted(snapshot: Snapshot): AddressList | undefined {
+  const { trustedProxies } = snapshot.config.gateway;
+  if (trustedProxies.length === 0) return undefined;
+  const known = trustedLists.get(snapshot) ?? createAddressList(trustedProxies).list;
+  trustedLists.set(snapshot, known);
+  return known;
+}
+
+/** Returns the address of the client, and whose share of the budget for unauthenticated bodies its body counts against. */
+export function getCaller(
+  c: Context,
+  forwardedFor: string | undefined,
+  snapshot: Snapshot,
+): { address: string; share: string | undefined } {
+  const trusted = getTrusted(snapshot);
+  const peer = getIncoming(c)?.socket.remoteAddress ?? "127.0.0.1";
   const address = clientAddress(peer, forwardedFor, trusted);
-  return {
-    method: c.req.method,
-    path,
-    query,
-    headers,
-    shown: keptParts(kept, { method: c.req.method, headers, query }),
-    address,
-    share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }),
-    source: bodySource(c),
-    ...(fence ? { fence } : {}),
-  };
+  return { address, share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }) };
 }

@@ -1,9 +1,12 @@
 import { Readable } from "node:stream";
 import type { Context } from "hono";
-import { bodySource } from "./body.ts";
+import { bodySource } from "./request.ts";
 
 /** How long what is left of a refused upload is read on, so that its sender gets to read the answer. */
 const LINGER_MS = 5_000;
+
+/** Milliseconds for a whole upload: the longest that any body may take, unless `hooks.bodyTimeoutSeconds` is longer. */
+export const UPLOAD_MS = 30 * 60_000;
 
 /** A request's body as a stream of Node. */
 export function sourceOf(c: Context): Readable {

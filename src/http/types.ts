@@ -1,47 +1,12 @@
-import type { ActionContext, Admission, RunOperations } from "../actions/types.ts";
+import type { Admission, RunOperations } from "../actions/types.ts";
 import type { Chats } from "../actions/chat-types.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
-import type { MappingSet } from "../mapping/types.ts";
+import type { Denial, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
 import type { ServiceStatus } from "../plugin/services.ts";
-import type { Verifier } from "../signatures/types.ts";
 import type { ApiKeys } from "./platform/keys.ts";
-import type { SecretCandidate } from "./secret-candidates.ts";
-import type { DeliveryRecord, EventOutcome, Peers, Queue, Store } from "../store/types.ts";
-
-/** One frozen whole of everything that a request reads. Made at start and at each reload. */
-export interface Snapshot extends ActionContext {
-  /** SHA-256 of the config, the mapping files and the transform modules. */
-  readonly hash: string;
-  /** The same on every machine with the same settings and files: without addresses, ports and folders. */
-  readonly commonHash: string;
-  readonly configFile: string | undefined;
-  readonly mappings: MappingSet;
-  /** By path, for those whose callers sign. */
-  readonly verifiers: ReadonlyMap<string, Verifier>;
-  readonly plugins: readonly { id: string; origin: string; channel: boolean; configured: boolean }[];
-  /** Things that work but are worth a look, each with the path of its field. */
-  readonly warnings: readonly Issue[];
-}
-
-export interface SignatureState {
-  path: string;
-  /** `secret` counts from 0; `at` is in milliseconds since the epoch. */
-  last: { secret: number; of: number; at: number } | undefined;
-  /** Secrets that requests brought while that of the path is `pending`, oldest first. */
-  candidates: readonly SecretCandidate[];
-}
-
-/** A refused caller: kept in memory only, the last 1,000. */
-export interface Refusal {
-  at: number;
-  address: string;
-  path: string;
-  reason: string;
-  /** Its credential was right; it was refused for another reason, such as a rate limit. */
-  authenticated: boolean;
-}
+import type { DeliveryRecord, Peers, Queue, Store } from "../store/types.ts";
 
 export interface GatewayStatus {
   version: string;
@@ -62,17 +27,6 @@ export interface GatewayStatus {
   channels: readonly ChannelState[];
 }
 
-/** What a replay made, or would make with `dryRun`. */
-export interface ReplayResult {
-  eventId: string;
-  /** The new event; absent with `dryRun`. */
-  newEventId?: string;
-  outcome: EventOutcome;
-  reason?: string;
-  mapping?: string;
-  actions: { kind: "run" | "wake"; id?: string; mapping?: string; summary: string }[];
-}
-
 /** Everything that the admin routes need. */
 export interface AdminDeps {
   store: Store;
@@ -80,7 +34,7 @@ export interface AdminDeps {
   peers: Pick<Peers, "shared" | "list" | "leases">;
   snapshot(): Snapshot;
   status(): GatewayStatus;
-  refusals(): readonly Refusal[];
+  refusals(): readonly Denial[];
   /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
   runs: RunOperations;

@@ -31,7 +31,10 @@ export { plainAnswer, readHook } from "./webhook.ts";
 
 /** What a service and a command may ask of the gateway. */
 export interface Gateway {
-  /** Sends an event to the hook `path` as a caller with the hook token would. With a 2xx it is on disk. Throws where no gateway answers. */
+  /**
+   * Sends an event to the hook `path`. With a 2xx it is on disk. A service need not authenticate; a command does it with the
+   * hook token. Throws if no gateway answers.
+   */
   hook(path: string, body: unknown): Promise<{ status: number; body: unknown }>;
 }
 

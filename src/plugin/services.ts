@@ -22,8 +22,8 @@ export interface NamedService {
 }
 
 export interface ServicesOptions {
-  /** Sends an event to a hook; refused once the lease of `fence` is lost. */
-  hook(path: string, body: unknown, fence: Fence | undefined): ReturnType<Gateway["hook"]>;
+  /** Takes an event of a plugin's service for a hook; refused once the lease of `fence` is lost. */
+  hook(plugin: string, path: string, body: unknown, fence: Fence | undefined): ReturnType<Gateway["hook"]>;
   /** Of several gateways one runs a service at a time; requests are answered by all. */
   peers: Pick<Peers, "hold" | "tell" | "on">;
   /** The place of a service; refused once the lease of `fence` is lost. */
@@ -76,7 +76,7 @@ export function createServices({ hook, peers, cursorOf, clock, log }: ServicesOp
       };
       try {
         const host: ServiceHost = {
-          hook: (path, body) => hook(path, body, fence),
+          hook: (path, body) => hook(id, path, body, fence),
           report,
           ...cursorOf(id, fence),
         };

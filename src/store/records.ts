@@ -1,5 +1,6 @@
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
+import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Route, RouteDecision } from "./routes.ts";
 
@@ -102,7 +103,36 @@ export interface WakeAction {
 
 export type StoredAction = RunAction | WakeAction;
 
-/** What a caller got; kept beside a duplicate key so that a repeat is answered alike. */
+/** What became of one action of an event: the work it is, or why there is none. */
+export type ActionReceipt =
+  | {
+      ok: true;
+      mapping?: string;
+      runId?: string;
+      sessionKey?: string;
+      /** `queued`, `parked` or `collecting`. */
+      status?: string;
+      systemEventId?: string;
+      mode?: WakeMode;
+      warnings?: string[];
+      /** The action was done before: this is its first receipt. */
+      duplicate?: true;
+    }
+  | { ok: false; error: Failure };
+
+/** What an answer says of an event; kept beside a duplicate key so that a repeat is answered alike. */
+export interface StoredReceipt {
+  outcome: "accepted" | "duplicate" | "skipped";
+  actions: readonly ActionReceipt[];
+  /** The form of several actions, also if there is only one. */
+  list?: boolean;
+  warnings?: readonly string[];
+  reason?: string;
+  /** Skipped, and the sender is not told why: there was simply nothing to do. */
+  quiet?: boolean;
+}
+
+/** A whole answer, as earlier versions kept it in place of a receipt. */
 export interface StoredAnswer {
   status: number;
   body: unknown;
@@ -116,8 +146,10 @@ export interface DedupeEntry {
   bodyHash?: string;
   expiresAt: Ms;
   /** Set on the entry of an event key. */
+  receipt?: StoredReceipt;
+  /** Set on the entry of an event key that an earlier version wrote. */
   answer?: StoredAnswer;
-  /** Set on the entry of an action key: the answer's item for that action. */
+  /** Set on the entry of an action key: its `ActionReceipt`. */
   item?: unknown;
 }
 

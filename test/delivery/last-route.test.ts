@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { checkAgent } from "../../src/actions/check.ts";
+import { checkAgent } from "../../src/actions/validate.ts";
 import type { ActionContext } from "../../src/actions/types.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createChannels } from "../../src/delivery/channels.ts";

@@ -91,7 +91,7 @@ afterAll(async () => {
 });
 
 /** Texts that stand in quotes in the source: states and outcomes are values of its types. */
-const SOURCES = ["store", "http", "delivery"].map((folder) => join(ROOT, "src", folder));
+const SOURCES = ["store", "intake", "http", "delivery"].map((folder) => join(ROOT, "src", folder));
 const literals = new Set(
   execFileSync("grep", ["-rhoE", '"[a-z_A-Z]+"', ...SOURCES], { encoding: "utf8" })
     .split("\n")

@@ -17,9 +17,9 @@ afterEach(async () => {
 });
 
 /** Starts a gateway on the folder, after the setup; it takes the config as the setup has left it. */
-async function start(gmail: object = {}, presets: unknown[] = ["gmail"]): Promise<World> {
+async function start(gmail: object = {}, presets: unknown[] = ["gmail"], mappings: unknown[] = []): Promise<World> {
   const section = { account: mail.google.account, credentials: "installed.json", endpoints: mail.google.endpoints, ...gmail };
-  world = await createWorld({ dir: mail.dir, logLevel: "trace", config: { hooks: { presets, gmail: section } } });
+  world = await createWorld({ dir: mail.dir, logLevel: "trace", config: { hooks: { presets, mappings, gmail: section } } });
   return world;
 }
 const readiness = async (): Promise<string> => (await world?.get("/readyz"))?.body as string;
@@ -86,6 +86,20 @@ gateway        ok: watches ann@example.com until TIME
     mail.google.receive();
     await here.until(async () => (await readiness()) === "degraded");
     expect((await service()).message).toBe('no mapping takes what the hook "gmail" is given: add the preset gmail to hooks.presets');
+  });
+
+  it("gives mail to a path with authentication of its own", async () => {
+    await mail.setup();
+    // All mappings of a path share its authentication: this one brings it, and the preset takes the mail.
+    const own = { id: "own", enabled: false, match: { path: "gmail" }, auth: { token: "the-token-of-this-path-0123456789" } };
+    const here = await start({}, ["gmail"], [{ ...own, messageTemplate: "x" }]);
+    await here.until(async () => (await service()).message.startsWith("watches"));
+    const id = mail.google.receive();
+    const [run] = await here.until(async () => (await runs()).length > 0 && runs());
+    expect(run?.sessionKey).toBe(`hook:gmail:${id}`);
+    const { events } = (await here.admin("/admin/v1/events")).body;
+    expect(events[0]).toMatchObject({ path: "gmail", mapping: "gmail.message", credential: "path:gmail", outcome: "accepted" });
+    expect(await readiness()).toBe("ready");
   });
 
   it("takes the preset's model and thinking from its section", async () => {

@@ -1,7 +1,8 @@
 import { createHmac } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { createBodyBudget, shareName } from "../../src/http/body-budget.ts";
+import { shareName } from "../../src/http/request.ts";
+import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { createAddressList } from "../../src/core/address.ts";
 import { createBodyMeter, type BodyProblem } from "../../src/core/body.ts";
 import { createWorld, type World } from "../e2e/world.ts";

@@ -70,6 +70,23 @@ describe("the service of a plugin", () => {
     expect((await here.get("/channels/other/x")).status).toBe(404);
   });
 
+  it("needs no token: also on a path with authentication of its own, as a caller of which its events count", async () => {
+    const token = "the-token-of-the-box-0123456789";
+    world = await createWorld({
+      files: { "plugins/box.ts": BOX },
+      config: {
+        hooks: { box: { name: "one" }, mappings: [{ ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"], sessionKey: "hook:box" }] },
+      },
+    });
+    const here = world;
+    const state = await here.until(async () => ((await stateOf(here)).message === "starting" ? false : stateOf(here)));
+    expect(state).toMatchObject({ ok: true, message: "answered 202 queued" });
+    const [event] = (await here.admin("/admin/v1/events")).body.events;
+    expect(event).toMatchObject({ path: "box", credential: "path:box", outcome: "accepted" });
+    expect((await here.get(`/hooks/events/${event.id}`, { authorization: `Bearer ${token}` })).status).toBe(200);
+    expect((await here.get(`/hooks/events/${event.id}`)).status).toBe(404);
+  });
+
   it("shows in readyz and doctor while it does not work", async () => {
     world = await start({ name: "one", fails: true });
     const here = world;

@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { Hono, type Context } from "hono";
 import { newId } from "../../core/ids.ts";
-import type { FailureLimiter } from "../auth.ts";
-import { bodySource, readBody } from "../body.ts";
+import type { FailureLimiter } from "../../intake/failure-limiter.ts";
+import { collectBytes } from "../../intake/body.ts";
+import { bodySource } from "../request.ts";
 import { failureResponse } from "../errors.ts";
 import { cookieOf, type ConsoleSessions } from "./session.ts";
 
@@ -85,7 +86,7 @@ export function consoleRoutes({ sessions, limiter, isOperator, hasToken }: Conso
   });
   app.post("/session", async (c) => {
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");
-    const body = await readBody(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
+    const body = await collectBytes(bodySource(c), c.req.header("content-length"), FORM_LIMITS);
     if (!body.ok) return failureResponse(c, body.failure, newId("req"), { connection: "close" });
     const form = new URLSearchParams(body.bytes.toString("utf8"));
     if (!isOperator(form.get("token")?.trim() ?? "")) {

@@ -1,5 +1,5 @@
 import type { Agent } from "../../agent/types.ts";
-import type { Snapshot } from "../types.ts";
+import type { Snapshot } from "../../intake/types.ts";
 import type { ApiKey } from "./keys.ts";
 import type { Problem, Result } from "./problems.ts";
 

@@ -1,5 +1,4 @@
-import type { ErrorCode, Failure } from "../../core/errors.ts";
-import { STATUS } from "../errors.ts";
+import { ERROR_STATUS, type ErrorCode, type Failure } from "../../core/errors.ts";
 import { withReason } from "../rejections.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
@@ -42,7 +41,7 @@ const CODES: Partial<Record<ErrorCode, string>> = { unauthorized: "invalid_api_k
 
 /** A failure of the rest of the program in this interface's words. */
 export function problemOf(failure: Failure): Problem {
-  const status = STATUS[failure.code];
+  const status = ERROR_STATUS[failure.code];
   const problem: Problem = {
     status,
     type: TYPES[status] ?? "invalid_request_error",

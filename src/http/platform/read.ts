@@ -1,7 +1,8 @@
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { BodyLimits } from "../../core/body.ts";
-import { bodySource, parsePayload, readBody } from "../body.ts";
+import { collectBytes, parsePayload } from "../../intake/body.ts";
+import { bodySource } from "../request.ts";
 import { badRequest, problemOf, type Result } from "./problems.ts";
 
 type ZodIssue = z.core.$ZodIssue;
@@ -47,7 +48,7 @@ export async function readJson(
     const message = "send JSON, with the content type application/json or none, and not compressed";
     return { ok: false, problem: problemOf({ code: "unsupported_media_type", message }) };
   }
-  const read = await readBody(bodySource(c), c.req.header("content-length"), options);
+  const read = await collectBytes(bodySource(c), c.req.header("content-length"), options);
   if (!read.ok) {
     const message =
       read.failure.code === "body_too_large"

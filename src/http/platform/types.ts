@@ -1,10 +1,10 @@
-import type { createSharedCounts } from "../shared-counts.ts";
+import type { createSharedCounts } from "../../intake/shared-counts.ts";
 import type { Chats } from "../../actions/chat-types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { LazyKnowledge } from "../../knowledge/lazy.ts";
 import type { Store } from "../../store/types.ts";
-import type { Snapshot } from "../types.ts";
+import type { Snapshot } from "../../intake/types.ts";
 import type { ApiKey, ApiKeys } from "./keys.ts";
 
 /** Everything that the platform API needs. */

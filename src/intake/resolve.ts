@@ -1,52 +1,13 @@
 import type { Combined } from "../actions/types.ts";
-import { checkDraft } from "../actions/dispatch.ts";
-import { checkAgent, checkWake, type ActionSource } from "../actions/check.ts";
+import { checkDraft } from "../actions/from-draft.ts";
+import { checkAgent, checkWake, type ActionSource } from "../actions/validate.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
-import type { Failure } from "../core/errors.ts";
-import type { ActionDraft, Debugged, DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
-import type { Collected, EventOutcome, StoredAction } from "../store/types.ts";
+import { ERROR_STATUS, type Failure } from "../core/errors.ts";
+import type { DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
+import type { Collected, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { nameContentType } from "./body.ts";
-import { STATUS } from "./errors.ts";
-import type { Snapshot } from "./types.ts";
-
-/** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
-export interface HookInput extends MappingInput {
-  credential: string | undefined;
-}
-
-/** How an action is collected with others. */
-export type Collecting = NonNullable<ActionDraft["collect"]> & { event: Collected };
-
-/** One action of an event, or why this item has none. */
-export type Item =
-  | { ok: true; action: StoredAction; missing: string[]; key?: { scope: string; key: string }; collect?: Collecting }
-  | { ok: false; failure: Failure; mapping?: string };
-
-/** What a hook's path and body come to, before anything is kept. */
-export type Resolution =
-  | {
-      kind: "work";
-      list: boolean;
-      items: Item[];
-      mapping?: string;
-      warnings: string[];
-      /** What mappings in shadow would have done. */
-      would?: StoredAction[];
-    }
-  /** `would` is set where a mapping in shadow is the reason. */
-  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true }
-  /** No mapping of the path matched: not an error to the sender. */
-  | { kind: "unmatched"; reason: string; nearest?: Nearest }
-  | {
-      kind: "refused";
-      outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">;
-      failure: Failure;
-      mapping?: string;
-      missing?: string[];
-      /** The sender disables hooks that answer with errors: it is answered 200, and the event is kept for a replay. */
-      acknowledged?: true;
-    };
+import type { HookInput, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
 
 const refused = (failure: Failure): Resolution => ({ kind: "refused", outcome: "rejected", failure });
 
@@ -162,7 +123,7 @@ function resolveDrafts({ mapping, list, results }: Actions, input: HookInput, sn
   const [first] = items;
   // Items stand alone: only where all failed is the event itself refused, by the first item's failure.
   if (first && !first.ok && items.every((item) => !item.ok)) {
-    const outcome = STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
+    const outcome = ERROR_STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
     return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
   }
   if (first) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
@@ -217,12 +178,30 @@ function finish(resolution: Resolution, input: HookInput, { verifiers }: Snapsho
   return { ...resolution, failure, outcome: "failed", acknowledged: true };
 }
 
-/** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
-export function resolveHook(input: HookInput, snapshot: Snapshot): Debugged<Resolution> | Promise<Debugged<Resolution>> {
+function resolveInput(input: HookInput, hook: ReceivedHook): Resolution | Promise<Resolution> {
+  const { snapshot } = hook;
   if (input.path === "wake") return resolveWake(input, snapshot);
   if (input.path === "agent") return resolveAgent(input, snapshot);
   return snapshot.mappings.run(input).then(({ debug, ...outcome }) => {
-    const resolution = finish(resolveMapped(outcome, input, snapshot), input, snapshot);
-    return debug ? { ...resolution, debug } : resolution;
+    if (debug) hook.debug = debug;
+    return finish(resolveMapped(outcome, input, snapshot), input, snapshot);
   });
+}
+
+/** An operator's replay is meant: keys that earlier work holds do not stop it, and nothing waits for more events. */
+function withoutKeys(resolution: Resolution): Resolution {
+  if (resolution.kind !== "work") return resolution;
+  const items = resolution.items.map((item): Item => (item.ok ? { ok: true, action: item.action, missing: item.missing } : item));
+  return { ...resolution, items };
+}
+
+/** Resolves a hook by its path: `wake` and `agent` by their own bodies, all else by the mappings. Never throws. */
+export function resolve(hook: ReceivedHook): undefined | Promise<undefined> {
+  const { path, credential, byHookToken, payload, kept, now, origin } = hook;
+  const input = { path, method: hook.input.method, credential, byHookToken, payload, headers: kept.headers, query: kept.query, now };
+  const keep = (resolution: Resolution): undefined => {
+    hook.resolution = origin.kind === "replay" ? withoutKeys(resolution) : resolution;
+  };
+  const resolution = resolveInput(input, hook);
+  return resolution instanceof Promise ? resolution.then(keep) : keep(resolution);
 }

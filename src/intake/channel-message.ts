@@ -1,4 +1,3 @@
-import type { Clock } from "../core/clock.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
@@ -6,15 +5,17 @@ import { cutText, oneLine } from "../core/text.ts";
 import type { IncomingMessage, ReceivedMessage } from "../plugin/api.ts";
 import { channelSession, mainSession } from "../sessions/keys.ts";
 import type { EventRecord, Fence, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
-import { renderMessage } from "./channel-input.ts";
-import { parseCommand } from "./commands.ts";
-import type { ActionContext } from "./types.ts";
+import { renderMessage } from "../actions/channel-input.ts";
+import { parseCommand } from "../actions/commands.ts";
+import type { ActionContext } from "../actions/types.ts";
+import { toReceipt } from "./record.ts";
+import type { Receipt } from "./types.ts";
 
-export interface ReceiveDeps {
-  store: Store;
-  clock: Clock;
-  log: Logger;
-  context(): ActionContext;
+export interface MessageDeps {
+  store: Pick<Store, "accept">;
+  log: Pick<Logger, "debug">;
+  context: ActionContext;
+  now: number;
 }
 
 const MAX_ID = 500;
@@ -88,35 +89,37 @@ function decide(channel: string, message: ReceivedMessage, now: number, context:
 /**
  * Takes a message of a channel. From a person in `allowFrom` it becomes a turn, whose reply goes back to the same
  * conversation. From other people, and if the channel skips it, it is recorded without its text and not answered.
- * Resolves once that is on disk; a repeat of a message changes nothing.
+ * Resolves once that is on disk; a repeat of a message changes nothing, and gets the first event's id.
  * @throws RouseError `store_unavailable`, also if the lease of `fence` is lost: the message must come again.
  */
-export function createReceiver({
-  store,
-  clock,
-  log,
-  context,
-}: ReceiveDeps): (channel: string, message: ReceivedMessage, fence?: Fence) => Promise<void> {
-  return async (channel, message, fence) => {
-    const snapshot = context();
-    const now = clock.now();
-    const path = `channels/${channel}`;
-    const problem = findProblem(message);
-    const event: EventRecord = {
-      id: newId("evt", now),
-      receivedAt: now,
-      path,
-      credential: `channel:${channel}`,
-      outcome: "skipped",
-      actions: [],
-      request: REQUEST,
-      ...(problem === undefined ? decide(channel, message, now, snapshot) : { reason: problem }),
-    };
-    const expiresAt = now + snapshot.config.hooks.dedupe.ttl;
-    // A vendor may send one message in two forms, of which only the second is for the agent: the first must not hide it.
-    const key = sha256Hex("skipped" in message ? `skipped ${message.id}` : message.id);
-    const keys = problem === undefined ? [{ scope: path, key, expiresAt, answer: { status: 202, body: null } }] : [];
-    const accepted = await store.accept(event, keys, fence);
-    log.debug({ channel, outcome: accepted.kind === "duplicate" ? "duplicate" : event.outcome }, "a message was received");
+export async function receiveMessage(
+  { store, log, context, now }: MessageDeps,
+  channel: string,
+  message: ReceivedMessage,
+  fence?: Fence,
+): Promise<Receipt> {
+  const path = `channels/${channel}`;
+  const problem = findProblem(message);
+  const event: EventRecord = {
+    id: newId("evt", now),
+    receivedAt: now,
+    path,
+    credential: `channel:${channel}`,
+    outcome: "skipped",
+    actions: [],
+    request: REQUEST,
+    ...(problem === undefined ? decide(channel, message, now, context) : { reason: problem }),
   };
+  const expiresAt = now + context.config.hooks.dedupe.ttl;
+  // A vendor may send one message in two forms, of which only the second is for the agent: the first must not hide it.
+  const key = sha256Hex("skipped" in message ? `skipped ${message.id}` : message.id);
+  const keys = problem === undefined ? [{ scope: path, key, expiresAt }] : [];
+  const accepted = await store.accept(event, keys, fence);
+  const receipt: Receipt =
+    accepted.kind === "duplicate"
+      ? { kind: "receipt", eventId: accepted.record.eventId, outcome: "duplicate", actions: [] }
+      : { kind: "receipt", eventId: event.id, outcome: event.outcome, actions: event.actions.map((action) => toReceipt(action, "queued")) };
+  if (event.reason !== undefined) receipt.reason = event.reason;
+  log.debug({ channel, outcome: receipt.outcome }, "a message was received");
+  return receipt;
 }

@@ -1,6 +1,8 @@
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
+import { toDenied, type Denials } from "./denials.ts";
 import type { SharedCounts } from "./shared-counts.ts";
+import type { ReceivedHook, StageResult } from "./types.ts";
 
 /** `hooks.rateLimit`; `per` in milliseconds. */
 export interface RateLimit {
@@ -54,4 +56,33 @@ export function createRateLimiter(clock: Pick<Clock, "now">, shared?: SharedCoun
       return left < 1 ? tooFast(left, limit) : undefined;
     },
   };
+}
+
+export interface RateDeps {
+  rate: RateLimiter;
+  denials: Denials;
+}
+
+/** Whose bucket of `hooks.rateLimit` a hook takes from. */
+const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
+
+function denyIf(tooFast: Failure | undefined, hook: ReceivedHook, { denials }: RateDeps): StageResult {
+  if (!tooFast) return undefined;
+  denials.note(hook, tooFast.code, true);
+  return toDenied(tooFast);
+}
+
+/**
+ * Only looks: a hook whose signature is still to be checked takes nothing from the bucket of one that is authenticated. An
+ * empty bucket was emptied by authenticated hooks from this address: to `doctor` this is one more of them.
+ */
+export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  return rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps);
+}
+
+/** Takes a hook from its caller's bucket of `hooks.rateLimit`. */
+export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  return rateLimit && denyIf(deps.rate.take(callerName(hook), rateLimit), hook, deps);
 }

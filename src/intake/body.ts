@@ -1,13 +1,10 @@
-import type { IncomingMessage } from "node:http";
-import type { Readable } from "node:stream";
-import type { Context } from "hono";
-import { collectBody, type BodyLimits, type BodyProblem } from "../core/body.ts";
+import { collectBody, readMultipart, type BodyLimits, type BodyProblem } from "../core/body.ts";
 import type { Failure } from "../core/errors.ts";
+import type { BodyBudget } from "./body-budget.ts";
+import { toDenied, type Denials } from "./denials.ts";
+import type { BodySource, ReceivedHook, StageResult } from "./types.ts";
 
 export type BodyResult = { ok: true; bytes: Buffer } | { ok: false; failure: Failure };
-
-/** Milliseconds for a whole upload: the longest that any body may take, unless `hooks.bodyTimeoutSeconds` is longer. */
-export const UPLOAD_MS = 30 * 60_000;
 
 /** JSON nested deeper than this is refused: later steps walk it recursively. */
 const MAX_DEPTH = 200;
@@ -26,19 +23,51 @@ export function bodyFailure(problem: BodyProblem, { maxBytes }: Pick<BodyLimits,
   }
 }
 
-/** Where a request's body comes from: the socket, or the request itself if it was made in this process. */
-export function bodySource(c: Context): IncomingMessage | ReadableStream<Uint8Array> | null {
-  return (c.env as { incoming?: IncomingMessage } | undefined)?.incoming ?? c.req.raw.body;
-}
-
-/** Reads a body within its limits. A declared length over the limit is refused before a byte is read. Never throws. */
-export async function readBody(
-  source: Readable | ReadableStream<Uint8Array> | null,
-  declared: string | undefined,
-  limits: BodyLimits,
-): Promise<BodyResult> {
+/** Reads a body within its limits. A declared length over the limit is rejected before a byte is read. Never throws. */
+export async function collectBytes(source: BodySource, declared: string | undefined, limits: BodyLimits): Promise<BodyResult> {
   const body = await collectBody(source, declared, limits);
   return body.ok ? body : { ok: false, failure: bodyFailure(body.problem, limits) };
+}
+
+const COMPRESSED: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
+
+export interface ReadBodyDeps {
+  /** The memory for bodies of callers that are not authenticated yet. */
+  bodyBudget: BodyBudget;
+  denials: Denials;
+}
+
+/**
+ * Reads the body within the path's limits, as it is; a GET has none. The body of a hook that has still to show its signature
+ * is read within a budget that all such share. Nothing of it is kept if that fails.
+ */
+export function readBody(hook: ReceivedHook, { bodyBudget, denials }: ReadBodyDeps): StageResult | Promise<StageResult> {
+  const { input, origin, rules, snapshot, verifier } = hook;
+  const encoding = input.headers["content-encoding"];
+  const isPlain = encoding === undefined || encoding.toLowerCase() === "identity";
+  if (isPlain && input.method === "GET") return undefined;
+  if (verifier) hook.allowance = bodyBudget.open(origin.kind === "http" ? origin.share : undefined);
+  const fail = (error: Failure): StageResult => {
+    if (!verifier) return { kind: "rejected", error };
+    hook.allowance?.release();
+    denials.note(hook, error.code);
+    return toDenied(error);
+  };
+  if (!isPlain) return fail(COMPRESSED);
+  const { hooks } = snapshot.config;
+  const limits = {
+    maxBytes: rules?.maxBodyBytes ?? hooks.maxBodyBytes,
+    timeoutMs: hooks.bodyTimeoutSeconds * 1000,
+    ...(hook.allowance ? { allowance: hook.allowance } : {}),
+  };
+  return collectBytes(input.body, input.headers["content-length"], limits).then((body) => {
+    if (body.ok) {
+      hook.bytes = body.bytes;
+      return undefined;
+    }
+    hook.hints = { ...hook.hints, bodyUnread: true };
+    return fail(body.failure);
+  });
 }
 
 export type Payload = { ok: true; payload: unknown } | { ok: false; failure: Failure };
@@ -128,14 +157,9 @@ function formPayload(fields: Record<string, unknown>): Payload {
 }
 
 async function parseMultipart(bytes: Buffer, contentType: string): Promise<Payload> {
-  try {
-    const form = await new Response(new Uint8Array(bytes), { headers: { "content-type": contentType } }).formData();
-    const entries: [string, string][] = [];
-    for (const [name, value] of form) if (typeof value === "string") entries.push([name, value]);
-    return formPayload(fromEntries(entries));
-  } catch {
-    return { ok: false, failure: { code: "invalid_body", message: "the multipart body is malformed" } };
-  }
+  const entries = await readMultipart(bytes, contentType);
+  if (entries) return formPayload(fromEntries(entries));
+  return { ok: false, failure: { code: "invalid_body", message: "the multipart body is malformed" } };
 }
 
 /** Plain text that is a JSON object or list is that value: it is what programs send that name no content type for a string. */
@@ -167,4 +191,17 @@ export function parsePayload(bytes: Buffer, contentType: string | undefined): Pa
       message: `a body of ${name.includes("/") ? `the content type ${name}` : name} is not read: send JSON as application/json, a form, multipart fields or text`,
     },
   };
+}
+
+/** Makes the payload of a hook; that of a GET is its query. */
+export function parseBody(hook: ReceivedHook): StageResult | Promise<StageResult> {
+  const { input, kept } = hook;
+  const keep = (payload: Payload): StageResult => {
+    if (!payload.ok) return { kind: "rejected", error: payload.failure };
+    hook.payload = payload.payload;
+    return undefined;
+  };
+  if (input.method === "GET") return keep({ ok: true, payload: kept.query });
+  const parsed = parsePayload(hook.bytes, input.headers["content-type"]);
+  return parsed instanceof Promise ? parsed.then(keep) : keep(parsed);
 }

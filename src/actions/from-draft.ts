@@ -2,7 +2,7 @@ import type { Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import { wakeMode, type Summary } from "../config/schema/common.ts";
 import type { StoredAction } from "../store/types.ts";
-import { checkAgent, checkWake, isBlank, type ActionSource, type Checked } from "./check.ts";
+import { checkAgent, checkWake, isBlank, type ActionSource, type Checked } from "./validate.ts";
 import { agentFields, issuesOf } from "./fields.ts";
 import type { ActionContext } from "./types.ts";
 
@@ -17,18 +17,6 @@ export interface DraftAction {
   warnings: readonly string[];
   freshKeyPrefix?: string;
   summary?: Summary;
-}
-
-/** What a caller is told about an accepted action. */
-export interface ActionAnswer {
-  ok: true;
-  mapping?: string;
-  runId?: string;
-  sessionKey?: string;
-  status?: string;
-  systemEventId?: string;
-  mode?: string;
-  warnings?: string[];
 }
 
 const invalid = (failure: Omit<Failure, "code">): { ok: false; failure: Failure } => ({
@@ -70,20 +58,4 @@ export function checkDraft(
   const checked = checkAgent(draft.content, fields.data, source, context, [...draft.warnings]);
   if (checked.ok && draft.marker !== undefined) checked.action.spec.marker = draft.marker;
   return checked;
-}
-
-/** The answer's part for an action. */
-export function answerOf(action: StoredAction): ActionAnswer {
-  const answer: ActionAnswer = { ok: true };
-  if (action.kind === "wake") {
-    answer.systemEventId = action.systemEventId;
-    answer.mode = action.mode;
-  } else {
-    answer.runId = action.runId;
-    answer.sessionKey = action.spec.session.key;
-    answer.status = action.collect ? "collecting" : action.parked ? "parked" : "queued";
-    if (action.warnings.length > 0) answer.warnings = action.warnings;
-  }
-  if (action.mapping !== undefined) answer.mapping = action.mapping;
-  return answer;
 }

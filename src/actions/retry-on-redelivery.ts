@@ -3,17 +3,17 @@ import { ENDED, type DedupeRecord, type RunRecord, type Store } from "../store/t
 /** Runs of a repeated event are started again at most so often. */
 const MAX_RESTARTS = 5;
 
-export interface ReviveDeps {
+export interface RetryDeps {
   store: Store;
   restart(run: RunRecord): Promise<void>;
   retryDelivery(id: string): Promise<unknown>;
 }
 
 /**
- * What the repeat of an event sets going again: its runs that failed for good, under their ids, and the deliveries that
+ * Starts what a repeated event had brought and what failed for good: its runs, under their ids, and the deliveries that
  * failed, without a new turn.
  */
-export async function reviveEvent(record: DedupeRecord, { store, restart, retryDelivery }: ReviveDeps): Promise<void> {
+export async function retryOnRedelivery(record: DedupeRecord, { store, restart, retryDelivery }: RetryDeps): Promise<void> {
   const event = await store.getEvent(record.eventId);
   // An action's own key brings back that action alone, an event's key all of them.
   const { runId: only } = (record.item ?? {}) as { runId?: string };

@@ -1,5 +1,3 @@
-import { isIP } from "node:net";
-import { isLoopback, type AddressList } from "../core/address.ts";
 import type { BodyAllowance } from "../core/body.ts";
 import type { Clock } from "../core/clock.ts";
 
@@ -87,23 +85,4 @@ export function createBodyBudget(clock: Pick<Clock, "now">): BodyBudget {
       return allowance;
     },
   };
-}
-
-/**
- * Names whose share of the budget a body counts against: the caller's address, for IPv6 its network of 64 bits, since one
- * host has all of it. Undefined for addresses that stand for many callers: loopback, and a proxy that is not trusted
- * (`gateway.trustedProxies`) but forwards for others.
- */
-export function shareName(
-  address: string,
-  { peer, forwarded, trusted }: { peer: string; forwarded: boolean; trusted: AddressList | undefined },
-): string | undefined {
-  if (isLoopback(address)) return undefined;
-  if (forwarded && !trusted?.has(peer)) return undefined;
-  if (isIP(address) !== 6) return address;
-  const [head = "", tail] = address.split("::");
-  const groups = head === "" ? [] : head.split(":");
-  const rest = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = tail === undefined ? 0 : 8 - groups.length - rest.length;
-  return [...groups, ...Array<string>(Math.max(0, zeros)).fill("0"), ...rest].slice(0, 4).join(":");
 }

@@ -1,0 +1,279 @@
+import type { Clock } from "../core/clock.ts";
+import { RouseError, safeError, type Failure } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { ReceivedMessage } from "../plugin/api.ts";
+import type { Fence, Store } from "../store/types.ts";
+import { authenticate, createAuthenticator, type AuthenticateDeps, type Authenticator } from "./authenticate.ts";
+import { parseBody, readBody, type ReadBodyDeps } from "./body.ts";
+import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
+import { receiveMessage } from "./channel-message.ts";
+import { deduplicate } from "./deduplicate.ts";
+import { createDenials, toDenied, type Denials } from "./denials.ts";
+import { createFailureLimiter } from "./failure-limiter.ts";
+import { createKeptNames, keptParts } from "./kept-names.ts";
+import { checkRate, createRateLimiter, takeRate, type RateDeps } from "./rate.ts";
+import { record, rejectInvalid, type RecordDeps } from "./record.ts";
+import { findReplayed, toReplayResult } from "./replay.ts";
+import { resolve } from "./resolve.ts";
+import type { createSharedCounts } from "./shared-counts.ts";
+import {
+  answerUnsignedHandshake,
+  createSignatureMemory,
+  hasGetHandshake,
+  listSignatures,
+  precheckSignature,
+  verifySignature,
+  type SignatureDeps,
+} from "./signature.ts";
+import type {
+  Denied,
+  Origin,
+  RawInput,
+  Receipt,
+  Received,
+  ReceivedHook,
+  Rejected,
+  ReplayResult,
+  SignatureState,
+  Snapshot,
+  StageResult,
+} from "./types.ts";
+
+export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  snapshot(): Snapshot;
+  /** The tokens of `hooks.token`, or the one kept in the state folder. */
+  hookTokens(snapshot: Snapshot): readonly string[];
+  draining(): boolean;
+  /** Set if there are other gateways: what callers have spent there counts here. */
+  sharedCounts: ReturnType<typeof createSharedCounts>;
+}
+
+/** The way of everything that comes in, from the raw input to the recorded outcome. */
+export interface Intake {
+  /** Takes a hook. What it resolves to is on disk, unless it was denied or is a handshake. Never throws. */
+  receive(input: RawInput, origin: Origin): Promise<Received>;
+  /**
+   * Takes a message of a channel: resolves once it is on disk. Refused once the lease of `fence` is lost.
+   * @throws RouseError `store_unavailable`: the message must come again.
+   */
+  receiveMessage(channel: string, message: ReceivedMessage, fence?: Fence): Promise<Receipt>;
+  /**
+   * Runs a recorded event through the mappings of the current snapshot, as a new event; with `dryRun` nothing is kept or
+   * started. Fails with `not_found` if the event or its body is no longer there.
+   */
+  replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
+  /** Whether a caller shows, in a header, the credential that an event came in by. */
+  hasCredential(headers: Record<string, string>, credential: string): boolean;
+  /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
+  signatures(): readonly SignatureState[];
+  /** Shared with other input of unauthenticated callers. */
+  readonly denials: Denials;
+  readonly bodyBudget: BodyBudget;
+}
+
+/** What the stages need besides the hook. */
+interface StageDeps extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, Pick<SignatureDeps, "signatures"> {
+  compiled(snapshot: Snapshot): Compiled;
+}
+
+type Stage = (hook: ReceivedHook, deps: StageDeps) => StageResult | Promise<StageResult>;
+
+/** The way of a hook. Each stage takes it further, or ends its way with what it returns. */
+const STAGES: readonly Stage[] = [
+  checkRoute,
+  answerUnsignedHandshake,
+  checkMethod,
+  authenticate,
+  checkRate,
+  precheckSignature,
+  readBody,
+  verifySignature,
+  takeRate,
+  parseBody,
+  deduplicate,
+  resolve,
+  // Admits the work that it was resolved to, and keeps it with the event in one commit.
+  record,
+];
+
+/** Needed only on paths whose senders sign. */
+const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([answerUnsignedHandshake, checkMethod, checkRate, precheckSignature, verifySignature]);
+const TOKEN_STAGES = STAGES.filter((stage) => !SIGNATURE_STAGES.has(stage));
+/** The way of an event that was authenticated, counted and recorded before. */
+const REPLAY_STAGES: readonly Stage[] = [parseBody, resolve, record];
+const DRY_RUN_STAGES: readonly Stage[] = [parseBody, resolve];
+
+const NOT_FOUND: Failure = { code: "not_found", message: "there is nothing at this address" };
+const DRAINING: Failure = { code: "draining", message: "the gateway is stopping; try again in a moment", retryAfterSeconds: 5 };
+const METHOD: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
+const UNEXPECTED: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
+
+const denyMethod = (methods: readonly string[]): Denied => toDenied(METHOD, { methods });
+
+const takesGet = ({ rules }: ReceivedHook): boolean => rules?.methods.includes("GET") ?? false;
+
+/** Hooks are on, the path takes the method, and the gateway takes new work. */
+function checkRoute(hook: ReceivedHook, { draining }: StageDeps): StageResult {
+  const { snapshot, verifier, input } = hook;
+  if (!snapshot.config.hooks.enabled) return toDenied(NOT_FOUND);
+  if (input.method !== "POST") {
+    const get = takesGet(hook) || hasGetHandshake(verifier);
+    if (input.method !== "GET" || !get) return denyMethod(get ? ["GET", "POST"] : ["POST"]);
+  }
+  return draining() ? toDenied(DRAINING) : undefined;
+}
+
+/** A GET that was no handshake is a hook only if the path says so. */
+function checkMethod(hook: ReceivedHook): StageResult {
+  return hook.input.method === "GET" && !takesGet(hook) ? denyMethod(["GET", "POST"]) : undefined;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** What a snapshot says of callers, compiled once. */
+interface Compiled {
+  auth: Authenticator;
+  kept: ReturnType<typeof createKeptNames>;
+}
+
+function createCompiler({ hookTokens }: IntakeDeps): (snapshot: Snapshot) => Compiled {
+  const known = new WeakMap<Snapshot, Compiled>();
+  return (snapshot) => {
+    const before = known.get(snapshot);
+    if (before) return before;
+    const { mappings, config } = snapshot;
+    const made: Compiled = {
+      auth: createAuthenticator(hookTokens(snapshot), mappings.paths, config.hooks.allowQueryToken),
+      kept: createKeptNames(snapshot),
+    };
+    known.set(snapshot, made);
+    return made;
+  };
+}
+
+/** The address that an event is recorded with. */
+function addressOf(origin: Origin): string {
+  if (origin.kind === "http") return origin.address;
+  return origin.kind === "replay" ? (origin.address ?? "replay") : "127.0.0.1";
+}
+
+function openHook(input: RawInput, origin: Origin, now: number, { snapshot, compiled }: StageDeps): ReceivedHook {
+  const current = snapshot();
+  const { path, headers, query } = input;
+  const { mappings, verifiers } = current;
+  const isReplay = origin.kind === "replay";
+  return {
+    id: newId("evt", now),
+    now,
+    path,
+    input,
+    origin,
+    address: addressOf(origin),
+    snapshot: current,
+    rules: mappings.rules(path),
+    verifier: origin.kind === "http" ? verifiers.get(path) : undefined,
+    // What was recorded is all that its path kept then.
+    kept: isReplay ? { headers, query } : keptParts(compiled(current).kept(path), input),
+    credential: isReplay ? origin.credential : "",
+    byHookToken: isReplay && origin.credential === "hooks.token",
+    bytes: isReplay && input.body instanceof Uint8Array ? Buffer.from(input.body) : NOTHING,
+    payload: undefined,
+  };
+}
+
+async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: StageDeps): Promise<StageResult> {
+  for (const stage of stages) {
+    const pending = stage(hook, deps);
+    const result = pending instanceof Promise ? await pending : pending;
+    if (result) return result;
+  }
+  return undefined;
+}
+
+/** Keeps a hook that is wrong. That it could not be kept does not change what its sender is told. */
+function reject(hook: ReceivedHook, { error }: Rejected, deps: StageDeps): Promise<Receipt> {
+  return rejectInvalid(deps, hook, error).catch((problem: unknown): Receipt => {
+    deps.log.error({ err: safeError(problem), requestId: hook.id }, "a rejected hook could not be recorded");
+    return { kind: "receipt", eventId: hook.id, outcome: "rejected", actions: [], error };
+  });
+}
+
+function count({ path, now }: ReceivedHook, { eventId, outcome, acknowledged, error }: Receipt, { clock, metrics, log }: StageDeps): void {
+  metrics.hookAnswered({ path, outcome, seconds: (clock.now() - now) / 1000 });
+  if (!acknowledged) return;
+  metrics.failureAcknowledged(path);
+  const advice = "a mapping failed and its sender was acknowledged: replay it once the mapping is right";
+  log.warn({ requestId: eventId, path, code: error?.code }, advice);
+}
+
+/** Counts what a hook came to, and adds what its caller should be told besides. */
+function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Received {
+  const { origin, path } = hook;
+  if (received.kind === "receipt" && origin.kind !== "replay") count(hook, received, deps);
+  if (received.kind === "denied" && origin.kind === "source")
+    deps.log.debug({ plugin: origin.plugin, path, code: received.error.code }, "an event of a plugin's service was denied");
+  if (received.kind !== "handshake" && hook.hints) received.hints = { ...hook.hints, ...received.hints };
+  return received;
+}
+
+/** Denies an input of which nothing could be recorded: the counter is all there is of it. */
+function failed({ path }: RawInput, begun: number, error: unknown, { clock, metrics, log }: StageDeps): Denied {
+  metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
+  if (error instanceof RouseError) return toDenied(error);
+  const denied = toDenied(UNEXPECTED);
+  log.error({ err: safeError(error), requestId: denied.requestId }, "a hook failed unexpectedly");
+  return denied;
+}
+
+function createStageDeps(deps: IntakeDeps): StageDeps {
+  const { clock, log, metrics, sharedCounts } = deps;
+  const limiter = createFailureLimiter(clock, sharedCounts?.("hooks"));
+  return {
+    ...deps,
+    compiled: createCompiler(deps),
+    limiter,
+    denials: createDenials({ clock, log, metrics, limiter }),
+    bodyBudget: createBodyBudget(clock),
+    rate: createRateLimiter(clock, sharedCounts?.("rate")),
+    signatures: createSignatureMemory(clock, sharedCounts?.("handshakes")),
+  };
+}
+
+/** Creates the intake of a gateway. */
+export function createIntake(given: IntakeDeps): Intake {
+  const deps = createStageDeps(given);
+  const { store, clock, log, snapshot } = deps;
+  return {
+    denials: deps.denials,
+    bodyBudget: deps.bodyBudget,
+    async receive(input, origin) {
+      const now = clock.now();
+      try {
+        const hook = openHook(input, origin, now, deps);
+        const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
+        const end = (await runStages(stages, hook, deps)) as Received | Rejected;
+        return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
+      } catch (error) {
+        return failed(input, now, error, deps);
+      }
+    },
+    receiveMessage: (channel, message, fence) =>
+      receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fence),
+    async replay(eventId, { dryRun }) {
+      const found = await findReplayed(eventId, store);
+      if (!found.ok) return found;
+      const hook = openHook(found.input, found.origin, clock.now(), deps);
+      const end = await runStages(dryRun ? DRY_RUN_STAGES : REPLAY_STAGES, hook, deps);
+      const recorded = end?.kind === "rejected" && !dryRun ? await rejectInvalid(deps, hook, end.error) : end;
+      return { ok: true, result: toReplayResult(eventId, hook, recorded) };
+    },
+    hasCredential: (headers, credential) => deps.compiled(snapshot()).auth.hasCredential(headers, credential),
+    signatures: () => listSignatures(snapshot(), deps.signatures),
+  };
+}

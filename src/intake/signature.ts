@@ -1,0 +1,155 @@
+import type { Handshake } from "../config/schema/signature.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { answerHandshake, readsBody } from "../signatures/handshake.ts";
+import type { Verifier } from "../signatures/types.ts";
+import { collectBytes } from "./body.ts";
+import { toDenied, type Denials } from "./denials.ts";
+import { createFailureLimiter, type FailureLimiter } from "./failure-limiter.ts";
+import { SecretCandidates } from "./secret-candidates.ts";
+import type { SharedCounts } from "./shared-counts.ts";
+import type { Denied, ReceivedHook, SignatureState, Snapshot, StageResult } from "./types.ts";
+
+const MAX_HANDSHAKE_BYTES = 4096;
+const HANDSHAKE_MS = 5000;
+
+const stillPending: Failure = { code: "unauthorized", message: "the secret of this path is still `pending`" };
+const noCertificate: Failure = {
+  code: "overloaded",
+  message: "the certificate that the sender signs with cannot be fetched just now; try again in a moment",
+  retryAfterSeconds: 5,
+};
+const unconfirmed: Failure = {
+  code: "internal",
+  message: "the address that confirms the handshake is not the sender's, or did not answer: let the sender ask again",
+};
+const often: Failure = { code: "rate_limited", message: "too many handshakes from this address", retryAfterSeconds: 60 };
+
+/** What is said of a signature that did not fit: never why, which is in the counters and the list of denied requests. */
+const wrong: Failure = { code: "unauthorized", message: "the signature is missing, wrong or too old" };
+
+/** What is remembered of signatures and handshakes, in memory alone. */
+export interface SignatureMemory {
+  /** Of each signed path, which of its secrets fitted last: tells when an old one may go. */
+  readonly last: Map<string, NonNullable<SignatureState["last"]>>;
+  readonly candidates: SecretCandidates;
+  /** Counts unsigned handshakes. */
+  readonly limiter: FailureLimiter;
+}
+
+/** Creates the memory of signatures. What other gateways have counted counts here too. */
+export function createSignatureMemory(clock: Pick<Clock, "now">, shared: SharedCounts | undefined): SignatureMemory {
+  return { last: new Map(), candidates: new SecretCandidates(clock), limiter: createFailureLimiter(clock, shared) };
+}
+
+export interface SignatureDeps {
+  clock: Pick<Clock, "now">;
+  metrics: Pick<Metrics, "signed">;
+  /** Counts failed attempts by address. */
+  limiter: FailureLimiter;
+  denials: Denials;
+  signatures: SignatureMemory;
+}
+
+function publicAddress(address: string, publicUrl: string | undefined): string {
+  if (publicUrl === undefined) return address;
+  const { pathname, search } = new URL(address);
+  return publicUrl.replace(/\/$/, "") + pathname + search;
+}
+
+/** Whether a path answers GET: only for a handshake of its own. */
+export function hasGetHandshake(verifier: Verifier | undefined): boolean {
+  return verifier?.handshakes.some((handshake) => handshake.when.method === "GET") ?? false;
+}
+
+/** Whether the sender of a path has still to bring its secret. */
+function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
+  return secrets.length > 0 && secrets.every((secret) => secret === "pending");
+}
+
+/** Returns, for each signed path, which secret fitted last and which secrets were brought while it has none. */
+export function listSignatures({ verifiers }: Snapshot, { last, candidates }: SignatureMemory): SignatureState[] {
+  return [...verifiers].map(([path, verifier]) => ({
+    path,
+    last: last.get(path),
+    candidates: isPending(verifier) ? candidates.of(path) : [],
+  }));
+}
+
+async function readFirstBody({ input }: ReceivedHook, open: readonly Handshake[]): ReturnType<typeof collectBytes> {
+  if (input.method !== "POST" || !open.some(readsBody)) return { ok: true, bytes: Buffer.alloc(0) };
+  return collectBytes(input.body, input.headers["content-length"], { maxBytes: MAX_HANDSHAKE_BYTES, timeoutMs: HANDSHAKE_MS });
+}
+
+async function answerUnsigned(
+  hook: ReceivedHook,
+  verifier: Verifier,
+  open: readonly Handshake[],
+  { denials, signatures }: SignatureDeps,
+): Promise<StageResult> {
+  const { method, headers, query } = hook.input;
+  const pending = isPending(verifier);
+  const body = pending ? await readFirstBody(hook, open) : { ok: true as const, bytes: Buffer.alloc(0) };
+  if (!body.ok) return denials.denyUnauthenticated(hook, body.failure, "handshake_body");
+  const answer = answerHandshake(verifier, { method, headers, query, raw: body.bytes }, false);
+  if (!answer) return pending ? denials.denyUnauthenticated(hook, stillPending, "pending_secret") : undefined;
+  if (signatures.limiter.failed(hook.address) > 0) return denials.denyUnauthenticated(hook, often, "handshakes");
+  // What the operator has to see goes to where the operator looks, not into the log.
+  if (answer.note !== undefined) signatures.candidates.add(hook.path, hook.address, answer.note);
+  return { kind: "handshake", answer };
+}
+
+/**
+ * Answers handshakes that come without a signature: small, plain and not too often from one address. The body is read only
+ * while the sender has not yet told its secret: then nothing else can be authenticated on that path.
+ */
+export function answerUnsignedHandshake(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
+  const { verifier } = hook;
+  const open = verifier?.handshakes.filter((handshake) => !handshake.signed);
+  return verifier && open && open.length > 0 ? answerUnsigned(hook, verifier, open, deps) : undefined;
+}
+
+/** Denies what the headers alone say against a signed hook, before its body is read. */
+export function precheckSignature(hook: ReceivedHook, { clock, denials }: SignatureDeps): StageResult {
+  const { method, headers, query } = hook.input;
+  const reason = hook.verifier?.precheck({ method, headers, query }, clock.now());
+  return reason && denials.denyUnauthenticated(hook, wrong, `signature_${reason}`);
+}
+
+/** Something of the gateway failed: the sender is to try again. */
+function fail(hook: ReceivedHook, denials: Denials, failure: Failure, reason: string, authenticated: boolean): Denied {
+  denials.note(hook, reason, authenticated);
+  return toDenied(failure);
+}
+
+async function verify(hook: ReceivedHook, verifier: Verifier, deps: SignatureDeps): Promise<StageResult> {
+  const { clock, metrics, limiter, denials, signatures } = deps;
+  const { path, input, snapshot, bytes } = hook;
+  const { method, headers, query, url = "" } = input;
+  // As its sender signed it: by its public address.
+  const signed = { method, url: publicAddress(url, snapshot.config.gateway.publicUrl), headers, query, raw: bytes };
+  const checking = verifier.verify(signed, clock.now());
+  const verified = checking instanceof Promise ? await checking : checking;
+  if (!verified.ok) {
+    const reason = `signature_${verified.reason}`;
+    if (verified.reason === "certificate_unavailable") return fail(hook, denials, noCertificate, reason, false);
+    return denials.denyUnauthenticated(hook, wrong, reason);
+  }
+  signatures.last.set(path, { secret: verified.secret, of: verifier.secrets.length, at: clock.now() });
+  metrics.signed({ path, secret: verified.secret });
+  const answer = answerHandshake(verifier, signed, true);
+  if (answer?.confirm !== undefined && !(await verifier.confirm?.(answer.confirm)))
+    return fail(hook, denials, unconfirmed, "unconfirmed", true);
+  limiter.succeeded(hook.address);
+  if (answer) return { kind: "handshake", answer };
+  if (verified.duplicate) hook.signedKey = verified.duplicate;
+  return undefined;
+}
+
+/** Checks the signature over the raw bytes, then answers handshakes that are signed. */
+export function verifySignature(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
+  const { verifier, allowance } = hook;
+  if (!verifier) return undefined;
+  return verify(hook, verifier, deps).finally(() => allowance?.release());
+}

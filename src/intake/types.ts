@@ -1,0 +1,223 @@
+import type { Readable } from "node:stream";
+import type { ActionContext } from "../actions/types.ts";
+import type { EventDebug } from "../core/debug.ts";
+import type { Failure, Issue } from "../core/errors.ts";
+import type { MappingInput, MappingSet, Nearest, PathRules } from "../mapping/types.ts";
+import type { HandshakeAnswer } from "../signatures/handshake.ts";
+import type { Duplicate, Verifier } from "../signatures/types.ts";
+import type { ActionReceipt, Collected, EventOutcome, Fence, Ms, StoredAction, StoredAnswer, StoredReceipt } from "../store/types.ts";
+import type { BudgetedAllowance } from "./body-budget.ts";
+import type { SecretCandidate } from "./secret-candidates.ts";
+
+/** Config, mappings and plugins, frozen: all that a request reads. Made at start and at each reload. */
+export interface Snapshot extends ActionContext {
+  /** SHA-256 of the config, the mapping files and the transform modules. */
+  readonly hash: string;
+  /** The same on every machine with the same settings and files: without addresses, ports and folders. */
+  readonly commonHash: string;
+  readonly configFile: string | undefined;
+  readonly mappings: MappingSet;
+  /** By path, for those whose callers sign. */
+  readonly verifiers: ReadonlyMap<string, Verifier>;
+  readonly plugins: readonly { id: string; origin: string; channel: boolean; configured: boolean }[];
+  /** Things that work but are worth a look, each with the path of its field. */
+  readonly warnings: readonly Issue[];
+}
+
+type Values = Record<string, string>;
+
+/** Where the bytes of a body come from. A stream is not read before its request is authenticated or its budget is granted. */
+export type BodySource = Readable | ReadableStream<Uint8Array> | Uint8Array | null;
+
+/** A hook as it comes in, not yet checked. */
+export interface RawInput {
+  method: string;
+  /** Path below the hooks' base, without slashes at its ends: `alerts`. */
+  path: string;
+  /** The first value of each parameter. */
+  query: Values;
+  /** Lower-case names; several values joined by `, `. */
+  headers: Values;
+  body: BodySource;
+  /** The address that the sender called. Signatures that cover the address need it. */
+  url?: string;
+}
+
+/** Where an event comes from. Only HTTP input has to authenticate: the others have proved themselves elsewhere. */
+export type Origin =
+  /** `share` names whose share of the budget for unauthenticated bodies the body counts against; undefined: no one's. */
+  | { kind: "http"; address: string; share?: string | undefined }
+  /** A plugin's service. The event is kept only while this gateway holds the lease of `fence`. */
+  | { kind: "source"; plugin: string; fence?: Fence | undefined }
+  /** An event that was recorded before, with its body as bytes: its id, credential and address. */
+  | { kind: "replay"; of: string; credential: string; address?: string | undefined }
+  /** Code of this process: tests, and programs that embed the gateway. */
+  | { kind: "internal" };
+
+/** What a transport should tell the caller besides the outcome. */
+export interface Hints {
+  /** The methods that the path takes. */
+  methods?: readonly string[];
+  /** The body was not read to its end: what is left of it stands before the next request. */
+  bodyUnread?: true;
+  /** The token came as a query parameter, which is deprecated. */
+  tokenInQuery?: true;
+}
+
+/** The recorded outcome of one event. */
+export interface Receipt {
+  kind: "receipt";
+  eventId: string;
+  outcome: EventOutcome;
+  /** One for each action that was asked for, in order. */
+  actions: readonly ActionReceipt[];
+  /** The form of several actions, also if there is only one. */
+  list?: boolean;
+  warnings?: readonly string[];
+  mapping?: string;
+  reason?: string;
+  /** Skipped, and the sender is not told why: there was simply nothing to do. */
+  quiet?: boolean;
+  /** The mapping that came closest, if none matched. */
+  nearest?: Nearest;
+  /** Why the event was rejected or failed. */
+  error?: Failure;
+  /** It failed, but its sender disables hooks that answer with errors: it is told success. */
+  acknowledged?: true;
+  /** Set if the event repeats an earlier one, by its key: that event, and what its sender was told. */
+  repeats?: { eventId: string; receipt?: StoredReceipt; answer?: StoredAnswer };
+  hints?: Hints;
+}
+
+/** Authentication, a limit or a failure of the gateway stopped it. It is not recorded as an event. */
+export interface Denied {
+  kind: "denied";
+  /** Names it in the log and in the answer. */
+  requestId: string;
+  error: Failure;
+  hints?: Hints;
+}
+
+/** A question of the sender whether this address is its own, with the answer that its scheme describes. */
+export interface Handshake {
+  kind: "handshake";
+  answer: HandshakeAnswer;
+}
+
+export type Received = Receipt | Denied | Handshake;
+
+/** Wrong in itself: it is recorded as rejected. */
+export interface Rejected {
+  kind: "rejected";
+  error: Failure;
+}
+
+/** What ends the way of a hook; undefined: the next stage takes it. */
+export type StageResult = Received | Rejected | undefined;
+
+/** A hook on its way through the stages: what came in, and what the stages have found out. */
+export interface ReceivedHook {
+  readonly id: string;
+  readonly now: Ms;
+  readonly path: string;
+  readonly input: RawInput;
+  readonly origin: Origin;
+  readonly address: string;
+  readonly snapshot: Snapshot;
+  readonly rules: PathRules | undefined;
+  /** Set if the hook has to show a signature. */
+  readonly verifier: Verifier | undefined;
+  /** The headers and parameters that the path keeps, none with a credential: only these are stored, matched and rendered. */
+  readonly kept: { headers: Values; query: Values };
+  /** The name of the configured credential, never its value: `hooks.token`, `path:alerts`. */
+  credential: string;
+  byHookToken: boolean;
+  bytes: Buffer;
+  /** What the body holds of the budget, until its signature is checked. */
+  allowance?: BudgetedAllowance;
+  /** What tells a repeat, if the sender has signed it. */
+  signedKey?: Duplicate;
+  payload: unknown;
+  eventKey?: EventKey;
+  resolution?: Resolution;
+  /** What the mappings' code did: kept with the event, and told to no caller. */
+  debug?: EventDebug;
+  hints?: Hints;
+}
+
+/** The event's key: a repeat with the same one is answered as the first was. */
+export interface EventKey {
+  scope: string;
+  key: string;
+  /** Set if the caller chose the key: another body under it is a conflict. */
+  bodyHash?: string;
+  /** Milliseconds that the key is kept at least, if that is longer than `hooks.dedupe.ttl`. */
+  minKeepMs?: number;
+}
+
+/** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
+export interface HookInput extends MappingInput {
+  credential: string | undefined;
+}
+
+/** How an action is collected with others. */
+export type Collecting = { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number; event: Collected };
+
+/** One action of an event, or why this item has none. */
+export type Item =
+  | { ok: true; action: StoredAction; missing: string[]; key?: { scope: string; key: string }; collect?: Collecting }
+  | { ok: false; failure: Failure; mapping?: string };
+
+/** What a hook's path and body come to, before anything is kept. */
+export type Resolution =
+  | {
+      kind: "work";
+      list: boolean;
+      items: Item[];
+      mapping?: string;
+      warnings: string[];
+      /** What mappings in shadow would have done. */
+      would?: StoredAction[];
+    }
+  /** `would` is set where a mapping in shadow is the reason. */
+  | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true }
+  /** No mapping of the path matched: not an error to the sender. */
+  | { kind: "unmatched"; reason: string; nearest?: Nearest }
+  | {
+      kind: "refused";
+      outcome: Extract<EventOutcome, "unmatched" | "rejected" | "failed">;
+      failure: Failure;
+      mapping?: string;
+      missing?: string[];
+      /** The sender disables hooks that answer with errors: it is answered 200, and the event is kept for a replay. */
+      acknowledged?: true;
+    };
+
+export interface SignatureState {
+  path: string;
+  /** `secret` counts from 0; `at` is in milliseconds since the epoch. */
+  last: { secret: number; of: number; at: number } | undefined;
+  /** Secrets that requests brought while that of the path is `pending`, oldest first. */
+  candidates: readonly SecretCandidate[];
+}
+
+/** A request that was denied: kept in memory only, the last 1,000. */
+export interface Denial {
+  at: number;
+  address: string;
+  path: string;
+  reason: string;
+  /** Its credential was right; it was denied for another reason, such as a rate limit. */
+  authenticated: boolean;
+}
+
+/** What a replay made, or would make with `dryRun`. */
+export interface ReplayResult {
+  eventId: string;
+  /** The new event; absent with `dryRun`. */
+  newEventId?: string;
+  outcome: EventOutcome;
+  reason?: string;
+  mapping?: string;
+  actions: { kind: "run" | "wake"; id?: string; mapping?: string; summary: string }[];
+}

@@ -1,0 +1,107 @@
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createAdmission } from "../../src/actions/admission.ts";
+import { retryOnRedelivery } from "../../src/actions/retry-on-redelivery.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { createMetrics } from "../../src/core/metrics.ts";
+import { createIntake, type Intake } from "../../src/intake/receive.ts";
+import type { Origin, RawInput, Receipt, Received, Snapshot } from "../../src/intake/types.ts";
+import { createTransformPool } from "../../src/mapping/pool.ts";
+import { buildSnapshot } from "../../src/snapshot.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { RunRecord, Store } from "../../src/store/types.ts";
+
+export const TOKEN = "test-hook-token-0123456789";
+export const INTERNAL: Origin = { kind: "internal" };
+export const SOURCE: Origin = { kind: "source", plugin: "box" };
+export const FROM_HTTP: Origin = { kind: "http", address: "203.0.113.7" };
+
+export interface IntakeWorld {
+  intake: Intake;
+  store: Store;
+  snapshot: Snapshot;
+  logged: string[];
+  /** The runs that a repeat has started again. */
+  restarted: RunRecord[];
+  setDraining(draining: boolean): void;
+  metrics(): Promise<string>;
+  /** Receives a POST with a JSON body, or with a string as it is. */
+  receive(
+    path: string,
+    body: unknown,
+    more?: { headers?: Record<string, string>; origin?: Origin; input?: Partial<RawInput> },
+  ): Promise<Received>;
+  close(): Promise<void>;
+}
+
+/** The intake over a real snapshot, store and admission: no HTTP, and nothing carries work out. */
+export async function createIntakeWorld(hooks: object = {}, files: Record<string, string> = {}): Promise<IntakeWorld> {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-intake-"));
+  const config = JSON.stringify({ hooks: { enabled: true, token: TOKEN, ...hooks } });
+  for (const [name, text] of Object.entries({ ...files, "rouse.json5": config })) {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    writeFileSync(join(dir, name), text);
+  }
+  const logged: string[] = [];
+  const log = createLogger("trace", { write: (line: string) => void logged.push(line) });
+  const clock = systemClock;
+  const pool = createTransformPool({ log });
+  const result = await buildSnapshot({ cwd: dir, env: {}, clock, log, pool, print: () => undefined });
+  if (!result.ok) throw new Error(JSON.stringify(result.issues));
+  const { snapshot } = result.built;
+  const { store } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock, log });
+  const metrics = createMetrics();
+  metrics.setPaths(snapshot.mappings.paths.map(({ path }) => path));
+  const restarted: RunRecord[] = [];
+  let draining = false;
+  const retry = { store, restart: async (run: RunRecord) => void restarted.push(run), retryDelivery: async () => undefined };
+  const intake = createIntake({
+    store,
+    clock,
+    log,
+    metrics,
+    snapshot: () => snapshot,
+    hookTokens: () => [TOKEN],
+    draining: () => draining,
+    sharedCounts: undefined,
+    admit: createAdmission({ store, clock, log, context: () => snapshot }).admit,
+    retryFailed: (record) => retryOnRedelivery(record, retry),
+  });
+  return {
+    intake,
+    store,
+    snapshot,
+    logged,
+    restarted,
+    setDraining: (value) => void (draining = value),
+    metrics: metrics.render,
+    receive: (path, body, { headers = {}, origin = INTERNAL, input = {} } = {}) =>
+      intake.receive(
+        {
+          method: "POST",
+          path,
+          query: {},
+          headers: { "content-type": "application/json", ...headers },
+          body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
+          url: `http://127.0.0.1/hooks/${path}`,
+          ...input,
+        },
+        origin,
+      ),
+    async close() {
+      await store.close();
+      await pool.close();
+      await result.built.dispose();
+      metrics.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The receipt of what was recorded; fails for anything else. */
+export function receiptOf(received: Received): Receipt {
+  if (received.kind !== "receipt") throw new Error(`expected a receipt, got ${JSON.stringify(received)}`);
+  return received;
+}
