@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "../src/core/log.ts";
-import { createGateway } from "../src/gateway.ts";
+import { createGateway } from "../src/gateway/gateway.ts";
 
 const TOKEN = "demo-token-for-loopback-only";
 const WAIT_MS = 20_000;

@@ -30,12 +30,8 @@ const inRepo = (file: string, specifier: string): string => relative(ROOT, resol
 
 /** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
 const ALLOWED: Record<string, string[]> = {
-  cli: ["gateway.ts", "snapshot.ts", "http", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin"],
-  "gateway.ts": ["ground.ts", "work.ts", "http", "actions", "plugin", "core"],
-  "ground.ts": ["reload.ts", "snapshot.ts", "mapping", "store", "config", "core"],
-  "work.ts": ["http", "actions", "knowledge", "delivery", "sessions", "store", "core"],
-  "reload.ts": ["config", "core"],
-  "snapshot.ts": ["http", "signatures", "mapping", "actions", "agent", "delivery", "config", "plugin", "core"],
+  cli: ["gateway", "http", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin"],
+  gateway: ["http", "signatures", "mapping", "actions", "agent", "knowledge", "delivery", "sessions", "store", "config", "plugin", "core"],
   http: ["mapping", "actions", "knowledge", "signatures", "store", "config", "core"],
   signatures: ["config", "core"],
   mapping: ["config", "core", "plugin"],

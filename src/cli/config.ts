@@ -9,7 +9,7 @@ export async function schemaDocument(isMappingFile: boolean): Promise<object> {
   const { configJsonSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
   if (isMappingFile) return mappingFileJsonSchema();
   const [{ BUILTIN_PLUGINS }, { builtinSections }, { presetNames, PRESETS_DIR }] = await Promise.all([
-    import("../snapshot.ts"),
+    import("../gateway/snapshot.ts"),
     import("../plugin/sections.ts"),
     import("../mapping/presets.ts"),
   ]);
@@ -24,7 +24,7 @@ export function registerConfig(program: Command, io: CliIo): void {
     config.command("validate").description("check the config, its mappings, transforms and plugins; nothing is started"),
     "rouse config validate -c ./rouse.json5",
   ).action(async (options: CommonOptions) => {
-    const { checkSnapshot } = await import("../snapshot.ts");
+    const { checkSnapshot } = await import("../gateway/snapshot.ts");
     const result = await checkSnapshot({
       cwd: io.cwd,
       env: io.env,

@@ -122,7 +122,7 @@ function toRunning(stateDir: string, { url, config }: Running, token: string): C
 }
 
 async function inProcess(stateDir: string, options: CommonOptions, io: CliIo): Promise<Connection> {
-  const { createGateway } = await import("../gateway.ts");
+  const { createGateway } = await import("../gateway/gateway.ts");
   const gateway: Gateway = await createGateway({
     ...(options.config === undefined ? {} : { configFile: options.config }),
     cwd: io.cwd,

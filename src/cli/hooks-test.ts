@@ -4,7 +4,7 @@ import { RouseError, type Failure } from "../core/errors.ts";
 import { testHook as runTest, type HookTest } from "../http/admin-test.ts";
 import type { TestedAction, TestedHook } from "../http/admin-types.ts";
 import { parsePayload, type Payload } from "../http/body.ts";
-import { withSnapshot } from "../snapshot.ts";
+import { withSnapshot } from "../gateway/snapshot.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";

@@ -26,7 +26,7 @@ async function withGateway<T>(file: string, settings: Settings, io: CliIo, work:
     await connected({ config: file }, quiet(io), (to) => to.request("reload", "POST", "reload"));
     return work(running);
   }
-  const { createGateway } = await import("../gateway.ts");
+  const { createGateway } = await import("../gateway/gateway.ts");
   const log = createLogger("silent");
   const options = { configFile: file, cwd: io.cwd, env: io.env, workers: true, port: 0, log, print: () => undefined };
   const gateway = await createGateway(options);

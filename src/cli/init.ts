@@ -9,7 +9,7 @@ import { didYouMean } from "../config/suggest.ts";
 import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
 import { presetSetup } from "../mapping/samples.ts";
 import { readCatalog } from "../plugin/sources.ts";
-import { BUILTIN_PLUGINS, checkSnapshot } from "../snapshot.ts";
+import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
 import { reportError, usage } from "./failure.ts";
 import { FIRST_CONFIG, planChanges, secretOf, type AddedPreset, type Place } from "./init-config.ts";
 import { writeFiles } from "./init-files.ts";

@@ -87,7 +87,7 @@ function untilStopped(gateway: Gateway, io: CliIo): Promise<void> {
 
 async function start(options: StartOptions, io: CliIo): Promise<void> {
   const port = portOf(options.port);
-  const { createGateway } = await import("../gateway.ts");
+  const { createGateway } = await import("../gateway/gateway.ts");
   const gateway = await createGateway({
     ...(options.config === undefined ? {} : { configFile: options.config }),
     ...port,

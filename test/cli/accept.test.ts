@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
 import type { CheckView } from "../../src/http/admin-types.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";

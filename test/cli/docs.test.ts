@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import JSON5 from "json5";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import { expectDocumented } from "../http/conformance.ts";

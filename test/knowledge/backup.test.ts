@@ -2,7 +2,7 @@ import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";

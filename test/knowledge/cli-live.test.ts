@@ -1,7 +1,7 @@
 import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Gateway } from "../../src/http/types.ts";
 import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";

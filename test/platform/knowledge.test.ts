@@ -6,7 +6,7 @@ import { RouseError } from "../../src/core/errors.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
-import { buildSnapshot, type Built } from "../../src/snapshot.ts";
+import { buildSnapshot, type Built } from "../../src/gateway/snapshot.ts";
 import { chatCompletion, chunkMaker } from "../../src/http/platform/chat-answer.ts";
 import { chatAnswer } from "../../src/http/platform/answer-schemas.ts";
 import { openStore } from "../../src/store/open.ts";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkSnapshot } from "../../src/snapshot.ts";
+import { checkSnapshot } from "../../src/gateway/snapshot.ts";
 import { load, userFolder } from "./support.ts";
 
 const HEAD = `import { z } from "zod";\nimport { definePlugin } from "rouse/plugin";\n`;

@@ -1,9 +1,9 @@
-import { stateSecret } from "./config/state.ts";
-import { watchFiles } from "./config/watch.ts";
-import type { Clock } from "./core/clock.ts";
-import { safeError, type Issue } from "./core/errors.ts";
-import type { Logger } from "./core/log.ts";
-import type { Gateway } from "./http/types.ts";
+import { stateSecret } from "../config/state.ts";
+import { watchFiles } from "../config/watch.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError, type Issue } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Gateway } from "../http/types.ts";
 import type { BuildResult, Built } from "./snapshot.ts";
 
 export interface ReloaderOptions {

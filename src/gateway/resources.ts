@@ -1,17 +1,17 @@
-import { ensureState, stateSecret } from "./config/state.ts";
-import { systemClock } from "./core/clock.ts";
-import { RouseError } from "./core/errors.ts";
-import { createLogger, type Logger } from "./core/log.ts";
-import { createMetrics, type Metrics } from "./core/metrics.ts";
-import type { Snapshot } from "./http/types.ts";
-import { createTransformPool } from "./mapping/pool.ts";
+import { ensureState, stateSecret } from "../config/state.ts";
+import { systemClock } from "../core/clock.ts";
+import { RouseError } from "../core/errors.ts";
+import { createLogger, type Logger } from "../core/log.ts";
+import { createMetrics, type Metrics } from "../core/metrics.ts";
+import type { Snapshot } from "../http/types.ts";
+import { createTransformPool } from "../mapping/pool.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import { buildSnapshot, type Built } from "./snapshot.ts";
-import { acquireLock, type Lock } from "./store/lock.ts";
-import { isShared, openStore, storeUrl } from "./store/open.ts";
-import type { CommonValues, Cursor } from "./plugin/api.ts";
-import { keptCursor } from "./store/cursor.ts";
-import type { Fence, StoreHandle } from "./store/types.ts";
+import { acquireLock, type Lock } from "../store/lock.ts";
+import { isShared, openStore, storeUrl } from "../store/open.ts";
+import type { CommonValues, Cursor } from "../plugin/api.ts";
+import { keptCursor } from "../store/cursor.ts";
+import type { Fence, StoreHandle } from "../store/types.ts";
 
 export interface GatewayOptions {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */

@@ -1,21 +1,21 @@
 import { hostname } from "node:os";
-import { reviveEvent } from "./actions/revive.ts";
-import { systemClock } from "./core/clock.ts";
-import { lazy } from "./core/lazy.ts";
-import { VERSION } from "./core/version.ts";
-import { layGround, type GatewayOptions, type Ground } from "./ground.ts";
-import { createApps, type Apps } from "./http/app.ts";
-import { createFailureLimiter } from "./http/auth.ts";
-import { createBodyBudget } from "./http/body-budget.ts";
-import { createHooks } from "./http/hooks.ts";
-import { listen } from "./http/listen.ts";
-import { createRefusals } from "./http/refusals.ts";
-import { createRejections } from "./http/rejections.ts";
-import { createSharedCounts } from "./http/shared-counts.ts";
-import type { Gateway, GatewayStatus, Snapshot } from "./http/types.ts";
-import { createServices, type Services } from "./plugin/services.ts";
-import type { Fence } from "./store/types.ts";
-import { createWork, restoreWork, startWork, type Work } from "./work.ts";
+import { reviveEvent } from "../actions/revive.ts";
+import { systemClock } from "../core/clock.ts";
+import { lazy } from "../core/lazy.ts";
+import { VERSION } from "../core/version.ts";
+import { layGround, type GatewayOptions, type Ground } from "./resources.ts";
+import { createApps, type Apps } from "../http/app.ts";
+import { createFailureLimiter } from "../http/auth.ts";
+import { createBodyBudget } from "../http/body-budget.ts";
+import { createHooks } from "../http/hooks.ts";
+import { listen } from "../http/listen.ts";
+import { createRefusals } from "../http/refusals.ts";
+import { createRejections } from "../http/rejections.ts";
+import { createSharedCounts } from "../http/shared-counts.ts";
+import type { Gateway, GatewayStatus, Snapshot } from "../http/types.ts";
+import { createServices, type Services } from "../plugin/services.ts";
+import type { Fence } from "../store/types.ts";
+import { createWork, restoreWork, startWork, type Work } from "./workers.ts";
 
 function createSurface(ground: Ground, work: Work, services: Services, status: () => GatewayStatus): Apps {
   const { store, queue, peers, log, metrics, snapshot, reloader, operatorToken } = ground;
@@ -63,7 +63,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
   };
   const { startedAt } = status();
   const platform = lazy(async () => {
-    const { createPlatform } = await import("./http/platform/app.ts");
+    const { createPlatform } = await import("../http/platform/app.ts");
     return createPlatform({ sharedCounts, chats, keys, knowledge, store, clock: systemClock, log, snapshot, draining, startedAt });
   });
   const serviceRequest = services.request;

@@ -1,29 +1,29 @@
-import { createAdmission } from "./actions/admission.ts";
-import { createSharedAdmission } from "./actions/shared-admission.ts";
-import { cancelRun } from "./actions/cancel.ts";
-import { createReceiver } from "./actions/receive.ts";
-import { createChats } from "./actions/chat.ts";
-import type { Chats } from "./actions/chat-types.ts";
-import { createRunEnds, type RunEnds } from "./actions/run-ends.ts";
-import type { Admission, RunOperations } from "./actions/types.ts";
-import { createTurnWorker, type TurnWorker } from "./actions/worker.ts";
-import { systemClock } from "./core/clock.ts";
-import { safeError } from "./core/errors.ts";
-import { createCallbackChannel } from "./delivery/callback.ts";
-import { createDeliveryWorker, type DeliveryWorker } from "./delivery/deliver.ts";
-import { channelServices } from "./delivery/listen.ts";
-import { createChannelHealth, type ChannelHealth } from "./delivery/health.ts";
-import type { Ground } from "./ground.ts";
-import { combineEvents } from "./http/resolve.ts";
+import { createAdmission } from "../actions/admission.ts";
+import { createSharedAdmission } from "../actions/shared-admission.ts";
+import { cancelRun } from "../actions/cancel.ts";
+import { createReceiver } from "../actions/receive.ts";
+import { createChats } from "../actions/chat.ts";
+import type { Chats } from "../actions/chat-types.ts";
+import { createRunEnds, type RunEnds } from "../actions/run-ends.ts";
+import type { Admission, RunOperations } from "../actions/types.ts";
+import { createTurnWorker, type TurnWorker } from "../actions/worker.ts";
+import { systemClock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import { createCallbackChannel } from "../delivery/callback.ts";
+import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
+import { channelServices } from "../delivery/listen.ts";
+import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
+import type { Ground } from "./resources.ts";
+import { combineEvents } from "../http/resolve.ts";
 import type { Built } from "./snapshot.ts";
-import type { Services } from "./plugin/services.ts";
-import { configuredEmbedder, sharedUrl } from "./knowledge/configured.ts";
-import { createLazyKnowledge, type LazyKnowledge } from "./knowledge/lazy.ts";
-import { createApiKeys, type ApiKeys } from "./http/platform/keys.ts";
-import { knowledgeFor } from "./http/platform/knowledge-scope.ts";
-import { createHeartbeat, type Heartbeat } from "./sessions/heartbeat.ts";
-import { sweepRegularly } from "./store/sweeper.ts";
-import type { Held, Peers } from "./store/types.ts";
+import type { Services } from "../plugin/services.ts";
+import { configuredEmbedder, sharedUrl } from "../knowledge/configured.ts";
+import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
+import { createApiKeys, type ApiKeys } from "../http/platform/keys.ts";
+import { knowledgeFor } from "../http/platform/knowledge-scope.ts";
+import { createHeartbeat, type Heartbeat } from "../sessions/heartbeat.ts";
+import { sweepRegularly } from "../store/sweeper.ts";
+import type { Held, Peers } from "../store/types.ts";
 
 /** What carries accepted work out. */
 export interface Work {
@@ -48,7 +48,7 @@ function createDocuments({ stateDir, options, log, snapshot, opened }: Ground): 
     shared: sharedUrl(snapshot().config) !== undefined,
     embeds: () => snapshot().config.platform.knowledge.embeddings !== undefined,
     async open() {
-      const { createKnowledge } = await import("./knowledge/knowledge.ts");
+      const { createKnowledge } = await import("../knowledge/knowledge.ts");
       const { config } = snapshot();
       const embed = configuredEmbedder(config, options.env);
       const url = sharedUrl(config);

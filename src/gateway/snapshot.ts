@@ -2,35 +2,34 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COUNTED_LIMITS, limitsPath } from "./actions/limit-text.ts";
-import { createBudgets } from "./actions/limits.ts";
-import { createAgents } from "./actions/agents.ts";
-import { createRooms } from "./actions/rooms.ts";
-import { createAgentRuntime } from "./agent/runtime.ts";
-import { loadConfig, type LoadedConfig, type LoadResult } from "./config/load.ts";
-import { locateIssues } from "./config/places.ts";
-import type { Config } from "./config/schema/index.ts";
-import { systemClock, type Clock } from "./core/clock.ts";
-import type { Issue } from "./core/errors.ts";
-import { createLogger, type Logger } from "./core/log.ts";
-import { LAST } from "./delivery/channels.ts";
-import { findRouteProblem } from "./delivery/last-route.ts";
-import { createAddressList, isLoopback } from "./core/address.ts";
-import type { Snapshot } from "./http/types.ts";
-import { compileMappings } from "./mapping/compile.ts";
-import { createTransformPool, type TransformPool } from "./mapping/pool.ts";
-import { PRESETS_DIR } from "./mapping/presets.ts";
-import type { CommonValues, Service } from "./plugin/api.ts";
-import { loadPlugins } from "./plugin/host.ts";
-import { createVerifiers } from "./signatures/verifiers.ts";
+import { COUNTED_LIMITS, limitsPath } from "../actions/limit-text.ts";
+import { createBudgets } from "../actions/limits.ts";
+import { createAgents } from "../actions/agents.ts";
+import { createRooms } from "../actions/rooms.ts";
+import { createAgentRuntime } from "../agent/runtime.ts";
+import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
+import { locateIssues } from "../config/places.ts";
+import type { Config } from "../config/schema/index.ts";
+import { systemClock, type Clock } from "../core/clock.ts";
+import type { Issue } from "../core/errors.ts";
+import { createLogger, type Logger } from "../core/log.ts";
+import { LAST } from "../delivery/channels.ts";
+import { findRouteProblem } from "../delivery/last-route.ts";
+import { createAddressList, isLoopback } from "../core/address.ts";
+import type { Snapshot } from "../http/types.ts";
+import { compileMappings } from "../mapping/compile.ts";
+import { createTransformPool, type TransformPool } from "../mapping/pool.ts";
+import { PRESETS_DIR } from "../mapping/presets.ts";
+import type { CommonValues, Service } from "../plugin/api.ts";
+import { loadPlugins } from "../plugin/host.ts";
+import { createVerifiers } from "../signatures/verifiers.ts";
 
-/** Rouse's own files: two folders up in a clone, three in the built package. */
-const HERE = dirname(fileURLToPath(import.meta.url));
-const BUILT = import.meta.url.endsWith(".js");
+/** Two folders up: the clone, or the folder `dist` of the built package. */
+const HERE = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 /** The folder of the clone or of the installed package. */
-export const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
+export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") : HERE;
 /** Rouse's own plugins. */
-export const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
+export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
 export interface SnapshotOptions {
   configFile?: string;
