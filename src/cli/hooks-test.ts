@@ -139,7 +139,7 @@ function evaluate(test: HookTest, options: TestOptions, io: CliIo): Promise<Test
   const files = { cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { configFile: options.config }), withoutSecrets: true };
   return withSnapshot(files, async (result) => {
     if (!result.ok) throw configInvalid(result);
-    const { snapshot } = result.built;
+    const { snapshot } = result.loaded;
     printAnsweredBy(io, snapshot.configFile ?? null, "as it is in the file", options.json === true);
     const tested = await runTest(test, snapshot);
     if (!tested.ok) throw new RouseError(tested.failure);

@@ -3,7 +3,7 @@ import { reviveEvent } from "../actions/revive.ts";
 import { systemClock } from "../core/clock.ts";
 import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
-import { layGround, type GatewayOptions, type Ground } from "./resources.ts";
+import { openResources, type GatewayOptions, type Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
 import { createFailureLimiter } from "../http/auth.ts";
 import { createBodyBudget } from "../http/body-budget.ts";
@@ -15,11 +15,11 @@ import { createSharedCounts } from "../http/shared-counts.ts";
 import type { Gateway, GatewayStatus, Snapshot } from "../http/types.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Fence } from "../store/types.ts";
-import { createWork, restoreWork, startWork, type Work } from "./workers.ts";
+import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
-function createSurface(ground: Ground, work: Work, services: Services, status: () => GatewayStatus): Apps {
-  const { store, queue, peers, log, metrics, snapshot, reloader, operatorToken } = ground;
-  const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = work;
+function createSurface(resources: Resources, workers: Workers, services: Services, status: () => GatewayStatus): Apps {
+  const { store, queue, peers, log, metrics, snapshot, reloader, operatorToken } = resources;
+  const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = workers;
   const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
   const draining = (): boolean => status().draining;
   const sharedCounts = createSharedCounts(peers);
@@ -50,7 +50,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
     status,
     refusals: refusals.list,
     signatures: hooks.signatures,
-    runs: { ...turns, cancel: work.cancel },
+    runs: { ...turns, cancel: workers.cancel },
     limits: admission.usage,
     channels: health,
     replay: hooks.replay,
@@ -86,7 +86,7 @@ function createSurface(ground: Ground, work: Work, services: Services, status: (
 
 /** Posts to a hook of this gateway, as a caller with the hook token would. */
 async function postHook(
-  { snapshot, reloader }: Ground,
+  { snapshot, reloader }: Resources,
   apps: Apps,
   path: string,
   body: unknown,
@@ -106,11 +106,11 @@ async function postHook(
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const opened = new AsyncDisposableStack();
-  const ground = await layGround(options, opened).catch(async (error: unknown) => {
+  const resources = await openResources(options, opened).catch(async (error: unknown) => {
     await opened.disposeAsync();
     throw error;
   });
-  const { log, lock, peers, cursorOf, reloader, snapshot, ended, operatorToken } = ground;
+  const { log, lock, peers, cursorOf, reloader, snapshot, ended, operatorToken } = resources;
   const startedAt = systemClock.now();
   let url: string | undefined;
   let draining = false;
@@ -123,30 +123,30 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     draining,
     snapshot: snapshot().hash,
     configFile: snapshot().configFile,
-    stateDir: reloader.built().stateDir,
+    stateDir: reloader.loaded().stateDir,
     reloadProblems: reloader.problems(),
     warnings: snapshot().warnings,
     services: services.states(),
-    channels: work.health.states(),
+    channels: workers.health.states(),
   });
   peers.describe(() => ({
     host: hostname(),
     pid: process.pid,
     version: VERSION,
     url,
-    snapshot: snapshot().commonHash,
+    snapshot: snapshot().clusterHash,
     workers: options.workers,
     startedAt,
   }));
-  const work = createWork(ground);
+  const workers = createWorkers(resources);
   const services = createServices({
-    hook: (path, body, fence) => postHook(ground, apps, path, body, fence),
+    hook: (path, body, fence) => postHook(resources, apps, path, body, fence),
     peers,
     cursorOf,
     clock: systemClock,
     log,
   });
-  const apps = createSurface(ground, work, services, status);
+  const apps = createSurface(resources, workers, services, status);
 
   const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
   opened.defer(rejections.close);
@@ -167,13 +167,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     reload: reloader.reload,
     fetch: (request) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request),
     async start() {
-      await restoreWork(ground, work);
+      await restoreWorkers(resources, workers);
       const { adminPort, port } = snapshot().config.gateway;
       url = await serve(apps.main, port);
       const adminUrl = adminPort === undefined ? url : await serve(apps.admin, adminPort);
       await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION, config: snapshot().configFile ?? null });
       reloader.watch();
-      if (options.workers) await startWork(ground, work, services);
+      if (options.workers) await startWorkers(resources, workers, services);
       for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
       log.info({ url, workers: options.workers, version: VERSION }, "the gateway is ready");
       return { url, adminUrl };
@@ -181,10 +181,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     async stop() {
       draining = true;
       await services.close();
-      await work.heartbeat.stop();
+      await workers.heartbeat.stop();
       const drainMs = snapshot().config.gateway.drainSeconds * 1000;
-      await Promise.all([work.turns.stop(drainMs), work.chats.stop(drainMs)]);
-      await work.deliveries.stop();
+      await Promise.all([workers.turns.stop(drainMs), workers.chats.stop(drainMs)]);
+      await workers.deliveries.stop();
       ended.abort();
       await opened.disposeAsync();
       log.info("the gateway has stopped");

@@ -4,10 +4,10 @@ import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Gateway } from "../http/types.ts";
-import type { BuildResult, Built } from "./snapshot.ts";
+import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
 
 export interface ReloaderOptions {
-  first: Built;
+  first: LoadedSnapshot;
   build(): Promise<BuildResult>;
   /** The hook token that was kept when `first` was built. */
   keptToken: string;
@@ -16,12 +16,12 @@ export interface ReloaderOptions {
   /** Aborts when the gateway stops. */
   signal: AbortSignal;
   /** Called when another snapshot is in use. */
-  onSwap(built: Built): void;
+  onSwap(loaded: LoadedSnapshot): void;
 }
 
 /** The snapshot in use, and how another takes its place. */
 export interface Reloader {
-  built(): Built;
+  loaded(): LoadedSnapshot;
   /** The hook token of the state folder, as of the snapshot in use. */
   keptToken(): string;
   /** Set while the last reload failed and the snapshot before it is still in use. */
@@ -39,7 +39,7 @@ export interface Reloader {
  */
 export function createReloader(options: ReloaderOptions): Reloader {
   const { clock, log, signal } = options;
-  let built = options.first;
+  let loaded = options.first;
   let keptToken = options.keptToken;
   let problems: readonly Issue[] = [];
   let last: Promise<unknown> = Promise.resolve();
@@ -47,16 +47,16 @@ export function createReloader(options: ReloaderOptions): Reloader {
 
   const watch = (): void => {
     watcher?.close();
-    watcher = watchFiles({ ...built.watched, debounceMs: 200, log, onChange: () => void reload() });
+    watcher = watchFiles({ ...loaded.watched, debounceMs: 200, log, onChange: () => void reload() });
   };
 
-  const swap = (next: Built): void => {
-    const before = built;
-    built = next;
-    options.onSwap(built);
+  const swap = (next: LoadedSnapshot): void => {
+    const before = loaded;
+    loaded = next;
+    options.onSwap(loaded);
     if (watcher) watch();
-    for (const { path, message } of built.snapshot.warnings) log.warn({ path }, message);
-    log.info({ snapshot: built.snapshot.hash.slice(0, 12) }, "the config was reloaded");
+    for (const { path, message } of loaded.snapshot.warnings) log.warn({ path }, message);
+    log.info({ snapshot: loaded.snapshot.hash.slice(0, 12) }, "the config was reloaded");
     void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(() => before.dispose());
   };
 
@@ -71,13 +71,13 @@ export function createReloader(options: ReloaderOptions): Reloader {
       return { ok: false, issues: next.issues };
     }
     problems = [];
-    const kept = await stateSecret(built.stateDir, "hook-token");
-    if (kept === keptToken && next.built.snapshot.hash === built.snapshot.hash) await next.built.dispose();
+    const kept = await stateSecret(loaded.stateDir, "hook-token");
+    if (kept === keptToken && next.loaded.snapshot.hash === loaded.snapshot.hash) await next.loaded.dispose();
     else {
       keptToken = kept;
-      swap(next.built);
+      swap(next.loaded);
     }
-    return { ok: true, hash: built.snapshot.hash };
+    return { ok: true, hash: loaded.snapshot.hash };
   };
 
   const reload: Gateway["reload"] = () => {
@@ -87,7 +87,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
   };
 
   return {
-    built: () => built,
+    loaded: () => loaded,
     keptToken: () => keptToken,
     problems: () => problems,
     reload,
@@ -95,7 +95,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
     async close() {
       watcher?.close();
       await last;
-      await built.dispose();
+      await loaded.dispose();
     },
   };
 }

@@ -6,7 +6,7 @@ import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../http/types.ts";
 import { createTransformPool } from "../mapping/pool.ts";
 import { createReloader, type Reloader } from "./reload.ts";
-import { buildSnapshot, type Built } from "./snapshot.ts";
+import { buildSnapshot, type LoadedSnapshot } from "./snapshot.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { isShared, openStore, storeUrl } from "../store/open.ts";
 import type { CommonValues, Cursor } from "../plugin/api.ts";
@@ -28,7 +28,7 @@ export interface GatewayOptions {
 }
 
 /** What stands for as long as the gateway does. */
-export interface Ground extends StoreHandle {
+export interface Resources extends StoreHandle {
   options: GatewayOptions;
   log: Logger;
   metrics: Metrics;
@@ -40,7 +40,7 @@ export interface Ground extends StoreHandle {
   /** The place of a plugin's service. */
   cursorOf(service: string, fence: Fence | undefined): Cursor;
   /** Called with each snapshot that takes another's place. */
-  swapped: ((built: Built) => void)[];
+  swapped: ((loaded: LoadedSnapshot) => void)[];
   /** Aborts when the gateway stops. */
   ended: AbortController;
   /** What has to be closed, in reverse order of its making. */
@@ -54,7 +54,7 @@ function configInvalid({ issues, file }: Extract<Awaited<ReturnType<typeof build
 }
 
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
-export async function layGround(options: GatewayOptions, opened: AsyncDisposableStack): Promise<Ground> {
+export async function openResources(options: GatewayOptions, opened: AsyncDisposableStack): Promise<Resources> {
   const clock = systemClock;
   const print = options.print ?? ((text: string) => void process.stdout.write(text));
   const log = options.log ?? createLogger((options.env["ROUSE_LOG_LEVEL"] as "info" | undefined) ?? "info");
@@ -68,28 +68,28 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
-  const applySettings = ({ snapshot }: Built): void => {
+  const applySettings = ({ snapshot }: LoadedSnapshot): void => {
     metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
     if (options.log === undefined && options.env["ROUSE_LOG_LEVEL"] === undefined) log.level = snapshot.config.log.level;
   };
-  const { stateDir, snapshot: firstSnapshot } = first.built;
-  applySettings(first.built);
+  const { stateDir, snapshot: firstSnapshot } = first.loaded;
+  applySettings(first.loaded);
   await ensureState(stateDir);
   const url = storeUrl(firstSnapshot.config.store.url, stateDir);
   const lock = await acquireLock(stateDir, undefined, { shared: isShared(url) }).catch(async (error: unknown) => {
-    await first.built.dispose();
+    await first.loaded.dispose();
     throw error;
   });
   opened.defer(() => lock.release());
   const keptToken = await stateSecret(stateDir, "hook-token");
-  const swapped: Ground["swapped"] = [];
-  const onSwap = (built: Built): void => {
+  const swapped: Resources["swapped"] = [];
+  const onSwap = (loaded: LoadedSnapshot): void => {
     // Children may hold modules, or what these import, as they were.
     pool.recycle();
-    applySettings(built);
-    for (const listener of swapped) listener(built);
+    applySettings(loaded);
+    for (const listener of swapped) listener(loaded);
   };
-  const reloader = createReloader({ first: first.built, build, keptToken, clock, log, signal: ended.signal, onSwap });
+  const reloader = createReloader({ first: first.loaded, build, keptToken, clock, log, signal: ended.signal, onSwap });
   const handle = await openStore({ url, clock, log }).catch(async (error: unknown) => {
     await reloader.close();
     throw error;
@@ -113,7 +113,7 @@ export async function layGround(options: GatewayOptions, opened: AsyncDisposable
     reloader,
     operatorToken,
     stateDir,
-    snapshot: () => reloader.built().snapshot,
+    snapshot: () => reloader.loaded().snapshot,
     cursorOf: (service, fence) => keptCursor(handle.store, `service.cursor:${service}`, fence),
     swapped,
     ended,

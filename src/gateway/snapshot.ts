@@ -47,7 +47,7 @@ export interface SnapshotOptions {
   common?: () => CommonValues | undefined;
 }
 
-export interface Built {
+export interface LoadedSnapshot {
   snapshot: Snapshot;
   stateDir: string;
   baseDir: string;
@@ -58,7 +58,7 @@ export interface Built {
   dispose(): Promise<void>;
 }
 
-export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issue[]; file?: string };
+export type BuildResult = { ok: true; loaded: LoadedSnapshot } | { ok: false; issues: Issue[]; file?: string };
 
 type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms">;
 
@@ -96,7 +96,7 @@ function unsignedHeaders(mappings: Snapshot["mappings"], verifiers: Snapshot["ve
 }
 
 /** What belongs to a machine, and may differ between gateways that do the same. */
-function withoutPlaces({ stateDir: _stateDir, log: _log, gateway, store, hooks, ...rest }: Config): object {
+function withoutMachineSettings({ stateDir: _stateDir, log: _log, gateway, store, hooks, ...rest }: Config): object {
   const { host: _host, port: _port, adminPort: _adminPort, ...shared } = gateway;
   const { url: _url, ...kept } = store;
   const { mappingsDir: _mappingsDir, transformsDir: _transformsDir, ...rules } = hooks;
@@ -104,8 +104,8 @@ function withoutPlaces({ stateDir: _stateDir, log: _log, gateway, store, hooks, 
 }
 
 /** The same on each machine that has the same settings, mapping files and modules, wherever it has them. */
-function commonHashOf(config: Config, files: readonly string[]): string {
-  const hash = createHash("sha256").update(JSON.stringify(withoutPlaces(config)));
+function clusterHashOf(config: Config, files: readonly string[]): string {
+  const hash = createHash("sha256").update(JSON.stringify(withoutMachineSettings(config)));
   const contents = files.filter((file) => existsSync(file)).map((file) => [basename(file), readFileSync(file)] as const);
   const digests = contents.map(([name, content]) => `${name} ${createHash("sha256").update(content).digest("hex")}`);
   for (const line of digests.toSorted()) hash.update(`\n${line}`);
@@ -195,7 +195,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
   const snapshot: Snapshot = Object.freeze({
     hash: hashOf(loaded.hash, files),
-    commonHash: commonHashOf(config, files.slice(loaded.files.length)),
+    clusterHash: clusterHashOf(config, files.slice(loaded.files.length)),
     config,
     configFile: loaded.file,
     agents,
@@ -225,7 +225,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   ];
   return {
     ok: true,
-    built: {
+    loaded: {
       snapshot,
       stateDir,
       baseDir,
@@ -254,7 +254,7 @@ export async function withSnapshot<T>(options: FileOptions, use: (result: BuildR
     return await use(result);
   } finally {
     await pool.close();
-    if (result.ok) await result.built.dispose();
+    if (result.ok) await result.loaded.dispose();
   }
 }
 
@@ -262,7 +262,7 @@ export async function withSnapshot<T>(options: FileOptions, use: (result: BuildR
 export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
   return withSnapshot<SnapshotCheck>(options, (result) => {
     if (!result.ok) return result;
-    const { config, configFile: file, mappings, warnings } = result.built.snapshot;
+    const { config, configFile: file, mappings, warnings } = result.loaded.snapshot;
     return {
       ok: true,
       mappings: mappings.mappings.length,

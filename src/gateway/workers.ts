@@ -13,9 +13,9 @@ import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
 import { channelServices } from "../delivery/listen.ts";
 import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
-import type { Ground } from "./resources.ts";
+import type { Resources } from "./resources.ts";
 import { combineEvents } from "../http/resolve.ts";
-import type { Built } from "./snapshot.ts";
+import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
 import { configuredEmbedder, sharedUrl } from "../knowledge/configured.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
@@ -26,7 +26,7 @@ import { sweepRegularly } from "../store/sweeper.ts";
 import type { Held, Peers } from "../store/types.ts";
 
 /** What carries accepted work out. */
-export interface Work {
+export interface Workers {
   heartbeat: Heartbeat;
   deliveries: DeliveryWorker;
   turns: TurnWorker;
@@ -42,7 +42,7 @@ export interface Work {
 }
 
 /** The documents: their threads and the code that reads files are loaded when something first needs them. */
-function createDocuments({ stateDir, options, log, snapshot, opened }: Ground): LazyKnowledge {
+function createDocuments({ stateDir, options, log, snapshot, opened }: Resources): LazyKnowledge {
   const knowledge = createLazyKnowledge({
     dir: stateDir,
     shared: sharedUrl(snapshot().config) !== undefined,
@@ -61,8 +61,8 @@ function createDocuments({ stateDir, options, log, snapshot, opened }: Ground): 
 }
 
 /** Makes what carries accepted work out, and starts none of it. */
-export function createWork(ground: Ground): Work {
-  const { store, queue, peers, ledger, log, metrics, snapshot, ended } = ground;
+export function createWorkers(resources: Resources): Workers {
+  const { store, queue, peers, ledger, log, metrics, snapshot, ended } = resources;
   const clock = systemClock;
   const heartbeat = createHeartbeat({
     store,
@@ -90,9 +90,9 @@ export function createWork(ground: Ground): Work {
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = ledger ? createSharedAdmission(admissionDeps, ledger) : createAdmission(admissionDeps);
   const keys = createApiKeys({ store, peers, clock, config: () => snapshot().config });
-  const knowledge = createDocuments(ground);
+  const knowledge = createDocuments(resources);
   const found = knowledgeFor(knowledge, keys);
-  const cancel: Work["cancel"] = (id) => cancelRun(id, { store, peers, chats, turns, runEnds });
+  const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, peers, chats, turns, runEnds });
   const turns: TurnWorker = createTurnWorker({
     store,
     queue,
@@ -129,7 +129,7 @@ const aliveIds = async (peers: Peers): Promise<Set<string>> =>
 const LEFT_MS = 10_000;
 
 /** Turns of the API's users end with their gateway, and what runs had of budgets is still taken; one of the others says so. */
-async function recoverLeft({ signal, fence }: Held, { peers, log }: Ground, { chats, admission }: Work): Promise<void> {
+async function recoverLeft({ signal, fence }: Held, { peers, log }: Resources, { chats, admission }: Workers): Promise<void> {
   while (!signal.aborted) {
     await aliveIds(peers)
       .then((alive) => chats.recover(alive, fence))
@@ -140,7 +140,7 @@ async function recoverLeft({ signal, fence }: Held, { peers, log }: Ground, { ch
 }
 
 /** Counts what waits and what has been spent, before anything is accepted: also without workers. */
-export async function restoreWork({ queue, peers, swapped, log }: Ground, { admission, chats, knowledge }: Work): Promise<void> {
+export async function restoreWorkers({ queue, peers, swapped, log }: Resources, { admission, chats, knowledge }: Workers): Promise<void> {
   peers.on("cancel", (runIds) => {
     for (const id of runIds) void chats.cancel(id);
   });
@@ -155,13 +155,16 @@ export async function restoreWork({ queue, peers, swapped, log }: Ground, { admi
 }
 
 /** Starts all that carries work out, and what only one gateway does at a time. */
-export async function startWork(ground: Ground, work: Work, services: Services): Promise<void> {
-  const { heartbeat, turns, deliveries, health, knowledge } = work;
-  const { store, peers, log, snapshot, ended, reloader, swapped } = ground;
+export async function startWorkers(resources: Resources, workers: Workers, services: Services): Promise<void> {
+  const { heartbeat, turns, deliveries, health, knowledge } = workers;
+  const { store, peers, log, snapshot, ended, reloader, swapped } = resources;
   const receive = createReceiver({ store, clock: systemClock, log, context: snapshot });
-  const servicesOf = ({ services: own, snapshot: { channels } }: Built) => [...own, ...channelServices(channels, { store, receive })];
-  await services.replace(servicesOf(reloader.built()));
-  swapped.push((built) => void services.replace(servicesOf(built)));
+  const servicesOf = ({ services: own, snapshot: { channels } }: LoadedSnapshot) => [
+    ...own,
+    ...channelServices(channels, { store, receive }),
+  ];
+  await services.replace(servicesOf(reloader.loaded()));
+  swapped.push((loaded) => void services.replace(servicesOf(loaded)));
   store.onSystemEvents((_agentId, mode) => {
     if (mode === "now") heartbeat.request();
   });
@@ -176,5 +179,5 @@ export async function startWork(ground: Ground, work: Work, services: Services):
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
   void health.watch(ended.signal);
   void peers.hold("sweep", ended.signal, (held) => sweepRegularly(held, { store, clock: systemClock, log, settings }));
-  if (peers.shared) void peers.hold("recovery", ended.signal, (held) => recoverLeft(held, ground, work));
+  if (peers.shared) void peers.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
 }
