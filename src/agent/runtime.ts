@@ -22,7 +22,7 @@ export interface RuntimeOptions {
   env: Record<string, string | undefined>;
   clock: Pick<Clock, "now">;
   log: Logger;
-  fetch?: typeof fetch;
+  fetch: typeof fetch;
 }
 
 const CONTEXT_TOKENS = 128_000;
@@ -67,7 +67,7 @@ async function createModel(id: string, model: string, settings: Settings, fetche
 export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
   const { config, env, clock, log } = options;
   const set = createModels(config, env);
-  const toolBox = createToolBox(config.mcp.servers, log, options.baseDir);
+  const toolBox = createToolBox(config.mcp.servers, log, { cwd: options.baseDir, env, fetch: options.fetch });
   const kept = new Map<string, ReturnType<typeof createModel>>();
 
   /** A model makes its schemas when it is made, which costs more than many a turn: it is kept where all turns can share it. */
@@ -89,7 +89,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const boundary = createBoundary();
     const picked = await toolBox.pick(input.tools, boundary, Math.min(CONNECT_MS, input.timeoutMs / 2));
     warnings.push(...picked.warnings);
-    const thinking = watchThinking(input.thinking, options.fetch ?? fetch);
+    const thinking = watchThinking(input.thinking, options.fetch);
     const call = {
       model: await modelFor(input, settings, thinking.fetch),
       instructions: instructionsOf(input),

@@ -12,19 +12,26 @@ export function allowedTools(agent: Agent, hookTools: readonly string[], outside
 }
 
 type Servers = Config["mcp"]["servers"];
+/** What reaches MCP servers from outside the config. */
+interface Surroundings {
+  /** Programs run in this folder. */
+  cwd: string;
+  env: Record<string, string | undefined>;
+  fetch: typeof fetch;
+}
 interface Connection {
   tools: ToolSet;
   close(): Promise<void>;
 }
 
-async function connect(server: Servers[string], cwd: string): Promise<Connection> {
+async function connect(server: Servers[string], { cwd, env: { PATH = "" }, fetch }: Surroundings): Promise<Connection> {
   const { createMCPClient } = await import("@ai-sdk/mcp");
   if ("url" in server) {
-    const client = await createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers } });
+    const client = await createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers, fetch } });
     return { tools: await client.tools(), close: () => client.close() };
   }
   const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
-  const env = { PATH: process.env["PATH"] ?? "", ...server.env };
+  const env = { PATH, ...server.env };
   const client = await createMCPClient({
     transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env, cwd }),
   });
@@ -48,13 +55,13 @@ export interface ToolBox {
   close(): Promise<void>;
 }
 
-/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. Programs run in the folder `cwd`. */
-export function createToolBox(servers: Servers, log: Logger, cwd: string): ToolBox {
+/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. */
+export function createToolBox(servers: Servers, log: Logger, surroundings: Surroundings): ToolBox {
   const connections = new Map<string, Promise<Connection>>();
   const open = (name: string, server: Servers[string]): Promise<Connection> => {
     const known = connections.get(name);
     if (known) return known;
-    const made = connect(server, cwd);
+    const made = connect(server, surroundings);
     connections.set(name, made);
     made.catch(() => connections.delete(name));
     return made;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
-import { EXIT, type CliIo } from "./io.ts";
+import { EXIT, SYSTEM, type CliIo } from "./io.ts";
 import { common, reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 
@@ -26,6 +26,7 @@ export function registerConfig(program: Command, io: CliIo): void {
   ).action(async (options: CommonOptions) => {
     const { checkSnapshot } = await import("../gateway/snapshot.ts");
     const result = await checkSnapshot({
+      ...SYSTEM,
       cwd: io.cwd,
       env: io.env,
       ...(options.config === undefined ? {} : { configFile: options.config }),

@@ -15,7 +15,7 @@ import { FIRST_CONFIG, planChanges, secretOf, type AddedPreset, type Place } fro
 import { writeFiles } from "./init-files.ts";
 import { ask, askable, withoutQuestions, type Answers, type ChosenModel, type Known } from "./init-questions.ts";
 import { testSetup } from "./init-test.ts";
-import { EXIT, type CliIo } from "./io.ts";
+import { EXIT, SYSTEM, type CliIo } from "./io.ts";
 import { pairs, readInput } from "./options.ts";
 import { rawConfig } from "./settings.ts";
 import { shellWord } from "./text.ts";
@@ -141,7 +141,7 @@ async function init(dir: string, options: Options, io: CliIo): Promise<void> {
   const added = await writeConfig(file, answers, place, isNew, io);
   const written = await writeFiles(place);
   if (written.length > 0) io.out(`Wrote ${written.join(", ")} beside it\n`);
-  const checked = await checkSnapshot({ configFile: file, cwd: folder, env: io.env });
+  const checked = await checkSnapshot({ ...SYSTEM, configFile: file, cwd: folder, env: io.env });
   if (!checked.ok) return printIssues(checked.issues, "the config needs a change before the gateway starts:", io);
   const loaded = await loadConfig({ cwd: folder, env: io.env, file });
   if (!loaded.ok) return;

@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
 import { reviveEvent } from "../actions/revive.ts";
-import { systemClock } from "../core/clock.ts";
+import { RouseError } from "../core/errors.ts";
 import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
-import { openResources, type GatewayOptions, type Resources } from "./resources.ts";
+import { openResources, type GatewayOptions, type ListenAddress, type Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
 import { createFailureLimiter } from "../http/auth.ts";
 import { createBodyBudget } from "../http/body-budget.ts";
@@ -12,27 +12,57 @@ import { listen } from "../http/listen.ts";
 import { createRefusals } from "../http/refusals.ts";
 import { createRejections } from "../http/rejections.ts";
 import { createSharedCounts } from "../http/shared-counts.ts";
-import type { Gateway, GatewayStatus, Snapshot } from "../http/types.ts";
+import type { AdminDeps, GatewayStatus, Snapshot } from "../http/types.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Fence } from "../store/types.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
+export interface StartOptions {
+  /** Whether to listen, at the address of the config or another one. Default: no, a server of the host's calls `fetch`. */
+  listen?: boolean | ListenAddress;
+  /** Whether to run agents and deliver replies. Default: yes. Without, events are accepted and wait in the store. */
+  workers?: boolean;
+  /** Whether to reload the config when one of its files changes. Default: no. */
+  watch?: boolean;
+}
+
+/** Where a gateway listens. */
+export interface Addresses {
+  url: string;
+  adminUrl: string;
+}
+
+export interface Gateway {
+  /** Answers a request as the HTTP server would. `bindings`: what the server knows of it, as `{ incoming }`. */
+  fetch(request: Request, bindings?: object): Promise<Response>;
+  /** Starts what the options ask for. Call it once. */
+  start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
+  start(options?: StartOptions): Promise<Addresses | undefined>;
+  /** Builds a new snapshot and swaps it in, or keeps the old one. */
+  reload: AdminDeps["reload"];
+  /** Drains and closes. Resolves when nothing of the gateway runs any more. */
+  stop(): Promise<void>;
+  /** The operator's token. */
+  readonly operatorToken: string;
+  readonly status: () => GatewayStatus;
+}
+
 function createSurface(resources: Resources, workers: Workers, services: Services, status: () => GatewayStatus): Apps {
-  const { store, queue, peers, log, metrics, snapshot, reloader, operatorToken } = resources;
+  const { options, store, queue, peers, clock, log, metrics, snapshot, reloader, operatorToken } = resources;
   const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = workers;
   const hookTokens = ({ config }: Snapshot): readonly string[] => [config.hooks.token ?? reloader.keptToken()].flat();
   const draining = (): boolean => status().draining;
   const sharedCounts = createSharedCounts(peers);
-  const bodyBudget = createBodyBudget(systemClock);
-  const limiter = createFailureLimiter(systemClock, sharedCounts?.("hooks"));
-  const refusals = createRefusals({ clock: systemClock, log, metrics, limiter });
+  const bodyBudget = createBodyBudget(clock);
+  const limiter = createFailureLimiter(clock, sharedCounts?.("hooks"));
+  const refusals = createRefusals({ clock, log, metrics, limiter });
   const hooks = createHooks({
     sharedCounts,
     bodyBudget,
     limiter,
     refusals,
     store,
-    clock: systemClock,
+    clock,
     log,
     metrics,
     snapshot,
@@ -43,6 +73,7 @@ function createSurface(resources: Resources, workers: Workers, services: Service
     waitForRun: runEnds.wait,
   });
   const admin = {
+    clock,
     store,
     queue,
     peers,
@@ -64,7 +95,19 @@ function createSurface(resources: Resources, workers: Workers, services: Service
   const { startedAt } = status();
   const platform = lazy(async () => {
     const { createPlatform } = await import("../http/platform/app.ts");
-    return createPlatform({ sharedCounts, chats, keys, knowledge, store, clock: systemClock, log, snapshot, draining, startedAt });
+    return createPlatform({
+      sharedCounts,
+      chats,
+      keys,
+      knowledge,
+      store,
+      clock,
+      fetch: options.fetch,
+      log,
+      snapshot,
+      draining,
+      startedAt,
+    });
   });
   const serviceRequest = services.request;
   return createApps({
@@ -74,7 +117,7 @@ function createSurface(resources: Resources, workers: Workers, services: Service
     refusals,
     platform,
     store,
-    clock: systemClock,
+    clock,
     log,
     snapshot,
     operatorToken,
@@ -100,6 +143,47 @@ async function postHook(
   return { status: response.status, body: await response.json().catch(() => undefined) };
 }
 
+/** How far a gateway has come. */
+interface Progress {
+  readonly startedAt: number;
+  url: string | undefined;
+  workers: boolean;
+  draining: boolean;
+}
+
+function createStatus({ snapshot, reloader }: Resources, workers: Workers, services: Services, progress: Progress): () => GatewayStatus {
+  return () => ({
+    version: VERSION,
+    pid: process.pid,
+    ...progress,
+    snapshot: snapshot().hash,
+    configFile: snapshot().configFile,
+    stateDir: reloader.loaded().stateDir,
+    reloadProblems: reloader.problems(),
+    warnings: snapshot().warnings,
+    services: services.states(),
+    channels: workers.health.states(),
+  });
+}
+
+type Answer = (app: Apps["main"], request: Request, env?: object) => Promise<Response>;
+
+/** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
+async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer: Answer): Promise<Addresses> {
+  const { gateway, hooks } = snapshot().config;
+  const serve = async (app: Apps["main"], port: number): Promise<string> => {
+    const listener = await listen((request, env) => answer(app, request, env), {
+      host: gateway.host,
+      port,
+      bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
+    });
+    opened.defer(() => listener.close());
+    return listener.url;
+  };
+  const url = await serve(apps.main, gateway.port);
+  return { url, adminUrl: gateway.adminPort === undefined ? url : await serve(apps.admin, gateway.adminPort) };
+}
+
 /**
  * The composition root: builds every part and hands each what it needs.
  * @throws RouseError `config_invalid` with all issues, or `store_locked`.
@@ -110,84 +194,65 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await opened.disposeAsync();
     throw error;
   });
-  const { log, lock, peers, cursorOf, reloader, snapshot, ended, operatorToken } = resources;
-  const startedAt = systemClock.now();
-  let url: string | undefined;
-  let draining = false;
-  const status = (): GatewayStatus => ({
-    version: VERSION,
-    pid: process.pid,
-    startedAt,
-    url,
-    workers: options.workers,
-    draining,
-    snapshot: snapshot().hash,
-    configFile: snapshot().configFile,
-    stateDir: reloader.loaded().stateDir,
-    reloadProblems: reloader.problems(),
-    warnings: snapshot().warnings,
-    services: services.states(),
-    channels: workers.health.states(),
-  });
-  peers.describe(() => ({
-    host: hostname(),
-    pid: process.pid,
-    version: VERSION,
-    url,
-    snapshot: snapshot().clusterHash,
-    workers: options.workers,
-    startedAt,
-  }));
+  const { clock, log, lock, peers, cursorOf, reloader, snapshot, ended, operatorToken } = resources;
+  const progress: Progress = { startedAt: clock.now(), url: undefined, workers: false, draining: false };
   const workers = createWorkers(resources);
   const services = createServices({
     hook: (path, body, fence) => postHook(resources, apps, path, body, fence),
     peers,
     cursorOf,
-    clock: systemClock,
+    clock,
     log,
   });
+  const status = createStatus(resources, workers, services, progress);
   const apps = createSurface(resources, workers, services, status);
-
+  peers.describe(() => {
+    const { version, pid, startedAt, url, workers } = status();
+    return { host: hostname(), pid, version, url, snapshot: snapshot().clusterHash, workers, startedAt };
+  });
   const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
   opened.defer(rejections.close);
-  const answer = async (app: Apps["main"], request: Request, env?: object): Promise<Response> =>
-    rejections.see(request, env, await app.fetch(request, env));
+  const answer: Answer = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
 
-  const serve = async (app: Apps["main"], port: number): Promise<string> => {
-    const { gateway, hooks } = snapshot().config;
-    const options = { host: gateway.host, port, bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000 };
-    const listener = await listen((request, env) => answer(app, request, env), options);
-    opened.defer(() => listener.close());
-    return listener.url;
+  let isStarted = false;
+  function start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
+  function start(options?: StartOptions): Promise<Addresses | undefined>;
+  async function start({ listen = false, workers: isWorking = true, watch = false }: StartOptions = {}): Promise<Addresses | undefined> {
+    if (isStarted || stopped) throw new RouseError({ code: "usage", message: "a gateway can be started once: create another one" });
+    isStarted = true;
+    await restoreWorkers(resources, workers);
+    if (typeof listen === "object") resources.setAddress(listen);
+    const addresses = listen === false ? undefined : await openListeners(resources, apps, answer);
+    progress.url = addresses?.url;
+    progress.workers = isWorking;
+    const { pid, startedAt, version, configFile } = status();
+    await lock.describe({ pid, ...addresses, startedAt, version, config: configFile ?? null });
+    if (watch) reloader.watch();
+    if (isWorking) await startWorkers(resources, workers, services);
+    for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
+    log.info({ url: progress.url, workers: isWorking, version }, "the gateway is ready");
+    return addresses;
+  }
+
+  const stop = async (): Promise<void> => {
+    progress.draining = true;
+    await services.close();
+    await workers.heartbeat.stop();
+    const drainMs = snapshot().config.gateway.drainSeconds * 1000;
+    await Promise.all([workers.turns.stop(drainMs), workers.chats.stop(drainMs)]);
+    await workers.deliveries.stop();
+    ended.abort();
+    await opened.disposeAsync();
+    log.info("the gateway has stopped");
   };
 
+  let stopped: Promise<void> | undefined;
   return {
     operatorToken,
     status,
     reload: reloader.reload,
-    fetch: (request) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request),
-    async start() {
-      await restoreWorkers(resources, workers);
-      const { adminPort, port } = snapshot().config.gateway;
-      url = await serve(apps.main, port);
-      const adminUrl = adminPort === undefined ? url : await serve(apps.admin, adminPort);
-      await lock.describe({ pid: process.pid, url, adminUrl, startedAt, version: VERSION, config: snapshot().configFile ?? null });
-      reloader.watch();
-      if (options.workers) await startWorkers(resources, workers, services);
-      for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
-      log.info({ url, workers: options.workers, version: VERSION }, "the gateway is ready");
-      return { url, adminUrl };
-    },
-    async stop() {
-      draining = true;
-      await services.close();
-      await workers.heartbeat.stop();
-      const drainMs = snapshot().config.gateway.drainSeconds * 1000;
-      await Promise.all([workers.turns.stop(drainMs), workers.chats.stop(drainMs)]);
-      await workers.deliveries.stop();
-      ended.abort();
-      await opened.disposeAsync();
-      log.info("the gateway has stopped");
-    },
+    fetch: (request, bindings) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request, bindings),
+    start,
+    stop: () => (stopped ??= stop()),
   };
 }

@@ -3,7 +3,7 @@ import { watchFiles } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Gateway } from "../http/types.ts";
+import type { AdminDeps } from "../http/types.ts";
 import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
 
 export interface ReloaderOptions {
@@ -26,7 +26,7 @@ export interface Reloader {
   keptToken(): string;
   /** Set while the last reload failed and the snapshot before it is still in use. */
   problems(): readonly Issue[];
-  reload: Gateway["reload"];
+  reload: AdminDeps["reload"];
   /** Watches the files of the snapshot from now on. */
   watch(): void;
   /** Ends the watching; resolves when no reload is under way and nothing of the snapshot runs. */
@@ -60,7 +60,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
     void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(() => before.dispose());
   };
 
-  const reloadNow: Gateway["reload"] = async () => {
+  const reloadNow: AdminDeps["reload"] = async () => {
     const next = await options.build().catch((error: unknown) => {
       log.error({ err: safeError(error) }, "the new config could not be built");
       return { ok: false as const, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
@@ -80,7 +80,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
     return { ok: true, hash: loaded.snapshot.hash };
   };
 
-  const reload: Gateway["reload"] = () => {
+  const reload: AdminDeps["reload"] = () => {
     const next = last.then(reloadNow);
     last = next.catch(() => undefined);
     return next;

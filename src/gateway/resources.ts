@@ -1,35 +1,31 @@
+import type { Config } from "../config/schema/index.ts";
 import { ensureState, stateSecret } from "../config/state.ts";
-import { systemClock } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
-import { createLogger, type Logger } from "../core/log.ts";
+import type { Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../http/types.ts";
 import { createTransformPool } from "../mapping/pool.ts";
 import { createReloader, type Reloader } from "./reload.ts";
-import { buildSnapshot, type LoadedSnapshot } from "./snapshot.ts";
+import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { isShared, openStore, storeUrl } from "../store/open.ts";
 import type { CommonValues, Cursor } from "../plugin/api.ts";
 import { keptCursor } from "../store/cursor.ts";
 import type { Fence, StoreHandle } from "../store/types.ts";
 
-export interface GatewayOptions {
-  /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
-  configFile?: string;
-  cwd: string;
-  env: Record<string, string | undefined>;
-  /** False: accepts and runs nothing. */
-  workers: boolean;
-  /** Overrides of the config, from flags. */
-  port?: number;
-  host?: string;
-  print?: (text: string) => void;
-  log?: Logger;
+/** Another address than that of the config. Port 0 takes a free one. */
+export type ListenAddress = Pick<SnapshotOptions, "host" | "port">;
+
+export interface GatewayOptions extends Omit<SnapshotOptions, "pool" | "common" | "withoutSecrets"> {
+  /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
+  setLogLevel?(level: Config["log"]["level"]): void;
 }
 
 /** What stands for as long as the gateway does. */
 export interface Resources extends StoreHandle {
   options: GatewayOptions;
+  clock: Clock;
   log: Logger;
   metrics: Metrics;
   lock: Lock;
@@ -37,6 +33,8 @@ export interface Resources extends StoreHandle {
   operatorToken: string;
   stateDir: string;
   snapshot(): Snapshot;
+  /** Sets an address in place of that of the config, from now on. */
+  setAddress(address: ListenAddress): void;
   /** The place of a plugin's service. */
   cursorOf(service: string, fence: Fence | undefined): Cursor;
   /** Called with each snapshot that takes another's place. */
@@ -55,22 +53,21 @@ function configInvalid({ issues, file }: Extract<Awaited<ReturnType<typeof build
 
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
 export async function openResources(options: GatewayOptions, opened: AsyncDisposableStack): Promise<Resources> {
-  const clock = systemClock;
-  const print = options.print ?? ((text: string) => void process.stdout.write(text));
-  const log = options.log ?? createLogger((options.env["ROUSE_LOG_LEVEL"] as "info" | undefined) ?? "info");
+  const { clock, log, env } = options;
   const metrics = createMetrics();
   opened.defer(() => metrics.close());
   const pool = createTransformPool({ log });
   opened.defer(() => pool.close());
   let shared: CommonValues | undefined;
   const common = (): CommonValues | undefined => shared;
-  const build = () => buildSnapshot({ ...options, clock, log, pool, print, common });
+  const address: ListenAddress = {};
+  const build = () => buildSnapshot({ ...options, ...address, pool, common });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
   const applySettings = ({ snapshot }: LoadedSnapshot): void => {
     metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
-    if (options.log === undefined && options.env["ROUSE_LOG_LEVEL"] === undefined) log.level = snapshot.config.log.level;
+    options.setLogLevel?.(snapshot.config.log.level);
   };
   const { stateDir, snapshot: firstSnapshot } = first.loaded;
   applySettings(first.loaded);
@@ -90,7 +87,7 @@ export async function openResources(options: GatewayOptions, opened: AsyncDispos
     for (const listener of swapped) listener(loaded);
   };
   const reloader = createReloader({ first: first.loaded, build, keptToken, clock, log, signal: ended.signal, onSwap });
-  const handle = await openStore({ url, clock, log }).catch(async (error: unknown) => {
+  const handle = await openStore({ url, env, clock, log }).catch(async (error: unknown) => {
     await reloader.close();
     throw error;
   });
@@ -107,6 +104,7 @@ export async function openResources(options: GatewayOptions, opened: AsyncDispos
   return {
     ...handle,
     options,
+    clock,
     log,
     metrics,
     lock,
@@ -114,6 +112,10 @@ export async function openResources(options: GatewayOptions, opened: AsyncDispos
     operatorToken,
     stateDir,
     snapshot: () => reloader.loaded().snapshot,
+    setAddress(next) {
+      Object.assign(address, next);
+      Object.assign(reloader.loaded().snapshot.config.gateway, next);
+    },
     cursorOf: (service, fence) => keptCursor(handle.store, `service.cursor:${service}`, fence),
     swapped,
     ended,

@@ -10,7 +10,7 @@ import { createAgentRuntime } from "../agent/runtime.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { locateIssues } from "../config/places.ts";
 import type { Config } from "../config/schema/index.ts";
-import { systemClock, type Clock } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Issue } from "../core/errors.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { LAST } from "../delivery/channels.ts";
@@ -36,9 +36,11 @@ export interface SnapshotOptions {
   cwd: string;
   env: Record<string, string | undefined>;
   clock: Clock;
+  fetch: typeof fetch;
   log: Logger;
   pool: TransformPool;
-  print(text: string): void;
+  /** Writes to the terminal of the gateway; absent if it has none. */
+  print?(text: string): void;
   port?: number;
   host?: string;
   /** Take a config whose `${NAME}` or `{ file }` cannot be put in. Nothing can be sent or verified with it. */
@@ -130,7 +132,7 @@ function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: Loa
 
 /** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
-  const { env, clock, log, pool, print } = options;
+  const { env, clock, fetch, log, pool, print } = options;
   const read = await readConfig(options);
   const loaded = read.ok ? read : read.rest;
   const first = read.ok ? [] : read.issues;
@@ -152,11 +154,11 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     fetch,
     clock,
     log,
-    print,
+    ...(print ? { print } : {}),
     signal: ended.signal,
   });
   issues.push(...plugins.issues);
-  const { runtime, issues: modelIssues } = createAgentRuntime({ config, baseDir, env, clock, log });
+  const { runtime, issues: modelIssues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log });
   issues.push(...modelIssues);
   const agents = createAgents(config, runtime.models.standard.ref);
   const rooms = createRooms(config, agents, plugins.channels);
@@ -243,13 +245,13 @@ export type SnapshotCheck =
   | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
   | { ok: false; file?: string; issues: Issue[] };
 
-type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "withoutSecrets">;
+type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "clock" | "fetch" | "withoutSecrets">;
 
 /** Builds a snapshot for one use, and takes it away afterwards. Starts nothing, opens no store and writes no file. */
 export async function withSnapshot<T>(options: FileOptions, use: (result: BuildResult) => T | Promise<T>): Promise<T> {
   const log = createLogger("silent");
   const pool = createTransformPool({ log });
-  const result = await buildSnapshot({ ...options, clock: systemClock, log, pool, print: () => undefined });
+  const result = await buildSnapshot({ ...options, log, pool, print: () => undefined });
   try {
     return await use(result);
   } finally {

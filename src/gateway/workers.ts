@@ -7,7 +7,6 @@ import type { Chats } from "../actions/chat-types.ts";
 import { createRunEnds, type RunEnds } from "../actions/run-ends.ts";
 import type { Admission, RunOperations } from "../actions/types.ts";
 import { createTurnWorker, type TurnWorker } from "../actions/worker.ts";
-import { systemClock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
@@ -42,7 +41,7 @@ export interface Workers {
 }
 
 /** The documents: their threads and the code that reads files are loaded when something first needs them. */
-function createDocuments({ stateDir, options, log, snapshot, opened }: Resources): LazyKnowledge {
+function createDocuments({ stateDir, options: { env, fetch }, clock, log, snapshot, opened }: Resources): LazyKnowledge {
   const knowledge = createLazyKnowledge({
     dir: stateDir,
     shared: sharedUrl(snapshot().config) !== undefined,
@@ -50,9 +49,9 @@ function createDocuments({ stateDir, options, log, snapshot, opened }: Resources
     async open() {
       const { createKnowledge } = await import("../knowledge/knowledge.ts");
       const { config } = snapshot();
-      const embed = configuredEmbedder(config, options.env);
+      const embed = configuredEmbedder(config, env, fetch);
       const url = sharedUrl(config);
-      const common = { dir: stateDir, clock: systemClock, log, config: config.platform.knowledge, ...(url === undefined ? {} : { url }) };
+      const common = { dir: stateDir, env, clock, log, config: config.platform.knowledge, ...(url === undefined ? {} : { url }) };
       return createKnowledge(embed ? { ...common, embed } : common);
     },
   });
@@ -62,8 +61,7 @@ function createDocuments({ stateDir, options, log, snapshot, opened }: Resources
 
 /** Makes what carries accepted work out, and starts none of it. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, peers, ledger, log, metrics, snapshot, ended } = resources;
-  const clock = systemClock;
+  const { store, queue, peers, ledger, clock, log, metrics, snapshot, ended } = resources;
   const heartbeat = createHeartbeat({
     store,
     peers,
@@ -129,13 +127,13 @@ const aliveIds = async (peers: Peers): Promise<Set<string>> =>
 const LEFT_MS = 10_000;
 
 /** Turns of the API's users end with their gateway, and what runs had of budgets is still taken; one of the others says so. */
-async function recoverLeft({ signal, fence }: Held, { peers, log }: Resources, { chats, admission }: Workers): Promise<void> {
+async function recoverLeft({ signal, fence }: Held, { peers, clock, log }: Resources, { chats, admission }: Workers): Promise<void> {
   while (!signal.aborted) {
     await aliveIds(peers)
       .then((alive) => chats.recover(alive, fence))
       .then(() => admission.tidy?.())
       .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
-    await systemClock.sleep(LEFT_MS, signal);
+    await clock.sleep(LEFT_MS, signal);
   }
 }
 
@@ -157,8 +155,8 @@ export async function restoreWorkers({ queue, peers, swapped, log }: Resources, 
 /** Starts all that carries work out, and what only one gateway does at a time. */
 export async function startWorkers(resources: Resources, workers: Workers, services: Services): Promise<void> {
   const { heartbeat, turns, deliveries, health, knowledge } = workers;
-  const { store, peers, log, snapshot, ended, reloader, swapped } = resources;
-  const receive = createReceiver({ store, clock: systemClock, log, context: snapshot });
+  const { store, peers, clock, log, snapshot, ended, reloader, swapped } = resources;
+  const receive = createReceiver({ store, clock, log, context: snapshot });
   const servicesOf = ({ services: own, snapshot: { channels } }: LoadedSnapshot) => [
     ...own,
     ...channelServices(channels, { store, receive }),
@@ -178,6 +176,6 @@ export async function startWorkers(resources: Resources, workers: Workers, servi
   knowledge.start().catch((error: unknown) => log.error({ err: safeError(error) }, "the documents could not be opened"));
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
   void health.watch(ended.signal);
-  void peers.hold("sweep", ended.signal, (held) => sweepRegularly(held, { store, clock: systemClock, log, settings }));
+  void peers.hold("sweep", ended.signal, (held) => sweepRegularly(held, { store, clock, log, settings }));
   if (peers.shared) void peers.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
 }

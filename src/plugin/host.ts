@@ -1,39 +1,29 @@
-import { mkdir } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Variables } from "../config/environment.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
 import { accountsOf, type Account } from "./accounts.ts";
-import type { Channel, CommonValues, Plugin, PluginContext, Service } from "./api.ts";
+import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
 import { checkChannel, checkPlugin, checkSection, checkService, explain, type Checked } from "./check.ts";
+import { createContext, type Surroundings } from "./context.ts";
 import { importUserModule, type UserModule } from "./resolve.ts";
 import { builtinSources, folderSources, namedSources, readCatalog, type CatalogEntry, type PluginSource } from "./sources.ts";
 
-export interface HostOptions {
+export interface HostOptions extends Surroundings {
   config: Config;
   /** Fields of the config that one variable of the environment gives. */
   variables: Variables;
-  /** The config's folder: `plugins/` in it, and where paths and package names are resolved from. */
-  baseDir: string;
   /** Rouse's own plugins. */
   builtinDir: string;
-  stateDir: string;
-  /** Values that all gateways of one database have; undefined where there is but one. */
-  common?: () => CommonValues | undefined;
   /** The environment. Plugins see nothing of it but what the config takes from it. */
   env: Record<string, string | undefined>;
-  fetch: typeof fetch;
-  clock: { now(): number };
-  log: Logger;
   /** Ends with the snapshot. */
   signal: AbortSignal;
-  print(text: string): void;
 }
 
 export interface LoadedPlugins {
@@ -64,12 +54,12 @@ type Section = Record<string, unknown>;
 const isOff = (section: unknown): boolean => (section as { enabled?: unknown } | undefined | null)?.enabled === false;
 
 /** Rouse's own plugins that this config needs: only these are loaded. */
-function needed(source: PluginSource, catalog: readonly CatalogEntry[], config: Config): boolean {
+function needed(source: PluginSource, catalog: readonly CatalogEntry[], { config, print }: HostOptions): boolean {
   const id = source.builtin as string;
   const channel = config.channels[id];
   if (channel !== undefined) return true;
   if (!(id in hooksKeys) && (config.hooks as Section)[id] !== undefined) return true;
-  return catalog.some((entry) => entry.id === id && entry.always === true) && noneConfigured(config);
+  return print !== undefined && catalog.some((entry) => entry.id === id && entry.always === true) && noneConfigured(config);
 }
 
 function noneConfigured(config: Config): boolean {
@@ -134,34 +124,6 @@ function sectionOf(plugin: Plugin, path: string, config: Config, staging: Stagin
   return undefined;
 }
 
-function contextOf(id: string, config: unknown, signal: AbortSignal, options: HostOptions): PluginContext<unknown> {
-  const log = options.log.child({ plugin: id });
-  const folder = join(options.stateDir, "plugins", id.replace(":", "-"));
-  return {
-    config,
-    fetch: options.fetch,
-    clock: options.clock,
-    log: {
-      debug: (message) => log.debug(message),
-      info: (message) => log.info(message),
-      warn: (message) => log.warn(message),
-      error: (message) => log.error(message),
-    },
-    signal,
-    baseDir: options.baseDir,
-    print: (text) => options.print(text),
-    async stateDir() {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      return folder;
-    },
-    common() {
-      const values = options.common?.();
-      const keyOf = (key: string): string => `plugin:${id}:${key}`;
-      return values && { get: (key) => values.get(keyOf(key)), set: (key, value) => values.set(keyOf(key), value) };
-    },
-  };
-}
-
 /** Takes over what a plugin offers, or nothing of it. True where it is in use. */
 function take(plugin: Plugin, source: PluginSource, options: HostOptions, staging: Staging): boolean {
   const path = `${plugin.section ?? "channels"}.${plugin.id}`;
@@ -202,7 +164,7 @@ function offer(
   try {
     const checked = checkSection(plugin, section, path, options.variables);
     if (!checked.ok) return checked;
-    const context = contextOf(id, checked.value, signal, options) as PluginContext<never>;
+    const context = createContext(id, checked.value, signal, options) as PluginContext<never>;
     const channel = plugin.channel && checkChannel(plugin.channel(context), path, checked.value);
     if (channel && !channel.ok) return channel;
     const service = plugin.service && checkService(plugin.service(context), path);
@@ -271,7 +233,7 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderSources(baseDir);
   const sources = [...builtin, ...beside, ...namedSources(config.plugins, baseDir, staging.issues)];
   for (const source of sources) {
-    if (source.builtin !== undefined && !needed(source, catalog, config)) {
+    if (source.builtin !== undefined && !needed(source, catalog, options)) {
       staging.ids.set(source.builtin, source.origin);
       staging.plugins.push({
         id: source.builtin,

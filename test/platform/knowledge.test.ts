@@ -6,6 +6,7 @@ import { RouseError } from "../../src/core/errors.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
+import { REAL } from "../gateway.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
 import { chatCompletion, chunkMaker } from "../../src/http/platform/chat-answer.ts";
 import { chatAnswer } from "../../src/http/platform/answer-schemas.ts";
@@ -47,7 +48,7 @@ beforeEach(async () => {
     },
   });
   const log = createLogger("silent");
-  const made = await buildSnapshot({ cwd: dir.dir, env: {}, clock: systemClock, log, pool, print: () => undefined });
+  const made = await buildSnapshot({ cwd: dir.dir, env: {}, ...REAL, log, pool, print: () => undefined });
   if (!made.ok) throw new Error("the config is wrong");
   loaded = made.loaded;
   handle = await openStore({ url: `sqlite:${dir.dir}/rouse.db`, clock: systemClock, log });
