@@ -85,7 +85,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const callModel = async (input: TurnInput, settings: Settings, warnings: string[]): Promise<TurnResult> => {
     const { generateText, isStepCount, jsonSchema, streamText, wrapLanguageModel } = await import("ai");
     // The SDK would print its warnings; ours go into the run.
-    (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
+    (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
     const boundary = createBoundary();
     const picked = await toolBox.pick(input.tools, boundary, Math.min(CONNECT_MS, input.timeoutMs / 2));
     warnings.push(...picked.warnings);

@@ -6,6 +6,7 @@ import type { Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../http/types.ts";
 import { createTransformPool } from "../mapping/pool.ts";
+import { reportingStore, type Reporter } from "./events.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
@@ -20,6 +21,8 @@ export type ListenAddress = Pick<SnapshotOptions, "host" | "port">;
 export interface GatewayOptions extends Omit<SnapshotOptions, "pool" | "common" | "withoutSecrets"> {
   /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
   setLogLevel?(level: Config["log"]["level"]): void;
+  /** Hears of what is recorded and of what ends. */
+  reporter?: Reporter;
 }
 
 /** What stands for as long as the gateway does. */
@@ -92,17 +95,19 @@ export async function openResources(options: GatewayOptions, opened: AsyncDispos
     throw error;
   });
   opened.defer(() => handle.store.close());
+  const store = options.reporter ? reportingStore(handle.store, options.reporter) : handle.store;
   if (isShared(url)) {
     shared = {
-      get: (key) => handle.store.getValue(key),
-      set: async (key, value) => void (await handle.store.commit((tx) => tx.setValue(key, value))),
+      get: (key) => store.getValue(key),
+      set: async (key, value) => void (await store.commit((tx) => tx.setValue(key, value))),
     };
   }
   opened.defer(() => reloader.close());
-  metrics.watchCounts(() => handle.store.counts());
+  metrics.watchCounts(() => store.counts());
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
   return {
     ...handle,
+    store,
     options,
     clock,
     log,
@@ -116,7 +121,7 @@ export async function openResources(options: GatewayOptions, opened: AsyncDispos
       Object.assign(address, next);
       Object.assign(reloader.loaded().snapshot.config.gateway, next);
     },
-    cursorOf: (service, fence) => keptCursor(handle.store, `service.cursor:${service}`, fence),
+    cursorOf: (service, fence) => keptCursor(store, `service.cursor:${service}`, fence),
     swapped,
     ended,
     opened,

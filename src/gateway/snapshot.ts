@@ -20,7 +20,7 @@ import type { Snapshot } from "../http/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "../mapping/pool.ts";
 import { PRESETS_DIR } from "../mapping/presets.ts";
-import type { CommonValues, Service } from "../plugin/api.ts";
+import type { CommonValues, Plugin, Service } from "../plugin/api.ts";
 import { loadPlugins } from "../plugin/host.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 
@@ -32,7 +32,14 @@ export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") :
 export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
 export interface SnapshotOptions {
+  /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
   configFile?: string;
+  /** The config itself, in place of a file. Each snapshot reads it again. */
+  config?: object;
+  /** The state folder; goes before the environment and the config. */
+  stateDir?: string;
+  /** Plugins that are there without a file. They are in use unless their section says `enabled: false`. */
+  plugins?: readonly Plugin[];
   cwd: string;
   env: Record<string, string | undefined>;
   clock: Clock;
@@ -120,8 +127,10 @@ function hashOf(configHash: string, files: readonly string[]): string {
   return hash.digest("hex");
 }
 
-function readConfig({ cwd, env, configFile: file, withoutSecrets = false }: SnapshotOptions): Promise<LoadResult> {
-  return loadConfig({ cwd, env, withoutSecrets, ...(file === undefined ? {} : { file }) });
+function readConfig({ configFile: file, withoutSecrets = false, ...options }: SnapshotOptions): Promise<LoadResult> {
+  const { cwd, env, config, stateDir } = options;
+  const named = { ...(file !== undefined && { file }), ...(config && { config }), ...(stateDir !== undefined && { stateDir }) };
+  return loadConfig({ cwd, env, withoutSecrets, ...named });
 }
 
 /** The problems that the parts of a snapshot found, with their places, but for those that only follow from the config's own. */
@@ -148,6 +157,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     variables,
     baseDir,
     builtinDir: BUILTIN_PLUGINS,
+    inline: options.plugins ?? [],
     stateDir,
     ...(options.common ? { common: options.common } : {}),
     env,

@@ -20,6 +20,8 @@ export interface HostOptions extends Surroundings {
   variables: Variables;
   /** Rouse's own plugins. */
   builtinDir: string;
+  /** Plugins that are there without a file. */
+  inline?: readonly Plugin[];
   /** The environment. Plugins see nothing of it but what the config takes from it. */
   env: Record<string, string | undefined>;
   /** Ends with the snapshot. */
@@ -50,6 +52,8 @@ interface Staging extends Omit<LoadedPlugins, "channels"> {
 }
 
 type Section = Record<string, unknown>;
+/** Where a plugin comes from, whether or not that is a file. */
+type Origin = Pick<PluginSource, "origin" | "path" | "builtin">;
 
 const isOff = (section: unknown): boolean => (section as { enabled?: unknown } | undefined | null)?.enabled === false;
 
@@ -91,7 +95,7 @@ async function importSource(source: PluginSource, staging: Staging): Promise<Use
 }
 
 /** Names a plugin, unless its id or section is another's. */
-function announce(plugin: Plugin, source: PluginSource, staging: Staging): boolean {
+function announce(plugin: Plugin, source: Origin, staging: Staging): boolean {
   const { id, aliases = [], section } = plugin;
   const other = staging.ids.get(id);
   if (other !== undefined) {
@@ -125,7 +129,7 @@ function sectionOf(plugin: Plugin, path: string, config: Config, staging: Stagin
 }
 
 /** Takes over what a plugin offers, or nothing of it. True where it is in use. */
-function take(plugin: Plugin, source: PluginSource, options: HostOptions, staging: Staging): boolean {
+function take(plugin: Plugin, source: Origin, options: HostOptions, staging: Staging): boolean {
   const path = `${plugin.section ?? "channels"}.${plugin.id}`;
   const section = sectionOf(plugin, path, options.config, staging);
   if (section === undefined) {
@@ -175,6 +179,22 @@ function offer(
   }
 }
 
+/** The plugins that are there without a file. Who hands a plugin over wants it: its section need not be in the config. */
+function inlinePlugins({ inline = [], config }: HostOptions, staging: Staging): [Plugin, Origin][] {
+  return inline.flatMap((given, index): [Plugin, Origin][] => {
+    const path = `createGateway.plugins[${index}]`;
+    const checked = checkPlugin({ default: given }, path);
+    if (!checked.ok) {
+      staging.incomplete = true;
+      staging.issues.push(...checked.issues);
+      return [];
+    }
+    const { id, section = "channels" } = checked.value;
+    (config[section] as Section)[id] ??= {};
+    return [[checked.value, { origin: "inline", path, builtin: undefined }]];
+  });
+}
+
 /** Sections that belong to nobody. Where a plugin could not be loaded, its section may be any of them. */
 function checkNames(config: Config, staging: Staging): void {
   const channelIds = [...staging.known.map(({ id }) => id), ...staging.ids.keys()];
@@ -211,8 +231,8 @@ function orderChannels(staging: Staging): Map<string, Channel> {
 }
 
 /**
- * Loads the plugins that a config needs: Rouse's own, those in `plugins` beside the config, and those that `plugins`
- * names. Makes what they offer, each whole or not at all, and starts nothing. All problems come back as issues.
+ * Loads the plugins that a config needs: Rouse's own, those in `plugins` beside the config, those that `plugins` names,
+ * and those that are there without a file. Makes what they offer, each whole or not at all, and starts nothing. All problems come back as issues.
  */
 export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> {
   const { config, baseDir, builtinDir } = options;
@@ -232,6 +252,12 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   const builtin = builtinSources(builtinDir);
   const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderSources(baseDir);
   const sources = [...builtin, ...beside, ...namedSources(config.plugins, baseDir, staging.issues)];
+  const adopt = (plugin: Plugin, source: Origin): void => {
+    if (!announce(plugin, source, staging)) return;
+    const configured = take(plugin, source, options, staging);
+    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: plugin.channel !== undefined, configured });
+  };
+  const inline = inlinePlugins(options, staging);
   for (const source of sources) {
     if (source.builtin !== undefined && !needed(source, catalog, options)) {
       staging.ids.set(source.builtin, source.origin);
@@ -244,10 +270,9 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
       continue;
     }
     const plugin = await importPlugin(source, options, staging);
-    if (!plugin || !announce(plugin, source, staging)) continue;
-    const configured = take(plugin, source, options, staging);
-    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: plugin.channel !== undefined, configured });
+    if (plugin) adopt(plugin, source);
   }
+  for (const [plugin, origin] of inline) adopt(plugin, origin);
   checkNames(config, staging);
   const { known, plugins, services, hookSections, issues, warnings } = staging;
   const always = new Set(staging.channels.filter((channel) => channel.always).map(({ id }) => id));
