@@ -26,6 +26,8 @@ export interface StartOptions {
   watch?: boolean;
 }
 
+const ALIVE_MS = 2 ** 30;
+
 /** Where a gateway listens. */
 export interface Addresses {
   url: string;
@@ -228,7 +230,12 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     const { pid, startedAt, version, configFile } = status();
     await lock.describe({ pid, ...addresses, startedAt, version, config: configFile ?? null });
     if (watch) reloader.watch();
-    if (isWorking) await startWorkers(resources, workers, services);
+    if (isWorking) {
+      // Timers and connections of the workers keep no process alive: without a server of its own the program would end.
+      const alive = setInterval(() => undefined, ALIVE_MS);
+      opened.defer(() => clearInterval(alive));
+      await startWorkers(resources, workers, services);
+    }
     for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
     log.info({ url: progress.url, workers: isWorking, version }, "the gateway is ready");
     return addresses;
