@@ -1,7 +1,8 @@
 import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
-import { createGateway as create, type Addresses, type Gateway } from "../src/gateway/gateway.ts";
+import { createGateway as create, type Gateway } from "../src/gateway/gateway.ts";
 import type { GatewayOptions } from "../src/gateway/resources.ts";
+import type { Addresses } from "../src/gateway/types.ts";
 
 type Options = Partial<GatewayOptions> & Pick<GatewayOptions, "cwd" | "env"> & { workers: boolean };
 

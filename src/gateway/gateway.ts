@@ -3,7 +3,7 @@ import { reviveEvent } from "../actions/revive.ts";
 import { RouseError } from "../core/errors.ts";
 import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
-import { openResources, type GatewayOptions, type ListenAddress, type Resources } from "./resources.ts";
+import { openResources, type GatewayOptions, type Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
 import { createFailureLimiter } from "../http/auth.ts";
 import { createBodyBudget } from "../http/body-budget.ts";
@@ -15,35 +15,16 @@ import { createSharedCounts } from "../http/shared-counts.ts";
 import type { AdminDeps, GatewayStatus, Snapshot } from "../http/types.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Fence } from "../store/types.ts";
+import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
-
-export interface StartOptions {
-  /** Whether to listen, at the address of the config or another one. Default: no, a server of the host's calls `fetch`. */
-  listen?: boolean | ListenAddress;
-  /** Whether to run agents and deliver replies. Default: yes. Without, events are accepted and wait in the store. */
-  workers?: boolean;
-  /** Whether to reload the config when one of its files changes. Default: no. */
-  watch?: boolean;
-}
 
 const ALIVE_MS = 2 ** 30;
 
-/** Where a gateway listens. */
-export interface Addresses {
-  url: string;
-  adminUrl: string;
-}
-
-export interface Gateway {
+export interface Gateway extends Pick<Library, "start" | "stop"> {
   /** Answers a request as the HTTP server would. `bindings`: what the server knows of it, as `{ incoming }`. */
   fetch(request: Request, bindings?: object): Promise<Response>;
-  /** Starts what the options ask for. Call it once. */
-  start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
-  start(options?: StartOptions): Promise<Addresses | undefined>;
   /** Builds a new snapshot and swaps it in, or keeps the old one. */
   reload: AdminDeps["reload"];
-  /** Drains and closes. Resolves when nothing of the gateway runs any more. */
-  stop(): Promise<void>;
   /** The operator's token. */
   readonly operatorToken: string;
   readonly status: () => GatewayStatus;
@@ -186,6 +167,52 @@ async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer
   return { url, adminUrl: gateway.adminPort === undefined ? url : await serve(apps.admin, gateway.adminPort) };
 }
 
+interface Parts {
+  resources: Resources;
+  workers: Workers;
+  services: Services;
+  apps: Apps;
+  answer: Answer;
+  progress: Progress;
+  status(): GatewayStatus;
+}
+
+async function startParts(parts: Parts, options: StartOptions): Promise<Addresses | undefined> {
+  const { resources, workers, services, apps, answer, progress, status } = parts;
+  const { lock, reloader, snapshot, opened, log } = resources;
+  const { listen: address = false, workers: isWorking = true, watch = false } = options;
+  await restoreWorkers(resources, workers);
+  if (typeof address === "object") resources.setAddress(address);
+  const addresses = address === false ? undefined : await openListeners(resources, apps, answer);
+  progress.url = addresses?.url;
+  progress.workers = isWorking;
+  const { pid, startedAt, version, configFile } = status();
+  await lock.describe({ pid, ...addresses, startedAt, version, config: configFile ?? null });
+  if (watch) reloader.watch();
+  if (isWorking) {
+    // Timers and connections of the workers keep no process alive: without a server of its own the program would end.
+    const alive = setInterval(() => undefined, ALIVE_MS);
+    opened.defer(() => clearInterval(alive));
+    await startWorkers(resources, workers, services);
+  }
+  for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
+  log.info({ url: progress.url, workers: isWorking, version }, "the gateway is ready");
+  return addresses;
+}
+
+async function stopParts({ resources, workers, services, progress }: Parts): Promise<void> {
+  const { snapshot, ended, opened, log } = resources;
+  progress.draining = true;
+  await services.close();
+  await workers.heartbeat.stop();
+  const drainMs = snapshot().config.gateway.drainSeconds * 1000;
+  await Promise.all([workers.turns.stop(drainMs), workers.chats.stop(drainMs)]);
+  await workers.deliveries.stop();
+  ended.abort();
+  await opened.disposeAsync();
+  log.info("the gateway has stopped");
+}
+
 /**
  * The composition root: builds every part and hands each what it needs.
  * @throws RouseError `config_invalid` with all issues, or `store_locked`.
@@ -196,7 +223,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await opened.disposeAsync();
     throw error;
   });
-  const { clock, log, lock, peers, cursorOf, reloader, snapshot, ended, operatorToken } = resources;
+  const { clock, log, peers, cursorOf, reloader, snapshot, operatorToken } = resources;
   const progress: Progress = { startedAt: clock.now(), url: undefined, workers: false, draining: false };
   const workers = createWorkers(resources);
   const services = createServices({
@@ -216,50 +243,22 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   opened.defer(rejections.close);
   const answer: Answer = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
 
+  const parts: Parts = { resources, workers, services, apps, answer, progress, status };
   let isStarted = false;
+  let stopped: Promise<void> | undefined;
   function start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
   function start(options?: StartOptions): Promise<Addresses | undefined>;
-  async function start({ listen = false, workers: isWorking = true, watch = false }: StartOptions = {}): Promise<Addresses | undefined> {
+  async function start(startOptions: StartOptions = {}): Promise<Addresses | undefined> {
     if (isStarted || stopped) throw new RouseError({ code: "usage", message: "a gateway can be started once: create another one" });
     isStarted = true;
-    await restoreWorkers(resources, workers);
-    if (typeof listen === "object") resources.setAddress(listen);
-    const addresses = listen === false ? undefined : await openListeners(resources, apps, answer);
-    progress.url = addresses?.url;
-    progress.workers = isWorking;
-    const { pid, startedAt, version, configFile } = status();
-    await lock.describe({ pid, ...addresses, startedAt, version, config: configFile ?? null });
-    if (watch) reloader.watch();
-    if (isWorking) {
-      // Timers and connections of the workers keep no process alive: without a server of its own the program would end.
-      const alive = setInterval(() => undefined, ALIVE_MS);
-      opened.defer(() => clearInterval(alive));
-      await startWorkers(resources, workers, services);
-    }
-    for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
-    log.info({ url: progress.url, workers: isWorking, version }, "the gateway is ready");
-    return addresses;
+    return startParts(parts, startOptions);
   }
-
-  const stop = async (): Promise<void> => {
-    progress.draining = true;
-    await services.close();
-    await workers.heartbeat.stop();
-    const drainMs = snapshot().config.gateway.drainSeconds * 1000;
-    await Promise.all([workers.turns.stop(drainMs), workers.chats.stop(drainMs)]);
-    await workers.deliveries.stop();
-    ended.abort();
-    await opened.disposeAsync();
-    log.info("the gateway has stopped");
-  };
-
-  let stopped: Promise<void> | undefined;
   return {
     operatorToken,
     status,
     reload: reloader.reload,
     fetch: (request, bindings) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request, bindings),
     start,
-    stop: () => (stopped ??= stop()),
+    stop: () => (stopped ??= stopParts(parts)),
   };
 }

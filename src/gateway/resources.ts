@@ -8,15 +8,13 @@ import type { Snapshot } from "../http/types.ts";
 import { createTransformPool } from "../mapping/pool.ts";
 import { reportingStore, type Reporter } from "./events.ts";
 import { createReloader, type Reloader } from "./reload.ts";
+import type { ListenAddress } from "./types.ts";
 import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { isShared, openStore, storeUrl } from "../store/open.ts";
 import type { CommonValues, Cursor } from "../plugin/api.ts";
 import { keptCursor } from "../store/cursor.ts";
 import type { Fence, StoreHandle } from "../store/types.ts";
-
-/** Another address than that of the config. Port 0 takes a free one. */
-export type ListenAddress = Pick<SnapshotOptions, "host" | "port">;
 
 export interface GatewayOptions extends Omit<SnapshotOptions, "pool" | "common" | "withoutSecrets"> {
   /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */

@@ -41,9 +41,15 @@ export interface GatewayOptions {
   print?(text: string): void;
 }
 
+/** Another address than that of the config. Port 0 takes a free one. */
+export interface ListenAddress {
+  host?: string;
+  port?: number;
+}
+
 export interface StartOptions {
   /** Whether to listen, at the address of the config or another one. Default: no, your server calls `fetch`. */
-  listen?: boolean | { host?: string; port?: number };
+  listen?: boolean | ListenAddress;
   /** Whether to run agents and deliver replies. Default: yes. Without, events are accepted and wait in the store. */
   workers?: boolean;
   /** Whether to reload the config when one of its files changes. Default: no. */
@@ -151,7 +157,7 @@ export interface Gateway {
    */
   fetch(request: Request, bindings?: Bindings): Promise<Response>;
   /** Starts what the options ask for. A gateway can be started once. */
-  start(options: StartOptions & { listen: true | { host?: string; port?: number } }): Promise<Addresses>;
+  start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
   start(options?: StartOptions): Promise<Addresses | undefined>;
   /** Lets runs under way end, for as long as `gateway.drainSeconds`, and closes everything. */
   stop(): Promise<void>;
