@@ -115,9 +115,10 @@ export async function openResources(options: GatewayOptions, opened: AsyncDispos
     operatorToken,
     stateDir,
     snapshot: () => reloader.loaded().snapshot,
-    setAddress(next) {
-      Object.assign(address, next);
-      Object.assign(reloader.loaded().snapshot.config.gateway, next);
+    setAddress({ host, port }) {
+      // A host that is undefined would be every address of the machine.
+      Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
+      Object.assign(reloader.loaded().snapshot.config.gateway, address);
     },
     cursorOf: (service, fence) => keptCursor(store, `service.cursor:${service}`, fence),
     swapped,

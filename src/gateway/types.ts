@@ -1,14 +1,10 @@
 /** What a program sees that has a gateway in it. These types import as little as possible: strangers' compilers check them. */
 import type { ConfigInput } from "../config/schema/index.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Issue } from "../core/errors.ts";
 import type { Plugin } from "../plugin/define.ts";
 
-/** Where the time comes from. Milliseconds since the epoch. */
-export interface Clock {
-  now(): number;
-  /** Resolves after `ms`, or at once when `signal` aborts. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
-}
+export type { Clock };
 
 /** Where the gateway's log goes: `console` and the loggers of most libraries fit. `fields` hold no body and no credential. */
 export interface Log {
