@@ -111,7 +111,7 @@ function keys(rounds: number, cpu: () => number): Promise<Record<string, Cost>> 
       const work = async (): Promise<() => number> => {
         for (let group = 0; group < GROUPS; group++) {
           const fresh = Array.from({ length: KEYS }, () =>
-            newKeys(newId("evt"), [
+            newKeys(newId("evt", Date.now()), [
               { scope: "github", key: crypto.randomUUID(), expiresAt: Date.now() + 86_400_000, answer: { status: 202, body: {} } },
             ]),
           ).flat();

@@ -2,8 +2,9 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
-import { createGateway } from "../src/gateway.ts";
+import { createGateway } from "../src/gateway/gateway.ts";
 
 const TOKEN = "demo-token-for-loopback-only";
 const WAIT_MS = 20_000;
@@ -26,8 +27,15 @@ const hooks = {
 };
 writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ gateway: { port: 0, drainSeconds: 2 }, hooks }));
 
-const gateway = await createGateway({ cwd: dir, env: process.env, workers: true, log: createLogger("silent") });
-const { url } = await gateway.start();
+const gateway = await createGateway({
+  cwd: dir,
+  env: process.env,
+  clock: systemClock,
+  fetch,
+  log: createLogger("silent"),
+  print: (text) => void process.stdout.write(text),
+});
+const { url } = await gateway.start({ listen: true });
 console.log(`A gateway listens on ${url}\n`);
 
 async function runOf(id: string): Promise<Run> {

@@ -26,16 +26,34 @@ function importsOf(file: string): Import[] {
   return found;
 }
 
+/** The lines of a file without comments and texts. */
+const codeLines = (file: string): string[] =>
+  readFileSync(join(ROOT, file), "utf8")
+    .split("\n")
+    .filter((line) => !/^\s*(?:\/\/|\/?\*)/.test(line))
+    .map((line) => line.replace(/"[^"]*"/g, '""'));
+
 const inRepo = (file: string, specifier: string): string => relative(ROOT, resolve(ROOT, dirname(file), specifier));
 
 /** Which folders of src a folder may import at run time, besides itself. Types may be looked at from anywhere below. */
 const ALLOWED: Record<string, string[]> = {
-  cli: ["gateway.ts", "snapshot.ts", "http", "intake", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin"],
-  "gateway.ts": ["ground.ts", "work.ts", "http", "intake", "actions", "plugin", "core"],
-  "ground.ts": ["reload.ts", "snapshot.ts", "mapping", "store", "config", "core"],
-  "work.ts": ["http", "intake", "actions", "knowledge", "delivery", "sessions", "store", "core"],
-  "reload.ts": ["config", "core"],
-  "snapshot.ts": ["signatures", "mapping", "actions", "agent", "delivery", "config", "plugin", "core"],
+  cli: ["gateway", "http", "intake", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin"],
+  "index.ts": ["gateway", "plugin", "config", "core"],
+  gateway: [
+    "http",
+    "intake",
+    "signatures",
+    "mapping",
+    "actions",
+    "agent",
+    "knowledge",
+    "delivery",
+    "sessions",
+    "store",
+    "config",
+    "plugin",
+    "core",
+  ],
   http: ["intake", "mapping", "actions", "knowledge", "signatures", "store", "config", "core"],
   intake: ["mapping", "signatures", "actions", "sessions", "store", "config", "core"],
   signatures: ["config", "core"],
@@ -145,6 +163,31 @@ describe("the structure of the code", () => {
           .filter((line) => reads.test(line))
           .map((line) => `${file}: ${line.trim()}`),
       );
+    expect(wrong).toEqual([]);
+  });
+
+  it("the process, its clock and its network are used by the command line and the library's defaults alone", () => {
+    const ofProcess =
+      /(?<!\.)\bprocess\.(?:env|on|once|off|exit|exitCode|stdout|stderr|stdin|kill|cwd|chdir|argv)\b|node:process|\bDate\.now\b|new Date\(\)|\bsystemClock\b|(?<!typeof )globalThis\.fetch\b/;
+    const network = /(?:\?\?|=|\bawait|\breturn) fetch\b|[(,:] fetch\(/;
+    /** A parameter, or a member taken out of one. */
+    const ownFetch = /[{,(]\s*fetch\s*[,}:]/;
+    const allowed = [
+      "src/cli/",
+      "src/index.ts",
+      "src/core/clock.ts",
+      // Programs of their own: processes and a thread.
+      "src/mapping/child.ts",
+      "src/knowledge/extract/child.ts",
+      "src/knowledge/postgres/worker.ts",
+    ];
+    const wrong = [...files, ...sourceFiles("plugins")]
+      .filter((file) => !allowed.some((name) => file.startsWith(name)))
+      .flatMap((file) => {
+        const lines = codeLines(file);
+        const isGlobal = !lines.some((line) => ownFetch.test(line));
+        return lines.filter((line) => ofProcess.test(line) || (isGlobal && network.test(line))).map((line) => `${file}: ${line.trim()}`);
+      });
     expect(wrong).toEqual([]);
   });
 

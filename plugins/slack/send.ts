@@ -17,7 +17,7 @@ const PATIENCE = { postMs: 15_000, looks: 3, pauseMs: 500 };
 const SKEW_MS = 60_000;
 
 /** What the parts of the plugin share. */
-export type SlackContext = Pick<PluginContext<{ botToken: string; apiUrl: string }>, "config" | "fetch">;
+export type SlackContext = Pick<PluginContext<{ botToken: string; apiUrl: string }>, "config" | "fetch" | "clock">;
 
 /** The members of the errors of the vendor's client. */
 interface SdkError {
@@ -87,6 +87,7 @@ export function createChannel(
   const post = postOrFind<string>(VENDOR, {
     ...PATIENCE,
     again: true,
+    now: () => context.clock.now(),
     async post({ text, thread, idempotencyKey }, channel, signal) {
       const client = await connect(signal);
       const metadata = { event_type: EVENT_TYPE, event_payload: { key: idempotencyKey } };

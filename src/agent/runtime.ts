@@ -23,7 +23,7 @@ export interface RuntimeOptions {
   env: Record<string, string | undefined>;
   clock: Pick<Clock, "now">;
   log: Logger;
-  fetch?: typeof fetch;
+  fetch: typeof fetch;
 }
 
 const CONTEXT_TOKENS = 128_000;
@@ -68,7 +68,7 @@ async function createModel(id: string, model: string, settings: Settings, fetche
 export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
   const { config, env, clock, log } = options;
   const set = createModels(config, env);
-  const toolBox = createToolBox(config.mcp.servers, log, options.baseDir);
+  const toolBox = createToolBox(config.mcp.servers, log, { cwd: options.baseDir, env, fetch: options.fetch });
   const kept = new Map<string, ReturnType<typeof createModel>>();
 
   /** A model makes its schemas when it is made, which costs more than many a turn: it is kept where all turns can share it. */
@@ -86,11 +86,11 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const callModel = async (input: TurnInput, settings: Settings, warnings: string[]): Promise<TurnResult> => {
     const { generateText, isStepCount, jsonSchema, streamText, wrapLanguageModel } = await import("ai");
     // The SDK would print its warnings; ours go into the run.
-    (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
+    (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
     const boundary = createBoundary();
     const picked = await toolBox.pick(input.tools, boundary, Math.min(CONNECT_MS, input.timeoutMs / 2));
     warnings.push(...picked.warnings);
-    const thinking = watchThinking(input.thinking, options.fetch ?? fetch);
+    const thinking = watchThinking(input.thinking, options.fetch);
     const plain = await modelFor(input, settings, thinking.fetch);
     const call = {
       model: wrapLanguageModel({ model: plain, middleware: boundToolResults(boundary) }),

@@ -17,6 +17,13 @@ interface Client {
   tools(): Promise<ToolSet>;
   close(): Promise<void>;
 }
+/** What reaches MCP servers from outside the config. */
+interface Surroundings {
+  /** Programs run in this folder. */
+  cwd: string;
+  env: Record<string, string | undefined>;
+  fetch: typeof fetch;
+}
 interface Connection {
   tools: readonly ServerTool[];
   /** Tools that no model can be given, as the server calls them. */
@@ -24,20 +31,20 @@ interface Connection {
   close(): Promise<void>;
 }
 
-async function createClient(server: Servers[string], cwd: string): Promise<Client> {
+async function createClient(server: Servers[string], { cwd, env: { PATH = "" }, fetch }: Surroundings): Promise<Client> {
   const { createMCPClient } = await import("@ai-sdk/mcp");
   if ("url" in server) {
-    return createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers } });
+    return createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers, fetch } });
   }
   const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
-  const env = { PATH: process.env["PATH"] ?? "", ...server.env };
+  const env = { PATH, ...server.env };
   return createMCPClient({
     transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env, cwd }),
   });
 }
 
-async function connect(name: string, server: Servers[string], cwd: string): Promise<Connection> {
-  const client = await createClient(server, cwd);
+async function connect(name: string, server: Servers[string], surroundings: Surroundings): Promise<Connection> {
+  const client = await createClient(server, surroundings);
   const offered = Object.entries(await client.tools());
   const read = await Promise.all(offered.map(async ([tool, definition]) => ({ tool, made: await readServerTool(name, tool, definition) })));
   return {
@@ -67,13 +74,13 @@ export interface ToolBox {
   close(): Promise<void>;
 }
 
-/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. Programs run in the folder `cwd`. */
-export function createToolBox(servers: Servers, log: Logger, cwd: string): ToolBox {
+/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. */
+export function createToolBox(servers: Servers, log: Logger, surroundings: Surroundings): ToolBox {
   const connections = new Map<string, Promise<Connection>>();
   const open = (name: string, server: Servers[string]): Promise<Connection> => {
     const known = connections.get(name);
     if (known) return known;
-    const made = connect(name, server, cwd);
+    const made = connect(name, server, surroundings);
     connections.set(name, made);
     made.catch(() => connections.delete(name));
     return made;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { configExitCode } from "./failure.ts";
-import type { CliIo } from "./io.ts";
+import { SYSTEM, type CliIo } from "./io.ts";
 import { common, reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 
@@ -10,7 +10,7 @@ export async function schemaDocument(isMappingFile: boolean): Promise<object> {
   const { configJsonSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
   if (isMappingFile) return mappingFileJsonSchema();
   const [{ BUILTIN_PLUGINS }, { builtinSections }, { presetNames, PRESETS_DIR }] = await Promise.all([
-    import("../snapshot.ts"),
+    import("../gateway/snapshot.ts"),
     import("../plugin/sections.ts"),
     import("../mapping/presets.ts"),
   ]);
@@ -25,8 +25,9 @@ export function registerConfig(program: Command, io: CliIo): void {
     config.command("validate").description("check the config, its mappings, transforms and plugins; nothing is started"),
     "rouse config validate -c ./rouse.json5",
   ).action(async (options: CommonOptions) => {
-    const { checkSnapshot } = await import("../snapshot.ts");
+    const { checkSnapshot } = await import("../gateway/snapshot.ts");
     const result = await checkSnapshot({
+      ...SYSTEM,
       cwd: io.cwd,
       env: io.env,
       ...(options.config === undefined ? {} : { configFile: options.config }),

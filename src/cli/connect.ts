@@ -1,11 +1,10 @@
 import { Readable } from "node:stream";
 import { stateSecret } from "../config/state.ts";
 import { RouseError, type ErrorCode, type Issue } from "../core/errors.ts";
-import { createLogger } from "../core/log.ts";
 import type { AdminAnswers, ChatLine, ReplayLine } from "../http/admin-types.ts";
-import type { Gateway } from "../http/types.ts";
 import { readGateway } from "../store/lock.ts";
-import type { CliIo } from "./io.ts";
+import { SYSTEM, type CliIo } from "./io.ts";
+import { createCommandLogger } from "./log.ts";
 import type { CommonOptions } from "./options.ts";
 import { printAnsweredBy } from "./print.ts";
 import { loadSettings, stateDirOfBroken } from "./settings.ts";
@@ -122,14 +121,14 @@ function toRunning(stateDir: string, { url, config }: Running, token: string): C
 }
 
 async function inProcess(stateDir: string, options: CommonOptions, io: CliIo): Promise<Connection> {
-  const { createGateway } = await import("../gateway.ts");
-  const gateway: Gateway = await createGateway({
+  const { createGateway } = await import("../gateway/gateway.ts");
+  const gateway = await createGateway({
+    ...SYSTEM,
     ...(options.config === undefined ? {} : { configFile: options.config }),
     cwd: io.cwd,
     env: io.env,
-    workers: false,
     // What the gateway tells its log is nothing that a command's user asked for.
-    log: createLogger(options.verbose ? "info" : "error"),
+    log: createCommandLogger(options, io),
     print: (text) => io.err(text),
   });
   const send: Send = (path, init) => {

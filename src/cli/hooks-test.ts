@@ -3,11 +3,11 @@ import { plainText } from "../core/text.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { testHook as runTest, type HookTest, type TestedAction, type TestedHook } from "../http/admin-test.ts";
 import { parsePayload, type Payload } from "../intake/body.ts";
-import { withSnapshot } from "../snapshot.ts";
+import { withSnapshot } from "../gateway/snapshot.ts";
 import { connected } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
-import { EXIT, type CliIo } from "./io.ts";
+import { EXIT, SYSTEM, type CliIo } from "./io.ts";
 import { readInput, type CommonOptions } from "./options.ts";
 import { configInvalid } from "./settings.ts";
 import { printAnsweredBy, printBlock, printDebug, printFields, printJson } from "./print.ts";
@@ -135,12 +135,18 @@ async function inputOf(options: TestOptions, io: CliIo): Promise<Input> {
  * @throws RouseError `config_invalid` with all problems of the config.
  */
 function evaluate(test: HookTest, options: TestOptions, io: CliIo): Promise<TestedHook> {
-  const files = { cwd: io.cwd, env: io.env, ...(options.config === undefined ? {} : { configFile: options.config }), withoutSecrets: true };
+  const files = {
+    ...SYSTEM,
+    cwd: io.cwd,
+    env: io.env,
+    ...(options.config === undefined ? {} : { configFile: options.config }),
+    withoutSecrets: true,
+  };
   return withSnapshot(files, async (result) => {
     if (!result.ok) throw configInvalid(result);
-    const { snapshot } = result.built;
+    const { snapshot } = result.loaded;
     printAnsweredBy(io, snapshot.configFile ?? null, "as it is in the file", options.json === true);
-    const tested = await runTest(test, snapshot);
+    const tested = await runTest(test, snapshot, io.now());
     if (!tested.ok) throw new RouseError(tested.failure);
     return tested.tested;
   });

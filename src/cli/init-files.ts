@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, relative } from "node:path";
-import { PACKAGE_ROOT } from "../snapshot.ts";
+import { PACKAGE_ROOT } from "../gateway/snapshot.ts";
 import { schemaDocument } from "./config.ts";
 import type { Place } from "./init-config.ts";
 

@@ -7,7 +7,7 @@ import { readGateway } from "../store/lock.ts";
 import { connected } from "./connect.ts";
 import { findTarget, postHook, readRequest, type SentHook } from "./hooks-send.ts";
 import type { AddedPreset } from "./init-config.ts";
-import type { CliIo } from "./io.ts";
+import { SYSTEM, type CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 import { printBlock } from "./print.ts";
 import { loadSettings, type Settings } from "./settings.ts";
@@ -26,12 +26,12 @@ async function withGateway<T>(file: string, settings: Settings, io: CliIo, work:
     await connected({ config: file }, quiet(io), (to) => to.request("reload", "POST", "reload"));
     return work(running);
   }
-  const { createGateway } = await import("../gateway.ts");
+  const { createGateway } = await import("../gateway/gateway.ts");
   const log = createLogger("silent");
-  const options = { configFile: file, cwd: io.cwd, env: io.env, workers: true, port: 0, log, print: () => undefined };
+  const options = { ...SYSTEM, configFile: file, cwd: io.cwd, env: io.env, log, print: () => undefined };
   const gateway = await createGateway(options);
   try {
-    return await work((await gateway.start()).url);
+    return await work((await gateway.start({ listen: { port: 0 } })).url);
   } finally {
     await gateway.stop();
   }

@@ -1,7 +1,11 @@
 import { basename, dirname } from "node:path";
 import { isatty } from "node:tty";
+import { systemClock } from "../core/clock.ts";
 import { terminalPrompts, type Prompts } from "./prompts.ts";
 import { shellWord } from "./text.ts";
+
+/** Time and network of a real process. */
+export const SYSTEM = { clock: systemClock, fetch: globalThis.fetch };
 
 /** What a command may touch of the world: tests give their own. */
 export interface CliIo {

@@ -2,7 +2,6 @@ import { createReadStream } from "node:fs";
 import { Transform } from "node:stream";
 import { systemClock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
-import { createLogger } from "../core/log.ts";
 import { configuredEmbedder, sharedUrl } from "../knowledge/configured.ts";
 import { createKnowledge } from "../knowledge/knowledge.ts";
 import { stageFile } from "../knowledge/stage.ts";
@@ -10,7 +9,8 @@ import type { DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage 
 import { acquireLock, readGateway, type Lock } from "../store/lock.ts";
 import { connectRunning, type Connection } from "./connect.ts";
 import { usage } from "./failure.ts";
-import type { CliIo } from "./io.ts";
+import { SYSTEM, type CliIo } from "./io.ts";
+import { createCommandLogger } from "./log.ts";
 import { query, type CommonOptions } from "./options.ts";
 import { loadSettings, type Settings } from "./settings.ts";
 
@@ -71,12 +71,13 @@ async function openHere(
   verbose: boolean,
   io: CliIo,
 ): Promise<KnowledgeAccess & { close(): Promise<void> }> {
-  const embed = configuredEmbedder(config, io.env);
+  const embed = configuredEmbedder(config, io.env, SYSTEM.fetch);
   const url = sharedUrl(config);
   const knowledge = await createKnowledge({
     dir: stateDir,
+    env: io.env,
     clock: systemClock,
-    log: createLogger(verbose ? "info" : "error"),
+    log: createCommandLogger({ verbose }, io),
     config: config.platform.knowledge,
     ...(embed === undefined ? {} : { embed }),
     ...(url === undefined ? {} : { url }),

@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { createLogger } from "../core/log.ts";
 import { evaluate } from "../knowledge/evaluate.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE, type DocumentStatus, type Passage } from "../knowledge/types.ts";
 import { isPostgres } from "../store/postgres/address.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
+import { createCommandLogger } from "./log.ts";
 import { add, reindex, type AddOptions } from "./knowledge-add.ts";
 import { notFound, oneOf, withKnowledge, type TenantOptions } from "./knowledge-open.ts";
 import { pairs, reading, type CommonOptions } from "./options.ts";
@@ -118,9 +118,9 @@ async function evaluateFolder(folder: string, options: EvalOptions, io: CliIo): 
   const { store } = options;
   if (store !== undefined && !isPostgres(store)) throw usage('--store: write "postgres://user:password@host:5432/database"');
   const progress = createProgress(io, "indexing");
-  const log = createLogger(options.verbose ? "info" : "error");
+  const log = createCommandLogger(options, io);
   const onProgress = (done: number, total: number): void => progress.update(done, `${done}/${total} chunks`);
-  const figures = await evaluate(resolve(io.cwd, folder), log, onProgress, store).finally(() => progress.end());
+  const figures = await evaluate(resolve(io.cwd, folder), { log, env: io.env, onProgress, url: store }).finally(() => progress.end());
   if (options.json) return printJson(io, figures);
   printFields(io, {
     documents: figures.documents,

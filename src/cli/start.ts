@@ -2,9 +2,12 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { secretFile } from "../config/state.ts";
-import type { Gateway } from "../http/types.ts";
+import type { LOG_LEVELS } from "../core/log.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Addresses } from "../gateway/types.ts";
 import { usage } from "./failure.ts";
-import type { CliIo } from "./io.ts";
+import { SYSTEM, type CliIo } from "./io.ts";
+import { createProgramLogger } from "./log.ts";
 import { common, type CommonOptions } from "./options.ts";
 import { shellWord } from "./text.ts";
 import { loadSettings, member, rawConfig, type Settings } from "./settings.ts";
@@ -45,7 +48,7 @@ async function tryLine(url: string, options: CommonOptions, settings: Settings, 
 }
 
 /** Says once where everything is. The token is never printed, only how a shell reads it. */
-async function greet(gateway: Gateway, ends: { url: string; adminUrl: string }, options: CommonOptions, io: CliIo): Promise<void> {
+async function greet(gateway: Gateway, ends: Addresses, options: CommonOptions, io: CliIo): Promise<void> {
   const { version, configFile, stateDir, workers } = gateway.status();
   io.out(`Rouse ${version} listens on ${ends.url}\n`);
   if (ends.adminUrl !== ends.url) io.out(`  admin   ${ends.adminUrl}\n`);
@@ -89,19 +92,24 @@ async function start(options: StartOptions, io: CliIo): Promise<void> {
   // By default Node opens its inspector at this signal, to anyone on this machine.
   process.on("SIGUSR1", () => undefined);
   const port = portOf(options.port);
-  const { createGateway } = await import("../gateway.ts");
+  const { createGateway } = await import("../gateway/gateway.ts");
+  const level = io.env["ROUSE_LOG_LEVEL"] as (typeof LOG_LEVELS)[number] | undefined;
+  const log = createProgramLogger(level ?? "info", io.env);
   const gateway = await createGateway({
+    ...SYSTEM,
     ...(options.config === undefined ? {} : { configFile: options.config }),
     ...port,
     ...(options.host === undefined ? {} : { host: options.host }),
     cwd: io.cwd,
     env: io.env,
-    workers: options.workers,
+    log,
+    // A level of the environment goes before that of the config.
+    ...(level === undefined ? { setLogLevel: (configured) => void (log.level = configured) } : {}),
     print: (text) => io.out(text),
   });
-  let ends: { url: string; adminUrl: string };
+  let ends: Addresses;
   try {
-    ends = await gateway.start();
+    ends = await gateway.start({ listen: true, workers: options.workers, watch: true });
   } catch (error) {
     await gateway.stop().catch(() => undefined);
     throw error;

@@ -2,13 +2,13 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../core/clock.ts";
-import { createLogger } from "../core/log.ts";
 import { acquireLock } from "../store/lock.ts";
 import { isShared, openStore, storeUrl } from "../store/open.ts";
 import { storeStatus } from "../store/status.ts";
 import type { StoreStatus } from "../store/types.ts";
 import { connected } from "./connect.ts";
 import type { CliIo } from "./io.ts";
+import { createCommandLogger } from "./log.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 import type { CopyOptions } from "./store-copy.ts";
@@ -47,7 +47,7 @@ function table({ driver, where, schema, known, bytes: size }: StoreStatus): stri
 
 async function status(options: CommonOptions, io: CliIo): Promise<void> {
   const { config, stateDir } = await loadSettings(options, io);
-  const found = await storeStatus(storeUrl(config.store.url, stateDir));
+  const found = await storeStatus(storeUrl(config.store.url, stateDir), io.env);
   if (options.json) printJson(io, { ok: true, ...found });
   else io.out(table(found));
 }
@@ -55,18 +55,18 @@ async function status(options: CommonOptions, io: CliIo): Promise<void> {
 async function migrate(options: CommonOptions, io: CliIo): Promise<void> {
   const { config, stateDir } = await loadSettings(options, io);
   const url = storeUrl(config.store.url, stateDir);
-  const before = await storeStatus(url);
+  const before = await storeStatus(url, io.env);
   // What is up to date is left alone, also while a gateway has it.
   if (before.schema !== before.known) {
     const lock = await acquireLock(stateDir, undefined, { shared: isShared(url) });
     try {
-      const { store } = await openStore({ url, clock: systemClock, log: createLogger(options.verbose ? "info" : "error") });
+      const { store } = await openStore({ url, env: io.env, clock: systemClock, log: createCommandLogger(options, io) });
       await store.close();
     } finally {
       lock.release();
     }
   }
-  const after = await storeStatus(url);
+  const after = await storeStatus(url, io.env);
   if (options.json) printJson(io, { ok: true, from: before.schema, ...after });
   else io.out(before.schema === after.schema ? `schema ${after.schema}: up to date\n` : `schema ${before.schema} → ${after.schema}\n`);
 }

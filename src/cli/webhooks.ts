@@ -7,7 +7,7 @@ import { systemClock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
 import type { CommandContext, ServiceState } from "../plugin/api.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../plugin/commands.ts";
-import { BUILTIN_PLUGINS } from "../snapshot.ts";
+import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
 import { readGateway } from "../store/lock.ts";
 import { postHook, runningUrl } from "./hooks-send.ts";
 import type { CliIo } from "./io.ts";

@@ -14,6 +14,10 @@ import { followsFrom, parseUsable } from "./usable.ts";
 export interface LoadOptions {
   /** A path that was named: it must be there. */
   file?: string;
+  /** The config itself, in place of a file. Relative paths start at `cwd`. */
+  config?: object;
+  /** The state folder; goes before the environment and the config. */
+  stateDir?: string;
   cwd: string;
   env: Record<string, string | undefined>;
   /** Take a config whose `${NAME}` or `{ file }` cannot be put in: for checks that need no secret. */
@@ -51,9 +55,16 @@ export function findConfig({ file, cwd, env }: LoadOptions): string | undefined 
   return NAMES.map((name) => join(cwd, name)).find((path) => existsSync(path));
 }
 
+/** The paths of the fields that a config has. */
+function fieldsOf(value: unknown, path: readonly PropertyKey[] = []): Set<string> {
+  if (typeof value !== "object" || value === null) return new Set([renderPath(path)]);
+  const inner = Object.entries(value).flatMap(([key, entry]) => [...fieldsOf(entry, [...path, Array.isArray(value) ? Number(key) : key])]);
+  return new Set([renderPath(path), ...inner]);
+}
+
 /** Relative paths are relative to the config's folder. */
-function absolutePaths(config: Config, baseDir: string, env: LoadOptions["env"]): string {
-  const stateDir = resolve(baseDir, env["ROUSE_STATE_DIR"] || (config.stateDir ?? ".rouse"));
+function absolutePaths(config: Config, baseDir: string, { cwd, env, stateDir: named }: LoadOptions): string {
+  const stateDir = named === undefined ? resolve(baseDir, env["ROUSE_STATE_DIR"] || (config.stateDir ?? ".rouse")) : resolve(cwd, named);
   config.stateDir = stateDir;
   config.hooks.mappingsDir = resolve(baseDir, config.hooks.mappingsDir);
   config.hooks.transformsDir = resolve(baseDir, config.hooks.transformsDir);
@@ -68,8 +79,9 @@ function absolutePaths(config: Config, baseDir: string, env: LoadOptions["env"])
 /** Loads and checks the config. All problems come back at once, each with its path and place; nothing is started. */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const { env } = options;
-  const file = findConfig(options);
-  const parsed: Parsed = file === undefined ? { ok: true, value: {}, duplicates: [] } : readJson5(file);
+  const file = options.config === undefined ? findConfig(options) : undefined;
+  const isWritten = file !== undefined || options.config !== undefined;
+  const parsed: Parsed = file === undefined ? { ok: true, value: options.config ?? {}, duplicates: [] } : readJson5(file);
   const named = file === undefined ? {} : { file };
   if (!parsed.ok) {
     const { ok: _ok, message, ...place } = parsed;
@@ -89,11 +101,11 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   ];
   const located = (): Issue[] => locateIssues(issues, { file });
   if (!config) return { ok: false, issues: located(), ...named };
-  const fields = file === undefined || open.length + wrong.length === 0 ? undefined : readFields(file);
+  const fields = open.length + wrong.length === 0 ? undefined : file === undefined ? fieldsOf(parsed.value) : readFields(file);
   const isFollowUp = followsFrom([...open, ...wrong.map(({ path }) => path), ...removed], (path) => fields?.has(path) === true);
-  config.hooks.enabled ??= file === undefined;
-  issues.push(...checkConfig(config, file !== undefined).filter((issue) => !isFollowUp(issue)));
-  const stateDir = absolutePaths(config, baseDir, env);
+  config.hooks.enabled ??= !isWritten;
+  issues.push(...checkConfig(config, isWritten).filter((issue) => !isFollowUp(issue)));
+  const stateDir = absolutePaths(config, baseDir, options);
   const loaded: LoadedConfig = {
     config,
     baseDir,

@@ -1,4 +1,4 @@
-import { randomFillSync } from "node:crypto";
+import { randomFillSync, randomInt } from "node:crypto";
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuv";
 const POOL = Buffer.allocUnsafe(17 * 256);
@@ -24,16 +24,19 @@ let lastTime = "";
  * A new id: prefix, `_`, nine characters of milliseconds (so that ids sort by time and an index
  * on them grows at its end) and 26 characters of base32hex, 130 random bits.
  */
-export function newId(prefix: IdPrefix, nowMs: number = Date.now()): string {
+export function newId(prefix: "req", nowMs?: number): string;
+export function newId(prefix: Exclude<IdPrefix, "req">, nowMs: number): string;
+export function newId(prefix: IdPrefix, nowMs?: number): string {
   if (offset + 17 > POOL.length) {
     randomFillSync(POOL);
     offset = 0;
   }
-  if (nowMs !== lastMs) {
+  if (nowMs !== undefined && nowMs !== lastMs) {
     lastMs = nowMs;
     lastTime = base32Time(nowMs);
   }
-  let text = `${prefix}_${lastTime}`;
+  // Requests are neither stored nor sorted by their ids: chance takes the place of the time.
+  let text = `${prefix}_${nowMs === undefined ? base32Time(randomInt(32 ** 9)) : lastTime}`;
   let bits = 0;
   let value = 0;
   for (let i = 0, made = 0; made < 26; i++) {

@@ -93,7 +93,7 @@ function addProcess(registers: prom.Registry[]): () => void {
     },
   });
   new Gauge({ name: "process_start_time_seconds", help: "Start of the process, since the epoch.", registers }).set(
-    Date.now() / 1000 - process.uptime(),
+    performance.timeOrigin / 1000,
   );
   return () => void delay.disable();
 }

@@ -195,7 +195,7 @@ const space: Check = async (deps) => {
 
 const store: Check = async (deps) => {
   try {
-    await deps.store.commit((tx) => tx.setValue("doctor.at", Date.now()));
+    await deps.store.commit((tx) => tx.setValue("doctor.at", deps.clock.now()));
     return ok("takes writes");
   } catch (error) {
     return fail(
@@ -206,10 +206,10 @@ const store: Check = async (deps) => {
 
 const clock: Check = async (deps) => {
   const [newest] = await deps.store.listEvents({ limit: 1 });
-  const ahead = (newest?.receivedAt ?? 0) - Date.now();
+  const ahead = (newest?.receivedAt ?? 0) - deps.clock.now();
   return ahead > 60_000
     ? fail(`the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`)
-    : ok(new Date().toISOString());
+    : ok(new Date(deps.clock.now()).toISOString());
 };
 
 /** The checks in the order in which they are shown. */

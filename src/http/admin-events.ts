@@ -1,5 +1,6 @@
 import { Hono } from "hono";
 import { z } from "zod";
+import type { Clock } from "../core/clock.ts";
 import type { EventRecord, Store } from "../store/types.ts";
 import { answer, byId, fail, given, paged } from "./admin-answer.ts";
 import { flag, page, parseJson, parseQuery, since } from "./admin-query.ts";
@@ -9,20 +10,22 @@ import { eventDetail, eventView } from "./admin-views.ts";
 import type { AdminDeps } from "./types.ts";
 
 const outcome = z.enum(["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"]);
-const listQuery = z.strictObject({
-  ...page,
-  outcome: outcome.optional(),
-  path: z.string().optional(),
-  mapping: z.string().optional(),
-  failed: flag.optional(),
-});
+const listQuery = (clock: Clock) =>
+  z.strictObject({
+    ...page(clock),
+    outcome: outcome.optional(),
+    path: z.string().optional(),
+    mapping: z.string().optional(),
+    failed: flag.optional(),
+  });
 const replayBody = z.strictObject({ dryRun: z.boolean().default(false) });
-const bulkBody = z.strictObject({
-  select: z.enum(["failed", "unmatched"]),
-  path: z.string().optional(),
-  since: since.optional(),
-  dryRun: z.boolean().default(false),
-});
+const bulkBody = (clock: Clock) =>
+  z.strictObject({
+    select: z.enum(["failed", "unmatched"]),
+    path: z.string().optional(),
+    since: since(clock).optional(),
+    dryRun: z.boolean().default(false),
+  });
 
 async function runStatuses(store: Store, event: EventRecord): Promise<Map<string, string>> {
   const statuses = new Map<string, string>();
@@ -55,10 +58,12 @@ function lines(source: AsyncIterable<ReplayLine>): ReadableStream<Uint8Array> {
 
 /** `/events`: what came in and what became of it, and replays. */
 export function eventRoutes(deps: AdminDeps): Hono {
-  const { store } = deps;
+  const { store, clock } = deps;
+  const listed = listQuery(clock);
+  const bulk = bulkBody(clock);
   const app = new Hono();
   app.get("/", async (c) => {
-    const query = parseQuery(c, listQuery);
+    const query = parseQuery(c, listed);
     if (!query.ok) return fail(c, query.failure);
     const { failed, limit, ...filters } = query.value;
     const events = await store.listEvents({ ...given(filters), limit: limit + 1, ...(failed ? { failedRuns: true } : {}) });
@@ -71,7 +76,7 @@ export function eventRoutes(deps: AdminDeps): Hono {
     return answer(c, "event", { event: eventDetail(event, await runStatuses(store, event)) });
   });
   app.post("/replay", async (c) => {
-    const body = await parseJson(c, bulkBody);
+    const body = await parseJson(c, bulk);
     if (!body.ok) return fail(c, body.failure);
     return c.body(lines(replayMany(deps, body.value)), 200, { "content-type": "application/x-ndjson" });
   });

@@ -4,7 +4,7 @@ import { OPERATOR_TENANT } from "../config/checks.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE, type NewDocument } from "../knowledge/types.ts";
 import { answer, fail } from "./admin-answer.ts";
-import { page, parseJson, parseQuery } from "./admin-query.ts";
+import { limit, parseJson, parseQuery } from "./admin-query.ts";
 import { marksOf } from "./platform/knowledge-scope.ts";
 import { discard, sourceOf } from "./source.ts";
 import type { AdminDeps } from "./types.ts";
@@ -24,7 +24,7 @@ const uploadQuery = z.strictObject({
 });
 const listQuery = z.strictObject({
   tenant,
-  limit: page.limit,
+  limit,
   after: name.optional(),
   status: z.enum(DOCUMENT_STATES).optional(),
   agent: name.optional(),

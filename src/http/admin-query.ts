@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { parseDuration } from "../config/schema/common.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import { collectBytes } from "../intake/body.ts";
 import { bodySource } from "./request.ts";
@@ -25,22 +26,27 @@ export function parseSince(text: string, now: number): number | undefined {
   return Number.isNaN(at) ? undefined : at;
 }
 
-export const since = z.string().transform((value, context) => {
-  const at = parseSince(value.trim(), Date.now());
-  if (at !== undefined) return at;
-  context.addIssue({ code: "custom", message: 'write an age such as "90m" or "2d", or a date such as "2026-01-31T08:00"' });
-  return z.NEVER;
-});
+/** The schema of a point in time; ages count back from the clock's time. */
+export const since = (clock: Pick<Clock, "now">) =>
+  z.string().transform((value, context) => {
+    const at = parseSince(value.trim(), clock.now());
+    if (at !== undefined) return at;
+    context.addIssue({ code: "custom", message: 'write an age such as "90m" or "2d", or a date such as "2026-01-31T08:00"' });
+    return z.NEVER;
+  });
 
 const COUNT = `write a number from 1 to ${MAX_LIMIT}`;
 
+/** The number of rows of a list. */
+export const limit = z.coerce.number(COUNT).int(COUNT).min(1, COUNT).max(MAX_LIMIT, COUNT).default(50);
+
 /** The parameters of every list. `before` is the id of the last row of the page before. */
-export const page = {
-  limit: z.coerce.number(COUNT).int(COUNT).min(1, COUNT).max(MAX_LIMIT, COUNT).default(50),
+export const page = (clock: Pick<Clock, "now">) => ({
+  limit,
   before: z.string().min(1).optional(),
   idPrefix: z.string().min(1).optional(),
-  since: since.optional(),
-};
+  since: since(clock).optional(),
+});
 
 /** `?failed`, `?failed=1`, `?failed=true`. */
 export const flag = z.enum(["", "1", "true", "0", "false"]).transform((value) => value !== "0" && value !== "false");

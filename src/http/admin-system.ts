@@ -161,7 +161,7 @@ export function systemRoutes(deps: AdminDeps): Hono {
   app.post("/hooks/test", async (c) => {
     const body = await parseJson(c, testBody);
     if (!body.ok) return fail(c, body.failure);
-    const tested = await testHook(body.value, deps.snapshot());
+    const tested = await testHook(body.value, deps.snapshot(), deps.clock.now());
     return tested.ok ? answer(c, "test", tested.tested) : fail(c, tested.failure);
   });
   return app;

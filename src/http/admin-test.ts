@@ -100,7 +100,7 @@ function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions
 }
 
 /** Runs a hook's body through the mappings and says how each condition came out and what would be done. Sends nothing. */
-export async function testHook(test: HookTest, snapshot: Snapshot): Promise<Tested> {
+export async function testHook(test: HookTest, snapshot: Snapshot, now: number): Promise<Tested> {
   const found = pathOf(test, snapshot);
   if (!found.ok) return found;
   const { path } = found;
@@ -112,7 +112,7 @@ export async function testHook(test: HookTest, snapshot: Snapshot): Promise<Test
     byHookToken: snapshot.mappings.rules(path)?.auth === undefined,
     payload: test.payload,
     ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
-    now: Date.now(),
+    now,
   };
   const { traces, outcome } = await snapshot.mappings.explain(input, test.mapping);
   const results = outcome.kind === "actions" ? outcome.results : [];

@@ -1,5 +1,6 @@
 import { Hono } from "hono";
 import { z } from "zod";
+import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { sessionId, type RunRecord, type SessionRef } from "../store/types.ts";
 import { answer, byId, fail, given, paged } from "./admin-answer.ts";
@@ -9,18 +10,20 @@ import type { AdminDeps } from "./types.ts";
 
 const runStatus = z.enum(["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"]);
 const origin = z.enum(["main", "hook", "api", "channel"]);
-const runQuery = z.strictObject({
-  ...page,
-  status: runStatus.optional(),
-  sessionKey: z.string().optional(),
-  eventId: z.string().optional(),
-});
-const deliveryQuery = z.strictObject({
-  ...page,
-  status: z.enum(["pending", "delivered", "failed", "no_route", "unknown"]).optional(),
-  channel: z.string().optional(),
-});
-const sessionQuery = z.strictObject({ ...page, origin: origin.optional(), agent: z.string().optional() });
+const runQuery = (clock: Clock) =>
+  z.strictObject({
+    ...page(clock),
+    status: runStatus.optional(),
+    sessionKey: z.string().optional(),
+    eventId: z.string().optional(),
+  });
+const deliveryQuery = (clock: Clock) =>
+  z.strictObject({
+    ...page(clock),
+    status: z.enum(["pending", "delivered", "failed", "no_route", "unknown"]).optional(),
+    channel: z.string().optional(),
+  });
+const sessionQuery = (clock: Clock) => z.strictObject({ ...page(clock), origin: origin.optional(), agent: z.string().optional() });
 const sessionRef = z.strictObject({
   agent: z.string().min(1).optional(),
   origin: origin.optional(),
@@ -41,11 +44,12 @@ const keepMain: Failure = { code: "usage", message: "the main session cannot be 
 
 /** `/runs`: what agents did, and an operator's word in it. */
 export function runRoutes(deps: AdminDeps): Hono {
-  const { store } = deps;
+  const { store, clock } = deps;
+  const listed = runQuery(clock);
   const app = new Hono();
   const delivery = async (run: RunRecord) => (run.deliveryId === undefined ? undefined : store.getDelivery(run.deliveryId));
   app.get("/", async (c) => {
-    const query = parseQuery(c, runQuery);
+    const query = parseQuery(c, listed);
     if (!query.ok) return fail(c, query.failure);
     const { limit, ...filters } = query.value;
     const { rows, next } = paged(await store.listRuns({ ...given(filters), limit: limit + 1 }), limit, byId);
@@ -66,7 +70,8 @@ export function runRoutes(deps: AdminDeps): Hono {
 
 /** `/sessions`: conversations and their history, outside text as it is kept. */
 export function sessionRoutes(deps: AdminDeps): Hono {
-  const { store } = deps;
+  const { store, clock } = deps;
+  const listed = sessionQuery(clock);
   const app = new Hono();
   /** The sessions that may be meant; no hook may have a key of the API's or a channel's. */
   const candidates = async ({ agent, origin, key, path, credential }: Wanted): Promise<SessionRef[]> => {
@@ -93,7 +98,7 @@ export function sessionRoutes(deps: AdminDeps): Hono {
     return { ok: false, failure: noSession };
   };
   app.get("/", async (c) => {
-    const query = parseQuery(c, sessionQuery);
+    const query = parseQuery(c, listed);
     if (!query.ok) return fail(c, query.failure);
     const { agent: agentId, limit, ...filters } = query.value;
     const sessions = await store.listSessions({ ...given({ ...filters, agentId }), limit: limit + 1 });
@@ -133,10 +138,11 @@ export function sessionRoutes(deps: AdminDeps): Hono {
 
 /** `/deliveries`: replies on their way, and those that did not arrive. */
 export function deliveryRoutes(deps: AdminDeps): Hono {
-  const { store } = deps;
+  const { store, clock } = deps;
+  const listed = deliveryQuery(clock);
   const app = new Hono();
   app.get("/", async (c) => {
-    const query = parseQuery(c, deliveryQuery);
+    const query = parseQuery(c, listed);
     if (!query.ok) return fail(c, query.failure);
     const { limit, ...filters } = query.value;
     const { rows, next } = paged(await store.listDeliveries({ ...given(filters), limit: limit + 1 }), limit, byId);

@@ -57,7 +57,7 @@ async function examineAnswers(
   rule: Rule,
   deps: AdminDeps,
 ): Promise<{ errors: string; limit: string; reached: boolean } | undefined> {
-  const now = Date.now();
+  const now = deps.clock.now();
   if ("failedShare" in rule) {
     const { failedShare, withinMinutes } = rule;
     let errors = 0;

@@ -1,5 +1,6 @@
 import type { Admission, RunOperations } from "../actions/types.ts";
 import type { Chats } from "../actions/chat-types.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
@@ -29,6 +30,7 @@ export interface GatewayStatus {
 
 /** Everything that the admin routes need. */
 export interface AdminDeps {
+  clock: Clock;
   store: Store;
   queue: Queue;
   peers: Pick<Peers, "shared" | "list" | "leases">;
@@ -48,18 +50,4 @@ export interface AdminDeps {
   keys: ApiKeys;
   chats: Chats;
   knowledge: LazyKnowledge;
-}
-
-/** The running program. */
-export interface Gateway {
-  /** Answers a request as the HTTP server would; tests and the command line use it without a socket. */
-  fetch(request: Request): Promise<Response>;
-  /** Listens, and starts workers unless `workers` is false. */
-  start(): Promise<{ url: string; adminUrl: string }>;
-  reload(): Promise<{ ok: true; hash: string } | { ok: false; issues: Issue[] }>;
-  /** Drains and closes. Resolves when nothing of the gateway runs any more. */
-  stop(): Promise<void>;
-  /** The operator's token. */
-  readonly operatorToken: string;
-  readonly status: () => GatewayStatus;
 }

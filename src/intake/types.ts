@@ -14,7 +14,7 @@ export interface Snapshot extends ActionContext {
   /** SHA-256 of the config, the mapping files and the transform modules. */
   readonly hash: string;
   /** The same on every machine with the same settings and files: without addresses, ports and folders. */
-  readonly commonHash: string;
+  readonly clusterHash: string;
   readonly configFile: string | undefined;
   readonly mappings: MappingSet;
   /** By path, for those whose callers sign. */

@@ -9,11 +9,7 @@ const OPENAI = "https://api.openai.com/v1";
 export const sharedUrl = ({ store: { url } }: Config): string | undefined => (url !== undefined && isPostgres(url) ? url : undefined);
 
 /** The embedder that `platform.knowledge.embeddings` names; undefined where it names none, or the provider has no address. */
-export function configuredEmbedder(
-  config: Config,
-  env: Record<string, string | undefined>,
-  request: typeof fetch = fetch,
-): Embedder | undefined {
+export function configuredEmbedder(config: Config, env: Record<string, string | undefined>, request: typeof fetch): Embedder | undefined {
   const { embeddings } = config.platform.knowledge;
   if (embeddings === undefined) return undefined;
   const { model, provider: id } = embeddings;

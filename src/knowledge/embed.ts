@@ -47,9 +47,9 @@ export function createEmbedder(options: {
   model: string;
   apiKey?: string;
   headers?: Record<string, string>;
-  fetch?: typeof fetch;
+  fetch: typeof fetch;
 }): Embedder {
-  const { baseUrl, model, apiKey, headers = {}, fetch: request = fetch } = options;
+  const { baseUrl, model, apiKey, headers = {}, fetch: request } = options;
   const url = `${baseUrl.replace(/\/+$/, "")}/embeddings`;
   return {
     model,

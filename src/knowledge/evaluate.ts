@@ -132,19 +132,23 @@ const percentile = (sorted: readonly number[], part: number): number =>
  */
 export async function evaluate(
   folder: string,
-  log: Logger,
-  onProgress: (done: number, total: number) => void = () => undefined,
-  url?: string,
+  options: {
+    log: Logger;
+    env?: Record<string, string | undefined>;
+    onProgress?(done: number, total: number): void;
+    url?: string | undefined;
+  },
 ): Promise<Evaluation> {
+  const { log, env, onProgress = () => undefined, url } = options;
   const judgements = await readJudgements(join(folder, "qrels.tsv"));
   const dir = await mkdtemp(join(tmpdir(), "rouse-eval-"));
-  const scratch = url === undefined ? undefined : await scratchSchema(url);
+  const scratch = url === undefined ? undefined : await scratchSchema(url, env);
   const settings = { database: scratch?.url ?? join(dir, "knowledge.db"), files: join(dir, "knowledge"), now: 0 };
   let writer: Database<"writer"> | undefined;
   let reader: Database<"reader"> | undefined;
   try {
-    writer = await openDatabase({ role: "writer", ...settings }, log);
-    reader = await openDatabase({ role: "reader", ...settings }, log);
+    writer = await openDatabase({ role: "writer", ...settings }, { log, env });
+    reader = await openDatabase({ role: "reader", ...settings }, { log, env });
     const began = performance.now();
     const chunkFile = join(dir, "chunks");
     const { owners, documents } = await writeCorpus(join(folder, "corpus.jsonl"), chunkFile);

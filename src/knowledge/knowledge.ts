@@ -25,6 +25,8 @@ export interface KnowledgeOptions {
   dir: string;
   /** PostgreSQL's URL, where documents are there instead; only `tmp/` is made in the folder then. Any number of processes. */
   url?: string;
+  /** What the threads that talk to PostgreSQL and the processes that read documents take from the environment. */
+  env?: Record<string, string | undefined>;
   clock: Clock;
   log: Logger;
   config: KnowledgeConfig;
@@ -82,11 +84,11 @@ function createSearch(reader: Database<"reader">, embed: Embedder | undefined, l
  * cannot be opened.
  */
 export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
-  const { dir, url, clock, log, config, embed, extractionChild } = options;
+  const { dir, url, env = {}, clock, log, config, embed, extractionChild } = options;
   const { database, files, tmp } = await prepareFolders(dir, url);
   const settings = { database, files, now: clock.now() };
-  const writer = await openDatabase({ role: "writer", ...settings }, log);
-  const reader = await openDatabase({ role: "reader", ...settings }, log).catch(async (error: unknown) => {
+  const writer = await openDatabase({ role: "writer", ...settings }, { log, env });
+  const reader = await openDatabase({ role: "reader", ...settings }, { log, env }).catch(async (error: unknown) => {
     await writer.close();
     throw error;
   });
@@ -94,6 +96,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     workers: config.workers,
     memoryMb: config.memoryMb,
     timeoutMs: config.timeout,
+    env,
     ...(extractionChild === undefined ? {} : { child: extractionChild }),
   });
   const embedding = embed && createEmbeddingLoop({ embedder: embed, reader, writer, clock, log });

@@ -78,7 +78,7 @@ const withPrinted = (result: CallResult, { printed }: Task): CallResult =>
   printed.lines.length > 0 ? { ...result, console: printed } : result;
 
 /** Children that run users' code: started when first needed, ended after a minute without work. */
-export function createTransformPool(options: { log: Logger; size?: number }): TransformPool {
+export function createTransformPool(options: { log: Logger; env: Record<string, string | undefined>; size?: number }): TransformPool {
   const size = options.size ?? SIZE;
   const children = new Set<Child>();
   let waiting: Task[] = [];
@@ -91,7 +91,7 @@ export function createTransformPool(options: { log: Logger; size?: number }): Tr
 
   const spawn = (): Child => {
     const child: Child = {
-      process: startTransformProcess(permissions),
+      process: startTransformProcess(permissions, options.env),
       permissions,
       tasks: [],
       timer: undefined,

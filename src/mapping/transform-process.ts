@@ -40,10 +40,10 @@ function yieldTo(child: ChildProcess): void {
   }
 }
 
-/** Starts a process that runs users' code with the given permissions, without the gateway's environment. */
-export function startTransformProcess(permissions: TransformPermissions): ChildProcess {
+/** Starts a process that runs users' code with the given permissions, without the gateway's environment but for the path of programs. */
+export function startTransformProcess(permissions: TransformPermissions, env: Record<string, string | undefined>): ChildProcess {
   const child = fork(CHILD, [], {
-    env: { PATH: process.env["PATH"] ?? "", NODE_ENV: process.env["NODE_ENV"] ?? "" },
+    env: { PATH: env["PATH"] ?? "", NODE_ENV: env["NODE_ENV"] ?? "" },
     execArgv: [...SOURCE_CONDITION, ...permissionFlags(permissions), `--max-old-space-size=${HEAP_MB}`, "--no-warnings"],
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     serialization: "json",

@@ -40,6 +40,8 @@ export function compileValidator(schema: Record<string, unknown>): { ok: true; v
   const ajv = typeof $schema === "string" && /draft-0[67]/.test($schema) ? draft07 : draft2020;
   try {
     const validate = ajv.compile(rest);
+    // An `$id` is a name within this schema: another mapping, or another gateway, may have the same.
+    ajv.removeSchema(rest);
     return {
       ok: true,
       validate(payload) {

@@ -61,15 +61,15 @@ export interface Lookup<P> {
   pauseMs: number;
   /** What was cut is not coming any more, or is found before the next try. Without it nobody tries again. */
   again?: boolean;
-  /** Default: the clock of this machine. */
-  now?(): number;
+  /** Milliseconds since the epoch. */
+  now(): number;
   post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
   /** The post of a message that was first tried at `since`, where it is there. */
   find(message: OutgoingMessage, place: P, since: number, signal: AbortSignal): Promise<SendResult | undefined>;
 }
 
 /** Posts, and looks for what nobody knows whether it arrived; before it is tried again, too. */
-export function postOrFind<P>(vendor: Vendor, { postMs, looks, pauseMs, again = false, now = Date.now, post, find }: Lookup<P>) {
+export function postOrFind<P>(vendor: Vendor, { postMs, looks, pauseMs, again = false, now, post, find }: Lookup<P>) {
   /** Pieces whose post was cut and is not there, by their key: when they were first tried. It may have come late. */
   const doubtful = new Map<string, number>();
   return (message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult> => {

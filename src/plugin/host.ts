@@ -1,39 +1,31 @@
-import { mkdir } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Variables } from "../config/environment.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
 import { accountsOf, type Account } from "./accounts.ts";
-import type { Channel, CommonValues, Plugin, PluginContext, Service } from "./api.ts";
+import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
 import { checkChannel, checkPlugin, checkSection, checkService, explain, type Checked } from "./check.ts";
+import { createContext, type Surroundings } from "./context.ts";
 import { importUserModule, type UserModule } from "./resolve.ts";
 import { builtinSources, folderSources, namedSources, readCatalog, type CatalogEntry, type PluginSource } from "./sources.ts";
 
-export interface HostOptions {
+export interface HostOptions extends Surroundings {
   config: Config;
   /** Fields of the config that one variable of the environment gives. */
   variables: Variables;
-  /** The config's folder: `plugins/` in it, and where paths and package names are resolved from. */
-  baseDir: string;
   /** Rouse's own plugins. */
   builtinDir: string;
-  stateDir: string;
-  /** Values that all gateways of one database have; undefined where there is but one. */
-  common?: () => CommonValues | undefined;
+  /** Plugins that are there without a file. */
+  inline?: readonly Plugin[];
   /** The environment. Plugins see nothing of it but what the config takes from it. */
   env: Record<string, string | undefined>;
-  fetch: typeof fetch;
-  clock: { now(): number };
-  log: Logger;
   /** Ends with the snapshot. */
   signal: AbortSignal;
-  print(text: string): void;
 }
 
 export interface LoadedPlugins {
@@ -60,16 +52,18 @@ interface Staging extends Omit<LoadedPlugins, "channels"> {
 }
 
 type Section = Record<string, unknown>;
+/** Where a plugin comes from, whether or not that is a file. */
+type Origin = Pick<PluginSource, "origin" | "path" | "builtin">;
 
 const isOff = (section: unknown): boolean => (section as { enabled?: unknown } | undefined | null)?.enabled === false;
 
 /** Rouse's own plugins that this config needs: only these are loaded. */
-function needed(source: PluginSource, catalog: readonly CatalogEntry[], config: Config): boolean {
+function needed(source: PluginSource, catalog: readonly CatalogEntry[], { config, print }: HostOptions): boolean {
   const id = source.builtin as string;
   const channel = config.channels[id];
   if (channel !== undefined) return true;
   if (!(id in hooksKeys) && (config.hooks as Section)[id] !== undefined) return true;
-  return catalog.some((entry) => entry.id === id && entry.always === true) && noneConfigured(config);
+  return print !== undefined && catalog.some((entry) => entry.id === id && entry.always === true) && noneConfigured(config);
 }
 
 function noneConfigured(config: Config): boolean {
@@ -101,7 +95,7 @@ async function importSource(source: PluginSource, staging: Staging): Promise<Use
 }
 
 /** Names a plugin, unless its id or section is another's. */
-function announce(plugin: Plugin, source: PluginSource, staging: Staging): boolean {
+function announce(plugin: Plugin, source: Origin, staging: Staging): boolean {
   const { id, aliases = [], section } = plugin;
   const other = staging.ids.get(id);
   if (other !== undefined) {
@@ -134,36 +128,8 @@ function sectionOf(plugin: Plugin, path: string, config: Config, staging: Stagin
   return undefined;
 }
 
-function contextOf(id: string, config: unknown, signal: AbortSignal, options: HostOptions): PluginContext<unknown> {
-  const log = options.log.child({ plugin: id });
-  const folder = join(options.stateDir, "plugins", id.replace(":", "-"));
-  return {
-    config,
-    fetch: options.fetch,
-    clock: options.clock,
-    log: {
-      debug: (message) => log.debug(message),
-      info: (message) => log.info(message),
-      warn: (message) => log.warn(message),
-      error: (message) => log.error(message),
-    },
-    signal,
-    baseDir: options.baseDir,
-    print: (text) => options.print(text),
-    async stateDir() {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      return folder;
-    },
-    common() {
-      const values = options.common?.();
-      const keyOf = (key: string): string => `plugin:${id}:${key}`;
-      return values && { get: (key) => values.get(keyOf(key)), set: (key, value) => values.set(keyOf(key), value) };
-    },
-  };
-}
-
 /** Takes over what a plugin offers, or nothing of it. True where it is in use. */
-function take(plugin: Plugin, source: PluginSource, options: HostOptions, staging: Staging): boolean {
+function take(plugin: Plugin, source: Origin, options: HostOptions, staging: Staging): boolean {
   const path = `${plugin.section ?? "channels"}.${plugin.id}`;
   const section = sectionOf(plugin, path, options.config, staging);
   if (section === undefined) {
@@ -202,7 +168,7 @@ function offer(
   try {
     const checked = checkSection(plugin, section, path, options.variables);
     if (!checked.ok) return checked;
-    const context = contextOf(id, checked.value, signal, options) as PluginContext<never>;
+    const context = createContext(id, checked.value, signal, options) as PluginContext<never>;
     const channel = plugin.channel && checkChannel(plugin.channel(context), path, checked.value);
     if (channel && !channel.ok) return channel;
     const service = plugin.service && checkService(plugin.service(context), path);
@@ -211,6 +177,22 @@ function offer(
   } catch (error) {
     return { ok: false, issues: [{ path, message: `the plugin could not be set up: ${explain(error, options.baseDir)}` }] };
   }
+}
+
+/** The plugins that are there without a file. Who hands a plugin over wants it: its section need not be in the config. */
+function inlinePlugins({ inline = [], config }: HostOptions, staging: Staging): [Plugin, Origin][] {
+  return inline.flatMap((given, index): [Plugin, Origin][] => {
+    const path = `createGateway.plugins[${index}]`;
+    const checked = checkPlugin({ default: given }, path);
+    if (!checked.ok) {
+      staging.incomplete = true;
+      staging.issues.push(...checked.issues);
+      return [];
+    }
+    const { id, section = "channels" } = checked.value;
+    (config[section] as Section)[id] ??= {};
+    return [[checked.value, { origin: "inline", path, builtin: undefined }]];
+  });
 }
 
 /** Sections that belong to nobody. Where a plugin could not be loaded, its section may be any of them. */
@@ -249,8 +231,8 @@ function orderChannels(staging: Staging): Map<string, Channel> {
 }
 
 /**
- * Loads the plugins that a config needs: Rouse's own, those in `plugins` beside the config, and those that `plugins`
- * names. Makes what they offer, each whole or not at all, and starts nothing. All problems come back as issues.
+ * Loads the plugins that a config needs: Rouse's own, those in `plugins` beside the config, those that `plugins` names,
+ * and those that are there without a file. Makes what they offer, each whole or not at all, and starts nothing. All problems come back as issues.
  */
 export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> {
   const { config, baseDir, builtinDir } = options;
@@ -270,8 +252,14 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   const builtin = builtinSources(builtinDir);
   const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderSources(baseDir);
   const sources = [...builtin, ...beside, ...namedSources(config.plugins, baseDir, staging.issues)];
+  const adopt = (plugin: Plugin, source: Origin): void => {
+    if (!announce(plugin, source, staging)) return;
+    const configured = take(plugin, source, options, staging);
+    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: plugin.channel !== undefined, configured });
+  };
+  const inline = inlinePlugins(options, staging);
   for (const source of sources) {
-    if (source.builtin !== undefined && !needed(source, catalog, config)) {
+    if (source.builtin !== undefined && !needed(source, catalog, options)) {
       staging.ids.set(source.builtin, source.origin);
       staging.plugins.push({
         id: source.builtin,
@@ -282,10 +270,9 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
       continue;
     }
     const plugin = await importPlugin(source, options, staging);
-    if (!plugin || !announce(plugin, source, staging)) continue;
-    const configured = take(plugin, source, options, staging);
-    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: plugin.channel !== undefined, configured });
+    if (plugin) adopt(plugin, source);
   }
+  for (const [plugin, origin] of inline) adopt(plugin, origin);
   checkNames(config, staging);
   const { known, plugins, services, hookSections, issues, warnings } = staging;
   const always = new Set(staging.channels.filter((channel) => channel.always).map(({ id }) => id));

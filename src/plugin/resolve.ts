@@ -21,6 +21,9 @@ const TSX_NAMESPACE = "tsx-namespace";
 const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 const isPackage = (path: string): boolean => path.includes("/node_modules/");
 
+/** Whether a module is one of a user's modules that were imported here. */
+const isMarked = (url: string | undefined): boolean => url !== undefined && (url.includes(`${VERSION}=`) || url.includes(TSX_NAMESPACE));
+
 let registered = false;
 let versions = 0;
 /** Files of imports under way, by version. */
@@ -51,11 +54,12 @@ export function registerOwnModules(): void {
   registerHooks({
     resolve(specifier, context, next) {
       const own = OWN.get(specifier);
-      if (own !== undefined) return { url: own, shortCircuit: true };
+      // `#plugin` of other modules of this process is a name of their own package.
+      if (own !== undefined && (!specifier.startsWith("#") || isMarked(context.parentURL))) return { url: own, shortCircuit: true };
       try {
         return follow(next(specifier, context), specifier, context.parentURL);
       } catch (error) {
-        if (specifier !== "zod") throw error;
+        if (specifier !== "zod" || !isMarked(context.parentURL)) throw error;
         return { url: import.meta.resolve("zod"), shortCircuit: true };
       }
     },

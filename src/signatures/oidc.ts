@@ -12,6 +12,7 @@ export interface OidcOptions {
   email?: string | undefined;
   /** Another address of the issuer's keys, for tests and for issuers of one's own. */
   jwks?: string | undefined;
+  fetch: typeof fetch;
 }
 
 const CLOCK_SECONDS = 60;
@@ -43,8 +44,8 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
     const token = valueOf(scheme.signature, request, bodyOf(request.raw));
     if (token === undefined) return { ok: false, reason: "no_signature" };
     try {
-      const { createRemoteJWKSet, jwtVerify } = await import("jose");
-      keys ??= createRemoteJWKSet(new URL(options.jwks ?? oidc.jwks), { cooldownDuration: COOLDOWN_MS });
+      const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
+      keys ??= createRemoteJWKSet(new URL(options.jwks ?? oidc.jwks), { cooldownDuration: COOLDOWN_MS, [customFetch]: options.fetch });
       const { payload } = await jwtVerify(token, keys, {
         issuer: [...oidc.issuers],
         audience: options.audience,

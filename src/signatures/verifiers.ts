@@ -21,12 +21,12 @@ export interface Verifiers {
   files: string[];
 }
 
-/** Makes the verifiers of all signed paths. `presetsDir` holds the folder `schemes`; `fetchFrom` gets the senders' certificates. */
+/** Makes the verifiers of all signed paths. `presetsDir` holds the folder `schemes`; `fetchFrom` gets the senders' certificates and keys. */
 export function createVerifiers(
   paths: readonly SignedPath[],
   presetsDir: string,
   publicUrl: string | undefined,
-  fetchFrom: typeof fetch = fetch,
+  fetchFrom: typeof fetch,
 ): Verifiers {
   const verifiers = new Map<string, Verifier>();
   const issues: Issue[] = [];
@@ -47,7 +47,7 @@ export function createVerifiers(
       at: `${at}.secret`,
       verifyToken: auth.verifyToken,
       certificate: { topics: [auth.topicArn ?? []].flat(), fetch: fetchFrom },
-      oidc: { audience: auth.audience ?? "", email: auth.email, jwks: auth.jwks },
+      oidc: { audience: auth.audience ?? "", email: auth.email, jwks: auth.jwks, fetch: fetchFrom },
     });
     if (!made.ok) {
       issues.push(...made.issues);

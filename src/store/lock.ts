@@ -9,7 +9,7 @@ export interface GatewayInfo {
   pid: number;
   url?: string;
   adminUrl?: string;
-  startedAt: number;
+  startedAt?: number;
   version: string;
   /** Its config file; null if it runs on the defaults. */
   config?: string | null;
@@ -127,7 +127,7 @@ function lockedError(stateDir: string): RouseError {
  */
 export async function acquireLock(
   stateDir: string,
-  info: GatewayInfo = { pid: process.pid, startedAt: Date.now(), version: "" },
+  info: GatewayInfo = { pid: process.pid, version: "" },
   { shared = false }: { shared?: boolean } = {},
 ): Promise<Lock> {
   let place: Place | undefined;

@@ -40,10 +40,16 @@ async function prepareFile(file: string): Promise<void> {
  * @throws RouseError `config_invalid` for any other scheme, and for a file or database that cannot be used;
  * `store_unavailable` where the database does not answer.
  */
-export async function openStore(options: { url: string; clock: Pick<Clock, "now">; log: Logger }): Promise<StoreHandle> {
+export async function openStore(options: {
+  url: string;
+  /** Where PostgreSQL's user and password come from if the URL names none. */
+  env?: Record<string, string | undefined>;
+  clock: Pick<Clock, "now">;
+  log: Logger;
+}): Promise<StoreHandle> {
   if (isPostgres(options.url)) {
     const { openPostgres } = await import("./postgres/driver.ts");
-    return openPostgres(options.url, options.clock, options.log);
+    return openPostgres(options);
   }
   const file = fileOf(options.url);
   try {

@@ -92,7 +92,7 @@ export async function runHeld(name: string, held: Held, run: (held: Held) => Pro
 
 /** A gateway that has its store for itself: it holds everything. */
 export function alone(now: () => Ms, log: Logger): Peers {
-  const id = newId("gwy");
+  const id = newId("gwy", now());
   const held = new Map<string, Ms>();
   let describe: (() => PeerInfo) | undefined;
   return {

@@ -24,8 +24,8 @@ async function sqliteStatus(file: string): Promise<StoreStatus> {
  * Looks at the store that a URL names; may be asked while gateways run.
  * @throws RouseError `config_invalid` for an address that cannot be used, `store_unavailable` where nobody answers.
  */
-export async function storeStatus(url: string): Promise<StoreStatus> {
+export async function storeStatus(url: string, env: Record<string, string | undefined>): Promise<StoreStatus> {
   if (!isPostgres(url)) return sqliteStatus(fileOf(url));
   const { postgresStatus } = await import("./postgres/status.ts");
-  return postgresStatus(url, createLogger("silent"));
+  return postgresStatus(url, env, createLogger("silent"));
 }

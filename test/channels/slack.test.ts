@@ -3,6 +3,7 @@ import { LogLevel, WebClient } from "@slack/web-api";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSocket } from "../../plugins/slack/receive.ts";
 import { createChannel } from "../../plugins/slack/send.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { channelContract } from "../contract/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
@@ -208,7 +209,7 @@ describe("sending to Slack", () => {
   });
 
   it("says which package is missing", async () => {
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, log: console };
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, clock: systemClock, log: console };
     const sender = createChannel(context, () => Promise.reject(Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" })));
     const signal = AbortSignal.timeout(1000);
     const told = "install @slack/web-api: the channel needs it";
@@ -300,7 +301,7 @@ describe("Socket Mode", () => {
 
   it("connects again at once when the vendor asks for it after a good while", async () => {
     const { server } = await world();
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, clock: systemClock, log: console };
     const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { stableMs: 50 }) };
     const gateway = testHost();
     listening(channel, gateway);
@@ -337,7 +338,7 @@ describe("Socket Mode", () => {
   });
 
   it("says which package is missing", async () => {
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, log: console };
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:9/" }, fetch, clock: systemClock, log: console };
     const missing = Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" });
     const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, () => Promise.reject(missing)) };
     const gateway = testHost();
@@ -347,7 +348,7 @@ describe("Socket Mode", () => {
 
   it("notices where nobody greets it, and waits as long as it is told to", async () => {
     const { server } = await world();
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, clock: systemClock, log: console };
     const channel = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 200 }) };
     server.mute();
     const gateway = testHost();
@@ -376,7 +377,7 @@ describe("Socket Mode", () => {
     const { stop } = listening(channel, testHost());
     await until(() => expect(server.calls).toHaveLength(1));
     await stop();
-    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, log: console };
+    const context = { config: { botToken: BOT_TOKEN, apiUrl: server.url }, fetch, clock: systemClock, log: console };
     const hasty = { send: createChannel(context).send, ...createSocket(context, APP_TOKEN, undefined, { helloMs: 100 }) };
     const { stop: stopHasty } = listening(hasty, testHost());
     await new Promise((resolve) => setTimeout(resolve, 700));

@@ -2,16 +2,15 @@ import { createHmac } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway, type StartedGateway } from "../gateway.ts";
 import type { CheckView } from "../../src/http/admin-types.ts";
-import type { Gateway } from "../../src/http/types.ts";
 import { createCli, TOKEN, type CliWorld } from "./world.ts";
 
 const SENDER = "secret_of_the_sender_0123456789";
 const OTHER = "secret_of_somebody_else_0123456789";
 
 let cli: CliWorld;
-let gateway: Gateway;
+let gateway: StartedGateway;
 const configOf = (secret: unknown) => ({
   gateway: { port: 0, trustedProxies: ["127.0.0.1"] },
   hooks: {

@@ -2,8 +2,7 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import JSON5 from "json5";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
-import type { Gateway } from "../../src/http/types.ts";
+import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
 const page = await readFile(new URL("../../docs/cli.md", import.meta.url), "utf8");
@@ -15,7 +14,7 @@ const lines = blocks("sh")
   .filter((line) => !line.startsWith("rouse start"));
 
 let cli: CliWorld;
-let gateway: Gateway;
+let gateway: StartedGateway;
 const ids: Record<string, string> = {};
 
 beforeAll(async () => {

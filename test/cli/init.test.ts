@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Prompts } from "../../src/cli/prompts.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../gateway.ts";
 import { createProvider } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
 import { createCli, type CliWorld } from "./world.ts";

@@ -6,8 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
-import type { Gateway } from "../../src/http/types.ts";
+import { createGateway, type StartedGateway } from "../gateway.ts";
 import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
@@ -20,7 +19,7 @@ beforeEach(async () => {
 afterEach(() => cli.close());
 
 describe("with a running gateway", () => {
-  let gateway: Gateway;
+  let gateway: StartedGateway;
   beforeEach(async () => {
     await cli.write("rouse.json5", shopConfig({ log: { level: "silent" } }));
     gateway = await createGateway({ cwd: cli.dir, env: {}, workers: true, log: createLogger("silent"), print: () => undefined });
@@ -126,7 +125,7 @@ describe("hooks send to senders that sign", () => {
     "standard-webhooks": "c2VjcmV0LW9mLXRoZS1zZW5kZXItMDE=",
   };
   const own = (id: string, auth: object) => ({ id, match: { path: id }, auth, messageTemplate: "{{n}}" });
-  let gateway: Gateway;
+  let gateway: StartedGateway;
   beforeEach(async () => {
     const presets = presetNames(PRESETS_DIR).map((use) =>
       signs(use) ? { use, secret: SECRETS[use] ?? "a-secret-of-the-sender-0123456789" } : use,

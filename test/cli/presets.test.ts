@@ -4,12 +4,11 @@ import { join } from "node:path";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
-import type { Gateway } from "../../src/http/types.ts";
+import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
 let cli: CliWorld;
-let gateway: Gateway;
+let gateway: StartedGateway;
 beforeEach(async () => {
   cli = await createCli();
   await cli.write("rouse.json5", shopConfig());

@@ -13,11 +13,11 @@ function written(isTerminal: boolean, env: Record<string, string> = {}): string 
   const dir = mkdtempSync(join(tmpdir(), "rouse-log-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const file = join(dir, "log.ts");
-  const url = join(ROOT, "src/core/log.ts");
+  const url = join(ROOT, "src/cli/log.ts");
   writeFileSync(
     file,
-    `import { createLogger } from ${JSON.stringify(url)};
-const log = createLogger("info").child({ plugin: "acme" });
+    `import { createProgramLogger } from ${JSON.stringify(url)};
+const log = createProgramLogger("info", process.env).child({ plugin: "acme" });
 log.info({ path: "/hooks/shop", status: 401, note: "a b\\u001b[2J\\n" }, "a request was rejected");
 log.error({ err: Object.assign(new TypeError("quotes the input"), { code: "E_X" }) }, "failed");
 `,

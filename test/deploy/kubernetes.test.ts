@@ -10,7 +10,7 @@ import { NetworkPolicy, type INetworkPolicy } from "kubernetes-models/networking
 import { PodDisruptionBudget, type IPodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { ConfigMap, Service, type IConfigMap, type IService } from "kubernetes-models/v1";
 import { createLogger } from "../../src/core/log.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../gateway.ts";
 import { createProvider, modelConfig } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
 import { AFTER_DRAIN_SECONDS, checked, deployed, filesIn, misunderstood, ROOT, settle } from "./world.ts";

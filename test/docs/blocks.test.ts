@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import JSON5 from "json5";
 import { afterAll, describe, expect, it } from "vitest";
@@ -81,8 +81,16 @@ describe("TypeScript", () => {
     mkdirSync(join(dir, "src"));
     writeFileSync(join(dir, "package.json"), '{ "type": "module" }');
     const found = inLanguage("ts");
-    for (const [index, [, { text }]] of found.entries()) writeFileSync(join(dir, "src", `block${index}.ts`), text);
+    for (const [index, [page, { text }]] of found.entries()) {
+      // A block that names its file may be imported by the others of its page.
+      const file = join(dir, "src", page.replace(/ \(\d+\)$/, ""), /^\/\/ (\S+\.ts)\n/.exec(text)?.[1] ?? `block${index}.ts`);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+    }
     const paths = {
+      rouse: [join(ROOT, "src/index.ts")],
+      hono: [join(ROOT, "node_modules/hono/dist/types/index.d.ts")],
+      "@hono/node-server": [join(ROOT, "node_modules/@hono/node-server/dist/index.d.mts")],
       "rouse/plugin": [join(ROOT, "src/plugin/api.ts")],
       "rouse/transform": [join(ROOT, "src/mapping/api.ts")],
       zod: [join(ROOT, "node_modules/zod/index.d.cts")],

@@ -1,8 +1,9 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { FILES, writePage } from "../library/page.ts";
 import { followTour } from "./readme.ts";
 import { startProgram } from "./program.ts";
 
@@ -98,6 +99,63 @@ describe("the package, installed in an empty folder", () => {
     await followTour({ home: dir, folder, instead: `cd ${folder}; rouse() { npx rouse "$@"; }` });
     expect(run(join(ROOT, "node_modules/.bin/tsc"), ["-p", ".", "--typeRoots", join(ROOT, "node_modules/@types")], folder)).toBe("");
   }, 180_000);
+
+  it("is a library: a hook through its fetch, the delivery through a plugin in the program, in strict TypeScript", () => {
+    const folder = join(dir, "embedding");
+    mkdirSync(folder);
+    write("embedding/package.json", '{ "private": true, "type": "module" }');
+    const program = `import { createGateway, defineConfig, definePlugin, RouseError, type Gateway } from "rouse";
+const config = defineConfig({ hooks: { enabled: true, token: "${TOKEN}" } });
+const printer = definePlugin({
+  id: "printer",
+  channel: () => ({
+    defaultTo: "everybody",
+    async send({ to, text }) {
+      console.log(to + ": " + text);
+      return { status: "sent" };
+    },
+  }),
+});
+const gateway: Gateway = await createGateway({ config, plugins: [printer], env: {} });
+await gateway.start();
+const delivered = new Promise((resolve) => gateway.on("delivery.ended", ({ status }) => resolve(status)));
+const headers = { authorization: "Bearer ${TOKEN}", "content-type": "application/json" };
+const answer = await gateway.fetch(
+  new Request("http://localhost/hooks/agent", { method: "POST", headers, body: JSON.stringify({ message: "from the program" }) }),
+);
+console.log(answer.status, await delivered);
+await gateway.stop();
+const wrong: unknown = await createGateway({ config: { hooks: { enabled: true } } }).catch((error: unknown) => error);
+console.log(wrong instanceof RouseError && wrong.code);
+`;
+    write("embedding/program.ts", program);
+    const tsc = (options: object, files: string[]): string => {
+      const compilerOptions = {
+        module: "nodenext",
+        target: "es2024",
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        ...options,
+      };
+      write("embedding/tsconfig.json", JSON.stringify({ compilerOptions, files }));
+      return spawnSync(join(ROOT, "node_modules/.bin/tsc"), ["-p", "."], { cwd: folder, encoding: "utf8" }).stdout;
+    };
+    expect(tsc({ types: [], skipLibCheck: false }, ["program.ts"])).toBe("");
+    const output = run(process.execPath, ["--disable-warning=ExperimentalWarning", "program.ts"], folder);
+    expect(output).toMatch(/^everybody: .*from the program.*^202 delivered\nconfig_invalid\n$/ms);
+
+    write("embedding/wrong.ts", program.replace("enabled: true", 'enabled: "yes"').replace("delivery.ended", "delivery.end"));
+    expect(tsc({ types: [] }, ["wrong.ts"])).toMatch(/^wrong\.ts\(2,.*^wrong\.ts\(15,/ms);
+    writePage(folder);
+    const ofNode = { types: ["node"], typeRoots: [join(ROOT, "node_modules/@types")], allowImportingTsExtensions: true };
+    expect(
+      tsc(
+        { ...ofNode, skipLibCheck: true },
+        FILES.map(({ name }) => name),
+      ),
+    ).toBe("");
+  }, 60_000);
 
   it("gives users' files their types", () => {
     write(

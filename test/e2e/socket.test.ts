@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway } from "../gateway.ts";
 import { createWorld, TOKEN, type World, type WorldOptions } from "./world.ts";
 
 let world: World;

@@ -1,16 +1,16 @@
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createGateway } from "../../src/gateway.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import { createGateway, REAL, type StartedGateway } from "../gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
-import type { Gateway } from "../../src/http/types.ts";
 import { expectDocumented } from "../http/conformance.ts";
 
 export const TOKEN = "test-hook-token-0123456789";
 
 /** A gateway on a folder of its own, with what it wrote to its terminal and its log. */
 export interface World {
-  gateway: Gateway;
+  gateway: StartedGateway;
   dir: string;
   url: string;
   printed: string[];
@@ -42,6 +42,8 @@ export interface WorldOptions {
   workers?: boolean;
   logLevel?: "silent" | "trace";
   dir?: string;
+  clock?: Clock;
+  fetch?: typeof fetch;
 }
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
@@ -64,6 +66,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     cwd: dir,
     env: options.env ?? {},
     workers: options.workers ?? true,
+    clock: options.clock ?? REAL.clock,
+    fetch: options.fetch ?? REAL.fetch,
     print: (text) => void printed.push(text),
     log,
   }).catch((error: unknown) => {

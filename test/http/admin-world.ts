@@ -120,6 +120,7 @@ export async function createWorld(): Promise<World> {
   const asked: string[] = [];
   const snapshot = fakeSnapshot();
   const deps: AdminDeps = {
+    clock: systemClock,
     ...handle,
     snapshot: () => snapshot,
     status: () => ({
@@ -171,7 +172,7 @@ export async function createWorld(): Promise<World> {
       if (event?.request.body === null) return { ok: false, failure: { code: "not_found", message: "the body is no longer kept" } };
       const result: ReplayResult = { eventId, outcome: "unmatched", actions: [] };
       if (!dryRun) {
-        result.newEventId = newId("evt");
+        result.newEventId = newId("evt", Date.now());
         await handle.store.accept(event_("shop", { id: result.newEventId, outcome: "unmatched", replayOf: eventId }));
       }
       return { ok: true, result };
@@ -221,7 +222,7 @@ export function runAction(key = "hook:1"): RunAction {
     channel: "last",
     unsafe: false,
   };
-  return { kind: "run", runId: newId("run"), spec, warnings: [] };
+  return { kind: "run", runId: newId("run", Date.now()), spec, warnings: [] };
 }
 
 interface Answer {

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, TOKEN, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
 
@@ -13,7 +14,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const go of held) go();
-  vi.restoreAllMocks();
   await world.stop();
   await provider.close();
 });
@@ -45,10 +45,8 @@ const asked = (): string[] =>
 async function later(ms: number, hooks: object): Promise<void> {
   const { dir } = world;
   await world.gateway.stop();
-  const { now } = Date;
-  vi.spyOn(Date, "now").mockImplementation(() => now() + ms);
   const before = world;
-  world = await start(hooks, { dir });
+  world = await start(hooks, { dir, clock: { ...systemClock, now: () => systemClock.now() + ms } });
   const { stop } = world;
   world.stop = async () => {
     await stop();

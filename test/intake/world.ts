@@ -9,7 +9,7 @@ import { createMetrics } from "../../src/core/metrics.ts";
 import { createIntake, type Intake } from "../../src/intake/receive.ts";
 import type { Origin, RawInput, Receipt, Received, Snapshot } from "../../src/intake/types.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
-import { buildSnapshot } from "../../src/snapshot.ts";
+import { buildSnapshot } from "../../src/gateway/snapshot.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { RunRecord, Store } from "../../src/store/types.ts";
 
@@ -47,10 +47,10 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
   const logged: string[] = [];
   const log = createLogger("trace", { write: (line: string) => void logged.push(line) });
   const clock = systemClock;
-  const pool = createTransformPool({ log });
-  const result = await buildSnapshot({ cwd: dir, env: {}, clock, log, pool, print: () => undefined });
+  const pool = createTransformPool({ log, env: process.env });
+  const result = await buildSnapshot({ cwd: dir, env: {}, clock, fetch, log, pool, print: () => undefined });
   if (!result.ok) throw new Error(JSON.stringify(result.issues));
-  const { snapshot } = result.built;
+  const { snapshot } = result.loaded;
   const { store } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock, log });
   const metrics = createMetrics();
   metrics.setPaths(snapshot.mappings.paths.map(({ path }) => path));
@@ -93,7 +93,7 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
     async close() {
       await store.close();
       await pool.close();
-      await result.built.dispose();
+      await result.loaded.dispose();
       metrics.close();
       rmSync(dir, { recursive: true, force: true });
     },

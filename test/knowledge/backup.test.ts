@@ -2,15 +2,14 @@ import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
-import type { Gateway } from "../../src/http/types.ts";
 import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { FIXTURES } from "./world.ts";
 
 let cli: CliWorld;
-let gateway: Gateway;
+let gateway: StartedGateway;
 let elsewhere: string;
 const start = async (cwd: string): Promise<void> => {
   gateway = await createGateway({ cwd, env: {}, workers: true, print: () => undefined, log: createLogger("silent") });

@@ -1,16 +1,15 @@
 import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
-import type { Gateway } from "../../src/http/types.ts";
 import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { FIXTURES } from "./world.ts";
 
 let cli: CliWorld;
-let gateway: Gateway;
+let gateway: StartedGateway;
 const start = async (workers: boolean): Promise<void> => {
   gateway = await createGateway({ cwd: cli.dir, env: {}, workers, print: () => undefined, log: createLogger("silent") });
   await gateway.start();

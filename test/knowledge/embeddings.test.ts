@@ -180,7 +180,7 @@ describe("an OpenAI-compatible endpoint", () => {
         ],
       },
     }));
-    const embedder = createEmbedder({ baseUrl: server.baseUrl, model: "small", apiKey: "key" });
+    const embedder = createEmbedder({ baseUrl: server.baseUrl, model: "small", apiKey: "key", fetch });
     expect(await embedder.embed(["a", "b"], signal)).toEqual([Float32Array.from([1, 0]), Float32Array.from([0, 2])]);
     expect(server.seen).toEqual([
       { url: "/v1/embeddings", authorization: "Bearer key", body: { model: "small", input: ["a", "b"], encoding_format: "float" } },
@@ -196,7 +196,7 @@ describe("an OpenAI-compatible endpoint", () => {
     [500, Error],
   ])("status %i", async (status, kind) => {
     const server = await serve(() => ({ status, json: { error: { message: "no" } } }));
-    const error = await createEmbedder({ baseUrl: server.baseUrl, model: "m" })
+    const error = await createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch })
       .embed(["a"], signal)
       .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(kind);
@@ -206,7 +206,9 @@ describe("an OpenAI-compatible endpoint", () => {
 
   it("too few vectors are a failure, not vectors of other texts", async () => {
     const server = await serve(() => ({ status: 200, json: { data: [{ index: 0, embedding: [1] }] } }));
-    await expect(createEmbedder({ baseUrl: server.baseUrl, model: "m" }).embed(["a", "b"], signal)).rejects.toThrow("something else");
+    await expect(createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch }).embed(["a", "b"], signal)).rejects.toThrow(
+      "something else",
+    );
     server.close();
   });
 });

@@ -12,7 +12,7 @@ const log = createLogger("silent");
 
 function smallCorpus(url: () => string | undefined): void {
   it.each(["en", "zh"])("%s: every question finds its passage first, or nearly", async (language) => {
-    const figures = await evaluate(join(FIXTURES, `corpus-${language}`), log, undefined, url());
+    const figures = await evaluate(join(FIXTURES, `corpus-${language}`), { log, url: url() });
     expect(figures).toMatchObject({ documents: 20, queries: 20, recall100: 1 });
     expect(figures.ndcg10).toBeGreaterThanOrEqual(0.98);
     expect(figures.map).toBeGreaterThanOrEqual(0.97);
@@ -49,13 +49,13 @@ describe("a folder that is no test set", () => {
   afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
   it("says what is wrong", async () => {
-    await expect(evaluate(dir, log)).rejects.toMatchObject({ code: "ENOENT" });
+    await expect(evaluate(dir, { log })).rejects.toMatchObject({ code: "ENOENT" });
     writeFileSync(join(dir, "qrels.tsv"), "query-id\tcorpus-id\tscore\n1\ta\t1\n");
     writeFileSync(join(dir, "corpus.jsonl"), '{"_id":"a","text":"tide"}\nno JSON\n');
     writeFileSync(join(dir, "queries.jsonl"), '{"_id":"2","text":"tide"}\n');
-    await expect(evaluate(dir, log)).rejects.toMatchObject({ code: "usage", message: expect.stringContaining("line 2") as string });
+    await expect(evaluate(dir, { log })).rejects.toMatchObject({ code: "usage", message: expect.stringContaining("line 2") as string });
     writeFileSync(join(dir, "corpus.jsonl"), '{"_id":"a","text":"tide"}\n');
-    await expect(evaluate(dir, log)).rejects.toMatchObject({ code: "usage", message: expect.stringContaining("no query") as string });
+    await expect(evaluate(dir, { log })).rejects.toMatchObject({ code: "usage", message: expect.stringContaining("no query") as string });
   });
 });
 

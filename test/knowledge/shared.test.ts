@@ -168,7 +168,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
 describePostgres("the ranking", () => {
   it.each(["en", "zh"])("%s: is the one that SQLite gives", async (language) => {
     const folder = join(FIXTURES, `corpus-${language}`);
-    const { ndcg10, map, recall100 } = await evaluate(folder, silent);
-    expect(await evaluate(folder, silent, undefined, postgresAddress().href)).toMatchObject({ ndcg10, map, recall100 });
+    const { ndcg10, map, recall100 } = await evaluate(folder, { log: silent });
+    expect(await evaluate(folder, { log: silent, url: postgresAddress().href })).toMatchObject({ ndcg10, map, recall100 });
   });
 });

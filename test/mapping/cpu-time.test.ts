@@ -131,7 +131,7 @@ it("an evaluation that waits for what never comes does not hold up others", asyn
 
 it("a call outside does not fail because the machine stood still", async () => {
   const dir = mkdtempSync(join(tmpdir(), "rouse-stall-"));
-  const pool = createTransformPool({ log: createLogger("silent") });
+  const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
   const file = join(dir, "quick.mjs");
   writeFileSync(file, "export default () => process.pid;");
   const call = { owner: "m", file, version: "1", input: {}, ...confinedTo(dir) };

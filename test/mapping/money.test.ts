@@ -3,7 +3,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { compileExpression } from "../../src/mapping/expression.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
 
-const pool = createTransformPool({ log: createLogger("silent") });
+const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 afterAll(() => pool.close());
 
 const SOURCE = "$formatMoney(amount, currency, decimals)";

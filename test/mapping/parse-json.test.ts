@@ -9,7 +9,7 @@ import { createTransformPool } from "../../src/mapping/pool.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { compile, input } from "./world.ts";
 
-const pool = createTransformPool({ log: createLogger("silent") });
+const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 afterAll(() => pool.close());
 
 const MESSAGE = JSON.stringify({ detail: { id: "i-1", tags: ["a", "b"] }, state: "ALARM" });

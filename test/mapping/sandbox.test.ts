@@ -15,7 +15,7 @@ const SECRET = "canary-secret-51c7";
 const ATTACKER = readFileSync(join(import.meta.dirname, "transform-attacks.ts"), "utf8");
 
 const outside = realpathSync(mkdtempSync(join(tmpdir(), "rouse-outside-")));
-const pool = createTransformPool({ log: createLogger("silent") });
+const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 afterAll(async () => {
   await pool.close();
   rmSync(outside, { recursive: true, force: true });

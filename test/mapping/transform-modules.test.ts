@@ -18,7 +18,7 @@ import {
 } from "../../src/mapping/transform-permissions.ts";
 import { compileModules } from "./world.ts";
 
-const pool = createTransformPool({ log: createLogger("silent") });
+const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 const dir = realpathSync(mkdtempSync(join(tmpdir(), "rouse-modules-")));
 afterAll(async () => {
   await pool.close();

@@ -6,7 +6,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
 import { compile, confinedTo, input } from "./world.ts";
 
-const pool = createTransformPool({ log: createLogger("silent") });
+const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 afterAll(() => pool.close());
 
 const FILES = {
@@ -160,7 +160,7 @@ describe("transform modules", () => {
   });
 
   it("that end their process later do not take another mapping's call with them", async () => {
-    const single = createTransformPool({ log: createLogger("silent"), size: 1 });
+    const single = createTransformPool({ log: createLogger("silent"), env: process.env, size: 1 });
     const folder = join(dir, "transforms");
     const call = (owner: string, file: string, input: object) =>
       single.runModule({ owner, file: join(folder, file), version: "1", input, timeoutMs: 5000, ...confinedTo(folder) });

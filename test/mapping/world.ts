@@ -55,7 +55,7 @@ export async function compile(hooks: object, files: Record<string, string> = {},
         channels && findRouteProblem(target, channels, (id) => channels.get(id)?.channel.allowFrom?.includes("owner") ?? false),
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
-    pool: pool ?? createTransformPool({ log: createLogger("silent") }),
+    pool: pool ?? createTransformPool({ log: createLogger("silent"), env: process.env }),
   });
   return { ...compiled, dir };
 }

@@ -45,7 +45,7 @@ describe("a gateway that was killed", () => {
     const [done] = await store.listRuns({});
     if (!done) throw new Error("there is no run");
     const { endedAt: _endedAt, reply: _reply, ...open } = done;
-    const ids = [newId("run"), newId("run")];
+    const ids = [newId("run", Date.now()), newId("run", Date.now())];
     await store.commit((tx) => {
       tx.insertRun({ ...open, id: ids[0] as string, status: "running" });
       tx.insertRun({ ...open, id: ids[1] as string, status: "queued" });

@@ -6,7 +6,8 @@ import { RouseError } from "../../src/core/errors.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/pool.ts";
-import { buildSnapshot, type Built } from "../../src/snapshot.ts";
+import { REAL } from "../gateway.ts";
+import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
 import { chatCompletion, chunkMaker } from "../../src/http/platform/chat-answer.ts";
 import { chatAnswer } from "../../src/http/platform/answer-schemas.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -30,10 +31,10 @@ const PASSAGES: Passage[] = [
 let dir: CliWorld;
 let model: Model;
 let handle: StoreHandle;
-let built: Built;
+let loaded: LoadedSnapshot;
 let chats: Chats;
 const asked: object[] = [];
-const pool = createTransformPool({ log: createLogger("silent") });
+const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 
 beforeEach(async () => {
   dir = await createCli();
@@ -47,9 +48,9 @@ beforeEach(async () => {
     },
   });
   const log = createLogger("silent");
-  const made = await buildSnapshot({ cwd: dir.dir, env: {}, clock: systemClock, log, pool, print: () => undefined });
+  const made = await buildSnapshot({ cwd: dir.dir, env: {}, ...REAL, log, pool, print: () => undefined });
   if (!made.ok) throw new Error("the config is wrong");
-  built = made.built;
+  loaded = made.loaded;
   handle = await openStore({ url: `sqlite:${dir.dir}/rouse.db`, clock: systemClock, log });
   const knowledge = {
     search: async (query: { text: string }) => {
@@ -58,12 +59,19 @@ beforeEach(async () => {
       return query.text.includes("nothing") ? [] : query.text.includes("desk") ? PASSAGES : PASSAGES.slice(0, 1);
     },
   };
-  chats = createChats({ gateway: handle.peers.id, store: handle.store, clock: systemClock, log, context: () => built.snapshot, knowledge });
+  chats = createChats({
+    gateway: handle.peers.id,
+    store: handle.store,
+    clock: systemClock,
+    log,
+    context: () => loaded.snapshot,
+    knowledge,
+  });
 });
 afterEach(async () => {
   await chats.stop(0);
   await handle.store.close();
-  await built.dispose();
+  await loaded.dispose();
   await model.close();
   await dir.close();
 });
@@ -72,7 +80,7 @@ async function ask(
   agentId: string,
   text: string,
 ): Promise<{ end: Extract<ChatEnd, { ok: true }>; turn: Parameters<typeof chatCompletion>[0]["turn"] }> {
-  const agent = built.snapshot.agents.get(agentId);
+  const agent = loaded.snapshot.agents.get(agentId);
   if (!agent) throw new Error("no such agent");
   const request: ChatRequest = {
     agent,

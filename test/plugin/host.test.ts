@@ -2,7 +2,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkSnapshot } from "../../src/snapshot.ts";
+import { REAL } from "../gateway.ts";
+import { checkSnapshot } from "../../src/gateway/snapshot.ts";
 import { load, userFolder } from "./support.ts";
 
 const HEAD = `import { z } from "zod";\nimport { definePlugin } from "rouse/plugin";\n`;
@@ -181,8 +182,8 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
     const box = { size: "${SIZE}", accounts: { main: { deep: { on: "${ON}" }, name: "${SIZE}" } } };
     write("rouse.json5", JSON.stringify({ channels: { box, off: { enabled: "${OFF}" } } }));
     const env = { SIZE: "5", ON: "true", OFF: "false" };
-    expect(await checkSnapshot({ cwd: dir, env })).toMatchObject({ ok: true });
-    expect(await checkSnapshot({ cwd: dir, env: { SIZE: "five", ON: "yes", OFF: "no" } })).toMatchObject({
+    expect(await checkSnapshot({ ...REAL, cwd: dir, env })).toMatchObject({ ok: true });
+    expect(await checkSnapshot({ ...REAL, cwd: dir, env: { SIZE: "five", ON: "yes", OFF: "no" } })).toMatchObject({
       ok: false,
       issues: [
         { path: "channels.box.accounts.main.size", message: expect.stringContaining("SIZE") },

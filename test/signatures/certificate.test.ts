@@ -291,8 +291,8 @@ describe("a message whose fields are signed by a certificate", () => {
 describe("through the gateway", () => {
   let world: World;
   beforeAll(async () => {
-    vi.stubGlobal("fetch", fakeFetch);
     world = await createWorld({
+      fetch: fakeFetch,
       start: false,
       workers: false,
       logLevel: "trace",
@@ -313,7 +313,6 @@ describe("through the gateway", () => {
   afterEach(() => expect(world.logged.join("")).not.toContain("canary"));
   afterAll(async () => {
     await world.stop();
-    vi.unstubAllGlobals();
   });
   const send = (given: Message): Promise<Answer> =>
     world.post("/hooks/sns", JSON.stringify(given), { authorization: "", "content-type": "text/plain; charset=UTF-8" });

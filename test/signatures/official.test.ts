@@ -26,6 +26,7 @@ function verifierOf(scheme: string, secret: string): Verifier {
     [{ path: "in", auth: { scheme, secret }, at: "auth" }],
     PRESETS,
     "https://hooks.example.com",
+    fetch,
   );
   expect(issues).toEqual([]);
   return verifiers.get("in") as Verifier;

@@ -55,7 +55,7 @@ const token = (claims: Claims = {}, { key = keys.privateKey, kid = "one" }: { ke
 
 function verifier() {
   const auth = { scheme: "google-pubsub", audience: AUDIENCE, email: EMAIL, jwks };
-  const { verifiers, issues } = createVerifiers([{ path: "gmail", auth, at: "auth" }], PRESETS, undefined);
+  const { verifiers, issues } = createVerifiers([{ path: "gmail", auth, at: "auth" }], PRESETS, undefined, fetch);
   expect(issues).toEqual([]);
   const made = verifiers.get("gmail");
   return async (bearer: string | undefined) =>
@@ -73,7 +73,7 @@ function verifier() {
 
 it("needs the account at load where the issuer signs for everybody, and none where the issuer is the operator's own", () => {
   const issuesOf = (scheme: unknown): string[] =>
-    createVerifiers([{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }], PRESETS, undefined).issues.map(
+    createVerifiers([{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }], PRESETS, undefined, fetch).issues.map(
       ({ path, message }) => `${path}: ${message}`,
     );
   expect(issuesOf("google-pubsub")).toEqual([expect.stringMatching(/^auth\.email: is required/)]);

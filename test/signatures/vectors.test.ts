@@ -17,6 +17,7 @@ function verifierOf(scheme: string, secret: string | string[]): Verifier {
     [{ path: "in", auth: { scheme, secret, verifyToken: "the-verify-token" }, at: "auth" }],
     PRESETS,
     "https://hooks.example.com",
+    fetch,
   );
   expect(issues).toEqual([]);
   return verifiers.get("in") as Verifier;
@@ -182,7 +183,7 @@ it("a list of states is believed only whole", () => {
 
 describe("what is wrong with a secret or a scheme is said when the config is loaded", () => {
   const issuesOf = (auth: object, publicUrl: string | undefined = "https://h.example") =>
-    createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], PRESETS, publicUrl).issues.map(
+    createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], PRESETS, publicUrl, fetch).issues.map(
       (issue) => `${issue.path}: ${issue.message}`,
     );
   const own = { algorithm: "hmac-sha256", signature: { header: "x-sig" }, encoding: "hex", key: "utf8", minSecret: 16, handshakes: [] };
@@ -203,7 +204,8 @@ describe("what is wrong with a secret or a scheme is said when the config is loa
 
   it("a scheme that signs the address wants gateway.publicUrl", () => {
     expect(
-      createVerifiers([{ path: "in", auth: { scheme: "twilio", secret: "x".repeat(20) }, at: "auth" }], PRESETS, undefined).issues[0]?.path,
+      createVerifiers([{ path: "in", auth: { scheme: "twilio", secret: "x".repeat(20) }, at: "auth" }], PRESETS, undefined, fetch).issues[0]
+        ?.path,
     ).toBe("gateway.publicUrl");
   });
 

@@ -29,8 +29,8 @@ describePostgres("what gateways spend and collect together", () => {
     const [a, b] = [await open(), await open()];
     const at = Date.now();
     const joining = { name: "alerts\ndb", at, windowMs: 1000, maxMs: 5000, maxEvents: 10, chars: 10, maxChars: 1000 };
-    const first = await a.ledger.join({ ...joining, runId: newId("run") });
-    const second = await b.ledger.join({ ...joining, runId: newId("run"), at: at + 10 });
+    const first = await a.ledger.join({ ...joining, runId: newId("run", Date.now()) });
+    const second = await b.ledger.join({ ...joining, runId: newId("run", Date.now()), at: at + 10 });
     expect(second).toMatchObject({ runId: first.runId, opened: false });
     expect(first.opened).toBe(true);
     const joinedBy = (n: number): RunAction => ({
@@ -44,7 +44,7 @@ describePostgres("what gateways spend and collect together", () => {
     expect(await a.store.accept(event({ id: "evt_2", actions: [joinedBy(2)] }))).toEqual({ kind: "closed" });
     expect(await b.store.getEvent("evt_2")).toBeUndefined();
     expect(await b.store.getCollected(first.runId)).toHaveLength(1);
-    expect(await a.ledger.join({ ...joining, runId: newId("run") })).toMatchObject({ opened: true });
+    expect(await a.ledger.join({ ...joining, runId: newId("run", Date.now()) })).toMatchObject({ opened: true });
   });
 
   it("of runs that start at the same moment as many start as may, and the others get moments of their own", async () => {

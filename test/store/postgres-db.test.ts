@@ -4,6 +4,13 @@ import { openDb, type Db } from "../../src/store/postgres/db.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 
+it("takes user and password of PostgreSQL from the environment that is handed in, where the URL names none", () => {
+  const env = { PGUSER: "ada", PGPASSWORD: "p@ss word" };
+  expect(parseAddress("postgres://db.example/work", env).connection).toBe("postgres://ada:p%40ss%20word@db.example/work");
+  expect(parseAddress("postgres://eve:own@db.example/work", env).connection).toBe("postgres://eve:own@db.example/work");
+  expect(parseAddress("postgres://db.example/work", {}).connection).toMatch(/^postgres:\/\/[^:@]+@db\.example\/work$/);
+});
+
 /** How statements, and what they carry, reach PostgreSQL. */
 describePostgres("the connections to PostgreSQL", () => {
   let schema: Schema;

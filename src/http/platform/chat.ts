@@ -39,7 +39,7 @@ export async function chatCompletions(c: Context<PlatformEnv>, deps: PlatformDep
   const session = sessionNameOf(c, body, key);
   if (!session.ok) return problemResponse(session.problem, requestId);
   const { signal } = c.req.raw;
-  const images = { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch: deps.fetch ?? fetch, signal };
+  const images = { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch: deps.fetch, signal };
   const conversation = await readMessages(body.messages, { images, field: "messages", continues: false });
   if (!conversation.ok) return problemResponse(conversation.problem, requestId);
   const caller = { id: key.id, tenant: key.tenant };

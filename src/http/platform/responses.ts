@@ -32,7 +32,7 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformDeps
   const input = await withReferences(body.input, owner);
   if (!input.ok) return problemResponse(input.problem, requestId);
   const { signal } = c.req.raw;
-  const images = { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch: deps.fetch ?? fetch, signal };
+  const images = { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch: deps.fetch, signal };
   const continues = session.value.kind === "after";
   const conversation = await readMessages(messagesOf(input.value), { images, field: "input", continues });
   if (!conversation.ok) return problemResponse(conversation.problem, requestId);

@@ -21,7 +21,7 @@ export interface PlatformDeps {
   draining(): boolean;
   /** When the gateway started: what its agents count as made. Milliseconds since the epoch. */
   startedAt: number;
-  fetch?: typeof fetch;
+  fetch: typeof fetch;
 }
 
 /** What every route knows of its request. */

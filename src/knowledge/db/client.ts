@@ -10,8 +10,8 @@ const WORKER = new URL(`./worker${extension}`, import.meta.url);
 const SHARED_WORKER = new URL(`../postgres/worker${extension}`, import.meta.url);
 
 /** What a PostgreSQL client takes from its surroundings: user, password and certificates where the URL has none. */
-const postgresEnv = (): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(?:PG[A-Z]+|HOME|NODE_EXTRA_CA_CERTS)$/.test(name)));
+const postgresEnv = (env: Record<string, string | undefined>): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => /^(?:PG[A-Z]+|HOME|NODE_EXTRA_CA_CERTS)$/.test(name)));
 
 type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: infer A) => unknown ? A : never;
 type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: never[]) => infer V ? V : never;
@@ -37,12 +37,15 @@ function errorOf({ code, reason: _reason, ...rest }: Extract<ReplyMessage, { ok:
  * Opens the database in a thread of its own.
  * @throws RouseError `config_invalid` or `store_unavailable` where it cannot be opened.
  */
-export async function openDatabase<R extends Role>(settings: WorkerSettings & { role: R }, log: Logger): Promise<Database<R>> {
+export async function openDatabase<R extends Role>(
+  settings: WorkerSettings & { role: R },
+  { log, env = {} }: { log: Logger; env?: Record<string, string | undefined> | undefined },
+): Promise<Database<R>> {
   const shared = isPostgres(settings.database);
   const worker = new Worker(shared ? SHARED_WORKER : WORKER, {
     workerData: settings,
     execArgv: ["--no-warnings"],
-    env: shared ? postgresEnv() : {},
+    env: shared ? postgresEnv(env) : {},
     stdin: false,
   });
   const waiting = new Map<number, Waiting>();

@@ -90,9 +90,9 @@ class Reader {
   }
 
   #spawn(): ChildProcess {
-    const { memoryMb, child: file = CHILD } = this.#options;
+    const { memoryMb, env, child: file = CHILD } = this.#options;
     const child = fork(file, [String(memoryMb)], {
-      env: { PATH: process.env["PATH"] ?? "", NODE_ENV: process.env["NODE_ENV"] ?? "" },
+      env: { PATH: env["PATH"] ?? "", NODE_ENV: env["NODE_ENV"] ?? "" },
       execArgv: [`--max-old-space-size=${Math.floor(memoryMb * 0.75)}`, "--no-warnings"],
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
@@ -184,12 +184,13 @@ class Reader {
 interface ExtractorOptions {
   memoryMb: number;
   timeoutMs: number;
+  env: Record<string, string | undefined>;
   child?: string;
   onFree(): void;
 }
 
 /** Processes that read documents. `child`: the file that such a process runs, for a test. */
-export function createExtractor(options: { workers: number; memoryMb: number; timeoutMs: number; child?: string }): Extractor {
+export function createExtractor(options: Omit<ExtractorOptions, "onFree"> & { workers: number }): Extractor {
   const waiting: (() => void)[] = [];
   const onFree = (): void => waiting.shift()?.();
   const { workers, ...rest } = options;

@@ -57,7 +57,7 @@ async function serve(db: Db): Promise<void> {
 }
 
 try {
-  const db = await openDb(parseAddress(database), createLogger("silent"), LIMITS);
+  const db = await openDb(parseAddress(database, process.env), createLogger("silent"), LIMITS);
   try {
     await serve(db);
   } catch (error) {

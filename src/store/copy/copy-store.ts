@@ -73,12 +73,13 @@ export interface CopyTarget {
 export async function copyStore(options: {
   file: string;
   url: string;
+  env?: Record<string, string | undefined>;
   clock: Pick<Clock, "now">;
   log: Logger;
   onProgress: OnProgress;
 }): Promise<{ tables: CopiedCount[]; target: CopyTarget }> {
-  const { file, url, clock, log, onProgress } = options;
-  const db = await openDb(parseAddress(url), log, LIMITS);
+  const { file, url, env, clock, log, onProgress } = options;
+  const db = await openDb(parseAddress(url, env), log, LIMITS);
   try {
     await migrate(db);
     const source = realpathSync(file);

@@ -43,10 +43,10 @@ function failureLog(log: Logger): (error: unknown) => void {
 }
 
 /** How far the database's clock is ahead of this machine's: jobs wait by the one clock that all gateways share. */
-async function skewOf(db: Db): Promise<Ms> {
-  const before = Date.now();
+async function skewOf(db: Db, now: () => Ms): Promise<Ms> {
+  const before = now();
   const [row] = await db.query<{ at: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at");
-  const skew = (row?.at ?? before) - (before + Date.now()) / 2;
+  const skew = (row?.at ?? before) - (before + now()) / 2;
   return Math.abs(skew) < SAME_MS ? 0 : Math.round(skew);
 }
 
@@ -71,11 +71,11 @@ function gathering(pass: (kinds: Iterable<JobKind>) => void): (kinds: Iterable<J
 /** The store and its queue over a schema that is up to date. */
 async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): Promise<StoreHandle> {
   const now = (): Ms => clock.now();
-  let skew = await skewOf(db);
+  let skew = await skewOf(db, now);
   const dbTime = (at: Ms): Ms => Math.round(at) + skew;
   const jobs = new Jobs(db);
   const given = new Given();
-  const gateway = newId("gwy");
+  const gateway = newId("gwy", now());
   const holder = createHolder({
     db,
     log,
@@ -123,7 +123,7 @@ async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): P
   const [accepting, committing] = [lane(), lane()];
 
   const tidy = async (): Promise<void> => {
-    skew = await skewOf(db);
+    skew = await skewOf(db, now);
     const freed = await jobs.free(dbTime(now()));
     if (freed.length > 0) log.warn({ jobs: freed.length }, "jobs of a gateway that is gone start again");
     const strays = await given.strays(async () => jobs.heldBy(await holder.id()));
@@ -165,8 +165,14 @@ async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): P
  * Opens the store and its queue on PostgreSQL, with the schema brought up to date.
  * @throws RouseError `config_invalid` for an address that cannot be used, `store_unavailable` where nobody answers.
  */
-export async function openPostgres(url: string, clock: Pick<Clock, "now">, log: Logger): Promise<StoreHandle> {
-  const db = await openDb(parseAddress(url), log);
+export async function openPostgres(options: {
+  url: string;
+  env?: Record<string, string | undefined>;
+  clock: Pick<Clock, "now">;
+  log: Logger;
+}): Promise<StoreHandle> {
+  const { url, env, clock, log } = options;
+  const db = await openDb(parseAddress(url, env), log);
   try {
     await migrate(db);
     await takeCopy(db);

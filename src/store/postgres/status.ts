@@ -6,8 +6,8 @@ import { openError, schemaVersion } from "./migrate.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 /** Looks at a store in PostgreSQL; changes nothing. */
-export async function postgresStatus(url: string, log: Logger): Promise<StoreStatus> {
-  const address = parseAddress(url);
+export async function postgresStatus(url: string, env: Record<string, string | undefined>, log: Logger): Promise<StoreStatus> {
+  const address = parseAddress(url, env);
   const db = await openDb(address, log);
   try {
     const schema = await schemaVersion(db, address);

@@ -2,44 +2,52 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COUNTED_LIMITS, limitsPath } from "./actions/limit-text.ts";
-import { createBudgets } from "./actions/limits.ts";
-import { createAgents } from "./actions/agents.ts";
-import { createRooms } from "./actions/rooms.ts";
-import { createAgentRuntime } from "./agent/runtime.ts";
-import { loadConfig, type LoadedConfig, type LoadResult } from "./config/load.ts";
-import { locateIssues } from "./config/places.ts";
-import type { Config } from "./config/schema/index.ts";
-import { systemClock, type Clock } from "./core/clock.ts";
-import type { Issue } from "./core/errors.ts";
-import { createLogger, type Logger } from "./core/log.ts";
-import { LAST } from "./delivery/channels.ts";
-import { findRouteProblem } from "./delivery/last-route.ts";
-import { createAddressList, isLoopback } from "./core/address.ts";
-import type { Snapshot } from "./intake/types.ts";
-import { compileMappings } from "./mapping/compile.ts";
-import { createTransformPool, type TransformPool } from "./mapping/pool.ts";
-import { PRESETS_DIR } from "./mapping/presets.ts";
-import type { CommonValues, Service } from "./plugin/api.ts";
-import { loadPlugins } from "./plugin/host.ts";
-import { createVerifiers } from "./signatures/verifiers.ts";
+import { COUNTED_LIMITS, limitsPath } from "../actions/limit-text.ts";
+import { createBudgets } from "../actions/limits.ts";
+import { createAgents } from "../actions/agents.ts";
+import { createRooms } from "../actions/rooms.ts";
+import { createAgentRuntime } from "../agent/runtime.ts";
+import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
+import { locateIssues } from "../config/places.ts";
+import type { Config } from "../config/schema/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Issue } from "../core/errors.ts";
+import { createLogger, type Logger } from "../core/log.ts";
+import { LAST } from "../delivery/channels.ts";
+import { findRouteProblem } from "../delivery/last-route.ts";
+import { createAddressList, isLoopback } from "../core/address.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { compileMappings } from "../mapping/compile.ts";
+import { createTransformPool, type TransformPool } from "../mapping/pool.ts";
+import { PRESETS_DIR } from "../mapping/presets.ts";
+import type { CommonValues, Plugin, Service } from "../plugin/api.ts";
+import { loadPlugins } from "../plugin/host.ts";
+import { createVerifiers } from "../signatures/verifiers.ts";
 
-/** Rouse's own files: two folders up in a clone, three in the built package. */
-const HERE = dirname(fileURLToPath(import.meta.url));
-const BUILT = import.meta.url.endsWith(".js");
+/** Two folders up: the clone, or the folder `dist` of the built package. */
+const HERE = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 /** The folder of the clone or of the installed package. */
-export const PACKAGE_ROOT = BUILT ? join(HERE, "..", "..") : join(HERE, "..");
+export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") : HERE;
 /** Rouse's own plugins. */
-export const BUILTIN_PLUGINS = join(BUILT ? join(HERE, "..") : PACKAGE_ROOT, "plugins");
+export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
 export interface SnapshotOptions {
+  /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
   configFile?: string;
+  /** The config itself, in place of a file. Each snapshot reads it again. */
+  config?: object;
+  /** The state folder; goes before the environment and the config. */
+  stateDir?: string;
+  /** Plugins that are there without a file. They are in use unless their section says `enabled: false`. */
+  plugins?: readonly Plugin[];
   cwd: string;
   env: Record<string, string | undefined>;
   clock: Clock;
+  fetch: typeof fetch;
   log: Logger;
   pool: TransformPool;
-  print(text: string): void;
+  /** Writes to the terminal of the gateway; absent if it has none. */
+  print?(text: string): void;
   port?: number;
   host?: string;
   /** Take a config whose `${NAME}` or `{ file }` cannot be put in. Nothing can be sent or verified with it. */
@@ -48,7 +56,7 @@ export interface SnapshotOptions {
   common?: () => CommonValues | undefined;
 }
 
-export interface Built {
+export interface LoadedSnapshot {
   snapshot: Snapshot;
   stateDir: string;
   baseDir: string;
@@ -59,7 +67,7 @@ export interface Built {
   dispose(): Promise<void>;
 }
 
-export type BuildResult = { ok: true; built: Built } | { ok: false; issues: Issue[]; file?: string };
+export type BuildResult = { ok: true; loaded: LoadedSnapshot } | { ok: false; issues: Issue[]; file?: string };
 
 type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms">;
 
@@ -97,7 +105,7 @@ function unsignedHeaders(mappings: Snapshot["mappings"], verifiers: Snapshot["ve
 }
 
 /** What belongs to a machine, and may differ between gateways that do the same. */
-function withoutPlaces({ stateDir: _stateDir, log: _log, gateway, store, hooks, ...rest }: Config): object {
+function withoutMachineSettings({ stateDir: _stateDir, log: _log, gateway, store, hooks, ...rest }: Config): object {
   const { host: _host, port: _port, adminPort: _adminPort, ...shared } = gateway;
   const { url: _url, ...kept } = store;
   const { mappingsDir: _mappingsDir, transformsDir: _transformsDir, transformPermissions: _permissions, ...rules } = hooks;
@@ -105,8 +113,8 @@ function withoutPlaces({ stateDir: _stateDir, log: _log, gateway, store, hooks, 
 }
 
 /** The same on each machine that has the same settings, mapping files and modules, wherever it has them. */
-function commonHashOf(config: Config, files: readonly string[]): string {
-  const hash = createHash("sha256").update(JSON.stringify(withoutPlaces(config)));
+function clusterHashOf(config: Config, files: readonly string[]): string {
+  const hash = createHash("sha256").update(JSON.stringify(withoutMachineSettings(config)));
   const contents = files.filter((file) => existsSync(file)).map((file) => [basename(file), readFileSync(file)] as const);
   const digests = contents.map(([name, content]) => `${name} ${createHash("sha256").update(content).digest("hex")}`);
   for (const line of digests.toSorted()) hash.update(`\n${line}`);
@@ -119,8 +127,10 @@ function hashOf(configHash: string, files: readonly string[]): string {
   return hash.digest("hex");
 }
 
-function readConfig({ cwd, env, configFile: file, withoutSecrets = false }: SnapshotOptions): Promise<LoadResult> {
-  return loadConfig({ cwd, env, withoutSecrets, ...(file === undefined ? {} : { file }) });
+function readConfig({ configFile: file, withoutSecrets = false, ...options }: SnapshotOptions): Promise<LoadResult> {
+  const { cwd, env, config, stateDir } = options;
+  const named = { ...(file !== undefined && { file }), ...(config && { config }), ...(stateDir !== undefined && { stateDir }) };
+  return loadConfig({ cwd, env, withoutSecrets, ...named });
 }
 
 /** The problems that the parts of a snapshot found, with their places, but for those that only follow from the config's own. */
@@ -141,7 +151,7 @@ function secretPlaces({ file, config, stateDir }: LoadedConfig): { what: string;
 
 /** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
-  const { env, clock, log, pool, print } = options;
+  const { env, clock, fetch, log, pool, print } = options;
   const read = await readConfig(options);
   const loaded = read.ok ? read : read.rest;
   const first = read.ok ? [] : read.issues;
@@ -157,17 +167,18 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     variables,
     baseDir,
     builtinDir: BUILTIN_PLUGINS,
+    inline: options.plugins ?? [],
     stateDir,
     ...(options.common ? { common: options.common } : {}),
     env,
     fetch,
     clock,
     log,
-    print,
+    ...(print ? { print } : {}),
     signal: ended.signal,
   });
   issues.push(...plugins.issues);
-  const { runtime, issues: modelIssues } = createAgentRuntime({ config, baseDir, env, clock, log });
+  const { runtime, issues: modelIssues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log });
   issues.push(...modelIssues);
   const agents = createAgents(config, runtime.models.standard.ref);
   const rooms = createRooms(config, agents, plugins.channels);
@@ -207,7 +218,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
   const snapshot: Snapshot = Object.freeze({
     hash: hashOf(loaded.hash, files),
-    commonHash: commonHashOf(config, files.slice(loaded.files.length)),
+    clusterHash: clusterHashOf(config, files.slice(loaded.files.length)),
     config,
     configFile: loaded.file,
     agents,
@@ -237,7 +248,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   ];
   return {
     ok: true,
-    built: {
+    loaded: {
       snapshot,
       stateDir,
       baseDir,
@@ -255,18 +266,18 @@ export type SnapshotCheck =
   | { ok: true; file?: string; mappings: number; warnings: readonly Issue[] }
   | { ok: false; file?: string; issues: Issue[] };
 
-type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "withoutSecrets">;
+type FileOptions = Pick<SnapshotOptions, "configFile" | "cwd" | "env" | "clock" | "fetch" | "withoutSecrets">;
 
 /** Builds a snapshot for one use, and takes it away afterwards. Starts nothing, opens no store and writes no file. */
 export async function withSnapshot<T>(options: FileOptions, use: (result: BuildResult) => T | Promise<T>): Promise<T> {
   const log = createLogger("silent");
-  const pool = createTransformPool({ log });
-  const result = await buildSnapshot({ ...options, clock: systemClock, log, pool, print: () => undefined });
+  const pool = createTransformPool({ log, env: options.env });
+  const result = await buildSnapshot({ ...options, log, pool, print: () => undefined });
   try {
     return await use(result);
   } finally {
     await pool.close();
-    if (result.ok) await result.built.dispose();
+    if (result.ok) await result.loaded.dispose();
   }
 }
 
@@ -274,7 +285,7 @@ export async function withSnapshot<T>(options: FileOptions, use: (result: BuildR
 export function checkSnapshot(options: FileOptions): Promise<SnapshotCheck> {
   return withSnapshot<SnapshotCheck>(options, (result) => {
     if (!result.ok) return result;
-    const { config, configFile: file, mappings, warnings } = result.built.snapshot;
+    const { config, configFile: file, mappings, warnings } = result.loaded.snapshot;
     return {
       ok: true,
       mappings: mappings.mappings.length,

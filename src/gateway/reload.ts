@@ -1,13 +1,13 @@
-import { stateSecret } from "./config/state.ts";
-import { watchFiles } from "./config/watch.ts";
-import type { Clock } from "./core/clock.ts";
-import { safeError, type Issue } from "./core/errors.ts";
-import type { Logger } from "./core/log.ts";
-import type { Gateway } from "./http/types.ts";
-import type { BuildResult, Built } from "./snapshot.ts";
+import { stateSecret } from "../config/state.ts";
+import { watchFiles } from "../config/watch.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError, type Issue } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { AdminDeps } from "../http/types.ts";
+import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
 
 export interface ReloaderOptions {
-  first: Built;
+  first: LoadedSnapshot;
   build(): Promise<BuildResult>;
   /** The hook token that was kept when `first` was built. */
   keptToken: string;
@@ -16,17 +16,17 @@ export interface ReloaderOptions {
   /** Aborts when the gateway stops. */
   signal: AbortSignal;
   /** Called when another snapshot is in use. */
-  onSwap(built: Built): void;
+  onSwap(loaded: LoadedSnapshot): void;
 }
 
 /** The snapshot in use, and how another takes its place. */
 export interface Reloader {
-  built(): Built;
+  loaded(): LoadedSnapshot;
   /** The hook token of the state folder, as of the snapshot in use. */
   keptToken(): string;
   /** Set while the last reload failed and the snapshot before it is still in use. */
   problems(): readonly Issue[];
-  reload: Gateway["reload"];
+  reload: AdminDeps["reload"];
   /** Watches the files of the snapshot from now on. */
   watch(): void;
   /** Ends the watching; resolves when no reload is under way and nothing of the snapshot runs. */
@@ -39,7 +39,7 @@ export interface Reloader {
  */
 export function createReloader(options: ReloaderOptions): Reloader {
   const { clock, log, signal } = options;
-  let built = options.first;
+  let loaded = options.first;
   let keptToken = options.keptToken;
   let problems: readonly Issue[] = [];
   let last: Promise<unknown> = Promise.resolve();
@@ -47,20 +47,20 @@ export function createReloader(options: ReloaderOptions): Reloader {
 
   const watch = (): void => {
     watcher?.close();
-    watcher = watchFiles({ ...built.watched, debounceMs: 200, log, onChange: () => void reload() });
+    watcher = watchFiles({ ...loaded.watched, debounceMs: 200, log, onChange: () => void reload() });
   };
 
-  const swap = (next: Built): void => {
-    const before = built;
-    built = next;
-    options.onSwap(built);
+  const swap = (next: LoadedSnapshot): void => {
+    const before = loaded;
+    loaded = next;
+    options.onSwap(loaded);
     if (watcher) watch();
-    for (const { path, message } of built.snapshot.warnings) log.warn({ path }, message);
-    log.info({ snapshot: built.snapshot.hash.slice(0, 12) }, "the config was reloaded");
+    for (const { path, message } of loaded.snapshot.warnings) log.warn({ path }, message);
+    log.info({ snapshot: loaded.snapshot.hash.slice(0, 12) }, "the config was reloaded");
     void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(() => before.dispose());
   };
 
-  const reloadNow: Gateway["reload"] = async () => {
+  const reloadNow: AdminDeps["reload"] = async () => {
     const next = await options.build().catch((error: unknown) => {
       log.error({ err: safeError(error) }, "the new config could not be built");
       return { ok: false as const, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
@@ -73,23 +73,23 @@ export function createReloader(options: ReloaderOptions): Reloader {
       return { ok: false, issues: next.issues };
     }
     problems = [];
-    const kept = await stateSecret(built.stateDir, "hook-token");
-    if (kept === keptToken && next.built.snapshot.hash === built.snapshot.hash) await next.built.dispose();
+    const kept = await stateSecret(loaded.stateDir, "hook-token");
+    if (kept === keptToken && next.loaded.snapshot.hash === loaded.snapshot.hash) await next.loaded.dispose();
     else {
       keptToken = kept;
-      swap(next.built);
+      swap(next.loaded);
     }
-    return { ok: true, hash: built.snapshot.hash };
+    return { ok: true, hash: loaded.snapshot.hash };
   };
 
-  const reload: Gateway["reload"] = () => {
+  const reload: AdminDeps["reload"] = () => {
     const next = last.then(reloadNow);
     last = next.catch(() => undefined);
     return next;
   };
 
   return {
-    built: () => built,
+    loaded: () => loaded,
     keptToken: () => keptToken,
     problems: () => problems,
     reload,
@@ -97,7 +97,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
     async close() {
       watcher?.close();
       await last;
-      await built.dispose();
+      await loaded.dispose();
     },
   };
 }

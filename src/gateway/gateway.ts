@@ -1,0 +1,256 @@
+import { hostname } from "node:os";
+import { retryOnRedelivery } from "../actions/retry-on-redelivery.ts";
+import { RouseError } from "../core/errors.ts";
+import { lazy } from "../core/lazy.ts";
+import { VERSION } from "../core/version.ts";
+import { openResources, type GatewayOptions, type Resources } from "./resources.ts";
+import { createApps, type Apps } from "../http/app.ts";
+import { createHooks, createServiceHook } from "../http/hooks.ts";
+import { listen } from "../http/listen.ts";
+import { createRejections } from "../http/rejections.ts";
+import type { AdminDeps, GatewayStatus } from "../http/types.ts";
+import { createIntake, type Intake } from "../intake/receive.ts";
+import { createSharedCounts } from "../intake/shared-counts.ts";
+import { createServices, type Services } from "../plugin/services.ts";
+import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
+import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
+
+const ALIVE_MS = 2 ** 30;
+
+export interface Gateway extends Pick<Library, "start" | "stop"> {
+  /** Answers a request as the HTTP server would. `bindings`: what the server knows of it, as `{ incoming }`. */
+  fetch(request: Request, bindings?: object): Promise<Response>;
+  /** Builds a new snapshot and swaps it in, or keeps the old one. */
+  reload: AdminDeps["reload"];
+  /** The operator's token. */
+  readonly operatorToken: string;
+  readonly status: () => GatewayStatus;
+}
+
+function createSurface(
+  resources: Resources,
+  workers: Workers,
+  services: Services,
+  input: ReturnType<typeof createInput>,
+  status: () => GatewayStatus,
+): Apps {
+  const { options, store, queue, peers, clock, log, metrics, snapshot, reloader, operatorToken } = resources;
+  const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = workers;
+  const { intake, sharedCounts } = input;
+  const draining = (): boolean => status().draining;
+  const admin = {
+    clock,
+    store,
+    queue,
+    peers,
+    snapshot,
+    status,
+    refusals: intake.denials.list,
+    signatures: intake.signatures,
+    runs: { ...turns, cancel: workers.cancel },
+    limits: admission.usage,
+    channels: health,
+    replay: intake.replay,
+    retryDelivery: deliveries.retry,
+    reload: reloader.reload,
+    metrics: metrics.render,
+    keys,
+    chats,
+    knowledge,
+  };
+  const { startedAt } = status();
+  const platform = lazy(async () => {
+    const { createPlatform } = await import("../http/platform/app.ts");
+    return createPlatform({
+      sharedCounts,
+      chats,
+      keys,
+      knowledge,
+      store,
+      clock,
+      fetch: options.fetch,
+      log,
+      snapshot,
+      draining,
+      startedAt,
+    });
+  });
+  const serviceRequest = services.request;
+  return createApps({
+    admin,
+    hooks: createHooks({ intake, store, snapshot, waitForRun: runEnds.wait }),
+    hasCredential: intake.hasCredential,
+    bodyBudget: intake.bodyBudget,
+    denials: intake.denials,
+    platform,
+    store,
+    clock,
+    log,
+    snapshot,
+    operatorToken,
+    ready: () => !draining() && peers.reachable(),
+    sharedCounts,
+    serviceRequest,
+  });
+}
+
+/** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
+function createInput(
+  { store, peers, clock, log, metrics, snapshot, reloader }: Resources,
+  { turns, deliveries, admission }: Workers,
+  draining: () => boolean,
+) {
+  const sharedCounts = createSharedCounts(peers);
+  const intake = createIntake({
+    sharedCounts,
+    store,
+    clock,
+    log,
+    metrics,
+    snapshot,
+    hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
+    draining,
+    admit: admission.admit,
+    retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
+  });
+  return { intake, sharedCounts };
+}
+
+/** How far a gateway has come. */
+interface Progress {
+  readonly startedAt: number;
+  url: string | undefined;
+  workers: boolean;
+  draining: boolean;
+}
+
+function createStatus({ snapshot, reloader }: Resources, workers: Workers, services: Services, progress: Progress): () => GatewayStatus {
+  return () => ({
+    version: VERSION,
+    pid: process.pid,
+    ...progress,
+    snapshot: snapshot().hash,
+    configFile: snapshot().configFile,
+    stateDir: reloader.loaded().stateDir,
+    reloadProblems: reloader.problems(),
+    warnings: snapshot().warnings,
+    services: services.states(),
+    channels: workers.health.states(),
+  });
+}
+
+type Answer = (app: Apps["main"], request: Request, env?: object) => Promise<Response>;
+
+/** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
+async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer: Answer): Promise<Addresses> {
+  const { gateway, hooks } = snapshot().config;
+  const serve = async (app: Apps["main"], port: number): Promise<string> => {
+    const listener = await listen((request, env) => answer(app, request, env), {
+      host: gateway.host,
+      port,
+      bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
+    });
+    opened.defer(() => listener.close());
+    return listener.url;
+  };
+  const url = await serve(apps.main, gateway.port);
+  return { url, adminUrl: gateway.adminPort === undefined ? url : await serve(apps.admin, gateway.adminPort) };
+}
+
+interface Parts {
+  intake: Intake;
+  resources: Resources;
+  workers: Workers;
+  services: Services;
+  apps: Apps;
+  answer: Answer;
+  progress: Progress;
+  status(): GatewayStatus;
+}
+
+async function startParts(parts: Parts, options: StartOptions): Promise<Addresses | undefined> {
+  const { resources, intake, workers, services, apps, answer, progress, status } = parts;
+  const { lock, reloader, snapshot, opened, log } = resources;
+  const { listen: address = false, workers: isWorking = true, watch = false } = options;
+  await restoreWorkers(resources, workers);
+  if (typeof address === "object") resources.setAddress(address);
+  const addresses = address === false ? undefined : await openListeners(resources, apps, answer);
+  progress.url = addresses?.url;
+  progress.workers = isWorking;
+  const { pid, startedAt, version, configFile } = status();
+  await lock.describe({ pid, ...addresses, startedAt, version, config: configFile ?? null });
+  if (watch) reloader.watch();
+  if (isWorking) {
+    // Timers and connections of the workers keep no process alive: without a server of its own the program would end.
+    const alive = setInterval(() => undefined, ALIVE_MS);
+    opened.defer(() => clearInterval(alive));
+    await startWorkers(resources, workers, services, intake);
+  }
+  for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
+  log.info({ url: progress.url, workers: isWorking, version }, "the gateway is ready");
+  return addresses;
+}
+
+async function stopParts({ resources, workers, services, progress }: Parts): Promise<void> {
+  const { snapshot, ended, opened, log } = resources;
+  progress.draining = true;
+  await services.close();
+  await workers.heartbeat.stop();
+  const drainMs = snapshot().config.gateway.drainSeconds * 1000;
+  await Promise.all([workers.turns.stop(drainMs), workers.chats.stop(drainMs)]);
+  await workers.deliveries.stop();
+  ended.abort();
+  await opened.disposeAsync();
+  log.info("the gateway has stopped");
+}
+
+/**
+ * The composition root: builds every part and hands each what it needs.
+ * @throws RouseError `config_invalid` with all issues, or `store_locked`.
+ */
+export async function createGateway(options: GatewayOptions): Promise<Gateway> {
+  const opened = new AsyncDisposableStack();
+  const resources = await openResources(options, opened).catch(async (error: unknown) => {
+    await opened.disposeAsync();
+    throw error;
+  });
+  const { clock, log, peers, cursorOf, reloader, snapshot, operatorToken } = resources;
+  const progress: Progress = { startedAt: clock.now(), url: undefined, workers: false, draining: false };
+  const workers = createWorkers(resources);
+  const input = createInput(resources, workers, () => progress.draining);
+  const services = createServices({
+    hook: createServiceHook(input.intake),
+    peers,
+    cursorOf,
+    clock,
+    log,
+  });
+  const status = createStatus(resources, workers, services, progress);
+  const apps = createSurface(resources, workers, services, input, status);
+  peers.describe(() => {
+    const { version, pid, startedAt, url, workers } = status();
+    return { host: hostname(), pid, version, url, snapshot: snapshot().clusterHash, workers, startedAt };
+  });
+  const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
+  opened.defer(rejections.close);
+  const answer: Answer = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
+
+  const parts: Parts = { resources, intake: input.intake, workers, services, apps, answer, progress, status };
+  let isStarted = false;
+  let stopped: Promise<void> | undefined;
+  function start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
+  function start(options?: StartOptions): Promise<Addresses | undefined>;
+  async function start(startOptions: StartOptions = {}): Promise<Addresses | undefined> {
+    if (isStarted || stopped) throw new RouseError({ code: "usage", message: "a gateway can be started once: create another one" });
+    isStarted = true;
+    return startParts(parts, startOptions);
+  }
+  return {
+    operatorToken,
+    status,
+    reload: reloader.reload,
+    fetch: (request, bindings) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request, bindings),
+    start,
+    stop: () => (stopped ??= stopParts(parts)),
+  };
+}

@@ -1,0 +1,128 @@
+import type { Config } from "../config/schema/index.ts";
+import { ensureState, stateSecret } from "../config/state.ts";
+import type { Clock } from "../core/clock.ts";
+import { RouseError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { createMetrics, type Metrics } from "../core/metrics.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { createTransformPool } from "../mapping/pool.ts";
+import { reportingStore, type Reporter } from "./events.ts";
+import { createReloader, type Reloader } from "./reload.ts";
+import type { ListenAddress } from "./types.ts";
+import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
+import { acquireLock, type Lock } from "../store/lock.ts";
+import { isShared, openStore, storeUrl } from "../store/open.ts";
+import type { CommonValues, Cursor } from "../plugin/api.ts";
+import { keptCursor } from "../store/cursor.ts";
+import type { Fence, StoreHandle } from "../store/types.ts";
+
+export interface GatewayOptions extends Omit<SnapshotOptions, "pool" | "common" | "withoutSecrets"> {
+  /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
+  setLogLevel?(level: Config["log"]["level"]): void;
+  /** Hears of what is recorded and of what ends. */
+  reporter?: Reporter;
+}
+
+/** What stands for as long as the gateway does. */
+export interface Resources extends StoreHandle {
+  options: GatewayOptions;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  lock: Lock;
+  reloader: Reloader;
+  operatorToken: string;
+  stateDir: string;
+  snapshot(): Snapshot;
+  /** Sets an address in place of that of the config, from now on. */
+  setAddress(address: ListenAddress): void;
+  /** The place of a plugin's service. */
+  cursorOf(service: string, fence: Fence | undefined): Cursor;
+  /** Called with each snapshot that takes another's place. */
+  swapped: ((loaded: LoadedSnapshot) => void)[];
+  /** Aborts when the gateway stops. */
+  ended: AbortController;
+  /** What has to be closed, in reverse order of its making. */
+  opened: AsyncDisposableStack;
+}
+
+function configInvalid({ issues, file }: Extract<Awaited<ReturnType<typeof buildSnapshot>>, { ok: false }>): RouseError {
+  const where = file === undefined ? "" : ` ${file}`;
+  const message = `the config${where} has ${issues.length} problem${issues.length === 1 ? "" : "s"}`;
+  return new RouseError({ code: "config_invalid", message, issues });
+}
+
+/** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
+export async function openResources(options: GatewayOptions, opened: AsyncDisposableStack): Promise<Resources> {
+  const { clock, log, env } = options;
+  const metrics = createMetrics();
+  opened.defer(() => metrics.close());
+  const pool = createTransformPool({ log, env });
+  opened.defer(() => pool.close());
+  let shared: CommonValues | undefined;
+  const common = (): CommonValues | undefined => shared;
+  const address: ListenAddress = {};
+  const build = () => buildSnapshot({ ...options, ...address, pool, common });
+  const first = await build();
+  if (!first.ok) throw configInvalid(first);
+  const ended = new AbortController();
+  const applySettings = ({ snapshot }: LoadedSnapshot): void => {
+    metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
+    options.setLogLevel?.(snapshot.config.log.level);
+  };
+  const { stateDir, snapshot: firstSnapshot } = first.loaded;
+  applySettings(first.loaded);
+  await ensureState(stateDir);
+  const url = storeUrl(firstSnapshot.config.store.url, stateDir);
+  const lock = await acquireLock(stateDir, undefined, { shared: isShared(url) }).catch(async (error: unknown) => {
+    await first.loaded.dispose();
+    throw error;
+  });
+  opened.defer(() => lock.release());
+  const keptToken = await stateSecret(stateDir, "hook-token");
+  const swapped: Resources["swapped"] = [];
+  const onSwap = (loaded: LoadedSnapshot): void => {
+    // Children may hold modules, or what these import, as they were.
+    pool.recycle();
+    applySettings(loaded);
+    for (const listener of swapped) listener(loaded);
+  };
+  const reloader = createReloader({ first: first.loaded, build, keptToken, clock, log, signal: ended.signal, onSwap });
+  const handle = await openStore({ url, env, clock, log }).catch(async (error: unknown) => {
+    await reloader.close();
+    throw error;
+  });
+  opened.defer(() => handle.store.close());
+  const store = options.reporter ? reportingStore(handle.store, options.reporter) : handle.store;
+  if (isShared(url)) {
+    shared = {
+      get: (key) => store.getValue(key),
+      set: async (key, value) => void (await store.commit((tx) => tx.setValue(key, value))),
+    };
+  }
+  opened.defer(() => reloader.close());
+  metrics.watchCounts(() => store.counts());
+  const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
+  return {
+    ...handle,
+    store,
+    options,
+    clock,
+    log,
+    metrics,
+    lock,
+    reloader,
+    operatorToken,
+    stateDir,
+    snapshot: () => reloader.loaded().snapshot,
+    setAddress({ host, port }) {
+      // A host that is undefined would be every address of the machine.
+      Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
+      Object.assign(reloader.loaded().snapshot.config.gateway, address);
+    },
+    cursorOf: (service, fence) => keptCursor(store, `service.cursor:${service}`, fence),
+    swapped,
+    ended,
+    opened,
+  };
+}

@@ -1,0 +1,169 @@
+/** What a program sees that has a gateway in it. These types import as little as possible: strangers' compilers check them. */
+import type { ConfigInput } from "../config/schema/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Issue } from "../core/errors.ts";
+import type { Plugin } from "../plugin/define.ts";
+
+export type { Clock };
+
+/** Where the gateway's log goes: `console` and the loggers of most libraries fit. `fields` hold no body and no credential. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface GatewayOptions {
+  /** The config itself, as `rouse.json5` would have it. `${NAME}` is a variable of `env`. `reload` reads the object again. */
+  config?: ConfigInput;
+  /** The path of a config file. Without it and without `config`: `rouse.json5` or `rouse.json` in `cwd`, or the defaults. */
+  configFile?: string;
+  /** Plugins beside those of the config. Each is in use unless its section of the config says `enabled: false`. */
+  plugins?: readonly Plugin[];
+  /** The folder of everything that is kept. Goes before `stateDir` of the config. Two gateways never share it. */
+  stateDir?: string;
+  /** Where relative paths of `config` and of these options start. Default: the working folder of the process. */
+  cwd?: string;
+  /** Default: the system's clock. */
+  clock?: Clock;
+  /** Calls model providers, channels and senders. Default: the one of the process. */
+  fetch?: typeof globalThis.fetch;
+  /** Default: nothing is logged. `log.level` of the config applies. */
+  log?: Log;
+  /** The variables for `${NAME}` and for providers' keys. Default: those of the process. */
+  env?: Readonly<Record<string, string | undefined>>;
+  /** Writes replies of the channel that is a terminal. Without it that channel is not there. */
+  print?(text: string): void;
+}
+
+/** Another address than that of the config. Port 0 takes a free one. */
+export interface ListenAddress {
+  host?: string;
+  port?: number;
+}
+
+export interface StartOptions {
+  /** Whether to listen, at the address of the config or another one. Default: no, your server calls `fetch`. */
+  listen?: boolean | ListenAddress;
+  /** Whether to run agents and deliver replies. Default: yes. Without, events are accepted and wait in the store. */
+  workers?: boolean;
+  /** Whether to reload the config when one of its files changes. Default: no. */
+  watch?: boolean;
+}
+
+/** Where a gateway listens. */
+export interface Addresses {
+  url: string;
+  adminUrl: string;
+}
+
+/** What a server knows of a request besides the request itself. */
+export interface Bindings {
+  /** Node's own message: the body and the sender's address are read from it. */
+  incoming?: { readonly socket: { readonly remoteAddress?: string | undefined } };
+}
+
+/** The result of a reload. With problems the config before it stays in use. */
+export type Reloaded = { ok: true; hash: string } | { ok: false; issues: Issue[] };
+
+export interface GatewayStatus {
+  version: string;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+  /** Set if it listens. */
+  url: string | undefined;
+  workers: boolean;
+  /** Whether it is stopping. */
+  draining: boolean;
+  /** The SHA-256 of what is in use: config, mappings, transforms. */
+  snapshot: string;
+  configFile: string | undefined;
+  stateDir: string;
+  /** Set while the last reload failed. */
+  reloadProblems: readonly Issue[];
+  warnings: readonly Issue[];
+  /** What services of plugins report. */
+  services: readonly { id: string; ok: boolean; message: string; since: number }[];
+  /** Whether channels could be reached. */
+  channels: readonly { id: string; ok: boolean; message: string }[];
+}
+
+/** An event as it was recorded. */
+export interface RecordedEvent {
+  id: string;
+  /** Milliseconds since the epoch. */
+  receivedAt: number;
+  /** The hook path, as `shop`. */
+  path: string;
+  outcome: "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
+  reason: string | undefined;
+  mapping: string | undefined;
+  duplicateOf: string | undefined;
+  replayOf: string | undefined;
+  runIds: readonly string[];
+}
+
+/** A run that has ended. */
+export interface EndedRun {
+  id: string;
+  eventId: string | null;
+  kind: "hook" | "heartbeat" | "channel" | "api";
+  mapping: string | undefined;
+  status: "succeeded" | "failed" | "timed_out" | "cancelled";
+  agentId: string;
+  sessionKey: string;
+  model: string | undefined;
+  reply: string | undefined;
+  error: { code: string; message: string } | undefined;
+  startedAt: number | undefined;
+  endedAt: number | undefined;
+}
+
+/** A delivery that has ended. */
+export interface EndedDelivery {
+  id: string;
+  runId: string;
+  channel: string;
+  to: string | undefined;
+  /** `unknown`: it may have arrived, and is not sent again. */
+  status: "delivered" | "failed" | "unknown" | "no_route";
+  error: { code: string; message: string } | undefined;
+}
+
+/** A failure of the gateway itself, as its log says it. */
+export interface ReportedError {
+  message: string;
+  /** What else the line of the log has. */
+  fields: Readonly<Record<string, unknown>>;
+}
+
+/** What `on` reports, by name. Only what this gateway did is reported, not what others on the same database do. */
+export interface GatewayEvents {
+  "event.recorded": RecordedEvent;
+  "run.ended": EndedRun;
+  "delivery.ended": EndedDelivery;
+  error: ReportedError;
+}
+
+export interface Gateway {
+  /**
+   * Answers a request: a hook, a channel's webhook, the API, the console. Pass what your server knows as `bindings`
+   * (`c.env` of Hono); without `incoming` the caller counts as one on this machine.
+   */
+  fetch(request: Request, bindings?: Bindings): Promise<Response>;
+  /** Starts what the options ask for. A gateway can be started once. */
+  start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
+  start(options?: StartOptions): Promise<Addresses | undefined>;
+  /** Lets runs under way end, for as long as `gateway.drainSeconds`, and closes everything. */
+  stop(): Promise<void>;
+  /** Reads config, mappings and transforms again. Takes all of it over, or nothing. */
+  reload(): Promise<Reloaded>;
+  status(): GatewayStatus;
+  /**
+   * Calls `listener` after each such event. A listener cannot hold up the gateway: it is called later, and what it throws
+   * is logged.
+   * @returns a function that ends the calls.
+   */
+  on<N extends keyof GatewayEvents>(name: N, listener: (event: GatewayEvents[N]) => void | Promise<void>): () => void;
+}

@@ -1,0 +1,56 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { RouseError, type Failure } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { CommonValues, PluginContext } from "./channel.ts";
+
+/** What the gateway lends to its plugins. */
+export interface Surroundings {
+  /** The config's folder: `plugins/` in it, and where paths and package names are resolved from. */
+  baseDir: string;
+  stateDir: string;
+  /** Values that all gateways of one database have; undefined where there is but one. */
+  common?: () => CommonValues | undefined;
+  fetch: typeof fetch;
+  clock: { now(): number };
+  log: Logger;
+  /** Writes to the terminal of the gateway; absent if it has none. */
+  print?(text: string): void;
+}
+
+const NO_TERMINAL: Failure = {
+  code: "usage",
+  message: "this gateway has no terminal to print on: pass `print` to createGateway, or use another channel",
+};
+
+/** Creates what a plugin gets: its checked section, and of the gateway only what the contract names. */
+export function createContext(id: string, config: unknown, signal: AbortSignal, options: Surroundings): PluginContext<unknown> {
+  const log = options.log.child({ plugin: id });
+  const folder = join(options.stateDir, "plugins", id.replace(":", "-"));
+  return {
+    config,
+    fetch: options.fetch,
+    clock: options.clock,
+    log: {
+      debug: (message) => log.debug(message),
+      info: (message) => log.info(message),
+      warn: (message) => log.warn(message),
+      error: (message) => log.error(message),
+    },
+    signal,
+    baseDir: options.baseDir,
+    print(text) {
+      if (!options.print) throw new RouseError(NO_TERMINAL);
+      options.print(text);
+    },
+    async stateDir() {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      return folder;
+    },
+    common() {
+      const values = options.common?.();
+      const keyOf = (key: string): string => `plugin:${id}:${key}`;
+      return values && { get: (key) => values.get(keyOf(key)), set: (key, value) => values.set(keyOf(key), value) };
+    },
+  };
+}
