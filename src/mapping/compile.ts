@@ -65,7 +65,8 @@ class MappingCompiler {
   }
 
   #problem(source: Source, field: string, message: string, detail?: string): void {
-    this.issues.push({ path: `${source.at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
+    const at = source.options?.fields.includes(field) ? source.options.at : source.at;
+    this.issues.push({ path: `${at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
   }
 
   #compileTemplate(source: Source, field: string, text: string, options: TemplateOptions): Template | undefined {

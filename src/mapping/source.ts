@@ -1,3 +1,4 @@
+import type { Parsed } from "../config/json5.ts";
 import type { Limits } from "../config/schema/limits.ts";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
 
@@ -14,7 +15,9 @@ export interface Source {
   /** Where that stands: `hooks.presets[0]`. */
   sharedAt: string;
   /** The preset whose sender signs, if its options bring neither a secret nor the decision to do without. */
-  unsigned?: string;
+  unsigned?: PresetEntry;
+  /** The fields that the options of a preset set, and where those stand. */
+  options?: { at: string; fields: readonly string[] };
   /** The events that are wanted of a preset; undefined: all. */
   events?: readonly string[];
   /** Limits that all mappings of a preset share, and whose they are. */
@@ -25,3 +28,19 @@ export interface Source {
 
 /** A mapping as it was written, perhaps without an id. */
 export type WrittenSource = Omit<Source, "config"> & { config: MappingConfig };
+
+/** A preset that `hooks.presets` can name. */
+export interface PresetEntry {
+  name: string;
+  /** Where it comes from, for lists: `rouse`, or `mappings/mine.json`. */
+  origin: string;
+  /** How paths of problems in it begin. */
+  label: string;
+  /** How messages name its document: its path. */
+  place: string;
+  /** The folder that files it names lie in. */
+  folder: string;
+  /** Its file, if it has one of its own. */
+  file?: string;
+  read(): Parsed;
+}
