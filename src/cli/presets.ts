@@ -8,9 +8,11 @@ import type { Sender } from "../config/schema/signature.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { RouseError } from "../core/errors.ts";
 import { ambiguous, readCatalog } from "../mapping/catalog.ts";
+import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
 import { draftPreset } from "../mapping/draft-preset.ts";
 import { PRESETS_DIR } from "../mapping/presets.ts";
 import type { PresetEntry } from "../mapping/source.ts";
+import { loadPluginPresets } from "../plugin/commands.ts";
 import { loadScheme } from "../signatures/load.ts";
 import { renderSender } from "../signatures/sender.ts";
 import { connected } from "./connect.ts";
@@ -37,8 +39,10 @@ interface Preset {
 async function findPresets(options: CommonOptions, io: CliIo): Promise<{ names: string[]; find(name: string): PresetEntry[] }> {
   const { cwd, env } = io;
   const loaded = await loadConfig({ cwd, env, withoutSecrets: true, ...(options.config === undefined ? {} : { file: options.config }) });
-  const { config } = (loaded.ok ? loaded : loaded.rest) ?? {};
-  const { files, presets } = readCatalog({ presetsDir: PRESETS_DIR, mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR });
+  const user = loaded.ok ? loaded : loaded.rest;
+  const config = user?.config;
+  const pluginPresets = user ? await loadPluginPresets(BUILTIN_PLUGINS, user) : [];
+  const { files, presets } = readCatalog({ presetsDir: PRESETS_DIR, mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR, pluginPresets });
   const enabled = config?.hooks.presets.map((use) => (typeof use === "string" ? use : use.use)) ?? [];
   // A mappings file that nothing enables is no preset.
   const plain = new Set<PresetEntry>(files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)));
@@ -133,7 +137,7 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
 
 export function registerPresets(program: Command, io: CliIo): void {
   const presets = program.command("presets").description("mappings to enable by name, and new ones from what came in");
-  reading(presets.command("list").description("the presets that ship, and your own"), "rouse presets list").action(
+  reading(presets.command("list").description("the presets that ship, your own, and those of your plugins"), "rouse presets list").action(
     (options: CommonOptions) => list(options, io),
   );
   reading(

@@ -4,7 +4,7 @@ import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside } from "../core/files.ts";
 import { presetNames } from "./presets.ts";
-import type { PresetEntry } from "./source.ts";
+import type { PluginPreset, PresetEntry } from "./source.ts";
 
 /** A file of `hooks.mappingsDir`. One with `preset: true` is live only if `hooks.presets` names it, any other always. */
 export interface MappingsEntry extends PresetEntry {
@@ -51,18 +51,37 @@ function shippedPresets(folder: string): PresetEntry[] {
   });
 }
 
+function toEntries(presets: readonly PluginPreset[], folder: string): PresetEntry[] {
+  return presets.map(({ plugin, origin, document }) => {
+    const { id: name } = document;
+    const label = `preset ${name} of the plugin ${plugin}`;
+    const read: PresetEntry["read"] = () => ({ ok: true, value: document, duplicates: [] });
+    return { name, origin: `plugin ${plugin}`, label, place: `the plugin "${plugin}" (${origin})`, folder, read };
+  });
+}
+
 /** Says that a name means several presets, and where all of them are. */
 export function ambiguous(name: string, entries: readonly PresetEntry[]): string {
   const places = entries.map(({ place }) => place).join(" and ");
   return `the name "${name}" means ${entries.length} presets, ${places}: rename all but one, in its \`id\` too`;
 }
 
-/** Finds all presets: those that ship, and the files of `hooks.mappingsDir`. */
-export function readCatalog({ presetsDir, mappingsDir }: { presetsDir: string; mappingsDir: string }): Catalog {
+export interface CatalogOptions {
+  /** Absolute folders. */
+  presetsDir: string;
+  mappingsDir: string;
+  /** What the plugins bring. Default: none. */
+  pluginPresets?: readonly PluginPreset[];
+}
+
+/** Finds all presets: those that ship, those of plugins, and the files of `hooks.mappingsDir`. */
+export function readCatalog({ presetsDir, mappingsDir, pluginPresets = [] }: CatalogOptions): Catalog {
   const issues: Issue[] = [];
   const files = mappingsDir === presetsDir ? [] : readFolder(mappingsDir, issues);
   const presets = new Map<string, PresetEntry[]>();
-  for (const entry of [...shippedPresets(presetsDir), ...files.filter(({ name, isPreset }) => isPreset || PRESET_NAME.test(name))]) {
+  const ofPlugins = toEntries(pluginPresets, mappingsDir);
+  const namable = files.filter(({ name, isPreset }) => isPreset || PRESET_NAME.test(name));
+  for (const entry of [...shippedPresets(presetsDir), ...ofPlugins, ...namable]) {
     const others = presets.get(entry.name);
     if (others) others.push(entry);
     else presets.set(entry.name, [entry]);
@@ -72,6 +91,11 @@ export function readCatalog({ presetsDir, mappingsDir }: { presetsDir: string; m
     if (!isPreset) continue;
     if (!PRESET_NAME.test(name)) issues.push({ path: label, message: "a preset's file is named by lower-case letters, digits and `-`" });
     else if (named.length > 1) issues.push({ path: label, message: ambiguous(name, named) });
+  }
+  for (const entry of ofPlugins) {
+    const others = (presets.get(entry.name) ?? []).filter((other) => !files.some((file) => file === other));
+    // One that clashes with a marked file is reported there.
+    if (others.length > 1 && others.at(-1) === entry) issues.push({ path: entry.label, message: ambiguous(entry.name, others) });
   }
   return { files, presets, issues };
 }

@@ -1,6 +1,6 @@
 import type { Parsed } from "../config/json5.ts";
 import type { Limits } from "../config/schema/limits.ts";
-import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
+import type { MappingConfig, MappingFile, PresetDocument } from "../config/schema/mapping.ts";
 
 /** A mapping that has an id, its own or one by its path. */
 export type NamedMapping = MappingConfig & { id: string };
@@ -29,14 +29,23 @@ export interface Source {
 /** A mapping as it was written, perhaps without an id. */
 export type WrittenSource = Omit<Source, "config"> & { config: MappingConfig };
 
+/** A preset that a plugin brings. */
+export interface PluginPreset {
+  /** The plugin's id. */
+  plugin: string;
+  /** Where the plugin comes from. */
+  origin: string;
+  document: PresetDocument;
+}
+
 /** A preset that `hooks.presets` can name. */
 export interface PresetEntry {
   name: string;
-  /** Where it comes from, for lists: `rouse`, or `mappings/mine.json`. */
+  /** Where it comes from, for lists: `rouse`, `mappings/mine.json`, or `plugin acme`. */
   origin: string;
   /** How paths of problems in it begin. */
   label: string;
-  /** How messages name its document: its path. */
+  /** How messages name its document: its path, or its plugin. */
   place: string;
   /** The folder that files it names lie in. */
   folder: string;

@@ -6,7 +6,7 @@ import type { PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { ambiguous, readCatalog, type Catalog } from "./catalog.ts";
+import { ambiguous, readCatalog, type Catalog, type CatalogOptions } from "./catalog.ts";
 import { presetSources } from "./presets.ts";
 import type { PresetEntry, Source, WrittenSource } from "./source.ts";
 
@@ -23,6 +23,8 @@ interface Collected {
   issues: Issue[];
   /** The files that they were read from. */
   files: string[];
+  /** Whether a plugin could not be loaded, so that not all presets are known. */
+  mayMiss: boolean;
 }
 
 /** Puts in what the `auth` of a mapping file refers to: the one place of the file where a secret may stand. */
@@ -84,12 +86,18 @@ function nameMappings(sources: readonly WrittenSource[]): Source[] {
 }
 
 /** The preset that an entry of `hooks.presets` names; undefined, with an issue, if there is none or more than one. */
-function findPreset(name: string, at: string, { presets }: Catalog, issues: Issue[]): PresetEntry | undefined {
+function findPreset(name: string, at: string, { presets }: Catalog, { issues, mayMiss }: Collected): PresetEntry | undefined {
   const entries = presets.get(name) ?? [];
   const [entry] = entries;
-  if (entry === undefined) issues.push({ path: at, message: `there is no preset of this name.${didYouMean(name, presets.keys())}` });
-  else if (entries.length > 1) issues.push({ path: at, message: ambiguous(name, entries) });
-  else return entry;
+  if (entry === undefined) {
+    const hint = didYouMean(name, presets.keys());
+    if (hint !== "" || !mayMiss) issues.push({ path: at, message: `there is no preset of this name.${hint}` });
+    return undefined;
+  }
+  if (entries.length === 1) return entry;
+  const message = ambiguous(name, entries);
+  // It may be reported where one of them is written.
+  if (!issues.some((issue) => issue.message === message)) issues.push({ path: at, message });
   return undefined;
 }
 
@@ -111,7 +119,7 @@ function collectPresets(hooks: z.output<typeof hooksSchema>, catalog: Catalog, r
   for (const [index, written] of hooks.presets.entries()) {
     const use: PresetUse = typeof written === "string" ? { use: written } : written;
     const at = `hooks.presets[${index}]`;
-    const entry = findPreset(use.use, at, catalog, to.issues);
+    const entry = findPreset(use.use, at, catalog, to);
     if (!entry) continue;
     if (entry.file !== undefined) to.files.push(entry.file);
     const file = readDocument(entry, references, to.issues);
@@ -124,22 +132,24 @@ function collectPresets(hooks: z.output<typeof hooksSchema>, catalog: Catalog, r
   }
 }
 
+export interface SourceOptions extends CatalogOptions {
+  hooks: z.output<typeof hooksSchema>;
+  /** The config's folder: relative paths of secrets start there. */
+  baseDir: string;
+  /** For `${ENV}` in the `auth` of mapping files. */
+  env: Env;
+  /** Whether a plugin could not be loaded. Its presets are unknown then, and not refused. */
+  pluginsMissing?: boolean;
+}
+
 /**
  * All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. A file
  * that `hooks.presets` names is a preset, with the options that stand there.
  */
-export function collectSources(options: {
-  hooks: z.output<typeof hooksSchema>;
-  /** The config's folder: relative paths of secrets start there. */
-  baseDir: string;
-  /** Absolute folders. */
-  mappingsDir: string;
-  presetsDir: string;
-  env: Env;
-}): { sources: Source[]; issues: Issue[]; files: string[] } {
-  const { hooks, baseDir, mappingsDir, presetsDir, env } = options;
+export function collectSources(options: SourceOptions): { sources: Source[]; issues: Issue[]; files: string[] } {
+  const { hooks, baseDir, mappingsDir, env, pluginsMissing = false } = options;
   const references = { env, baseDir };
-  const catalog = readCatalog({ presetsDir, mappingsDir });
+  const catalog = readCatalog(options);
   const enabled = new Set(hooks.presets.map((use) => (typeof use === "string" ? use : use.use)));
   const sources = hooks.mappings.map((config, index): WrittenSource => ({
     config,
@@ -149,8 +159,8 @@ export function collectSources(options: {
     sharedAt: `hooks.mappings[${index}]`,
     folder: mappingsDir,
   }));
-  const collected: Collected = { sources, issues: [...catalog.issues], files: [] };
+  const collected: Collected = { sources, issues: [...catalog.issues], files: [], mayMiss: pluginsMissing };
   collectFiles(catalog, enabled, references, collected);
   collectPresets(hooks, catalog, references, collected);
-  return { ...collected, sources: nameMappings(sources) };
+  return { sources: nameMappings(sources), issues: collected.issues, files: collected.files };
 }

@@ -92,6 +92,28 @@ describe("rouse presets", () => {
     expect(await cli.rouse(["presets", "show", "mnie"])).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean "mine"?') });
   });
 
+  it("lists, prints and sends to what a plugin brings", async () => {
+    await mkdir(join(cli.dir, "plugins"));
+    const mappings = [{ match: { path: "orders" }, messageTemplate: "x" }];
+    const document = { id: "orders", description: "Orders of the shop.", auth: { scheme: "github" }, mappings };
+    await cli.write("plugins/shop.mjs", `export default { id: "shop", presets: [${JSON.stringify(document)}] };`);
+    const { hooks, ...rest } = shopConfig() as { hooks: object };
+    await cli.write("rouse.json5", { ...rest, hooks: { ...hooks, presets: [{ use: "orders", secret: "a-long-enough-secret" }] } });
+    expect((await cli.rouse(["presets", "list"])).out).toMatch(/orders\s+plugin shop\s+orders\s+github\s+Orders of the shop/);
+    const { out } = await cli.rouse(["presets", "show", "orders"]);
+    expect(JSON5.parse<object>(out)).toMatchObject({ id: "orders", mappings });
+    expect(out).toContain("// GitHub waits");
+    expect(await cli.rouse(["presets", "show", "order"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Did you mean "orders"?'),
+    });
+    expect(await gateway.reload()).toMatchObject({ ok: true });
+    await cli.write("body.json", { id: 1 });
+    expect((await cli.rouse(["hooks", "send", "orders", "--payload", "body.json", "--json"])).out).toContain('"status": 202');
+    await cli.write("rouse.json5", { ...rest, hooks, channels: { shop: { enabled: false } } });
+    expect((await cli.rouse(["presets", "list"])).out).not.toContain("plugin shop");
+  });
+
   it("sends to a preset of one's own as its sender would", async () => {
     await mkdir(join(cli.dir, "mappings"));
     const mappings = [{ match: { path: "mine" }, messageTemplate: "x" }];

@@ -203,5 +203,7 @@ export const mappingFileSchema = z.strictObject({
   mappings: z.array(mappingSchema).min(1).describe("Mappings, tried in order."),
 });
 export type MappingFile = z.output<typeof mappingFileSchema>;
+/** A preset as it is written. */
+export type PresetDocument = z.input<typeof mappingFileSchema>;
 
 export const PRESET_NAME = /^[a-z0-9][a-z0-9-]*$/;
