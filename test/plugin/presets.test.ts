@@ -150,9 +150,12 @@ describe("presets of a plugin that a program hands over", () => {
 
   it("leave the channels of the config as they are, and are gone if the plugin is turned off", async () => {
     const hooks = { enabled: true, token: TOKEN, presets: [use] };
-    const gateway = await embed({ plugins: [shop], config: { hooks }, print: () => undefined });
+    const printed: string[] = [];
+    const gateway = await embed({ plugins: [shop], config: { hooks }, print: (text) => void printed.push(text) });
+    // The terminal is a channel as long as no other is configured.
     await gateway.start();
-    expect((await gateway.fetch(hook("agent", { message: "x", channel: "console" }))).status).toBe(202);
+    await gateway.fetch(hook("agent", { message: "hello there", channel: "console", to: "terminal" }));
+    expect(await until(() => printed.join("").includes("hello there"))).toBe(true);
     const off = embed({ plugins: [shop], config: { hooks, channels: { shop: { enabled: false } } } });
     await expect(off).rejects.toMatchObject({ issues: [{ path: "hooks.presets[0]", message: "there is no preset of this name." }] });
   });
