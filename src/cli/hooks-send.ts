@@ -2,9 +2,11 @@ import { join } from "node:path";
 import { stateSecret } from "../config/state.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { RouseError } from "../core/errors.ts";
+import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
 import { PRESETS_DIR } from "../mapping/presets.ts";
 import { eventHeaders, findPath, readSample, sampleNames } from "../mapping/samples.ts";
 import type { PathRules } from "../mapping/types.ts";
+import { loadPluginPresets } from "../plugin/commands.ts";
 import { loadScheme } from "../signatures/load.ts";
 import { asNewEvent, signRequest, type UnsignedRequest } from "../signatures/sign.ts";
 import { readGateway } from "../store/lock.ts";
@@ -44,9 +46,11 @@ interface Target {
 }
 
 /** Finds what a path's requests need. */
-export function findTarget(name: string, { config, baseDir }: Settings, io: CliIo): Target {
+export async function findTarget(name: string, { config, baseDir }: Settings, io: CliIo): Promise<Target> {
   const { hooks } = config;
-  return { name, ...findPath(name, { hooks, baseDir, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR, env: io.env }) };
+  const pluginPresets = await loadPluginPresets(BUILTIN_PLUGINS, { config, baseDir });
+  const places = { baseDir, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR };
+  return { name, ...findPath(name, { hooks, ...places, pluginPresets, env: io.env }) };
 }
 
 /** The request with what its path's authentication wants: a token, a password, or a signature made as the sender makes it. */
@@ -78,7 +82,7 @@ export async function readRequest(
   settings: Settings,
   io: CliIo,
 ): Promise<Omit<UnsignedRequest, "url">> {
-  const target = findTarget(name, settings, io);
+  const target = await findTarget(name, settings, io);
   const { preset = name } = target;
   const sample = typeof options.sample === "string" ? readSample(PRESETS_DIR, preset, options.sample) : undefined;
   if (typeof options.sample === "string" && !sample) {
@@ -139,7 +143,7 @@ export async function postHook(
   const path = `${hooks.path}/${name.split("/").map(encodeURIComponent).join("/")}`;
   // Senders that sign the address sign the public one.
   const plain = { headers, raw, url: (gateway.publicUrl?.replace(/\/$/, "") ?? url) + path };
-  const request = await authenticate(findTarget(name, settings, io), plain, { ...context, isSample });
+  const request = await authenticate(await findTarget(name, settings, io), plain, { ...context, isSample });
   const { search } = new URL(request.url);
   const body = new Uint8Array(request.raw);
   const response = await fetch(url + path + search, { method: "POST", headers: request.headers, body });
@@ -158,8 +162,8 @@ export function runningUrl(stateDir: string): string {
   throw new RouseError({ code: "internal", message: `no gateway runs on ${stateDir}; start one with \`rouse start\`` });
 }
 
-function listSamples(name: string, settings: Settings, options: SendOptions, io: CliIo): void {
-  const { preset = name } = findTarget(name, settings, io);
+async function listSamples(name: string, settings: Settings, options: SendOptions, io: CliIo): Promise<void> {
+  const { preset = name } = await findTarget(name, settings, io);
   const samples = sampleNames(PRESETS_DIR, preset);
   if (options.json) return printJson(io, { preset, samples });
   if (samples.length === 0) throw usage(`there are no samples for "${preset}"; post a body of your own with --payload`);

@@ -81,10 +81,14 @@ function printReply(found: Ended | undefined, io: CliIo): void {
 }
 
 /** The hook that tests a setup: a recorded body of the first preset that has one and a secret to sign it with. */
-function findSample(added: readonly AddedPreset[], settings: Settings, io: CliIo): { path: string; sample: string } | undefined {
+async function findSample(
+  added: readonly AddedPreset[],
+  settings: Settings,
+  io: CliIo,
+): Promise<{ path: string; sample: string } | undefined> {
   for (const { preset, path } of added) {
     const [sample] = sampleNames(PRESETS_DIR, preset);
-    const { auth } = findTarget(path, settings, io).rules ?? {};
+    const { auth } = (await findTarget(path, settings, io)).rules ?? {};
     const pending = auth && "scheme" in auth && [auth.secret].flat().includes("pending");
     if (sample !== undefined && !pending) return { path, sample };
   }
@@ -97,7 +101,7 @@ function findSample(added: readonly AddedPreset[], settings: Settings, io: CliIo
  */
 export async function testSetup(file: string, added: readonly AddedPreset[], io: CliIo): Promise<void> {
   const settings = await loadSettings({ config: file }, io);
-  const found = findSample(added, settings, io);
+  const found = await findSample(added, settings, io);
   const { hooks } = settings.config;
   const example = hooks.mappings.some(({ id, match }) => id === "example" && match.path === "example");
   if (!found && !example) return;

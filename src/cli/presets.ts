@@ -2,12 +2,17 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { loadConfig } from "../config/load.ts";
 import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { RouseError } from "../core/errors.ts";
+import { ambiguous, readCatalog } from "../mapping/catalog.ts";
+import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
 import { draftPreset } from "../mapping/draft-preset.ts";
-import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
+import { PRESETS_DIR } from "../mapping/presets.ts";
+import type { PresetEntry } from "../mapping/source.ts";
+import { loadPluginPresets } from "../plugin/commands.ts";
 import { loadScheme } from "../signatures/load.ts";
 import { renderSender } from "../signatures/sender.ts";
 import { connected } from "./connect.ts";
@@ -23,45 +28,81 @@ interface NewOptions extends CommonOptions {
   path?: string;
 }
 
+/** What lists show of a preset's document. It may not have been checked: any of it may be missing. */
 interface Preset {
-  description: string;
-  auth?: { scheme: string };
-  mappings: { id: string; match: { path: string } }[];
+  description?: string;
+  auth?: { scheme?: string | { sender?: Sender }; token?: unknown; user?: unknown };
+  mappings?: { id?: string; match?: { path?: string | string[] } }[];
 }
 
-const textOf = (name: string): string => readFileSync(join(PRESETS_DIR, `${name}.json`), "utf8");
+/** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
+async function findPresets(options: CommonOptions, io: CliIo): Promise<{ names: string[]; find(name: string): PresetEntry[] }> {
+  const { cwd, env } = io;
+  const loaded = await loadConfig({ cwd, env, withoutSecrets: true, ...(options.config === undefined ? {} : { file: options.config }) });
+  const user = loaded.ok ? loaded : loaded.rest;
+  const config = user?.config;
+  const pluginPresets = user ? await loadPluginPresets(BUILTIN_PLUGINS, user) : [];
+  const { files, presets } = readCatalog({ presetsDir: PRESETS_DIR, mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR, pluginPresets });
+  const enabled = config?.hooks.presets.map((use) => (typeof use === "string" ? use : use.use)) ?? [];
+  // A mappings file that nothing enables is no preset.
+  const plain = new Set<PresetEntry>(files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)));
+  const find = (name: string): PresetEntry[] => presets.get(name)?.filter((entry) => !plain.has(entry)) ?? [];
+  return { names: [...presets.keys()].filter((name) => find(name).length > 0).toSorted(), find };
+}
 
-function list(options: CommonOptions, io: CliIo): void {
-  const presets = presetNames(PRESETS_DIR).map((name) => {
-    const { description, auth, mappings } = JSON.parse(textOf(name)) as Preset;
-    return {
+function documentOf(entry: PresetEntry): Preset {
+  const parsed = entry.read();
+  return parsed.ok ? (parsed.value as Preset) : { description: `(its file ${parsed.message})` };
+}
+
+function signatureOf({ auth }: Preset): string | null {
+  if (auth?.scheme === undefined) return null;
+  return typeof auth.scheme === "string" ? auth.scheme : "its own";
+}
+
+function callersOf(preset: Preset): string {
+  if (preset.auth?.token !== undefined) return "its own token";
+  return preset.auth?.user === undefined ? (signatureOf(preset) ?? "hook token") : "password";
+}
+
+async function list(options: CommonOptions, io: CliIo): Promise<void> {
+  const { names, find } = await findPresets(options, io);
+  const presets = names.flatMap(find).map((entry) => ({ ...entry, preset: documentOf(entry) }));
+  const pathOf = ({ mappings }: Preset): string => [mappings?.[0]?.match?.path ?? ""].flat().join(", ");
+  if (options.json) {
+    const shown = presets.map(({ name, origin, preset }) => ({
       name,
-      path: mappings[0]?.match.path ?? "",
-      signature: auth?.scheme ?? null,
-      mappings: mappings.map(({ id }) => id),
-      description,
-    };
-  });
-  if (options.json) return printJson(io, { presets });
-  const rows = presets.map(({ name, path, signature, description }) => [name, path, signature ?? "hook token", description]);
-  printTable(io, ["PRESET", "PATH", "SIGNATURE", "WHAT IT MAKES"], rows);
+      origin,
+      path: pathOf(preset),
+      signature: signatureOf(preset),
+      mappings: preset.mappings?.map(({ id }) => id ?? null) ?? [],
+      description: preset.description ?? "",
+    }));
+    return printJson(io, { presets: shown });
+  }
+  const rows = presets.map(({ name, origin, preset }) => [name, origin, pathOf(preset), callersOf(preset), preset.description ?? ""]);
+  printTable(io, ["PRESET", "ORIGIN", "PATH", "SIGNATURE", "WHAT IT MAKES"], rows);
 }
 
 /** What the sender of a preset's scheme does about errors. */
-function senderOf(name: string): Sender | undefined {
-  const { auth } = JSON.parse(textOf(name)) as Preset;
-  const loaded = auth && loadScheme(join(PRESETS_DIR, "schemes"), auth.scheme, name);
-  return loaded?.ok ? loaded.scheme.sender : undefined;
+function senderOf({ auth }: Preset, name: string): Sender | undefined {
+  if (typeof auth?.scheme !== "string") return auth?.scheme?.sender;
+  const loaded = loadScheme(join(PRESETS_DIR, "schemes"), auth.scheme, name);
+  return loaded.ok ? loaded.scheme.sender : undefined;
 }
 
-function show(name: string, options: CommonOptions, io: CliIo): void {
-  const names = presetNames(PRESETS_DIR);
-  if (!names.includes(name)) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
-  const sender = senderOf(name);
-  if (options.json) return printJson(io, { preset: JSON.parse(textOf(name)) as Preset, sender: sender ?? null });
+async function show(name: string, options: CommonOptions, io: CliIo): Promise<void> {
+  const { names, find } = await findPresets(options, io);
+  const [entry, ...others] = find(name);
+  if (!entry) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
+  if (others.length > 0) throw usage(ambiguous(name, [entry, ...others]));
+  const preset = documentOf(entry);
+  const sender = senderOf(preset, name);
+  if (options.json) return printJson(io, { origin: entry.origin, preset, sender: sender ?? null });
   // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
   const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
-  io.out(textOf(name) + comments.join(""));
+  const text = entry.file === undefined ? `${JSON.stringify(preset, null, 2)}\n` : readFileSync(entry.file, "utf8");
+  io.out(text + comments.join(""));
 }
 
 async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {
@@ -95,9 +136,9 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
 }
 
 export function registerPresets(program: Command, io: CliIo): void {
-  const presets = program.command("presets").description("mappings that ship, and new ones from what came in");
-  reading(presets.command("list").description("the presets that ship"), "rouse presets list").action((options: CommonOptions) =>
-    list(options, io),
+  const presets = program.command("presets").description("mappings to enable by name, and new ones from what came in");
+  reading(presets.command("list").description("the presets that ship, your own, and those of your plugins"), "rouse presets list").action(
+    (options: CommonOptions) => list(options, io),
   );
   reading(
     presets

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ONE_VARIABLE } from "./secrets.ts";
 import { configSchema } from "./schema/index.ts";
-import { mappingFileSchema } from "./schema/mapping.ts";
+import { mappingFileSchema, PRESET_NAME } from "./schema/mapping.ts";
 
 export interface JsonSchema {
   $schema?: string;
@@ -81,7 +81,14 @@ export function fieldSchema(schema: z.ZodType, { secretFiles = true, presets = [
       for (const mark of MARKS) delete jsonSchema[mark];
       if (meta["secret"] === true && secretFiles)
         replace(made, { anyOf: [{ type: made.type ?? "string", minLength: made.minLength ?? 1 }, structuredClone(FILE)] });
-      if (meta["preset"] === true && presets.length > 0) replace(made, { type: "string", enum: [...presets] });
+      // The names that ship are offered; files of `hooks.mappingsDir` bring others.
+      if (meta["preset"] === true && presets.length > 0)
+        replace(made, {
+          anyOf: [
+            { type: "string", enum: [...presets] },
+            { type: "string", pattern: PRESET_NAME.source },
+          ],
+        });
       if (meta["conditions"] === "flat" || meta["conditions"] === "payload") replace(made, conditionsSchema(meta["conditions"]));
     },
   }) as JsonSchema;

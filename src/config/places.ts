@@ -12,7 +12,7 @@ export interface ConfigPlaces {
 }
 
 /** `preset acme: mappings[0].id`: what the config may change is how it uses the preset. */
-const PRESET = /^preset ([^:]+):/;
+const PRESET = /^preset ([^: ]+)[^:]*(?::|$)/;
 
 function presetPath(file: string, name: string): string {
   const parsed = readJson5(file);

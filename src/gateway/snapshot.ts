@@ -193,6 +193,8 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     transformsDir: config.hooks.transformsDir,
     secretPlaces: secretPlaces(loaded),
     presetsDir: PRESETS_DIR,
+    pluginPresets: plugins.presets,
+    pluginsMissing: plugins.incomplete,
     env,
     known: {
       agents: new Set(agents.list.map((agent) => agent.id)),

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { THINKING_LEVELS } from "../config/schema/common.ts";
-import type { hooksSchema } from "../config/schema/hooks.ts";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { createHostList } from "../core/address.ts";
@@ -8,7 +7,6 @@ import type { Issue } from "../core/errors.ts";
 import { isCredentialName } from "../core/credential-name.ts";
 import { fileInside } from "../core/files.ts";
 import { callbackKey } from "../core/secret.ts";
-import type { z } from "zod";
 import { TEMPLATE_FIELDS, USELESS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
 import { compileMatch } from "./match.ts";
@@ -20,24 +18,16 @@ import { namesUsed } from "./headers.ts";
 import { joinLines } from "./lines.ts";
 import type { Source } from "./source.ts";
 import { sessionKeyIssues } from "./session-keys.ts";
-import { collectSources } from "./sources.ts";
+import { collectSources, type SourceOptions } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import { compileTransform } from "./transform.ts";
 import { checkPlaces, createPermissions, type SecretPlace, type TransformPermissions } from "./transform-permissions.ts";
 import type { MappingSet, MappingSettings } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
-export interface CompileOptions {
-  hooks: z.output<typeof hooksSchema>;
-  /** The config's folder: relative paths of secrets start there. */
-  baseDir: string;
-  /** Absolute folders. */
-  mappingsDir: string;
+export interface CompileOptions extends SourceOptions {
   transformsDir: string;
   secretPlaces: readonly SecretPlace[];
-  presetsDir: string;
-  /** For `${ENV}` in the `auth` of mapping files. */
-  env: Record<string, string | undefined>;
   /** What is loaded: agents, channels (and `last`), models that a mapping may name. */
   known: {
     agents: ReadonlySet<string>;
@@ -65,7 +55,8 @@ class MappingCompiler {
   }
 
   #problem(source: Source, field: string, message: string, detail?: string): void {
-    this.issues.push({ path: `${source.at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
+    const at = source.options?.fields.includes(field) ? source.options.at : source.at;
+    this.issues.push({ path: `${at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
   }
 
   #compileTemplate(source: Source, field: string, text: string, options: TemplateOptions): Template | undefined {

@@ -41,9 +41,12 @@ function missingSecrets(sources: readonly Source[], rules: ReadonlyMap<string, P
   const issues = new Map<string, Issue>();
   for (const { unsigned, sharedAt, config } of sources) {
     if (unsigned === undefined || [config.match.path ?? []].flat().every((path) => rules.get(path)?.auth !== undefined)) continue;
+    const { name, origin } = unsigned;
+    const remedy =
+      origin === "rouse" ? `run \`rouse init --preset ${name}\`, which adds one` : `add one with { use: "${name}", secret: "…" }`;
     const message =
-      `the sender of the preset "${unsigned}" signs its requests, and there is no secret to check them with: ` +
-      `run \`rouse init --preset ${unsigned}\`, which adds one, or accept the hook token instead with { use: "${unsigned}", auth: "token" }`;
+      `the sender of the preset "${name}" signs its requests, and there is no secret to check them with: ` +
+      `${remedy}, or accept the hook token instead with { use: "${name}", auth: "token" }`;
     issues.set(sharedAt, { path: sharedAt, message });
   }
   return [...issues.values()];

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import type { Issue } from "../core/errors.ts";
-import type { Source, WrittenSource } from "./source.ts";
+import type { PresetEntry, Source, WrittenSource } from "./source.ts";
 
 /** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
 export const PRESETS_DIR = fileURLToPath(
@@ -45,7 +45,7 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
 function toAuth(
   file: MappingFile,
   use: PresetUse,
-  at: string,
+  { at, entry }: { at: string; entry: PresetEntry },
   issues: Issue[],
 ): Pick<WrittenSource, "unsigned"> & Pick<Source["shared"], "auth"> {
   const { secret, verifyToken, audience, email } = use;
@@ -53,38 +53,44 @@ function toAuth(
   const stated = Object.entries(given).filter(([, value]) => value !== undefined);
   const field = `${at}.${stated[0]?.[0]}`;
   if (!file.auth || !("scheme" in file.auth)) {
-    if (stated.length > 0) issues.push({ path: field, message: "this preset has no signature: its callers send the hook token" });
-    return {};
+    const callers = file.auth ? "what its own `auth` says" : "the hook token";
+    if (stated.length > 0) issues.push({ path: field, message: `this preset has no signature: its callers send ${callers}` });
+    return file.auth && use.auth !== "token" ? { auth: file.auth } : {};
   }
   if (use.auth === "token") {
     if (stated.length > 0) issues.push({ path: field, message: 'has no effect beside `auth: "token"`: remove one of them' });
     return {};
   }
-  return stated.length === 0 ? { unsigned: use.use } : { auth: { ...file.auth, ...Object.fromEntries(stated) } };
+  // A document of one's own may bring its secret, or what stands in place of one.
+  const { scheme: _scheme, ...own } = file.auth;
+  if (stated.length + Object.keys(own).length === 0) return { unsigned: entry };
+  return { auth: { ...file.auth, ...Object.fromEntries(stated) } };
 }
 
 /** The mappings of a preset with its options. `again`: the same preset is in use before, on another path. */
 export function presetSources(
   file: MappingFile,
   use: PresetUse,
-  { at, folder, again, section = {} }: { at: string; folder: string; again: boolean; section?: Readonly<Record<string, unknown>> },
+  { at, entry, again, section = {} }: { at: string; entry: PresetEntry; again: boolean; section?: Readonly<Record<string, unknown>> },
   issues: Issue[],
 ): WrittenSource[] {
-  const { unsigned, ...shared }: ReturnType<typeof toAuth> & Source["shared"] = toAuth(file, use, at, issues);
+  const { unsigned, ...shared }: ReturnType<typeof toAuth> & Source["shared"] = toAuth(file, use, { at, entry }, issues);
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
   if (again && use.path === undefined) issues.push({ path: at, message: "this preset is in use before: give each a `path` of its own" });
   const named = file.mappings.some((mapping) => mapping.event !== undefined);
   if (use.events !== undefined && !named) issues.push({ path: `${at}.events`, message: "this preset does not tell its events apart" });
   if (use.ignoreSelf && !file.mappings.some((mapping) => mapping.ignoreSelf !== undefined))
     issues.push({ path: `${at}.ignoreSelf`, message: "this preset's events do not name who caused them" });
+  const fields = AGENT_FIELDS.filter((field) => use[field] !== undefined);
   const budget = use.limits && { scope: `preset:${use.use}${again ? `@${use.path}` : ""}`, limits: use.limits };
   return file.mappings.map((mapping, index): WrittenSource => ({
     config: adapt(withSection(mapping, section), use, again ? `@${use.path}` : ""),
-    at: `preset ${use.use}: mappings[${index}]`,
+    at: `${entry.label}: mappings[${index}]`,
     origin: `preset:${use.use}`,
     shared,
     sharedAt: at,
-    folder,
+    folder: entry.folder,
+    options: { at, fields },
     ...(unsigned === undefined ? {} : { unsigned }),
     ...(use.events === undefined ? {} : { events: use.events }),
     ...(budget && mapping.action === "agent" ? { budget } : {}),

@@ -1,5 +1,6 @@
+import type { Parsed } from "../config/json5.ts";
 import type { Limits } from "../config/schema/limits.ts";
-import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
+import type { MappingConfig, MappingFile, PresetDocument } from "../config/schema/mapping.ts";
 
 /** A mapping that has an id, its own or one by its path. */
 export type NamedMapping = MappingConfig & { id: string };
@@ -14,7 +15,9 @@ export interface Source {
   /** Where that stands: `hooks.presets[0]`. */
   sharedAt: string;
   /** The preset whose sender signs, if its options bring neither a secret nor the decision to do without. */
-  unsigned?: string;
+  unsigned?: PresetEntry;
+  /** The fields that the options of a preset set, and where those stand. */
+  options?: { at: string; fields: readonly string[] };
   /** The events that are wanted of a preset; undefined: all. */
   events?: readonly string[];
   /** Limits that all mappings of a preset share, and whose they are. */
@@ -25,3 +28,28 @@ export interface Source {
 
 /** A mapping as it was written, perhaps without an id. */
 export type WrittenSource = Omit<Source, "config"> & { config: MappingConfig };
+
+/** A preset that a plugin brings. */
+export interface PluginPreset {
+  /** The plugin's id. */
+  plugin: string;
+  /** Where the plugin comes from. */
+  origin: string;
+  document: PresetDocument;
+}
+
+/** A preset that `hooks.presets` can name. */
+export interface PresetEntry {
+  name: string;
+  /** Where it comes from, for lists: `rouse`, `mappings/mine.json`, or `plugin acme`. */
+  origin: string;
+  /** How paths of problems in it begin. */
+  label: string;
+  /** How messages name its document: its path, or its plugin. */
+  place: string;
+  /** The folder that files it names lie in. */
+  folder: string;
+  /** Its file, if it has one of its own. */
+  file?: string;
+  read(): Parsed;
+}

@@ -1,22 +1,30 @@
-import { existsSync, readdirSync } from "node:fs";
 import { configIssues } from "../config/issues.ts";
-import { readJson5 } from "../config/json5.ts";
 import type { z } from "zod";
 import { hooksKeys, type hooksSchema } from "../config/schema/hooks.ts";
-import { mappingFileSchema, PRESET_NAME, type MappingFile } from "../config/schema/mapping.ts";
+import { mappingFileSchema, type MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { fileInside } from "../core/files.ts";
-import { presetNames, presetSources } from "./presets.ts";
-import type { Source, WrittenSource } from "./source.ts";
+import { ambiguous, readCatalog, type Catalog, type CatalogOptions } from "./catalog.ts";
+import { presetSources } from "./presets.ts";
+import type { PresetEntry, Source, WrittenSource } from "./source.ts";
 
 type Env = Record<string, string | undefined>;
 
 interface References {
   env: Env;
   baseDir: string;
+}
+
+/** What is gathered of all mappings. */
+interface Collected {
+  sources: WrittenSource[];
+  issues: Issue[];
+  /** The files that they were read from. */
+  files: string[];
+  /** Whether a plugin could not be loaded, so that not all presets are known. */
+  mayMiss: boolean;
 }
 
 /** Puts in what the `auth` of a mapping file refers to: the one place of the file where a secret may stand. */
@@ -27,15 +35,17 @@ function resolveAuth(value: unknown, label: string, references: References, issu
   return { ...value, auth: resolved.value };
 }
 
-function readFileOf(file: string, label: string, references: References, issues: Issue[]): MappingFile | undefined {
-  const parsed = readJson5(file);
+/** The checked document of an entry. `references` are put into its `auth`; without them the `auth` is left out. */
+function readDocument({ label, file, read }: PresetEntry, references: References | undefined, issues: Issue[]): MappingFile | undefined {
+  const parsed = read();
   if (!parsed.ok) {
     const { ok: _ok, ...problem } = parsed;
-    issues.push({ path: label, ...problem, ...(problem.line === undefined ? {} : { file }) });
+    issues.push({ path: label, ...problem, ...(problem.line === undefined || file === undefined ? {} : { file }) });
     return undefined;
   }
   for (const issue of parsed.duplicates) issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
-  const checked = mappingFileSchema.safeParse(resolveAuth(parsed.value, label, references, issues));
+  const value = references ? resolveAuth(parsed.value, label, references, issues) : { ...(parsed.value as object), auth: undefined };
+  const checked = mappingFileSchema.safeParse(value);
   if (checked.success) return checked.data;
   for (const issue of configIssues(checked.error, mappingFileSchema))
     issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
@@ -75,24 +85,73 @@ function nameMappings(sources: readonly WrittenSource[]): Source[] {
   });
 }
 
-/** All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. */
-export function collectSources(options: {
-  hooks: z.output<typeof hooksSchema>;
-  /** The config's folder: relative paths of secrets start there. */
-  baseDir: string;
-  /** Absolute folders. */
-  mappingsDir: string;
-  presetsDir: string;
-  env: Env;
-}): { sources: Source[]; issues: Issue[]; files: string[] } {
-  const { hooks, baseDir, mappingsDir, presetsDir, env } = options;
-  const { mappings, presets } = hooks;
+/** The preset that an entry of `hooks.presets` names; undefined, with an issue, if there is none or more than one. */
+function findPreset(name: string, at: string, { presets }: Catalog, { issues, mayMiss }: Collected): PresetEntry | undefined {
+  const entries = presets.get(name) ?? [];
+  const [entry] = entries;
+  if (entry === undefined) {
+    const hint = didYouMean(name, presets.keys());
+    if (hint !== "" || !mayMiss) issues.push({ path: at, message: `there is no preset of this name.${hint}` });
+    return undefined;
+  }
+  if (entries.length === 1) return entry;
+  const message = ambiguous(name, entries);
+  // It may be reported where one of them is written.
+  if (!issues.some((issue) => issue.message === message)) issues.push({ path: at, message });
+  return undefined;
+}
+
+/** The files of `hooks.mappingsDir` that are live by themselves. A preset that is not enabled is checked, and not live. */
+function collectFiles({ files }: Catalog, enabled: ReadonlySet<string>, references: References, to: Collected): void {
+  for (const entry of files) {
+    if (enabled.has(entry.name)) continue;
+    if (!entry.isPreset) to.files.push(entry.file);
+    const file = readDocument(entry, entry.isPreset ? undefined : references, to.issues);
+    if (file && !entry.isPreset) to.sources.push(...sourcesOf(file, entry.label, entry.folder));
+  }
+}
+
+function collectPresets(hooks: z.output<typeof hooksSchema>, catalog: Catalog, references: References, to: Collected): void {
   /** The section of the plugin that a preset is named like. */
   const section = (preset: string): Record<string, unknown> | undefined =>
     preset in hooksKeys ? undefined : (hooks as Record<string, Record<string, unknown> | undefined>)[preset];
-  const issues: Issue[] = [];
-  const files: string[] = [];
-  const sources: WrittenSource[] = mappings.map((config, index) => ({
+  const used = new Set<string>();
+  for (const [index, written] of hooks.presets.entries()) {
+    const use: PresetUse = typeof written === "string" ? { use: written } : written;
+    const at = `hooks.presets[${index}]`;
+    const entry = findPreset(use.use, at, catalog, to);
+    if (!entry) continue;
+    if (entry.file !== undefined) to.files.push(entry.file);
+    const file = readDocument(entry, references, to.issues);
+    const own = section(use.use);
+    if (file && file.id !== entry.name)
+      to.issues.push({ path: `${entry.label}: id`, message: `must be "${entry.name}", the name that \`hooks.presets\` enables it by` });
+    if (file)
+      to.sources.push(...presetSources(file, use, { at, entry, again: used.has(use.use), ...(own ? { section: own } : {}) }, to.issues));
+    used.add(use.use);
+  }
+}
+
+export interface SourceOptions extends CatalogOptions {
+  hooks: z.output<typeof hooksSchema>;
+  /** The config's folder: relative paths of secrets start there. */
+  baseDir: string;
+  /** For `${ENV}` in the `auth` of mapping files. */
+  env: Env;
+  /** Whether a plugin could not be loaded. Its presets are unknown then, and not refused. */
+  pluginsMissing?: boolean;
+}
+
+/**
+ * All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. A file
+ * that `hooks.presets` names is a preset, with the options that stand there.
+ */
+export function collectSources(options: SourceOptions): { sources: Source[]; issues: Issue[]; files: string[] } {
+  const { hooks, baseDir, mappingsDir, env, pluginsMissing = false } = options;
+  const references = { env, baseDir };
+  const catalog = readCatalog(options);
+  const enabled = new Set(hooks.presets.map((use) => (typeof use === "string" ? use : use.use)));
+  const sources = hooks.mappings.map((config, index): WrittenSource => ({
     config,
     at: `hooks.mappings[${index}]`,
     origin: "config",
@@ -100,39 +159,8 @@ export function collectSources(options: {
     sharedAt: `hooks.mappings[${index}]`,
     folder: mappingsDir,
   }));
-  const names =
-    existsSync(mappingsDir) && mappingsDir !== presetsDir
-      ? readdirSync(mappingsDir)
-          // Schemas that `validate` names lie beside the mappings.
-          .filter((name) => /(?<!\.schema)\.json5?$/.test(name))
-          .toSorted()
-      : [];
-  for (const name of names) {
-    const label = `mappings/${name}`;
-    const found = fileInside(mappingsDir, name);
-    if (!found.ok) {
-      issues.push({ path: label, message: found.message });
-      continue;
-    }
-    files.push(found.file);
-    const file = readFileOf(found.file, label, { env, baseDir }, issues);
-    if (file) sources.push(...sourcesOf(file, label, mappingsDir));
-  }
-  const used = new Set<string>();
-  for (const [index, entry] of presets.entries()) {
-    const use: PresetUse = typeof entry === "string" ? { use: entry } : entry;
-    const at = `hooks.presets[${index}]`;
-    const found = PRESET_NAME.test(use.use) ? fileInside(presetsDir, `${use.use}.json`) : undefined;
-    if (!found?.ok) {
-      issues.push({ path: at, message: `there is no preset of this name.${didYouMean(use.use, presetNames(presetsDir))}` });
-      continue;
-    }
-    files.push(found.file);
-    const file = readFileOf(found.file, `preset ${use.use}`, { env, baseDir }, issues);
-    const own = section(use.use);
-    const where = { at, folder: presetsDir, again: used.has(use.use), ...(own ? { section: own } : {}) };
-    if (file) sources.push(...presetSources(file, use, where, issues));
-    used.add(use.use);
-  }
-  return { sources: nameMappings(sources), issues, files };
+  const collected: Collected = { sources, issues: [...catalog.issues], files: [], mayMiss: pluginsMissing };
+  collectFiles(catalog, enabled, references, collected);
+  collectPresets(hooks, catalog, references, collected);
+  return { sources: nameMappings(sources), issues: collected.issues, files: collected.files };
 }

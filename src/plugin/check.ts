@@ -1,7 +1,8 @@
 import { relative } from "node:path";
 import { z } from "zod";
 import { parseWithVariables, type Variables } from "../config/environment.ts";
-import { renderPath } from "../config/issues.ts";
+import { mappingFileSchema, PRESET_NAME, type MappingFile } from "../config/schema/mapping.ts";
+import { configIssues, renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import { CALLBACK } from "../delivery/callback.ts";
@@ -38,12 +39,13 @@ const pluginShape = {
       }),
     )
     .optional(),
+  presets: z.array(z.unknown(), "must be a list of presets").optional(),
 };
 const pluginSchema = z
   .strictObject(pluginShape)
   .refine(
-    (plugin) => plugin.channel !== undefined || plugin.service !== undefined || plugin.commands !== undefined,
-    "offers nothing: give it a `channel`, a `service` or `commands`",
+    ({ channel, service, commands, presets }) => (channel ?? service ?? commands ?? presets) !== undefined,
+    "offers nothing: give it a `channel`, a `service`, `commands` or `presets`",
   );
 
 /** The smallest limit that leaves room to split: two fence lines and some text. */
@@ -63,6 +65,34 @@ const channelSchema = z.looseObject({
 /** A checked value, or what is wrong with it. */
 export type Checked<T> = { ok: true; value: T } | { ok: false; issues: Issue[] };
 
+/** What a preset of a plugin must not have: a secret belongs to whoever enables it, and its files have no folder. */
+function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
+  const issues: Issue[] = PRESET_NAME.test(id) ? [] : [{ path: "id", message: "use lower-case letters, digits and `-`" }];
+  const auths = [{ path: "auth", auth }, ...mappings.map((mapping, index) => ({ path: `mappings[${index}].auth`, auth: mapping.auth }))];
+  for (const { path, auth: stated } of auths)
+    if (stated && (!("scheme" in stated) || stated.secret !== undefined || stated.verifyToken !== undefined))
+      issues.push({
+        path,
+        message: "name a `scheme` and no secret here: whoever enables the preset writes the secret into `hooks.presets`",
+      });
+  for (const [index, { validate }] of mappings.entries())
+    if (typeof validate === "string")
+      issues.push({ path: `mappings[${index}].validate`, message: "write the schema itself, not a file's name" });
+  return issues;
+}
+
+/** The problems of a plugin's presets, which are checked as files of `hooks.mappingsDir` are. */
+function presetIssues({ id, presets = [] }: Plugin, path: string): Issue[] {
+  return presets.flatMap((preset: unknown, index) => {
+    const checked = mappingFileSchema.safeParse(preset);
+    const issues = checked.success ? checkPreset(checked.data) : configIssues(checked.error, mappingFileSchema);
+    return issues.map((issue) => {
+      const field = `presets[${index}]${issue.path === "" ? "" : `.${issue.path}`}`;
+      return { path, message: `\`${field}\` of the plugin "${id}": ${issue.message}` };
+    });
+  });
+}
+
 /** The default export of a module as a plugin. A CommonJS module's lies one level deeper. */
 export function checkPlugin(exports: Record<string, unknown>, path: string): Checked<Plugin> {
   const outer = exports["default"];
@@ -71,7 +101,11 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
   if (typeof value !== "object" || value === null)
     return { ok: false, issues: [{ path, message: "its default export must be what definePlugin returns" }] };
   const checked = pluginSchema.safeParse(value);
-  if (checked.success) return { ok: true, value: value as Plugin };
+  if (checked.success) {
+    const plugin = value as Plugin;
+    const issues = presetIssues(plugin, path);
+    return issues.length === 0 ? { ok: true, value: plugin } : { ok: false, issues };
+  }
   const issues = checked.error.issues.flatMap((issue) =>
     issue.code === "unrecognized_keys"
       ? issue.keys.map((key) => `\`${key}\` is not a member of a plugin.${didYouMean(key, Object.keys(pluginShape))}`)

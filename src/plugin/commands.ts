@@ -3,6 +3,7 @@ import { pathToFileURL } from "node:url";
 import type { Variables } from "../config/environment.ts";
 import type { Config } from "../config/schema/index.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
+import type { PluginPreset } from "../mapping/source.ts";
 import type { Plugin } from "./api.ts";
 import { checkPlugin, checkSection, explain } from "./check.ts";
 import { importUserModule } from "./resolve.ts";
@@ -28,6 +29,24 @@ async function importPlugin(source: PluginSource, baseDir: string, issues: Issue
   return [];
 }
 
+/** The plugins that a config's folder has and that its `plugins` names. */
+function userSources({ config, baseDir }: { config: Config; baseDir: string }, builtinDir: string): PluginSource[] {
+  // In a clone the folder beside the config is that of Rouse's own.
+  const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderSources(baseDir);
+  return [...beside, ...namedSources(config.plugins, baseDir, [])];
+}
+
+/** The presets of the users' plugins. A plugin that cannot be loaded brings none; `rouse config validate` says why. */
+export async function loadPluginPresets(builtinDir: string, user: { config: Config; baseDir: string }): Promise<PluginPreset[]> {
+  const found = userSources(user, builtinDir).map(async (source) =>
+    (await importPlugin(source, user.baseDir, [])).flatMap(({ id, section = "channels", presets = [] }) => {
+      const own = (user.config[section] as Record<string, { enabled?: unknown } | undefined>)[id];
+      return own?.enabled === false ? [] : presets.map((document) => ({ plugin: id, origin: source.origin, document }));
+    }),
+  );
+  return (await Promise.all(found)).flat();
+}
+
 /**
  * The plugins whose commands `rouse webhooks` offers: Rouse's own that are no channels, and the users'. One that cannot be
  * loaded, or has the id of one before, is left out; `rouse config validate` says why.
@@ -37,9 +56,7 @@ export async function loadCommandPlugins(builtinDir: string, user?: { config: Co
   const issues: Issue[] = [];
   const sources = [
     ...builtinSources(builtinDir).filter(({ builtin }) => !channels.has(builtin as string)),
-    // In a clone the folder beside the config is that of Rouse's own.
-    ...(user && resolve(user.baseDir, "plugins") !== resolve(builtinDir) ? folderSources(user.baseDir) : []),
-    ...(user ? namedSources(user.config.plugins, user.baseDir, issues) : []),
+    ...(user ? userSources(user, builtinDir) : []),
   ];
   const plugins = new Map<string, Plugin>();
   for (const source of sources)

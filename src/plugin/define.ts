@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { PresetDocument } from "../config/schema/mapping.ts";
 import type { Channel, Cursor, PluginContext, ServiceState } from "./channel.ts";
 
 /** What a service and a command may ask of the gateway. */
@@ -73,6 +74,8 @@ export interface Plugin<S extends z.ZodType = z.ZodType> {
   channel?(context: PluginContext<z.output<S>>): Channel;
   service?(context: PluginContext<z.output<S>>): Service;
   commands?: Record<string, Command<z.output<S>>>;
+  /** Presets, each enabled by its `id` in `hooks.presets`. They need no section of the plugin. */
+  presets?: readonly PresetDocument[];
 }
 
 /** Marks a plugin. Returns it as it is; the host checks it when it loads it. */

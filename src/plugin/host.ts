@@ -7,6 +7,7 @@ import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
+import type { PluginPreset } from "../mapping/source.ts";
 import { accountsOf, type Account } from "./accounts.ts";
 import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
 import { checkChannel, checkPlugin, checkSection, checkService, explain, type Checked } from "./check.ts";
@@ -33,6 +34,9 @@ export interface LoadedPlugins {
   /** Every plugin that is there, in use or not. */
   plugins: { id: string; origin: string; channel: boolean; configured: boolean }[];
   services: { id: string; service: Service }[];
+  presets: PluginPreset[];
+  /** Whether a plugin could not be loaded, so that not all ids and presets are known. */
+  incomplete: boolean;
   /** Members of `hooks` that belong to plugins. */
   hookSections: string[];
   issues: Issue[];
@@ -47,8 +51,6 @@ interface Staging extends Omit<LoadedPlugins, "channels"> {
   channels: { id: string; channel: Channel; always: boolean }[];
   /** Where each id comes from. */
   ids: Map<string, string>;
-  /** Whether a plugin could not be loaded, so that not all ids are known. */
-  incomplete: boolean;
 }
 
 type Section = Record<string, unknown>;
@@ -128,15 +130,27 @@ function sectionOf(plugin: Plugin, path: string, config: Config, staging: Stagin
   return undefined;
 }
 
+const needsSection = ({ channel, service, commands }: Plugin): boolean => (channel ?? service ?? commands) !== undefined;
+
+/** Offers a plugin's presets, unless its section turns it off. True if the config enables one of them. */
+function takePresets({ id, presets = [] }: Plugin, section: unknown, { origin }: Origin, { hooks }: Config, staging: Staging): boolean {
+  if (isOff(section)) return false;
+  staging.presets.push(...presets.map((document) => ({ plugin: id, origin, document })));
+  const enabled = hooks.presets.map((use) => (typeof use === "string" ? use : use.use));
+  return presets.some((preset) => enabled.includes(preset.id));
+}
+
 /** Takes over what a plugin offers, or nothing of it. True where it is in use. */
 function take(plugin: Plugin, source: Origin, options: HostOptions, staging: Staging): boolean {
   const path = `${plugin.section ?? "channels"}.${plugin.id}`;
   const section = sectionOf(plugin, path, options.config, staging);
+  const asked = (plugin.section === "hooks" ? (options.config.hooks as Section) : options.config.channels)[plugin.id];
+  const isPresetUsed = takePresets(plugin, asked, source, options.config, staging);
   if (section === undefined) {
-    const asked = (plugin.section === "hooks" ? (options.config.hooks as Section) : options.config.channels)[plugin.id];
-    if (source.builtin === undefined && asked === undefined && !plugin.always)
-      staging.warnings.push({ path: source.path, message: `the plugin is not used: add \`${path}\` to the config, at least \`{}\`` });
-    return false;
+    const remedy = needsSection(plugin) ? `add \`${path}\` to the config, at least \`{}\`` : "name one of its presets in `hooks.presets`";
+    if (source.builtin === undefined && asked === undefined && !plugin.always && !isPresetUsed)
+      staging.warnings.push({ path: source.path, message: `the plugin is not used: ${remedy}` });
+    return isPresetUsed;
   }
   // What the plugin began before it failed ends with this.
   const own = new AbortController();
@@ -190,7 +204,7 @@ function inlinePlugins({ inline = [], config }: HostOptions, staging: Staging): 
       return [];
     }
     const { id, section = "channels" } = checked.value;
-    (config[section] as Section)[id] ??= {};
+    if (needsSection(checked.value)) (config[section] as Section)[id] ??= {};
     return [[checked.value, { origin: "inline", path, builtin: undefined }]];
   });
 }
@@ -244,6 +258,7 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
     incomplete: false,
     plugins: [],
     services: [],
+    presets: [],
     hookSections: [],
     issues: [],
     warnings: [],
@@ -274,8 +289,8 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   }
   for (const [plugin, origin] of inline) adopt(plugin, origin);
   checkNames(config, staging);
-  const { known, plugins, services, hookSections, issues, warnings } = staging;
+  const { known, plugins, services, presets, incomplete, hookSections, issues, warnings } = staging;
   const always = new Set(staging.channels.filter((channel) => channel.always).map(({ id }) => id));
   const channels = createChannels(known, orderChannels(staging), always);
-  return { channels, plugins, services, hookSections, issues, warnings, files: [...new Set(staging.files)] };
+  return { channels, plugins, services, presets, incomplete, hookSections, issues, warnings, files: [...new Set(staging.files)] };
 }

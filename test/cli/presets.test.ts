@@ -38,8 +38,8 @@ const post = async (path: string, body: object, headers: Record<string, string> 
 describe("rouse presets", () => {
   it("lists what ships, with how its callers are believed", async () => {
     const { out } = await cli.rouse(["presets", "list"]);
-    expect(out).toMatch(/github\s+github\s+github\s+Issues/);
-    expect(out).toMatch(/alertmanager\s+alertmanager\s+hook token/);
+    expect(out).toMatch(/github\s+rouse\s+github\s+github\s+Issues/);
+    expect(out).toMatch(/alertmanager\s+rouse\s+alertmanager\s+hook token/);
     const { presets } = JSON.parse((await cli.rouse(["presets", "list", "--json"])).out) as {
       presets: { name: string; mappings: string[] }[];
     };
@@ -65,6 +65,65 @@ describe("rouse presets", () => {
       code: 2,
       err: expect.stringContaining('Did you mean "github"?'),
     });
+  });
+
+  it("lists and prints presets of one's own with their origin, even if the config has problems", async () => {
+    await mkdir(join(cli.dir, "mappings"));
+    const mappings = [{ match: { path: "mine" }, messageTemplate: "x" }];
+    await cli.write("mappings/mine.json", {
+      id: "mine",
+      preset: true,
+      description: "Orders of mine.",
+      auth: { scheme: "github" },
+      mappings,
+    });
+    await cli.write("mappings/plain.json", { id: "plain", mappings: [{ match: { path: "plain" }, messageTemplate: "x" }] });
+    await cli.write("rouse.json5", { ...(shopConfig() as object), typo: 1 });
+    const { out } = await cli.rouse(["presets", "list"]);
+    expect(out).toMatch(/mine\s+mappings\/mine\.json\s+mine\s+github\s+Orders of mine/);
+    expect(out).not.toContain("plain");
+    const { presets } = JSON.parse((await cli.rouse(["presets", "list", "--json"])).out) as { presets: { name: string }[] };
+    expect(presets.find(({ name }) => name === "mine")).toMatchObject({ origin: "mappings/mine.json", signature: "github" });
+    expect((await cli.rouse(["presets", "show", "mine"])).out).toContain("// GitHub waits");
+    expect(JSON.parse((await cli.rouse(["presets", "show", "mine", "--json"])).out)).toMatchObject({
+      origin: "mappings/mine.json",
+      preset: { id: "mine", mappings },
+    });
+    expect(await cli.rouse(["presets", "show", "mnie"])).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean "mine"?') });
+  });
+
+  it("lists, prints and sends to what a plugin brings", async () => {
+    await mkdir(join(cli.dir, "plugins"));
+    const mappings = [{ match: { path: "orders" }, messageTemplate: "x" }];
+    const document = { id: "orders", description: "Orders of the shop.", auth: { scheme: "github" }, mappings };
+    await cli.write("plugins/shop.mjs", `export default { id: "shop", presets: [${JSON.stringify(document)}] };`);
+    const { hooks, ...rest } = shopConfig() as { hooks: object };
+    await cli.write("rouse.json5", { ...rest, hooks: { ...hooks, presets: [{ use: "orders", secret: "a-long-enough-secret" }] } });
+    expect((await cli.rouse(["presets", "list"])).out).toMatch(/orders\s+plugin shop\s+orders\s+github\s+Orders of the shop/);
+    const { out } = await cli.rouse(["presets", "show", "orders"]);
+    expect(JSON5.parse<object>(out)).toMatchObject({ id: "orders", mappings });
+    expect(out).toContain("// GitHub waits");
+    expect(await cli.rouse(["presets", "show", "order"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Did you mean "orders"?'),
+    });
+    expect(await gateway.reload()).toMatchObject({ ok: true });
+    await cli.write("body.json", { id: 1 });
+    expect((await cli.rouse(["hooks", "send", "orders", "--payload", "body.json", "--json"])).out).toContain('"status": 202');
+    await cli.write("rouse.json5", { ...rest, hooks, channels: { shop: { enabled: false } } });
+    expect((await cli.rouse(["presets", "list"])).out).not.toContain("plugin shop");
+  });
+
+  it("sends to a preset of one's own as its sender would", async () => {
+    await mkdir(join(cli.dir, "mappings"));
+    const mappings = [{ match: { path: "mine" }, messageTemplate: "x" }];
+    await cli.write("mappings/mine.json", { id: "mine", preset: true, auth: { scheme: "github" }, mappings });
+    const { hooks, ...rest } = shopConfig() as { hooks: object };
+    await cli.write("rouse.json5", { ...rest, hooks: { ...hooks, presets: [{ use: "mine", secret: "a-long-enough-secret" }] } });
+    expect(await gateway.reload()).toMatchObject({ ok: true });
+    expect((await cli.rouse(["config", "validate"])).code).toBe(0);
+    await cli.write("body.json", { id: 1 });
+    expect((await cli.rouse(["hooks", "send", "mine", "--payload", "body.json", "--json"])).out).toContain('"status": 202');
   });
 
   it("drafts one from an event that nothing matched: not live, and said so first, until shadow and continue are removed", async () => {

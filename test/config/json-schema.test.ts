@@ -64,6 +64,7 @@ describe("the config's JSON Schema", () => {
       "groups of conditions",
       mapping({ match: { payload: { $or: [{ a: 1 }, { $not: { "b.c": { $in: [1, "x"] } } }], d: { $and: [{ $gt: 1 }, "x"] } } } }),
     ],
+    ["presets of one's own", { hooks: { presets: ["mine", { use: "acme-orders", path: "orders" }] } }],
     ["its own address", { $schema: "./rouse.schema.json" }],
   ])("takes %s", (_name, value) => expect(errorsOf(isConfig, value)).toEqual([]));
 
@@ -76,8 +77,8 @@ describe("the config's JSON Schema", () => {
     ["an unknown operator on a header", mapping({ match: { headers: { a: { $is: 1 } } } }), "/hooks/mappings/0/match/headers/a"],
     ["an unknown group", mapping({ match: { payload: { $xor: [{ a: 1 }] } } }), "/hooks/mappings/0/match/payload"],
     ["nested fields", mapping({ match: { payload: { a: { b: 1 } } } }), "/hooks/mappings/0/match/payload/a"],
-    ["an unknown preset", { hooks: { presets: ["githubb"] } }, "/hooks/presets/0"],
-    ["an unknown preset with options", { hooks: { presets: [{ use: "githubb" }] } }, "/hooks/presets/0"],
+    ["a name that no preset can have", { hooks: { presets: ["Git Hub"] } }, "/hooks/presets/0"],
+    ["such a name with options", { hooks: { presets: [{ use: "Git Hub" }] } }, "/hooks/presets/0"],
     ["an unknown key of a channel", { channels: { telegram: { token: "t", allowFrm: [] } } }, "/channels/telegram"],
     ["a wrong value of a channel", { channels: { telegram: { token: "t", mode: "pull" } } }, "/channels/telegram/mode"],
     ["a channel without what it needs", { channels: { telegram: {} } }, "/channels/telegram"],
@@ -98,6 +99,8 @@ describe("the JSON Schema of mapping files", () => {
   );
 
   const file = (change: object) => ({ id: "a", mappings: [{ match: { path: "a" }, messageTemplate: "x" }], ...change });
+  it("takes the mark of a preset", () => expect(errorsOf(isMappingFile, file({ preset: true }))).toEqual([]));
+
   it("takes a secret by reference in the auth of the file alone", () => {
     expect(errorsOf(isMappingFile, file({ auth: { token: { file: "t" } } }))).toEqual([]);
     expect(errorsOf(isMappingFile, file({ auth: { token: "${TOKEN}" } }))).toEqual([]);

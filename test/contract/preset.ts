@@ -54,9 +54,16 @@ export function fixturesOf(preset: string): [string, Fixture][] {
   ]);
 }
 
+/** A preset and the bodies that its sender posts; `files` lie beside the config, such as the plugin that brings it. */
+interface GivenPreset {
+  file: PresetFile;
+  fixtures: [string, Fixture][];
+  files?: Record<string, string>;
+}
+
 /** Suite for every preset: its sender's requests, signed where it signs, and those that nobody should believe. */
-export function presetContract(preset: string): void {
-  const file = presetFile(preset);
+export function presetContract(preset: string, given?: GivenPreset): void {
+  const { file, fixtures, files = {} } = given ?? { file: presetFile(preset), fixtures: fixturesOf(preset) };
   const sender = file.auth ? SENDERS.find((one) => one.scheme === file.auth?.scheme) : undefined;
   const path = file.mappings[0]?.match.path ?? "";
   const url = `${PUBLIC_URL}/hooks/${path}`;
@@ -94,7 +101,11 @@ export function presetContract(preset: string): void {
         auth: { scheme: "github", secret: "another-senders-secret-0123" },
         messageTemplate: "x",
       };
-      world = await createWorld({ workers: false, config: { gateway: { publicUrl: PUBLIC_URL }, hooks: { presets, mappings: [other] } } });
+      world = await createWorld({
+        workers: false,
+        files,
+        config: { gateway: { publicUrl: PUBLIC_URL }, hooks: { presets, mappings: [other] } },
+      });
     });
     afterAll(() => world.stop());
 
@@ -109,7 +120,7 @@ export function presetContract(preset: string): void {
       expect(world.gateway.status().warnings.filter((warning) => warning.path.includes(preset))).toEqual([]);
     });
 
-    it.each(fixturesOf(preset))("%s becomes a run that a person would want to read", async (_name, fixture) => {
+    it.each(fixtures)("%s becomes a run that a person would want to read", async (_name, fixture) => {
       const answer = await send(recorded(fixture.body), fixture);
       const result = answer.body.results?.[0] ?? answer.body;
       expect([answer.status, result.mapping]).toEqual([202, fixture.expect.mapping]);
@@ -123,7 +134,7 @@ export function presetContract(preset: string): void {
     });
 
     it("does an event once", async () => {
-      const [, fixture] = fixturesOf(preset)[0] as [string, Fixture];
+      const [, fixture] = fixtures[0] as [string, Fixture];
       const body = recorded(fixture.body);
       const from = Date.now();
       const first = await send(body, fixture, { from });
@@ -137,13 +148,13 @@ export function presetContract(preset: string): void {
     if (sender) badRequests(sender);
     else
       it("is not believed without the hook token", async () => {
-        const [, fixture] = fixturesOf(preset)[0] as [string, Fixture];
+        const [, fixture] = fixtures[0] as [string, Fixture];
         expect((await world.post(`/hooks/${path}`, recorded(fixture.body), { authorization: "" })).status).toBe(401);
       });
   });
 
   function badRequests(signing: Sender): void {
-    const [, fixture] = fixturesOf(preset)[0] as [string, Fixture];
+    const [, fixture] = fixtures[0] as [string, Fixture];
     const body = recorded(fixture.body);
     it("is not believed with an altered byte, another's key, or on another's hook", async () => {
       if (signing.coversBody !== false) expect((await send(body, fixture, { alter: true })).status).toBe(401);

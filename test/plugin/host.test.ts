@@ -226,7 +226,7 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
     expect(at("plugins[1]").join("\n")).toMatch(
       /`id` of the plugin: use lower-case[^]*`aliases` of the plugin[^]*`chanel` is not a member of a plugin. Did you mean "channel"\?/,
     );
-    expect(at("plugins[2]")).toEqual(["the plugin offers nothing: give it a `channel`, a `service` or `commands`"]);
+    expect(at("plugins[2]")).toEqual(["the plugin offers nothing: give it a `channel`, a `service`, `commands` or `presets`"]);
     expect(at("plugins[3]")).toEqual(['the plugin cannot be loaded: it imports "not-installed-package", which is not there']);
     expect(at("plugins[4]")).toEqual(["the plugin cannot be loaded: TypeError at e.ts"]);
     expect(at("plugins[5]")).toEqual(["there is no such file, and no folder with an index.ts or index.js"]);

@@ -192,6 +192,10 @@ export const mappingFileSchema = z.strictObject({
   $schema: z.string().optional().describe("For editors."),
   id: idText.describe("Names the file."),
   version: z.literal(1).default(1).describe("The version of this format."),
+  preset: z
+    .boolean()
+    .default(false)
+    .describe("`true`: a preset, live only if `hooks.presets` names it. Else a file of `hooks.mappingsDir` is live by itself."),
   description: z.string().optional().describe("What the mappings are for."),
   auth: authSchema.optional().describe("Authentication of all its paths; default the hook token."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of its paths."),
@@ -199,5 +203,7 @@ export const mappingFileSchema = z.strictObject({
   mappings: z.array(mappingSchema).min(1).describe("Mappings, tried in order."),
 });
 export type MappingFile = z.output<typeof mappingFileSchema>;
+/** A preset as it is written. */
+export type PresetDocument = z.input<typeof mappingFileSchema>;
 
 export const PRESET_NAME = /^[a-z0-9][a-z0-9-]*$/;
