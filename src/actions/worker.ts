@@ -25,6 +25,15 @@ const LONGEST_WAIT_MS = 10_000;
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
 const MAX_COMMANDS = 16;
 
+/** The answer to an attempt to cancel a run that has ended: its state, and what to do instead. */
+function runEnded({ id, kind, status }: RunRecord): Failure {
+  const instead =
+    kind === "hook" && status !== "succeeded"
+      ? `to start it again, use \`rouse runs retry ${id}\``
+      : `to see how it ended, use \`rouse runs show ${id}\``;
+  return { code: "run_ended", message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}` };
+}
+
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(deps: TurnDeps): TurnWorker {
   const { store, queue, clock, log } = deps;
@@ -104,8 +113,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     async cancel(id) {
       const run = await store.getRun(id);
       if (!run) return { ok: false, failure: notFound };
-      if (ENDED.includes(run.status))
-        return { ok: false, failure: { code: "invalid_body", message: `the run has ended already: ${run.status}` } };
+      if (ENDED.includes(run.status)) return { ok: false, failure: runEnded(run) };
       const turn = active.get(id);
       if (turn) {
         turn.abort.abort("cancel");

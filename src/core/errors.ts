@@ -35,6 +35,7 @@ export const ERROR_STATUS = {
   session_key_not_allowed: 400,
   mapping_incomplete: 400,
   idempotency_conflict: 409,
+  run_ended: 409,
   transform_failed: 500,
   mapping_failed: 500,
   overloaded: 503,
