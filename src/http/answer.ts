@@ -31,9 +31,9 @@ function renderWork({ actions, list, warnings = [] }: StoredReceipt | Receipt, e
   else {
     const { systemEventId: _systemEventId, ...only } = done[0] as Done;
     Object.assign(body, only);
+    const all = [...new Set([...warnings, ...(only.warnings ?? [])])];
+    if (all.length > 0) body["warnings"] = all;
   }
-  const all = list ? warnings : [...new Set([...warnings, ...(done[0]?.warnings ?? [])])];
-  if (all.length > 0) body["warnings"] = all;
   return { status: done.some((action) => action.runId !== undefined) ? 202 : 200, body };
 }
 

@@ -224,7 +224,12 @@ async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: Work, 
   }
   const { receipts, actions, entries } = planItems(hook, items, known, admitted.placements);
   const event = toWorkEvent(hook, work, actions);
-  const told = { outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const), actions: receipts, list, warnings };
+  const told = {
+    outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const),
+    actions: receipts,
+    list,
+    ...(warnings && { warnings }),
+  };
   const keys = key ? [toEntry(hook, key, told), ...entries] : entries;
   const accepted = await commit(deps, hook, event, keys).catch((error: unknown) => {
     admitted.settle(false);

@@ -126,7 +126,7 @@ function resolveDrafts({ mapping, list, results }: Actions, input: HookInput, sn
     const outcome = ERROR_STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
     return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
   }
-  if (first) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
+  if (first) return { kind: "work", list, items, mapping, ...(would.length > 0 ? { would } : {}) };
   const refusals = refusedToo === 0 ? "" : `, and ${refusedToo} would have been refused`;
   return {
     kind: "skipped",

@@ -155,7 +155,6 @@ export interface DedupeEntry {
 
 export interface DedupeRecord extends DedupeEntry {
   eventId: string;
-  restarts: number;
 }
 
 export type RunStatus = "parked" | "collecting" | "queued" | "running" | "succeeded" | "failed" | "timed_out" | "cancelled";
