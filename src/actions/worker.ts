@@ -1,3 +1,4 @@
+import { backOff } from "../core/backoff.ts";
 import { safeError, type Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { ENDED, sessionId, STORE_UNAVAILABLE, type Job, type RunRecord } from "../store/types.ts";
@@ -19,8 +20,8 @@ export interface TurnWorker extends RunOperations {
   isActive(id: string): boolean;
 }
 
-const FIRST_WAIT_MS = 1000;
-const LONGEST_WAIT_MS = 10_000;
+/** The waits between attempts to put a job back. */
+const PUT_BACK = { firstMs: 1000, longestMs: 10_000 };
 
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
 const MAX_COMMANDS = 16;
@@ -55,10 +56,10 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
 
   /** Tries until the store takes it: nobody else does while this process lives. What is left at its end, the next start takes up. */
   const putBack = async (job: Job, resetAttempts: boolean): Promise<void> => {
-    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
-      await deps.clock.sleep(wait, stopping.signal);
+    for (let failures = 1; ; failures++) {
+      await deps.clock.sleep(backOff(failures, PUT_BACK), stopping.signal);
       try {
-        await store.commit((tx) => tx.retryJob(job, deps.clock.now() + FIRST_WAIT_MS, { resetAttempts }), job);
+        await store.commit((tx) => tx.retryJob(job, deps.clock.now() + PUT_BACK.firstMs, { resetAttempts }), job);
         return;
       } catch (error) {
         log.error({ err: safeError(error), jobId: job.id }, "a job could not be put back; it is tried again");
