@@ -1,7 +1,7 @@
 import { backOff } from "../core/backoff.ts";
 import { safeError, type Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
-import { ENDED, sessionId, STORE_UNAVAILABLE, type Job, type RunRecord } from "../store/types.ts";
+import { ENDED, sessionId, STORE_UNAVAILABLE, type Job, type RunError, type RunRecord } from "../store/types.ts";
 import { executeCollect, type CollectJob } from "./collect.ts";
 import { executeCommand } from "./commands.ts";
 import { writeEnd } from "./finish.ts";
@@ -125,7 +125,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
         await store.commit((tx) => {
           tx.removeJob("turn", id);
           tx.dropCollected(id);
-          const error = { code: "cancelled", message: "cancelled before it began" };
+          const error: RunError = { code: "cancelled", message: "cancelled before it began" };
           writeEnd(tx, run, { status: "cancelled", endedAt: now, error }, { context: deps.context(), now });
         });
         deps.admission.over(run, { tokens: 0, again: false });

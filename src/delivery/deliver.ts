@@ -4,7 +4,7 @@ import { safeError, type Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
-import type { DeliveryRecord, DeliveryStatus, Job, Queue, Route, RunError, Store, Writes } from "../store/types.ts";
+import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store, Writes } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { resolveRoute } from "./last-route.ts";
 import { deliveryJob, splitFor, type DeliveryJob } from "./plan.ts";
@@ -81,7 +81,7 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
     }
   };
 
-  const end = async (job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: RunError | null): Promise<void> => {
+  const end = async (job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: DeliveryError | null): Promise<void> => {
     const { id, runId, nextChunk, messageIds, attempts } = delivery;
     const { channel } = delivery.route;
     const done = await record(job, (tx) => {

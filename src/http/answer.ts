@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { deliveryStatus } from "../actions/receipts.ts";
 import type { Denied, Hints, RawInput, Receipt, Received, Snapshot } from "../intake/types.ts";
 import type { ActionReceipt, Store, StoredReceipt } from "../store/types.ts";
-import { ERROR_STATUS } from "../core/errors.ts";
+import { getStatus } from "../core/errors.ts";
 import { errorBody, failureResponse } from "./errors.ts";
 
 export interface AnswerDeps {
@@ -48,8 +48,8 @@ function renderOutcome(receipt: StoredReceipt | Receipt, eventId: string): Answe
 /** Renders what a hook came to. A repeat is told what the first one was. */
 export function renderAnswer(received: Receipt | Denied): Answer {
   const { error } = received;
-  if (received.kind === "denied") return { status: ERROR_STATUS[received.error.code], body: errorBody(received.error, received.requestId) };
-  if (error && !received.acknowledged) return { status: ERROR_STATUS[error.code], body: errorBody(error, received.eventId) };
+  if (received.kind === "denied") return { status: getStatus(received.error.code), body: errorBody(received.error, received.requestId) };
+  if (error && !received.acknowledged) return { status: getStatus(error.code), body: errorBody(error, received.eventId) };
   const { repeats } = received;
   if (!repeats) return renderOutcome(received, received.eventId);
   if (repeats.receipt) return renderOutcome(repeats.receipt, repeats.eventId);

@@ -1,6 +1,6 @@
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
-import type { Failure } from "../core/errors.ts";
+import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Route, RouteDecision } from "./routes.ts";
 
@@ -167,7 +167,7 @@ export interface Usage {
 }
 
 export interface RunError {
-  code: string;
+  code: RunErrorCode;
   message: string;
 }
 

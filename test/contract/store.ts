@@ -325,7 +325,7 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
       });
 
       it("changes what a run's change names; null takes a field away", async () => {
-        const record = run({ error: { code: "x", message: "y" }, endedAt: START });
+        const record = run({ error: { code: "internal", message: "y" }, endedAt: START });
         await handle.store.commit((tx) => {
           tx.insertRun(record);
           tx.updateRun(record.id, {
@@ -486,7 +486,7 @@ export function storeContract(name: string, makeHome: () => Promise<Home>): void
       });
 
       it("one that has no route has failed from the start, is counted by itself, and gets a route, chunks and a channel later", async () => {
-        const error = { code: "no_route", message: "name `channel` and `to`" };
+        const error = { code: "no_route" as const, message: "name `channel` and `to`" };
         const given = delivery("d1", { route: { channel: "last" }, chunks: ["one two"], error });
         const counted = async (): Promise<number[]> => {
           const counts = await handle.store.counts();
