@@ -1,8 +1,9 @@
-import { defineConfig } from "vitest/config";
+import { availableParallelism } from "node:os";
+import { configDefaults, defineConfig } from "vitest/config";
 
 const shared = { testTimeout: 30_000, hookTimeout: 30_000, pool: "forks" as const, execArgv: ["--conditions=rouse-source"] };
-/** Tests of how long something takes: after all others, so that these are not what they measure. */
-const TIMED = ["test/e2e/isolation.test.ts"];
+/** Long loads, loops of crashes, floods, and tests of how long something takes: `npm run test:soak`. */
+const SOAKS = "test/**/*.soak.test.ts";
 
 export default defineConfig({
   resolve: { conditions: ["rouse-source"] },
@@ -14,13 +15,15 @@ export default defineConfig({
         extends: true,
         test: {
           ...shared,
-          name: "all",
+          name: "tests",
           include: ["test/**/*.test.ts", "transforms/**/*.test.ts"],
-          exclude: [...TIMED, "**/node_modules/**"],
-          sequence: { groupOrder: 0 },
+          exclude: [SOAKS, ...configDefaults.exclude],
+          // Most of a test's time is waiting: on two cores one worker would leave both idle.
+          maxWorkers: Math.max(2, availableParallelism()),
         },
       },
-      { extends: true, test: { ...shared, name: "timed", include: TIMED, sequence: { groupOrder: 1 } } },
+      // One after the other: what they measure and count must not depend on what runs beside.
+      { extends: true, test: { ...shared, name: "soak", include: [SOAKS], maxWorkers: 1 } },
     ],
   },
 });

@@ -28,7 +28,7 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
     throw new RouseError({ code: "usage", message: "createGateway takes `config` or `configFile`: leave one of them out" });
   const { logger, setLevel } = createHostLogger(log, (error) => reporter.emit("error", error));
   const reporter = createReporter((event, error) => logger.warn({ event, err: error }, "a listener of the gateway failed"));
-  const { fetch, start, stop, reload, status } = await create({
+  const { fetch, receive, start, stop, reload, status } = await create({
     ...(config && { config }),
     ...(configFile !== undefined && { configFile }),
     ...(plugins && { plugins }),
@@ -44,6 +44,7 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
   });
   return {
     fetch: (request, bindings) => fetch(request, bindings?.incoming && { incoming: bindings.incoming }),
+    receive,
     start,
     stop,
     reload,

@@ -11,13 +11,14 @@ import { createRejections } from "../http/rejections.ts";
 import type { AdminDeps, GatewayStatus } from "../http/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/shared-counts.ts";
+import { createReceive } from "./receive.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
 const ALIVE_MS = 2 ** 30;
 
-export interface Gateway extends Pick<Library, "start" | "stop"> {
+export interface Gateway extends Pick<Library, "receive" | "start" | "stop"> {
   /** Answers a request as the HTTP server would. `bindings`: what the server knows of it, as `{ incoming }`. */
   fetch(request: Request, bindings?: object): Promise<Response>;
   /** Builds a new snapshot and swaps it in, or keeps the old one. */
@@ -250,6 +251,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     status,
     reload: reloader.reload,
     fetch: (request, bindings) => answer(new URL(request.url).pathname.startsWith("/admin/") ? apps.admin : apps.main, request, bindings),
+    receive: createReceive(input.intake, () => `http://localhost${snapshot().config.hooks.path}`),
     start,
     stop: () => (stopped ??= stopParts(parts)),
   };

@@ -1,7 +1,7 @@
 /** What a program sees that has a gateway in it. These types import as little as possible: strangers' compilers check them. */
 import type { ConfigInput } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Issue } from "../core/errors.ts";
+import type { ErrorCode, Issue } from "../core/errors.ts";
 import type { Plugin } from "../plugin/define.ts";
 
 export type { Clock };
@@ -89,6 +89,83 @@ export interface GatewayStatus {
   channels: readonly { id: string; ok: boolean; message: string }[];
 }
 
+/** An event that the program hands over without HTTP. */
+export interface HookInput {
+  /** The path below `hooks.path`: `agent`, `wake`, `shop`. */
+  path: string;
+  /** Becomes JSON. Bytes are taken as they are, as what `content-type` of `headers` says. Default: `{}`. */
+  body?: unknown;
+  /** Default: `POST`. With `GET` the parameters of `query` are the payload. */
+  method?: "POST" | "GET";
+  headers?: Readonly<Record<string, string>>;
+  query?: Readonly<Record<string, string>>;
+}
+
+/** Who vouches for an event. */
+export type HookOrigin =
+  /** The program: no token and no signature is asked for, whatever the path's `auth` says. */
+  | { kind: "internal" }
+  /** The sender at this address: the token or the signature of the path is checked, and the limits for senders apply. */
+  | { kind: "http"; address: string };
+
+/** What one action of an event became. */
+export type ActionReceipt =
+  | {
+      ok: true;
+      mapping: string | undefined;
+      /** Set if it is a run of an agent. */
+      runId: string | undefined;
+      sessionKey: string | undefined;
+      /** Of a run: `queued`, `parked` (a limit holds it) or `collecting` (further events join it). */
+      status: string | undefined;
+      /** Set if it is a wake. */
+      systemEventId: string | undefined;
+      warnings: readonly string[];
+      /** The action was done before, by its key: these are its first ids. */
+      duplicate: boolean;
+    }
+  | { ok: false; error: HookError };
+
+/** Why something is not done, and what to change. */
+export interface HookError {
+  code: ErrorCode;
+  message: string;
+  issues?: readonly Issue[];
+  /** Seconds after which another try is worth it. */
+  retryAfterSeconds?: number;
+}
+
+/** The recorded outcome of an event. It is on disk. */
+export interface Receipt {
+  kind: "receipt";
+  eventId: string;
+  outcome: RecordedEvent["outcome"];
+  reason: string | undefined;
+  mapping: string | undefined;
+  /** The event that it repeats, whose actions these are. */
+  duplicateOf: string | undefined;
+  actions: readonly ActionReceipt[];
+  warnings: readonly string[];
+  /** The mapping that came closest and the condition that failed, if none matched. */
+  nearest: { mapping: string; condition: string } | undefined;
+  /** Why it was rejected or failed. */
+  error: HookError | undefined;
+}
+
+/** Authentication, a limit or a failure of the gateway stopped it. Nothing is recorded. */
+export interface Denied {
+  kind: "denied";
+  error: HookError;
+}
+
+/** The sender asks whether the address is its own: send this answer back to it. */
+export interface Handshake {
+  kind: "handshake";
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  body: string | null;
+}
+
 /** An event as it was recorded. */
 export interface RecordedEvent {
   id: string;
@@ -152,6 +229,13 @@ export interface Gateway {
    * (`c.env` of Hono); without `incoming` the caller counts as one on this machine.
    */
   fetch(request: Request, bindings?: Bindings): Promise<Response>;
+  /**
+   * Takes an event without HTTP, through the same checks and mappings, and resolves once it is on disk. What was not
+   * recorded is `denied` and says why.
+   * @throws TypeError if the body cannot be written as JSON.
+   */
+  receive(input: HookInput, origin?: { kind: "internal" }): Promise<Receipt | Denied>;
+  receive(input: HookInput, origin: HookOrigin): Promise<Receipt | Denied | Handshake>;
   /** Starts what the options ask for. A gateway can be started once. */
   start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
   start(options?: StartOptions): Promise<Addresses | undefined>;

@@ -15,13 +15,21 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { configSchema } from "../../src/config/schema/index.ts";
 import { startProgram, type Program } from "../e2e/program.ts";
+import { createWorld } from "../e2e/world.ts";
 import { deployed, misunderstood, ROOT, unreadVariables } from "./world.ts";
 
 /**
  * There is no container engine where the tests run: the steps of the container file are carried out in a folder, and what
  * comes out is started as the image would be, by a user without rights, in a tree that this user cannot write to.
  */
+const PACKAGE = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  bin: { rouse: string };
+  files: string[];
+  engines: { node: string };
+  devDependencies: Record<string, string>;
+};
 const TEXT = deployed("container/Dockerfile").replaceAll(/\\\n\s*/g, "");
 const IGNORED = deployed("container/Dockerfile.dockerignore");
 const STAGES = TEXT.split(/^FROM /m)
@@ -133,7 +141,7 @@ describe("the container file", () => {
   });
 
   it("starts what is there, with flags that are there, and variables that are read", async () => {
-    expect(json("ENTRYPOINT")).toEqual(["node", "/app/bin/rouse.js"]);
+    expect(json("ENTRYPOINT")).toEqual(["node", `/app/${PACKAGE.bin.rouse}`]);
     expect(await misunderstood(json("CMD"))).toEqual([]);
     expect(unreadVariables(Object.keys(environment), "")).toEqual([]);
     expect([uid > 0, gid > 0]).toEqual([true, true]);
@@ -141,10 +149,49 @@ describe("the container file", () => {
     for (const name of ["ROUSE_STATE_DIR", "XDG_CACHE_HOME"]) expect(environment[name]).toMatch(/^\/var\/lib\/rouse\/./);
   });
 
+  it("brings the Node that the package asks for and is tested with, in all of its stages", () => {
+    const major = /^>=(\d+)$/.exec(PACKAGE.engines.node)?.[1];
+    expect(/^ARG NODE=(\d+)-/m.exec(TEXT)?.[1]).toBe(major);
+    expect(PACKAGE.devDependencies["node"]?.split(".")[0]).toBe(major);
+    expect([...TEXT.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)).toEqual(STAGES.map(() => "node:${NODE}"));
+  });
+
+  it("copies files that the builder has, and from stages before", () => {
+    const known = new Set(context().flatMap((name) => [name, name.split("/")[0]]));
+    for (const [index, { lines }] of STAGES.entries()) {
+      const copied = lines.filter((line) => line.startsWith("COPY ")).map((line) => /^COPY (?:--from=(\w+) )?(.*) \S+$/.exec(line) ?? []);
+      expect(copied.length).toBeGreaterThan(0);
+      for (const [line, from, paths = ""] of copied) {
+        const isThere = (path: string) =>
+          from === undefined ? path === "." || known.has(path) : existsSync(under(`stages/${from}${path}`));
+        expect([line, paths.split(" ").filter((path) => !isThere(path))]).toEqual([line, []]);
+        if (from !== undefined) expect(STAGES.slice(0, index).map(({ name }) => name)).toContain(from);
+      }
+    }
+  });
+
+  it("has one user, who owns the volume and exists in the image", () => {
+    expect(TEXT).toContain(`groupadd --gid ${gid} `);
+    expect(TEXT).toContain(`useradd --uid ${uid} --gid ${gid} `);
+    expect(TEXT).toContain(`install -d -o ${uid} -g ${gid} -m 0700 ${valueOf("VOLUME")} `);
+    expect(TEXT).toContain(`install -d ${valueOf("WORKDIR")} `);
+  });
+
+  it("opens the port that Rouse listens on by default, and asks it for a page that is there", async () => {
+    const [, port, path = ""] = /fetch\('http:\/\/127\.0\.0\.1:(\d+)(\/[^']*)'\)/.exec(HEALTH.join(" ")) ?? [];
+    const byDefault = String(configSchema.parse({}).gateway.port);
+    expect([valueOf("EXPOSE"), port]).toEqual([byDefault, byDefault]);
+    const world = await createWorld({ workers: false });
+    try {
+      expect([(await world.get(path)).status, (await world.get(`${path}-no-such-page`)).status]).toEqual([200, 404]);
+    } finally {
+      await world.stop();
+    }
+  });
+
   it("brings all that the npm package would, but for pages", () => {
-    const { files } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { files: string[] };
-    const missing = files.filter((name) => !existsSync(under(`image/app/${name}`)));
-    expect(missing.toSorted()).toEqual(["README.md", "SECURITY.md", "deploy", "docs"]);
+    const missing = PACKAGE.files.filter((name) => !existsSync(under(`image/app/${name}`)));
+    expect(missing.toSorted()).toEqual(["CHANGELOG.md", "README.md", "SECURITY.md", "deploy", "docs"]);
     for (const extra of ["src", "test", "node_modules/typescript", "node_modules/vitest"])
       expect([extra, existsSync(under(`image/app/${extra}`))]).toEqual([extra, false]);
   });

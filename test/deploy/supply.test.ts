@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { parse } from "yaml";
-import { DEPLOY, ROOT } from "./world.ts";
+import { DEPLOY, misunderstood, ROOT } from "./world.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "rouse-supply-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -30,11 +30,36 @@ it("images are pinned by digest with one command, and again for newer ones", () 
   }
 });
 
+const { jobs: JOBS } = parse(readFileSync(join(ROOT, ".github/workflows/checks.yml"), "utf8")) as {
+  jobs: Record<string, { steps: { run?: string; uses?: string; with?: { "node-version"?: number } }[] }>;
+};
+
+it("the workflow has the Node that the package asks for, in every job", () => {
+  const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { engines: { node: string } };
+  for (const [name, { steps }] of Object.entries(JOBS)) {
+    const versions = steps.filter(({ uses }) => uses?.startsWith("actions/setup-node@")).map((step) => step.with?.["node-version"]);
+    expect([name, versions.map((version) => `>=${version}`)]).toEqual([name, [engines.node]]);
+  }
+});
+
+it("the workflow installs the package that it packs into an empty folder, and runs it there", async () => {
+  const steps = JOBS["package"]?.steps ?? [];
+  const packing = steps.findIndex(({ run }) => run?.includes("npm pack"));
+  const using = steps.findIndex(({ run }) => run?.includes("npm install ./rouse-*.tgz"));
+  expect([packing > 0, using > packing]).toEqual([true, true]);
+  const folder = /--pack-destination (\S+)/.exec(steps[packing]?.run ?? "")?.[1] ?? "";
+  expect([folder, steps[using]]).toEqual(["../packed", expect.objectContaining({ "working-directory": folder })]);
+  const commands = (steps[using]?.run ?? "").split(" && ").flatMap((command) => /^npx rouse (.*)$/.exec(command)?.[1] ?? []);
+  expect(commands).toContainEqual(expect.stringMatching(/^init /));
+  for (const command of commands) {
+    // What follows an option is its value.
+    const known = command.split(" ").filter((word, index, all) => word.startsWith("-") || !all[index - 1]?.startsWith("-"));
+    expect([command, await misunderstood(known)]).toEqual([command, []]);
+  }
+});
+
 it("the workflow runs all checks, audits what users install, and keeps a bill of materials", () => {
-  const { jobs } = parse(readFileSync(join(ROOT, ".github/workflows/checks.yml"), "utf8")) as {
-    jobs: Record<string, { steps: { run?: string }[] }>;
-  };
-  const commands = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
+  const commands = Object.values(JOBS).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
   expect(commands).toContain("bash .ci/run");
   expect(commands).toContainEqual(expect.stringMatching(/^npm audit --omit=dev/));
   const sbom = commands.find((command) => command.startsWith("npm sbom"))?.split(" > ")[0] ?? "";

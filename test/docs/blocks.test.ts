@@ -17,7 +17,7 @@ import { compile } from "../mapping/world.ts";
  * commands to the command line's own help. Pages whose blocks do more are run in tests of their own.
  */
 const ROOT = resolve(import.meta.dirname, "../..");
-const PAGES = ["README.md", ...pagesIn("docs")];
+const PAGES = ["README.md", "CONTRIBUTING.md", ...pagesIn("docs")];
 
 function pagesIn(folder: string): string[] {
   const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" });

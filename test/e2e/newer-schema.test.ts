@@ -52,7 +52,7 @@ describePostgres("versions side by side", () => {
     };
     const config = {
       store: { url: schema.url },
-      hooks: { mappings: [{ ...mapping, limits: { concurrent: 2, queue: 50 } }] },
+      hooks: { mappings: [{ ...mapping, limits: { concurrent: 2, queue: 5000 } }] },
       ...modelConfig(provider),
     };
     const world = await createWorld({ dir, config, workers });
@@ -103,7 +103,7 @@ describePostgres("versions side by side", () => {
       await cli.write("rouse.json5", { store: { url: schema.url }, hooks: { enabled: true, token: TOKEN } });
       for (const args of [["start"], ["store", "migrate"], ["events", "list"]]) {
         const { code, err } = await cli.rouse(args);
-        expect([args, code]).toEqual([args, 3]);
+        expect([args, code]).toEqual([args, 1]);
         expect(err).toContain(`schema ${MIGRATIONS.length + 1} by a newer version of the program (known here up to ${MIGRATIONS.length})`);
       }
       expect(JSON.parse((await cli.rouse(["store", "status", "--json"])).out)).toMatchObject({

@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
@@ -30,7 +31,7 @@ const freePort = (): Promise<number> =>
 
 describe("docs/library.md", () => {
   it("has these files", () =>
-    expect(FILES.map(({ name }) => name)).toEqual(["gateway.ts", "node-http.ts", "hono.ts", "app/hooks/[...path]/route.ts"]));
+    expect(FILES.map(({ name }) => name)).toEqual(["gateway.ts", "node-http.ts", "hono.ts", "app/hooks/[...path]/route.ts", "orders.ts"]));
 
   it.each(["node-http.ts", "hono.ts"])("shows a server that works as it stands: %s", async (name) => {
     const port = await freePort();
@@ -53,5 +54,17 @@ describe("docs/library.md", () => {
     await until(() => /reply to everybody: .*a hook through the page's server/s.test(program.output()));
     await until(() => program.output().includes(`${runId} succeeded`));
     expect(await program.stop()).toBe(0);
+  });
+
+  it("shows how an event is handed over without HTTP", async () => {
+    const program = spawn(process.execPath, ["--conditions=rouse-source", "--disable-warning=ExperimentalWarning", "orders.ts"], {
+      cwd: createProject(),
+      env: { ...process.env, HOOK_TOKEN: TOKEN },
+    });
+    onTestFinished(() => void program.kill("SIGKILL"));
+    let output = "";
+    program.stdout.on("data", (text: Buffer) => (output += text.toString()));
+    const [, runId] = await until(() => /^accepted: (run_\w+)$/m.exec(output) ?? undefined);
+    await until(() => /reply to everybody: .*Order 7 was paid/s.test(output) && output.includes(`${runId} succeeded`));
   });
 });

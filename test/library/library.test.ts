@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -29,6 +30,59 @@ describe("a gateway inside another program", () => {
     });
     expect(delivery).toMatchObject({ runId, channel: "acme", to: "everybody", status: "delivered" });
     expect(gateway.status()).toMatchObject({ url: undefined, workers: true, draining: false });
+  });
+
+  it("takes events without HTTP, by the same mappings and keys, and says what became of each", async () => {
+    const secret = "signing-secret-of-the-test";
+    const mappings = [
+      {
+        id: "shop",
+        match: { path: "shop", payload: { kind: "order" } },
+        action: "agent" as const,
+        messageTemplate: "Order {{id}}",
+        dedupeKey: "{{id}}",
+      },
+      {
+        id: "signed",
+        match: { path: "signed" },
+        action: "wake" as const,
+        textTemplate: "{{text}}",
+        auth: { scheme: "github", secret },
+      },
+    ];
+    const gateway = await embed({ config: { hooks: { enabled: true, token: TOKEN, mappings } } });
+    const recorded: RecordedEvent[] = [];
+    gateway.on("event.recorded", (event) => void recorded.push(event));
+    const first = await gateway.receive({ path: "shop", body: { kind: "order", id: 7 } });
+    if (first.kind !== "receipt") throw new Error(JSON.stringify(first));
+    expect(first).toMatchObject({ outcome: "accepted", mapping: "shop", actions: [{ ok: true, status: "queued", duplicate: false }] });
+    const [action] = first.actions;
+    const again = await gateway.receive({ path: "/shop/", body: { kind: "order", id: 7 } });
+    expect(again).toMatchObject({ actions: [{ ok: true, duplicate: true, runId: action?.ok ? action.runId : "none" }] });
+    expect(await gateway.receive({ path: "shop", body: { kind: "refund" } })).toMatchObject({
+      outcome: "unmatched",
+      nearest: { mapping: "shop" },
+    });
+    expect(await gateway.receive({ path: "shop", body: Buffer.from("{"), headers: { "Content-Type": "application/json" } })).toMatchObject({
+      outcome: "rejected",
+      error: { code: "invalid_json" },
+    });
+    await expect(gateway.receive({ path: "shop", body: { kind: 7n } })).rejects.toThrow(TypeError);
+    // The program vouches for its own events; what it relays has to prove itself.
+    const body = Buffer.from('{"text":"hi"}');
+    const relayed = (signature: string) =>
+      gateway.receive({ path: "signed", body, headers: { "X-Hub-Signature-256": signature } }, { kind: "http", address: "203.0.113.9" });
+    expect(await gateway.receive({ path: "signed", body })).toMatchObject({
+      outcome: "accepted",
+      actions: [{ systemEventId: expect.any(String) }],
+    });
+    expect(await relayed("sha256=00")).toMatchObject({ kind: "denied", error: { code: "unauthorized" } });
+    expect(await relayed(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`)).toMatchObject({ outcome: "accepted" });
+    const outcomes = ["accepted", "duplicate", "unmatched", "rejected", "accepted", "accepted"];
+    await until(() => recorded.length === outcomes.length);
+    expect(recorded.map(({ outcome }) => outcome).toSorted()).toEqual(outcomes.toSorted());
+    await gateway.stop();
+    expect(await gateway.receive({ path: "shop", body: {} })).toMatchObject({ kind: "denied", error: { code: "draining" } });
   });
 
   it("uses nothing of the process: no signal, no output, no variable, no clock and no network but its own", async () => {
