@@ -30,7 +30,7 @@ function row({ path, type, defaultValue, required, description }: Option): strin
 }
 
 /** A markdown table, its columns padded as the formatter does. */
-function table(rows: readonly string[][]): string {
+export function table(rows: readonly string[][]): string {
   const [head = [], ...body] = rows;
   const widths = head.map((_, column) => Math.max(3, ...rows.map((cells) => cells[column]?.length ?? 0)));
   const line = (cells: readonly string[]): string => `| ${cells.map((text, column) => text.padEnd(widths[column] ?? 0)).join(" | ")} |`;

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { configReference } from "../src/config/document.ts";
 import type { Plugin } from "../src/plugin/api.ts";
 import { withOptions } from "./channel-options.ts";
+import { errorReference } from "./error-reference.ts";
 import { presetReference } from "./preset-reference.ts";
 
 const DOCS = fileURLToPath(new URL("../docs/", import.meta.url));
@@ -28,6 +29,7 @@ export async function generatedPages(): Promise<Page[]> {
   const pages = [
     { name: "config.md", text: configReference() },
     { name: "presets.md", text: presetReference() },
+    { name: "errors.md", text: errorReference() },
     ...(await Promise.all(ids.map(channelPage))),
   ];
   return pages.map((page) => ({ ...page, file: DOCS + page.name }));

@@ -1,5 +1,5 @@
 import type { OAuth2Client } from "google-auth-library";
-import { readBody } from "#plugin";
+import { readBody, remember } from "#plugin";
 import type { GmailConfig } from "./config.ts";
 
 const MAX_BYTES = 65_536;
@@ -12,9 +12,7 @@ export function createPushAnswerer(
   fetch: typeof globalThis.fetch,
   notify: () => void,
 ): (request: Request) => Promise<Response> {
-  let client: OAuth2Client | undefined;
-
-  const makeClient = async (): Promise<OAuth2Client> => {
+  const getClient = remember(async (): Promise<OAuth2Client> => {
     const { OAuth2Client } = await import("google-auth-library");
     const transporterOptions = { fetchImplementation: fetch };
     return new OAuth2Client({
@@ -22,10 +20,10 @@ export function createPushAnswerer(
       endpoints: { oauth2FederatedSignonPemCertsUrl: config.endpoints.certs },
       issuers: ALLOWED_ISSUERS,
     });
-  };
+  });
 
   const verify = async (idToken: string): Promise<Response | undefined> => {
-    client ??= await makeClient();
+    const client = await getClient();
     try {
       // Kept as long as Google says: the check below finds them there.
       await client.getFederatedSignonCertsAsync();

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { PluginLog, ServiceHost } from "#plugin";
+import { backOff, type PluginLog, type ServiceHost } from "#plugin";
 import { createClients, readCredentials } from "./auth.ts";
 import { labelsOf, type GmailConfig } from "./config.ts";
 import { HookError } from "./deliver.ts";
@@ -179,6 +179,7 @@ class Watch {
 
   async #pull(connection: Connection): Promise<void> {
     const { google, names } = connection;
+    const { firstWait, longestWait } = this.#timing;
     this.#step = "pull";
     this.#pending ??= await pull(google, names.subscription, this.#signal);
     const { ackIds, historyId } = this.#pending;
@@ -188,8 +189,8 @@ class Watch {
       // A redelivery of what is done needs no look.
       if (behind()) await this.#sync(connection);
       // The history may come some moments after its notification.
-      for (let again = 0; again < 3 && historyId !== undefined && behind(); again++) {
-        await sleep(this.#timing.firstWait * 2 ** again, undefined, { signal: this.#signal });
+      for (let again = 1; again <= 3 && historyId !== undefined && behind(); again++) {
+        await sleep(backOff(again, { firstMs: firstWait, longestMs: longestWait }), undefined, { signal: this.#signal });
         await this.#sync(connection);
       }
       this.#step = "pull";
@@ -244,7 +245,7 @@ class Watch {
     }
     const revoked = problem instanceof GoogleError && problem.kind === "revoked";
     const most = revoked ? Math.min(LONGEST_REVOKED_WAIT_MS, longestWait) : longestWait;
-    const wait = Math.min(most, firstWait * 2 ** Math.min(this.#failures - 1, 20)) * (0.5 + Math.random() / 2);
+    const wait = backOff(this.#failures, { firstMs: firstWait, longestMs: most }) * (0.5 + Math.random() / 2);
     await sleep(wait, undefined, { signal: this.#signal }).catch(() => undefined);
   }
 }

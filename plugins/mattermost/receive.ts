@@ -40,7 +40,6 @@ interface Frame {
   event?: string;
   data?: { post?: string; channel_type?: string; channel_display_name?: string; sender_name?: string };
   status?: string;
-  seq_reply?: number;
 }
 
 /** The channel of a post and its author's name, as far as the server sends them with it. */

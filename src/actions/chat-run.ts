@@ -3,14 +3,22 @@ import { allowedTools } from "../agent/tools.ts";
 import type { ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { safeError } from "../core/errors.ts";
 import { turnToKeep } from "../sessions/forget.ts";
-import { STORE_UNAVAILABLE, type NewTurn, type RunRecord, type RunSpec, type SessionRef, type TurnRecord } from "../store/types.ts";
+import {
+  STORE_UNAVAILABLE,
+  type NewTurn,
+  type RunError,
+  type RunRecord,
+  type RunSpec,
+  type SessionRef,
+  type TurnRecord,
+} from "../store/types.ts";
 import { historyFor, inputOf, turnToAppend, withToolNames, type ChatHistory } from "./chat-history.ts";
 import { sessionOf, type LiveTurn } from "./chat-turn.ts";
 import type { ChatDeps, ChatEnd, ChatRequest } from "./chat-types.ts";
 import { gatherKnowledge, type TurnKnowledge } from "./knowledge.ts";
 import type { ActionContext } from "./types.ts";
 
-const INTERNAL = { code: "internal", message: "something failed inside the gateway; its log has the run's id" };
+const INTERNAL: RunError = { code: "internal", message: "something failed inside the gateway; its log has the run's id" };
 
 const STOPPED: Record<string, string> = {
   hangup: "the caller hung up",
@@ -191,7 +199,7 @@ export async function carryOut(
   } catch (error) {
     deps.log.error({ err: safeError(error), runId: turn.runId }, "a turn of the API could not be carried out");
     turn.abort.abort("failed");
-    const { code, message } = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
+    const { code, message }: RunError = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
     const end = { ok: false as const, code, message };
     await writeFailure(passage, end).catch(() => undefined);
     turn.finish(end);

@@ -1,7 +1,7 @@
 import type { CallerTool, Agent, SaidMessage, Sampling, ToolCall } from "../agent/types.ts";
 import type { Thinking } from "../config/schema/common.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Failure } from "../core/errors.ts";
+import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Fence, RunRecord, Store, Usage } from "../store/types.ts";
 import type { KnowledgeSearch, Passage } from "./knowledge.ts";
@@ -44,7 +44,7 @@ export type ChatEnd =
       usage: Usage;
       citations: readonly Passage[];
     }
-  | { ok: false; code: string; message: string; retryAfterMs?: number };
+  | { ok: false; code: RunErrorCode; message: string; retryAfterMs?: number };
 
 export interface ChatListener {
   onText(delta: string): void;

@@ -1,8 +1,8 @@
-import { sessionId } from "../store/types.ts";
+import { sessionId, type RunError } from "../store/types.ts";
 import { createLiveTurn, sessionOf, type LiveTurn } from "./chat-turn.ts";
 import type { ChatDeps, Chats } from "./chat-types.ts";
 
-const CRASHED = { code: "crashed", message: "the gateway ended while the turn was under way" };
+const CRASHED: RunError = { code: "crashed", message: "the gateway ended while the turn was under way" };
 const MAX_RECOVERED = 1000;
 
 /** Carries out the turns of the API's users: at once, one after the other within a session. */

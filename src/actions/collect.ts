@@ -1,4 +1,4 @@
-import { sessionId, type Job, type RunAction, type RunRecord } from "../store/types.ts";
+import { sessionId, type Job, type RunAction, type RunError, type RunRecord } from "../store/types.ts";
 import { summaryEvent, writeEnd } from "./finish.ts";
 import type { RunJob, TurnDeps } from "./types.ts";
 
@@ -28,7 +28,7 @@ export async function executeCollect(job: Job, data: CollectJob, deps: TurnDeps)
     const { action } = combined;
     return queueRun(job, run, { ...action, spec: { ...action.spec, ...noted } }, deps);
   }
-  const error = combined.ok ? { code: "skipped", message: combined.skipped } : combined.failure;
+  const error: RunError = combined.ok ? { code: "skipped", message: combined.skipped } : combined.failure;
   await end(
     job,
     { ...run, spec: { ...run.spec, ...noted } },
@@ -57,13 +57,7 @@ async function queueRun(job: Job, run: RunRecord, action: RunAction, { store, cl
   }, job);
 }
 
-async function end(
-  job: Job,
-  run: RunRecord,
-  error: { code: string; message: string },
-  status: "cancelled" | "failed",
-  deps: TurnDeps,
-): Promise<void> {
+async function end(job: Job, run: RunRecord, error: RunError, status: "cancelled" | "failed", deps: TurnDeps): Promise<void> {
   const now = deps.clock.now();
   const context = deps.context();
   await deps.store.commit((tx) => {

@@ -1,6 +1,7 @@
 import { parseAck } from "../agent/ack.ts";
 import { cleanReply } from "../agent/links.ts";
 import type { TurnResult } from "../agent/types.ts";
+import { backOff } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
@@ -18,8 +19,7 @@ import type { ActionContext, TurnDeps } from "./types.ts";
 const HEARTBEAT_RULES =
   "This is a heartbeat: look at the system events and do what your instructions say about them. Where nothing needs the owner's attention, reply only HEARTBEAT_OK.";
 const MAX_QUEUE = 200;
-const FIRST_WAIT_MS = 5_000;
-const LONGEST_WAIT_MS = 600_000;
+const RETRY = { firstMs: 5_000, longestMs: 600_000 };
 
 function specOf(agentId: string, batch: readonly SystemEvent[], context: ActionContext): RunSpec {
   const { heartbeat } = context.config.agents.defaults;
@@ -167,7 +167,7 @@ async function failed(
         unsafe: false,
       });
     }
-    const runAt = parked ? now : now + (result.retryAfterMs ?? Math.min(FIRST_WAIT_MS * 2 ** failures, LONGEST_WAIT_MS));
+    const runAt = parked ? now : now + (result.retryAfterMs ?? backOff(failures + 1, RETRY));
     tx.retryJob(job, runAt, { resetAttempts: true });
   }, job);
   deps.log.warn({ runId: run.id, code: result.code, events: ids.length, parked }, "a heartbeat failed; its events stay queued");

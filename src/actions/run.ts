@@ -2,6 +2,7 @@ import { disarm } from "../agent/disarm.ts";
 import { cleanReply } from "../agent/links.ts";
 import { stripAck } from "../agent/ack.ts";
 import type { Agent, ResolvedModel, TurnResult } from "../agent/types.ts";
+import { backOff } from "../core/backoff.ts";
 import { resolveRoute } from "../delivery/last-route.ts";
 import { planDelivery, planReply, writeDelivery, type Planned } from "../delivery/plan.ts";
 import { NO_ROUTE } from "../store/types.ts";
@@ -21,13 +22,12 @@ const MAX_CRASHES = 3;
 const MAX_TAKEN = 20;
 /** Tries of a turn whose provider error may pass. */
 const MAX_TRIES = 6;
-const FIRST_WAIT_MS = 2_000;
-const LONGEST_WAIT_MS = 300_000;
+const RETRY = { firstMs: 2_000, longestMs: 300_000 };
 
 /** How long to wait before a turn is tried again: the provider's own wish, else doubling, with jitter. */
 function waitMs(tries: number, wish: number | undefined): number {
   if (wish !== undefined) return wish;
-  return Math.min(FIRST_WAIT_MS * 2 ** tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2);
+  return backOff(tries + 1, RETRY) * (0.75 + Math.random() / 2);
 }
 
 async function decideRoute(run: RunRecord, context: ActionContext, deps: TurnDeps): Promise<RouteDecision> {

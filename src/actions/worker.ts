@@ -1,6 +1,7 @@
+import { backOff } from "../core/backoff.ts";
 import { safeError, type Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
-import { ENDED, sessionId, STORE_UNAVAILABLE, type Job, type RunRecord } from "../store/types.ts";
+import { ENDED, sessionId, STORE_UNAVAILABLE, type Job, type RunError, type RunRecord } from "../store/types.ts";
 import { executeCollect, type CollectJob } from "./collect.ts";
 import { executeCommand } from "./commands.ts";
 import { writeEnd } from "./finish.ts";
@@ -19,11 +20,20 @@ export interface TurnWorker extends RunOperations {
   isActive(id: string): boolean;
 }
 
-const FIRST_WAIT_MS = 1000;
-const LONGEST_WAIT_MS = 10_000;
+/** The waits between attempts to put a job back. */
+const PUT_BACK = { firstMs: 1000, longestMs: 10_000 };
 
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
 const MAX_COMMANDS = 16;
+
+/** The answer to an attempt to cancel a run that has ended: its state, and what to do instead. */
+function runEnded({ id, kind, status }: RunRecord): Failure {
+  const instead =
+    kind === "hook" && status !== "succeeded"
+      ? `to start it again, use \`rouse runs retry ${id}\``
+      : `to see how it ended, use \`rouse runs show ${id}\``;
+  return { code: "run_ended", message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}` };
+}
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(deps: TurnDeps): TurnWorker {
@@ -46,10 +56,10 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
 
   /** Tries until the store takes it: nobody else does while this process lives. What is left at its end, the next start takes up. */
   const putBack = async (job: Job, resetAttempts: boolean): Promise<void> => {
-    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
-      await deps.clock.sleep(wait, stopping.signal);
+    for (let failures = 1; ; failures++) {
+      await deps.clock.sleep(backOff(failures, PUT_BACK), stopping.signal);
       try {
-        await store.commit((tx) => tx.retryJob(job, deps.clock.now() + FIRST_WAIT_MS, { resetAttempts }), job);
+        await store.commit((tx) => tx.retryJob(job, deps.clock.now() + PUT_BACK.firstMs, { resetAttempts }), job);
         return;
       } catch (error) {
         log.error({ err: safeError(error), jobId: job.id }, "a job could not be put back; it is tried again");
@@ -104,8 +114,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     async cancel(id) {
       const run = await store.getRun(id);
       if (!run) return { ok: false, failure: notFound };
-      if (ENDED.includes(run.status))
-        return { ok: false, failure: { code: "invalid_body", message: `the run has ended already: ${run.status}` } };
+      if (ENDED.includes(run.status)) return { ok: false, failure: runEnded(run) };
       const turn = active.get(id);
       if (turn) {
         turn.abort.abort("cancel");
@@ -116,7 +125,7 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
         await store.commit((tx) => {
           tx.removeJob("turn", id);
           tx.dropCollected(id);
-          const error = { code: "cancelled", message: "cancelled before it began" };
+          const error: RunError = { code: "cancelled", message: "cancelled before it began" };
           writeEnd(tx, run, { status: "cancelled", endedAt: now, error }, { context: deps.context(), now });
         });
         deps.admission.over(run, { tokens: 0, again: false });

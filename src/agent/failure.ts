@@ -1,3 +1,4 @@
+import type { RunErrorCode } from "../core/errors.ts";
 import type { TurnResult } from "./types.ts";
 
 export type TurnFailure = Extract<TurnResult, { ok: false }>;
@@ -48,7 +49,7 @@ export function classifyFailure(error: unknown, provider: string, now: number): 
   const chain = chainOf(error);
   const status = chain.map((part) => part.statusCode).find((code) => typeof code === "number");
   const headers = chain.map((part) => part.responseHeaders).find((value) => value !== undefined);
-  const fail = (code: string, message: string, retryable: boolean): Omit<TurnFailure, "warnings"> => ({
+  const fail = (code: RunErrorCode, message: string, retryable: boolean): Omit<TurnFailure, "warnings"> => ({
     ok: false,
     code,
     message,

@@ -1,4 +1,5 @@
 import type { Thinking } from "../config/schema/common.ts";
+import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { TurnRecord, Usage } from "../store/types.ts";
 
@@ -134,8 +135,7 @@ export type TurnResult =
     }
   | {
       ok: false;
-      /** `timeout`, `cancelled`, `rate_limited`, `provider_unavailable`, `provider_refused`, `provider_error`, `empty_reply`. */
-      code: string;
+      code: RunErrorCode;
       /** Quotes nothing of the provider's answer. */
       message: string;
       /** True where the same turn may succeed later. */

@@ -12,47 +12,93 @@ export interface Issue {
   transient?: true;
 }
 
-/** Every code that an answer of the hooks interface, or a command, can carry, with its HTTP status. */
-export const ERROR_STATUS = {
-  unauthorized: 401,
-  address_not_allowed: 403,
-  rate_limited: 429,
-  not_found: 404,
-  no_mapping: 404,
-  method_not_allowed: 405,
-  body_timeout: 408,
-  body_too_large: 413,
-  unsupported_media_type: 415,
-  invalid_json: 400,
-  invalid_body: 400,
-  validation_failed: 400,
-  unknown_agent: 400,
-  agent_not_allowed: 400,
-  unknown_channel: 400,
-  invalid_recipient: 400,
-  unknown_model: 400,
-  model_not_allowed: 400,
-  session_key_not_allowed: 400,
-  mapping_incomplete: 400,
-  idempotency_conflict: 409,
-  transform_failed: 500,
-  mapping_failed: 500,
-  overloaded: 503,
-  draining: 503,
-  store_unavailable: 503,
-  internal: 500,
-  config_invalid: 400,
-  store_locked: 503,
-  usage: 400,
-  too_many_actions: 413,
-  duplicate_document: 409,
-  no_route: 409,
-  document_shared: 403,
-  external_id_taken: 409,
+interface RequestError {
+  /** The HTTP status of the answer. */
+  status: number;
+  meaning: string;
+}
+
+/** Every code that an answer of the hooks interface, or a command, can carry. The tables here make docs/errors.md. */
+export const REQUEST_ERRORS = {
+  unauthorized: { status: 401, meaning: "The credential is missing or wrong." },
+  address_not_allowed: { status: 403, meaning: "Requests from this address, or with this `Host` header, are not allowed." },
+  rate_limited: { status: 429, meaning: "The caller has sent too many requests, or has failed to authenticate too often." },
+  not_found: { status: 404, meaning: "Nothing has this address or this id, or it belongs to another caller." },
+  no_mapping: { status: 404, meaning: "No mapping names this path." },
+  method_not_allowed: { status: 405, meaning: "The address does not take this HTTP method." },
+  body_timeout: { status: 408, meaning: "The body did not arrive in time." },
+  body_too_large: { status: 413, meaning: "The body is larger than the limit." },
+  unsupported_media_type: { status: 415, meaning: "The content type is not supported." },
+  invalid_json: { status: 400, meaning: "The body is not valid JSON." },
+  invalid_body: {
+    status: 400,
+    meaning: "The body cannot be read, a field of it is wrong, or the state of the record does not allow the operation.",
+  },
+  validation_failed: { status: 400, meaning: "The body does not satisfy the schema of the mapping (`validate`)." },
+  unknown_agent: { status: 400, meaning: "The config has no agent with this id." },
+  agent_not_allowed: { status: 400, meaning: "The agent is not in `hooks.allowedAgentIds`." },
+  unknown_channel: { status: 400, meaning: "The config has no channel with this id." },
+  invalid_recipient: { status: 400, meaning: "The recipient is missing, not allowed, or not one that the channel can send to." },
+  unknown_model: { status: 400, meaning: "The config has no such model or provider." },
+  model_not_allowed: { status: 400, meaning: "The model is not in `agents.defaults.models`." },
+  session_key_not_allowed: { status: 400, meaning: "The request may not choose its session key, or not this one." },
+  mapping_incomplete: { status: 400, meaning: "A template of the mapping came out empty where a value is required." },
+  idempotency_conflict: { status: 409, meaning: "The idempotency key has been used with another body." },
+  run_ended: { status: 409, meaning: "The run has ended already, so it cannot be cancelled." },
+  transform_failed: { status: 500, meaning: "The transform of the mapping failed, or returned a value that cannot be used." },
+  mapping_failed: { status: 500, meaning: "A condition, a template or an expression of the mapping failed." },
+  overloaded: { status: 503, meaning: "Too much work is waiting or running; try again later." },
+  draining: { status: 503, meaning: "The gateway is stopping; try again." },
+  store_unavailable: { status: 503, meaning: "The store cannot be reached or written to; try again later." },
+  internal: { status: 500, meaning: "Something failed inside the gateway; its log has the details." },
+  config_invalid: { status: 400, meaning: "The config has problems." },
+  store_locked: { status: 503, meaning: "Another process uses the store." },
+  usage: { status: 400, meaning: "An option of a command, or a field of an admin request, is wrong." },
+  too_many_actions: { status: 413, meaning: "The event would cause more actions than the limit. Hooks answer `body_too_large`." },
+  duplicate_document: { status: 409, meaning: "A document with the same content exists already." },
+  no_route: { status: 409, meaning: "The reply still has no route." },
+  document_shared: { status: 403, meaning: "The document belongs to other agents too, so this caller cannot change it." },
+  external_id_taken: { status: 409, meaning: "Another document has this external id." },
+} as const satisfies Record<string, RequestError>;
+
+export type ErrorCode = keyof typeof REQUEST_ERRORS;
+export const ERROR_CODES = Object.keys(REQUEST_ERRORS) as ErrorCode[];
+
+/** The HTTP status of a failure. */
+export const getStatus = (code: ErrorCode): number => REQUEST_ERRORS[code].status;
+
+/** What the error codes of runs mean. A batch that could not become a run keeps the code of its `Failure`. */
+export const RUN_ERRORS = {
+  timeout: "The turn took longer than its time limit.",
+  cancelled: "The run was cancelled: by an operator, by `/stop`, by its caller, or because the gateway was stopping.",
+  skipped: "The transform of the batch returned nothing to do.",
+  crashed: "The run was started several times and never came to an end, or its gateway ended during a turn of the API.",
+  rate_limited: "The provider's rate limit was reached, and retries did not help.",
+  provider_unavailable: "The provider could not be reached or reported an error of its own, and retries did not help.",
+  provider_refused: "The provider rejected the request: check the API key, the model's name, the base URL and the prompt.",
+  provider_error: "The provider gave no answer, or one that is incomplete or not in its wire format.",
+  unknown_agent: "The agent is no longer in `agents.list`.",
+  unknown_model: "The model or its provider is not in the config.",
+  model_not_allowed: "The model is not in `agents.defaults.models`.",
+  store_unavailable: "The store could not be written to during the turn.",
+  internal: "Something failed inside the gateway; its log has the run's id.",
 } as const;
 
-export type ErrorCode = keyof typeof ERROR_STATUS;
-export const ERROR_CODES = Object.keys(ERROR_STATUS) as ErrorCode[];
+export type RunErrorCode = keyof typeof RUN_ERRORS | ErrorCode;
+
+/** What the error codes of deliveries mean. */
+export const DELIVERY_ERRORS = {
+  no_route: "No recipient was known when the run ended. The delivery can be retried once there is a route.",
+  skipped: "The run asked for no delivery, or there was nothing to send.",
+  no_such_channel: "The channel is no longer in the config.",
+  retry: "The last attempt failed; the delivery waits for the next one.",
+  given_up: "All attempts failed, or `delivery.maxAge` was over before the next attempt.",
+  refused: "The vendor refused the message; another attempt would be refused too.",
+  unknown: "The vendor may or may not have the message, so it is not sent again automatically.",
+  crashed: "The delivery was started several times and never came to an end.",
+} as const;
+
+export type DeliveryErrorCode = keyof typeof DELIVERY_ERRORS;
 
 /** A failure as a value: what a function returns where a failure is an expected result. */
 export interface Failure {

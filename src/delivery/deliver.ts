@@ -1,9 +1,10 @@
+import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
-import type { DeliveryRecord, DeliveryStatus, Job, Queue, Route, RunError, Store, Writes } from "../store/types.ts";
+import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store, Writes } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { resolveRoute } from "./last-route.ts";
 import { deliveryJob, splitFor, type DeliveryJob } from "./plan.ts";
@@ -12,8 +13,10 @@ import type { Channels } from "./types.ts";
 
 /** Tries of one piece; a piece that got through starts the count again. */
 const MAX_ATTEMPTS = 12;
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 900_000;
+/** The waits between attempts to send. */
+const SEND = { firstMs: 1_000, longestMs: 900_000 };
+/** The waits between attempts to write down what has become of a piece. */
+const RECORD = { firstMs: 100, longestMs: 10_000 };
 const PARALLEL = 8;
 const STOP_MS = 5_000;
 
@@ -49,7 +52,7 @@ type Retry = Extract<SendResult, { status: "retry" }>;
 /** The channel's own wish, else doubling from one second to fifteen minutes, with jitter. */
 function waitMs(attempts: number, result: Retry): number {
   if (result.afterMs !== undefined) return result.afterMs;
-  return Math.min(FIRST_WAIT_MS * 2 ** (attempts - 1) * (1 + Math.random() / 2), LONGEST_WAIT_MS);
+  return Math.min(backOff(attempts, SEND) * (1 + Math.random() / 2), SEND.longestMs);
 }
 
 /** Sends what is in the outbox: in order per recipient, recipients in parallel. */
@@ -67,18 +70,18 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
    * again; false where the job is another's by now, or the worker stops.
    */
   const record = async (job: Job, write: (tx: Writes) => void): Promise<boolean> => {
-    for (let wait = 100; ; wait = Math.min(wait * 2, 10_000)) {
+    for (let failures = 1; ; failures++) {
       try {
         return await store.commit(write, job);
       } catch (error) {
         log.error({ err: safeError(error), deliveryId: job.id }, "what became of a delivery could not be written; it is tried again");
         if (stopping.signal.aborted) return false;
-        await clock.sleep(wait, stopping.signal);
+        await clock.sleep(backOff(failures, RECORD), stopping.signal);
       }
     }
   };
 
-  const end = async (job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: RunError | null): Promise<void> => {
+  const end = async (job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: DeliveryError | null): Promise<void> => {
     const { id, runId, nextChunk, messageIds, attempts } = delivery;
     const { channel } = delivery.route;
     const done = await record(job, (tx) => {
@@ -161,7 +164,7 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
     const done: Promise<void> = deliver(job)
       .catch(async (error: unknown) => {
         log.error({ err: safeError(error), deliveryId: job.id }, "a delivery could not be carried out; it is put back");
-        await record(job, (tx) => tx.retryJob(job, clock.now() + FIRST_WAIT_MS));
+        await record(job, (tx) => tx.retryJob(job, clock.now() + SEND.firstMs));
       })
       .finally(() => {
         active.delete(done);

@@ -1,6 +1,6 @@
 import { newId } from "../core/ids.ts";
 import { NO_ROUTE } from "../store/types.ts";
-import type { DeliveryRecord, NewDelivery, NewJob, Route, RouteDecision, RunRecord, Writes } from "../store/types.ts";
+import type { DeliveryError, DeliveryRecord, NewDelivery, NewJob, Route, RouteDecision, RunRecord, Writes } from "../store/types.ts";
 import { CALLBACK } from "./callback.ts";
 import { splitMeasured } from "./split.ts";
 import type { Channels } from "./types.ts";
@@ -56,7 +56,7 @@ export function planReply(run: Pick<RunRecord, "id" | "spec">, decision: RouteDe
   if (decision.status === "route") return planDelivery({ ...reply, runId: run.id, route: decision.route });
   const { channel, to } = run.spec;
   const route = to === undefined ? { channel } : { channel, to };
-  const error = { code: NO_ROUTE, message: decision.reason };
+  const error: DeliveryError = { code: NO_ROUTE, message: decision.reason };
   return { delivery: { id: newId("dlv", reply.now), runId: run.id, route, chunks: [reply.text], createdAt: reply.now, error } };
 }
 

@@ -1,10 +1,19 @@
 import type { SendResult } from "../plugin/api.ts";
 import type { EventDebug } from "../core/debug.ts";
-import type { Failure } from "../core/errors.ts";
+import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { DocumentPage, DocumentRecord, Passage } from "../knowledge/types.ts";
 import type { MappingInfo, Nearest } from "../mapping/types.ts";
-import type { DeliveryStatus, EventOutcome, RouteDecision, RunError, RunStatus, SessionOrigin, Usage } from "../store/types.ts";
+import type {
+  DeliveryError,
+  DeliveryStatus,
+  EventOutcome,
+  RouteDecision,
+  RunError,
+  RunStatus,
+  SessionOrigin,
+  Usage,
+} from "../store/types.ts";
 import type { Denial, ReplayResult, SignatureState } from "../intake/types.ts";
 import type { TestedHook } from "./admin-test.ts";
 import type { GatewayStatus } from "./types.ts";
@@ -142,7 +151,7 @@ export interface DeliveryView {
   sentChunks: number;
   attempts: number;
   messageIds: string[];
-  error: RunError | null;
+  error: DeliveryError | null;
   createdAt: string;
   nextAt: string | null;
   endedAt: string | null;
@@ -238,7 +247,7 @@ export type ChatLine =
   | { type: "start"; runId: string; agent: string; session: string | null }
   | { type: "text"; text: string }
   | { type: "end"; ok: true; reply: string; usage: Usage }
-  | { type: "end"; ok: false; code: string; message: string };
+  | { type: "end"; ok: false; code: RunErrorCode; message: string };
 
 /** The answers of the operator's interface, by route. */
 export interface AdminAnswers {

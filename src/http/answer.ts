@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { deliveryStatus } from "../actions/receipts.ts";
 import type { Denied, Hints, RawInput, Receipt, Received, Snapshot } from "../intake/types.ts";
 import type { ActionReceipt, Store, StoredReceipt } from "../store/types.ts";
-import { ERROR_STATUS } from "../core/errors.ts";
+import { getStatus } from "../core/errors.ts";
 import { errorBody, failureResponse } from "./errors.ts";
 
 export interface AnswerDeps {
@@ -31,9 +31,9 @@ function renderWork({ actions, list, warnings = [] }: StoredReceipt | Receipt, e
   else {
     const { systemEventId: _systemEventId, ...only } = done[0] as Done;
     Object.assign(body, only);
+    const all = [...new Set([...warnings, ...(only.warnings ?? [])])];
+    if (all.length > 0) body["warnings"] = all;
   }
-  const all = list ? warnings : [...new Set([...warnings, ...(done[0]?.warnings ?? [])])];
-  if (all.length > 0) body["warnings"] = all;
   return { status: done.some((action) => action.runId !== undefined) ? 202 : 200, body };
 }
 
@@ -48,8 +48,8 @@ function renderOutcome(receipt: StoredReceipt | Receipt, eventId: string): Answe
 /** Renders what a hook came to. A repeat is told what the first one was. */
 export function renderAnswer(received: Receipt | Denied): Answer {
   const { error } = received;
-  if (received.kind === "denied") return { status: ERROR_STATUS[received.error.code], body: errorBody(received.error, received.requestId) };
-  if (error && !received.acknowledged) return { status: ERROR_STATUS[error.code], body: errorBody(error, received.eventId) };
+  if (received.kind === "denied") return { status: getStatus(received.error.code), body: errorBody(received.error, received.requestId) };
+  if (error && !received.acknowledged) return { status: getStatus(error.code), body: errorBody(error, received.eventId) };
   const { repeats } = received;
   if (!repeats) return renderOutcome(received, received.eventId);
   if (repeats.receipt) return renderOutcome(repeats.receipt, repeats.eventId);

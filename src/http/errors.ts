@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import { newId } from "../core/ids.ts";
-import { ERROR_STATUS, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
+import { getStatus, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { withReason } from "./rejections.ts";
 
@@ -27,7 +27,7 @@ export function failureResponse(c: Context, failure: Failure, requestId: string,
   const all: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...headers };
   if (failure.retryAfterSeconds !== undefined) all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
   const body = JSON.stringify(errorBody(failure, requestId));
-  return withReason(c.body(body, { status: ERROR_STATUS[failure.code] as 400, headers: all }), publicCode(failure.code));
+  return withReason(c.body(body, { status: getStatus(failure.code) as 400, headers: all }), publicCode(failure.code));
 }
 
 /** Hono's error handler: what nobody expected becomes `internal`, with a log line that quotes nothing. */

@@ -56,7 +56,7 @@ const item = z.union([
   }),
   z.strictObject({ ok: z.literal(false), index: z.int(), error: errorMember }),
 ]);
-export const severalAnswer = z.strictObject({ ok: z.literal(true), eventId, results: z.array(item), warnings });
+export const severalAnswer = z.strictObject({ ok: z.literal(true), eventId, results: z.array(item) });
 
 /** What a mapping in shadow answers: nothing was done. */
 export const shadowAnswer = z.strictObject({ ok: z.literal(true), eventId, outcome: z.literal("skipped"), reason: z.string() });

@@ -1,5 +1,5 @@
 import type { Admission, Placement } from "../actions/types.ts";
-import { ERROR_STATUS, type Failure } from "../core/errors.ts";
+import { getStatus, type Failure } from "../core/errors.ts";
 import type { ActionReceipt, DedupeEntry, DedupeRecord, EventRecord, Store, StoredAction, StoredReceipt } from "../store/types.ts";
 import type { EventKey, Item, ReceivedHook, Receipt, Resolution } from "./types.ts";
 
@@ -53,7 +53,7 @@ async function recordWithoutWork(
   const { missing, would, ...told } = what;
   const event = toEvent(hook, what.outcome, []);
   const { reason, mapping, nearest, error } = what;
-  if (error && !what.acknowledged) event.status = ERROR_STATUS[error.code];
+  if (error && !what.acknowledged) event.status = getStatus(error.code);
   if (what.repeats) event.duplicateOf = what.repeats.eventId;
   for (const [name, value] of Object.entries({ reason, mapping, missing, nearest, would }))
     if (value !== undefined) Object.assign(event, { [name]: value });
@@ -224,7 +224,12 @@ async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: Work, 
   }
   const { receipts, actions, entries } = planItems(hook, items, known, admitted.placements);
   const event = toWorkEvent(hook, work, actions);
-  const told = { outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const), actions: receipts, list, warnings };
+  const told = {
+    outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const),
+    actions: receipts,
+    list,
+    ...(warnings && { warnings }),
+  };
   const keys = key ? [toEntry(hook, key, told), ...entries] : entries;
   const accepted = await commit(deps, hook, event, keys).catch((error: unknown) => {
     admitted.settle(false);

@@ -2,7 +2,7 @@ import type { Combined } from "../actions/types.ts";
 import { checkDraft } from "../actions/from-draft.ts";
 import { checkAgent, checkWake, type ActionSource } from "../actions/validate.ts";
 import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
-import { ERROR_STATUS, type Failure } from "../core/errors.ts";
+import { getStatus, type Failure } from "../core/errors.ts";
 import type { DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
@@ -123,10 +123,10 @@ function resolveDrafts({ mapping, list, results }: Actions, input: HookInput, sn
   const [first] = items;
   // Items stand alone: only where all failed is the event itself refused, by the first item's failure.
   if (first && !first.ok && items.every((item) => !item.ok)) {
-    const outcome = ERROR_STATUS[first.failure.code] >= 500 ? "failed" : "rejected";
+    const outcome = getStatus(first.failure.code) >= 500 ? "failed" : "rejected";
     return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
   }
-  if (first) return { kind: "work", list, items, mapping, warnings: [], ...(would.length > 0 ? { would } : {}) };
+  if (first) return { kind: "work", list, items, mapping, ...(would.length > 0 ? { would } : {}) };
   const refusals = refusedToo === 0 ? "" : `, and ${refusedToo} would have been refused`;
   return {
     kind: "skipped",

@@ -175,7 +175,8 @@ export type Resolution =
       list: boolean;
       items: Item[];
       mapping?: string;
-      warnings: string[];
+      /** Fields that `wake` and `agent` do not know. A mapping's warnings belong to its actions. */
+      warnings?: string[];
       /** What mappings in shadow would have done. */
       would?: StoredAction[];
     }

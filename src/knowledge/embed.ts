@@ -1,3 +1,4 @@
+import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -7,8 +8,8 @@ import type { Embedder } from "./types.ts";
 
 /** Texts in one request: what every known endpoint takes. */
 export const BATCH = 16;
-const FIRST_DELAY_MS = 5_000;
-const LONGEST_DELAY_MS = 5 * 60_000;
+/** The waits after an endpoint that did not answer as it should. */
+const RETRY = { firstMs: 5_000, longestMs: 5 * 60_000 };
 const REQUEST_MS = 60_000;
 /** Statuses that say something of the account or the moment, not of the text. */
 const NOT_THE_TEXT = new Set([401, 402, 403, 404, 405, 407, 408, 409, 425, 429]);
@@ -125,18 +126,18 @@ export function createEmbeddingLoop(options: {
   };
 
   const work = async (): Promise<void> => {
-    let delay = FIRST_DELAY_MS;
+    let failures = 0;
     while (again && !stop.signal.aborted) {
       again = false;
       try {
         await pass();
-        delay = FIRST_DELAY_MS;
+        failures = 0;
       } catch (error) {
         if (stop.signal.aborted) return;
+        const delay = backOff(++failures, RETRY);
         log.warn({ err: safeError(error), againInSeconds: delay / 1000 }, "no embeddings: documents are found by their words for now");
         again = true;
         await clock.sleep(delay, stop.signal);
-        delay = Math.min(delay * 2, LONGEST_DELAY_MS);
       }
     }
   };

@@ -3,6 +3,7 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { DatabaseSync } from "node:sqlite";
+import { lazy } from "../core/lazy.ts";
 import { installedFormats } from "./formats.ts";
 import { stageFile, stagingFolder, UPLOAD, type StagedFile } from "./stage.ts";
 import type { DocumentPage, Knowledge } from "./types.ts";
@@ -51,7 +52,6 @@ export function createLazyKnowledge(options: {
 }): LazyKnowledge {
   const { dir, shared, open, embeds } = options;
   const file = join(dir, "knowledge.db");
-  let opening: Promise<Knowledge> | undefined;
   /** Tenants that had no documents in the file: whatever adds one opens it. */
   const without = new Set<string>();
   let working = false;
@@ -61,20 +61,14 @@ export function createLazyKnowledge(options: {
     if (working) await knowledge.start();
     return knowledge;
   };
-  const opened = (): Promise<Knowledge> => {
-    opening ??= openNow().catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    });
-    return opening;
-  };
+  const opened = lazy(openNow);
   /** The documents where there can be any, else what no documents answer. */
   const ask = async <T>(work: (knowledge: Knowledge) => Promise<T>, none: T): Promise<T> =>
-    opening === undefined && !shared && !existsSync(file) ? none : work(await opened());
+    opened.current() === undefined && !shared && !existsSync(file) ? none : work(await opened());
 
   /** Every turn asks this: an agent of a tenant without documents must not open those of others. */
   const hasNone = (tenant: string): boolean => {
-    if (opening !== undefined || shared || !existsSync(file)) return false;
+    if (opened.current() !== undefined || shared || !existsSync(file)) return false;
     if (!without.has(tenant) && !findsAny(file, "SELECT 1 FROM documents WHERE tenant = ?", tenant)) without.add(tenant);
     return without.has(tenant);
   };
@@ -103,12 +97,13 @@ export function createLazyKnowledge(options: {
     formats: installedFormats,
     async start() {
       working = true;
+      const opening = opened.current();
       if (opening) await (await opening).start();
       else if (shared || (existsSync(file) && isUnfinished(file, embeds()))) await opened();
     },
     async close() {
       working = false;
-      const knowledge = await opening?.catch(() => undefined);
+      const knowledge = await opened.current()?.catch(() => undefined);
       await knowledge?.close();
     },
   };

@@ -24,7 +24,6 @@ interface Node {
   procedure?: Node;
   arguments?: Node[];
   lhs?: unknown;
-  rhs?: unknown;
   [member: string]: unknown;
 }
 

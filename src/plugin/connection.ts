@@ -1,14 +1,10 @@
+import { backOff } from "../core/backoff.ts";
 import type { ChannelHost } from "./channel.ts";
 import { failureOf, Trouble, type Failure, type Vendor } from "./failure.ts";
 import { pause } from "./kit.ts";
 
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
 /** A connection that lasted so long was a good one. */
 const STABLE_MS = 10_000;
-
-/** How long to wait after so many failures in a row, in milliseconds: 1 s, 2 s, 4 s up to a minute. */
-export const backOff = (failures: number): number => Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS);
 
 /** A reason, and how long it is until the next try. */
 export const sayWhen = (reason: string, waitMs: number): string => `${reason}; trying again in ${waitMs / 1000} s`;

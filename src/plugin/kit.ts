@@ -37,18 +37,6 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }
 
-/** Makes something once, for all who ask; what could not be made is made anew for the next. */
-export function remember<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make().catch((error: unknown) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
-  };
-}
-
 /** A JSON object or list; undefined where the text is none. */
 export function parseObject(text: string): object | undefined {
   try {

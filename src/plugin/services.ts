@@ -1,3 +1,4 @@
+import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -42,8 +43,8 @@ export interface Services {
   close(): Promise<void>;
 }
 
-const FIRST_WAIT_MS = 1000;
-const LONGEST_WAIT_MS = 300_000;
+/** The waits between starts of a service. */
+const RESTART = { firstMs: 1000, longestMs: 300_000 };
 /** A service that ran for so long has recovered: its next failure waits as the first. */
 const RECOVERED_MS = 600_000;
 /** A service that does not end by then is left behind. */
@@ -68,7 +69,7 @@ export function createServices({ hook, peers, cursorOf, clock, log }: ServicesOp
 
   const supervise = async ({ id, service, start }: NamedService, held: Held): Promise<void> => {
     const { signal, fence } = held;
-    for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    for (let failures = 1; !signal.aborted; failures++) {
       const startedAt = clock.now();
       let message = "it ended by itself";
       const report = (state: ServiceState): void => {
@@ -87,9 +88,9 @@ export function createServices({ hook, peers, cursorOf, clock, log }: ServicesOp
         if (!signal.aborted) log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error");
       }
       if (signal.aborted) return;
-      if (clock.now() - startedAt > RECOVERED_MS) wait = FIRST_WAIT_MS;
+      if (clock.now() - startedAt > RECOVERED_MS) failures = 1;
       note(id, { ok: false, message: `${message}; it is started again` });
-      await clock.sleep(wait, signal);
+      await clock.sleep(backOff(failures, RESTART), signal);
     }
   };
 

@@ -1,4 +1,5 @@
-import type { Ms, RunError } from "./records.ts";
+import type { DeliveryErrorCode } from "../core/errors.ts";
+import type { Ms } from "./records.ts";
 import type { ReplyTarget, Route } from "./routes.ts";
 
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "unknown";
@@ -6,6 +7,11 @@ export type DeliveryStatus = "pending" | "delivered" | "failed" | "unknown";
 export const NO_ROUTE = "no_route";
 /** What deliveries are listed and counted by, and what receipts say: `no_route` are those that failed with that error. */
 export type DeliveryState = DeliveryStatus | typeof NO_ROUTE;
+
+export interface DeliveryError {
+  code: DeliveryErrorCode;
+  message: string;
+}
 
 export interface DeliveryRecord {
   id: string;
@@ -19,7 +25,7 @@ export interface DeliveryRecord {
   status: DeliveryStatus;
   attempts: number;
   messageIds: string[];
-  error?: RunError;
+  error?: DeliveryError;
   createdAt: Ms;
   nextAt: Ms;
   endedAt?: Ms;
@@ -28,7 +34,7 @@ export interface DeliveryRecord {
 export type DeliveryChange = Partial<
   Pick<DeliveryRecord, "route" | "chunks" | "nextChunk" | "status" | "attempts" | "messageIds" | "nextAt">
 > & {
-  error?: RunError | null;
+  error?: DeliveryError | null;
   endedAt?: Ms | null;
 };
 /** A delivery starts as pending; with `error` it has failed already. */

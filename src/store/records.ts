@@ -1,6 +1,6 @@
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
-import type { Failure } from "../core/errors.ts";
+import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Route, RouteDecision } from "./routes.ts";
 
@@ -155,7 +155,6 @@ export interface DedupeEntry {
 
 export interface DedupeRecord extends DedupeEntry {
   eventId: string;
-  restarts: number;
 }
 
 export type RunStatus = "parked" | "collecting" | "queued" | "running" | "succeeded" | "failed" | "timed_out" | "cancelled";
@@ -168,7 +167,7 @@ export interface Usage {
 }
 
 export interface RunError {
-  code: string;
+  code: RunErrorCode;
   message: string;
 }
 

@@ -187,17 +187,16 @@ export function lastRouteOf(row: LastRouteRow): LastRoute {
 }
 
 /** What of a duplicate key is kept as JSON: all that has no column. Rows of other versions have the columns in it too. */
-export type DedupeRest = Omit<DedupeRecord, "restarts" | "scope" | "key" | "expiresAt">;
+export type DedupeRest = Omit<DedupeRecord, "scope" | "key" | "expiresAt">;
 
 export interface DedupeRow extends JsonRow {
   scope: string;
   key: string;
   expires: number;
-  restarts: number;
 }
 
 export function dedupeOf(row: DedupeRow): DedupeRecord {
-  return { ...recordOf<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires, restarts: row.restarts };
+  return { ...recordOf<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires };
 }
 
 /** A record with a change; null takes a field away. */

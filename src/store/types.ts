@@ -37,7 +37,6 @@ export type { Fence, Held, LeaseRecord, Peer, PeerInfo, Peers } from "./peers.ts
  * All of a commit is on disk, or none of it.
  */
 export interface Writes {
-  recordEvent(event: EventRecord): void;
   updateRun(id: string, change: RunChange): void;
   insertRun(run: RunRecord): void;
   appendTurn(session: SessionRef, turn: NewTurn): void;
@@ -48,7 +47,6 @@ export interface Writes {
   addDelivery(delivery: NewDelivery): void;
   updateDelivery(id: string, change: DeliveryChange): void;
   setLastRoute(route: LastRoute): void;
-  countRestart(scope: string, key: string): void;
   setValue(key: string, value: unknown): void;
   /** Adds a job; one whose id is there already is left as it is. */
   enqueue(job: NewJob): void;

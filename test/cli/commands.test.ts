@@ -343,6 +343,8 @@ describe("without a running gateway", () => {
     const [cancelled, listed] = await Promise.all([cli.rouse(["runs", "cancel", run]), cli.rouse(["agents", "list"])]);
     expect([cancelled.code, cancelled.out, listed.code]).toEqual([0, `${run}  cancelled\n`, 0]);
     expect(await cli.rouse(["runs", "cancel", run])).toMatchObject({ code: 1, err: expect.stringContaining("ended") });
+    const instead = `the run has ended already (cancelled), so it cannot be cancelled; to start it again, use \`rouse runs retry ${run}\``;
+    expect((await cli.rouse(["runs", "cancel", run])).err).toBe(`rouse: ${instead}\n`);
   });
 
   it.each([

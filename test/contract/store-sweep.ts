@@ -208,11 +208,9 @@ export function sweepContract({ home, store, queue }: Parts): void {
     });
 
     it("goes through more than one slice", async () => {
+      await Promise.all(Array.from({ length: 1300 }, () => store().accept(event({ outcome: "skipped" }))));
       await store().commit((tx) => {
-        for (let n = 0; n < 1300; n++) {
-          tx.recordEvent(event({ outcome: "skipped" }));
-          tx.insertRun(run({ status: "failed", endedAt: START }));
-        }
+        for (let n = 0; n < 1300; n++) tx.insertRun(run({ status: "failed", endedAt: START }));
       });
       expect(await store().sweep(START + 5 * DAY, KEEP)).toBe(1300);
       expect(await store().sweep(START + 90 * DAY, KEEP)).toBe(2600);

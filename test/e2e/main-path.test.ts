@@ -187,6 +187,19 @@ describe("when the model fails", () => {
     await world.until(async () => (await runOf(first.body.runId)).status === "running");
     for (const id of [second.body.runId, first.body.runId]) await world.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" });
     for (const id of [first.body.runId, second.body.runId]) expect((await runOf(id)).status).toBe("cancelled");
+    const again = await world.admin(`/admin/v1/runs/${first.body.runId}/cancel`, { method: "POST" });
+    expect([again.status, again.body.error.code]).toEqual([409, "run_ended"]);
+    expect(again.body.error.message).toContain(`ended already (cancelled), so it cannot be cancelled; to start it again, use`);
+  });
+
+  it("refuses to cancel a run that has succeeded, and changes nothing", async () => {
+    await open();
+    const { body } = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat" });
+    await ended(body.runId);
+    const { status, body: answer } = await world.admin(`/admin/v1/runs/${body.runId}/cancel`, { method: "POST" });
+    expect([status, answer.error.code]).toEqual([409, "run_ended"]);
+    expect(answer.error.message).toContain(`ended already (succeeded), so it cannot be cancelled; to see how it ended, use`);
+    expect((await runOf(body.runId)).status).toBe("succeeded");
   });
 
   it("starts a failed run again when its sender repeats the event", async () => {

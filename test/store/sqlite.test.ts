@@ -103,7 +103,7 @@ describe("openStore", () => {
     db.prepare("INSERT INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 2, ?)").run(scope, key, START + 60_000, record);
     const { store } = createSqlite(db, testClock(), silent);
     expect(await store.findDuplicates([dedupe(), { scope, key: "other" }])).toMatchObject([
-      { eventId: "evt_old", restarts: 2, answer: { status: 202 } },
+      { eventId: "evt_old", answer: { status: 202 } },
       undefined,
     ]);
     expect(await store.accept(event(), [dedupe()])).toMatchObject({ kind: "duplicate" });
@@ -222,7 +222,7 @@ describe("a disk that is full", () => {
       store.accept(events[0]!),
       store.accept(events[1]!, [dedupe()]),
       store.accept(events[2]!),
-      store.commit((tx) => tx.recordEvent(events[3]!)),
+      store.accept(events[3]!),
     ]);
     for (const [index, result] of results.entries()) {
       if (result.status === "rejected") expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });

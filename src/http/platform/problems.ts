@@ -1,4 +1,4 @@
-import { ERROR_STATUS, type ErrorCode, type Failure } from "../../core/errors.ts";
+import { getStatus, type ErrorCode, type Failure, type RunErrorCode } from "../../core/errors.ts";
 import { withReason } from "../rejections.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
@@ -41,7 +41,7 @@ const CODES: Partial<Record<ErrorCode, string>> = { unauthorized: "invalid_api_k
 
 /** A failure of the rest of the program in this interface's words. */
 export function problemOf(failure: Failure): Problem {
-  const status = ERROR_STATUS[failure.code];
+  const status = getStatus(failure.code);
   const problem: Problem = {
     status,
     type: TYPES[status] ?? "invalid_request_error",
@@ -57,9 +57,9 @@ export function problemOf(failure: Failure): Problem {
  * How a turn that failed is told. It has begun: what the agent's tools did is done, and the client's own repeats would do
  * it again.
  */
-export function turnProblem(end: { code: string; message: string; retryAfterMs?: number }): Problem {
+export function turnProblem(end: { code: RunErrorCode; message: string; retryAfterMs?: number }): Problem {
   const upstream = { status: 502, type: "upstream_error", code: "upstream_error" };
-  const known: Record<string, Pick<Problem, "status" | "type" | "code">> = {
+  const known: Partial<Record<RunErrorCode, Pick<Problem, "status" | "type" | "code">>> = {
     timeout: { status: 504, type: "timeout", code: "timeout" },
     cancelled: { status: 503, type: "server_error", code: "cancelled" },
     store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },

@@ -1,4 +1,5 @@
 import { safeError } from "../../core/errors.ts";
+import { lazy } from "../../core/lazy.ts";
 import type { Logger } from "../../core/log.ts";
 import type { PeerInfo } from "../peers.ts";
 import type { Ms } from "../types.ts";
@@ -38,7 +39,6 @@ export interface HolderParts {
 
 /** One handle's claim on the jobs and leases that it holds: whoever is not heard of for the time of a lease holds none. */
 export function createHolder({ db, log, gateway, beat, lost }: HolderParts): Holder {
-  let id: Promise<number> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let deadline: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
@@ -63,20 +63,15 @@ export function createHolder({ db, log, gateway, beat, lost }: HolderParts): Hol
     seen(sentAt);
     return row?.id ?? 0;
   };
+  const id = lazy(register);
 
   const forget = (): void => {
-    id = undefined;
+    id.reset();
     lost();
   };
 
   const holder: Holder = {
-    async id() {
-      id ??= register();
-      return id.catch((error: unknown) => {
-        id = undefined;
-        throw error;
-      });
-    },
+    id,
     forget,
     sure: () => performance.now() < sureUntil,
     start() {
@@ -108,7 +103,7 @@ export function createHolder({ db, log, gateway, beat, lost }: HolderParts): Hol
       clearInterval(timer);
       clearTimeout(deadline);
       await beating;
-      const own = await id?.catch(() => undefined);
+      const own = await id.current()?.catch(() => undefined);
       if (own !== undefined) await db.query("DELETE FROM holders WHERE id = $1", [own]).catch(() => undefined);
     },
   };

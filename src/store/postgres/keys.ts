@@ -70,7 +70,7 @@ export function unbindKeys(sql: Sql, keys: readonly NewKey[]): Promise<never[]> 
 /** The records that hold keys, by name, also where they are expired. */
 export async function recordsOf(sql: Sql, ids: readonly Buffer[]): Promise<Map<string, DedupeRecord>> {
   const rows = await sql.query<DedupeRow & { id: Buffer }>(
-    "SELECT id, scope, key, expires, restarts, record FROM dedupe WHERE id = ANY($1::bytea[])",
+    "SELECT id, scope, key, expires, record FROM dedupe WHERE id = ANY($1::bytea[])",
     [ids],
   );
   return new Map(rows.map((row) => [row.id.toString("hex"), dedupeOf(row)]));

@@ -69,7 +69,6 @@ export class Plan {
   readonly systemEvents = new Map<string, { event: NewSystemEvent; record: string }>();
   readonly systemEventChanges = new Map<string, { state: SystemEventState | null; failures: number }>();
   readonly routes = new Map<string, LastRoute>();
-  readonly restarts = new Map<string, { scope: string; key: string; n: number }>();
   readonly values = new Map<string, string>();
   readonly jobs: JobPlan;
   readonly wakes = new Map<string, WakeMode>();
@@ -102,10 +101,6 @@ export class Plan {
       }
     }
     for (const route of ops.routes) this.routes.set(`${route.agentId}\n${route.channel}`, route);
-    for (const { scope, key } of ops.restarts) {
-      const name = `${scope}\n${key}`;
-      this.restarts.set(name, { scope, key, n: (this.restarts.get(name)?.n ?? 0) + 1 });
-    }
     for (const { key, value } of ops.values) this.values.set(key, value);
     for (const id of ops.dropped) {
       this.dropped.add(id);

@@ -46,7 +46,6 @@ export interface Ops {
   systemEvents: { event: NewSystemEvent; record: string }[];
   systemEventChanges: { ids: readonly string[]; state?: SystemEventState; failed?: boolean }[];
   routes: LastRoute[];
-  restarts: { scope: string; key: string }[];
   values: { key: string; value: string }[];
   dropped: string[];
   jobs: JobOp[];
@@ -62,7 +61,6 @@ export const noOps = (): Ops => ({
   systemEvents: [],
   systemEventChanges: [],
   routes: [],
-  restarts: [],
   values: [],
   dropped: [],
   jobs: [],
@@ -77,10 +75,6 @@ const refuseUnkept = (change: object): void => void JSON.stringify(change);
 /** Notes what a commit asks for; what cannot be kept (a value that is no JSON) throws here, in the caller's own call. */
 export class RecordedWrites implements Writes {
   readonly ops: Ops = noOps();
-
-  recordEvent(event: EventRecord): void {
-    this.ops.events.push(newEvent(event));
-  }
 
   insertRun(run: RunRecord): void {
     this.ops.runs.push({ op: "insert", row: runColumns(run) });
@@ -122,10 +116,6 @@ export class RecordedWrites implements Writes {
 
   setLastRoute(route: LastRoute): void {
     this.ops.routes.push(route);
-  }
-
-  countRestart(scope: string, key: string): void {
-    this.ops.restarts.push({ scope, key });
   }
 
   setValue(key: string, value: unknown): void {

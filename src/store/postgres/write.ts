@@ -1,7 +1,6 @@
 import { deliveryState, type Ms } from "../types.ts";
 import { addWork } from "./add.ts";
 import type { Statement } from "./db.ts";
-import { digest } from "./digest.ts";
 import { jobStatements } from "./jobs.ts";
 import type { Plan } from "./plan.ts";
 
@@ -142,7 +141,7 @@ function* deliveries({ deliveries }: Plan): Generator<Statement> {
   );
 }
 
-function* rest({ routes, restarts, values }: Plan): Generator<Statement> {
+function* rest({ routes, values }: Plan): Generator<Statement> {
   if (routes.size > 0) {
     const given = [...routes.values()];
     yield statement(
@@ -157,14 +156,6 @@ function* rest({ routes, restarts, values }: Plan): Generator<Statement> {
         given.map((one) => one.thread),
         given.map((one) => one.at),
       ],
-    );
-  }
-  if (restarts.size > 0) {
-    const given = [...restarts.values()];
-    yield statement(
-      `UPDATE dedupe SET restarts = dedupe.restarts + given.n
-        FROM unnest($1::bytea[], $2::int[]) AS given (id, n) WHERE dedupe.id = given.id`,
-      [given.map((one) => digest(one.scope, one.key)), given.map((one) => one.n)],
     );
   }
   if (values.size > 0) {

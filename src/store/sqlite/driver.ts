@@ -37,7 +37,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   const sql = new Statements(db);
   const jobs = new Jobs(sql);
   const intake = new Intake(sql);
-  const newWrites = (): SqliteWrites => new SqliteWrites({ sql, jobs, nextSeq: () => intake.nextSeq(), now });
+  const newWrites = (): SqliteWrites => new SqliteWrites({ sql, jobs, now });
   const group = createGroupCommit(sql, failureLog(log));
   const signals = createSignals({ jobs, now, log });
   const loop = createIntakeLoop({ intake, group, signals, newWrites, log });

@@ -18,7 +18,7 @@ export function keyNumber(scope: string, key: string): number {
 type Row = DedupeRow & { seq: number };
 
 function rowOf(sql: Statements, scope: string, key: string): Row | undefined {
-  const rows = sql.all<Row>("SELECT seq, scope, key, expires, restarts, record FROM dedupe WHERE number = ?", keyNumber(scope, key));
+  const rows = sql.all<Row>("SELECT seq, scope, key, expires, record FROM dedupe WHERE number = ?", keyNumber(scope, key));
   return rows.find((row) => row.scope === scope && row.key === key);
 }
 
@@ -44,10 +44,4 @@ export function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, no
     JSON.stringify(record),
   );
   return true;
-}
-
-/** Counts that the runs of a key's event were started again. */
-export function countRestart(sql: Statements, scope: string, key: string): void {
-  const row = rowOf(sql, scope, key);
-  if (row) sql.run("UPDATE dedupe SET restarts = restarts + 1 WHERE seq = ?", row.seq);
 }

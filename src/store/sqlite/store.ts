@@ -72,7 +72,6 @@ function writing({ sql, jobs, reads, group, intake, loop, signals, newWrites, no
       if (!done) return false;
       for (const kind of writes.touched) signals.watchTime(kind);
       signals.announce(writes.touched);
-      if (writes.recorded) loop.noticed();
       return true;
     },
     onSystemEvents: signals.onWake,

@@ -19,7 +19,6 @@ import type {
   Writes,
 } from "../types.ts";
 import type { Jobs } from "./jobs.ts";
-import { countRestart } from "./keys.ts";
 import { eventColumns, newDeliveryRecord, runColumns, withChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 
@@ -57,23 +56,14 @@ export function insertRunOnce(sql: Statements, run: RunRecord): boolean {
 export class SqliteWrites implements Writes {
   readonly #sql: Statements;
   readonly #jobs: Jobs;
-  readonly #nextSeq: () => number;
   readonly #now: () => Ms;
   /** Kinds of jobs that may have become ready. */
   readonly touched = new Set<JobKind>();
-  /** An event was recorded whose actions the intake has to take up. */
-  recorded = false;
 
-  constructor(parts: { sql: Statements; jobs: Jobs; nextSeq: () => number; now: () => Ms }) {
+  constructor(parts: { sql: Statements; jobs: Jobs; now: () => Ms }) {
     this.#sql = parts.sql;
     this.#jobs = parts.jobs;
-    this.#nextSeq = parts.nextSeq;
     this.#now = parts.now;
-  }
-
-  recordEvent(event: EventRecord): void {
-    insertEvent(this.#sql, this.#nextSeq(), event);
-    this.recorded = true;
   }
 
   insertRun(run: RunRecord): void {
@@ -178,10 +168,6 @@ export class SqliteWrites implements Writes {
       route.thread ?? null,
       route.at,
     );
-  }
-
-  countRestart(scope: string, key: string): void {
-    countRestart(this.#sql, scope, key);
   }
 
   setValue(key: string, value: unknown): void {
