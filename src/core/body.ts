@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 
 /** Why a body was not read to its end. `no_room`: the budget for bodies of unauthenticated callers is used up. */
@@ -100,12 +101,16 @@ function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
     const end = (result: CollectedBody): void => {
       meter.end();
       source.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
-      if (!result.ok) stopReading(source);
+      if (!result.ok) {
+        chunks.splice(0).forEach(freeMemory);
+        stopReading(source);
+      }
       resolve(result);
     };
     const meter = createBodyMeter(limits, (problem) => end({ ok: false, problem }));
     const onData = (chunk: Buffer): void => {
       if (meter.add(chunk.length)) chunks.push(chunk);
+      else freeMemory(chunk);
     };
     const onEnd = (): void => end({ ok: true, bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
     const onClose = (): void => end({ ok: false, problem: "cut_off" });
@@ -113,12 +118,35 @@ function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
   });
 }
 
-/** Leaves the rest of a body unread. A socket's stream stays open: the answer is still to be written. */
+/**
+ * Frees what a piece of a body takes, now and not with the next garbage collection: under an attack that comes too late.
+ * Pieces that share their memory with others are left alone.
+ */
+function freeMemory({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
+}
+
+/** So many bytes of a body that broke a limit are read on and thrown away, so that its sender gets to read the answer. */
+const MAX_DISCARDED = 2 ** 20;
+
+/**
+ * Stops reading a body. What a sender has already written is thrown away, up to a bound: a connection that is closed with
+ * bytes unread takes the answer with it. A socket stays open, since the answer is still to be written.
+ */
 function stopReading(source: Readable): void {
   // A stream that is paused or destroyed may still fail, with no one else listening.
   source.on("error", () => undefined);
-  if ("socket" in source) source.pause();
-  else source.destroy();
+  if (!("socket" in source)) return void source.destroy();
+  let left = MAX_DISCARDED;
+  source.on("data", (chunk: Buffer) => {
+    left -= chunk.length;
+    freeMemory(chunk);
+    if (left > 0) return;
+    source.pause();
+    // A message that is paused goes on reading until its buffer is full.
+    source._read = () => undefined;
+    (source as IncomingMessage).socket.pause();
+  });
 }
 
 /** A request whose body cannot break its limits, whoever reads it and however. */

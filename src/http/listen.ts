@@ -63,9 +63,13 @@ export async function listen(
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     close: () =>
       new Promise((resolve) => {
-        server.close(() => resolve());
+        // A connection that is not read from keeps no process alive: the timer does.
+        const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+        server.close(() => {
+          clearTimeout(timer);
+          resolve();
+        });
         server.closeIdleConnections();
-        setTimeout(() => server.closeAllConnections(), CLOSE_MS).unref();
       }),
   };
 }

@@ -31,17 +31,41 @@ export async function collectBytes(source: BodySource, declared: string | undefi
 
 const COMPRESSED: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
 
+/**
+ * The answer to an unauthenticated body that is too large, or for which there is no room, is held back so long for each answer that is held already, in
+ * milliseconds. Nothing of the body is kept meanwhile. One sender hardly notices; many connections that send such bodies
+ * again and again slow themselves down.
+ */
+const HOLD_MS = 250;
+const MAX_HOLD_MS = 5_000;
+/** So many answers are held at most: more connections than that are a matter of their number, not of their bodies. */
+const MAX_HELD = 2_000;
+
+/** Creates what holds answers back. */
+export function createHold(): () => Promise<void> {
+  let held = 0;
+  return async () => {
+    if (held >= MAX_HELD) return;
+    held++;
+    const ms = Math.min(held * HOLD_MS, MAX_HOLD_MS);
+    await new Promise((resolve) => setTimeout(resolve, ms).unref());
+    held--;
+  };
+}
+
 export interface ReadBodyDeps {
   /** The memory for bodies of callers that are not authenticated yet. */
   bodyBudget: BodyBudget;
   denials: Denials;
+  /** Resolves once the answer to an unauthenticated body that broke a limit may go out. */
+  hold(): Promise<void>;
 }
 
 /**
  * Reads the body within the path's limits, as it is; a GET has none. The body of a hook that has still to show its signature
  * is read within a budget that all such share. Nothing of it is kept if that fails.
  */
-export function readBody(hook: ReceivedHook, { bodyBudget, denials }: ReadBodyDeps): StageResult | Promise<StageResult> {
+export function readBody(hook: ReceivedHook, { bodyBudget, denials, hold }: ReadBodyDeps): StageResult | Promise<StageResult> {
   const { input, origin, rules, snapshot, verifier } = hook;
   const encoding = input.headers["content-encoding"];
   const isPlain = encoding === undefined || encoding.toLowerCase() === "identity";
@@ -66,7 +90,10 @@ export function readBody(hook: ReceivedHook, { bodyBudget, denials }: ReadBodyDe
       return undefined;
     }
     hook.hints = { ...hook.hints, bodyUnread: true };
-    return fail(body.failure);
+    const denied = fail(body.failure);
+    const { code } = body.failure;
+    const isHeld = verifier && (code === "body_too_large" || code === "overloaded");
+    return isHeld ? hold().then(() => denied) : denied;
   });
 }
 

@@ -6,7 +6,7 @@ import type { Metrics } from "../core/metrics.ts";
 import type { ReceivedMessage } from "../plugin/api.ts";
 import type { Fence, Store } from "../store/types.ts";
 import { authenticate, createAuthenticator, type AuthenticateDeps, type Authenticator } from "./authenticate.ts";
-import { parseBody, readBody, type ReadBodyDeps } from "./body.ts";
+import { createHold, parseBody, readBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { receiveMessage } from "./channel-message.ts";
 import { deduplicate } from "./deduplicate.ts";
@@ -240,6 +240,7 @@ function createStageDeps(deps: IntakeDeps): StageDeps {
     limiter,
     denials: createDenials({ clock, log, metrics, limiter }),
     bodyBudget: createBodyBudget(clock),
+    hold: createHold(),
     rate: createRateLimiter(clock, sharedCounts?.("rate")),
     signatures: createSignatureMemory(clock, sharedCounts?.("handshakes")),
   };

@@ -1,10 +1,13 @@
 import { createHmac } from "node:crypto";
-import { connect, type Socket } from "node:net";
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { shareName } from "../../src/http/request.ts";
+import { createHold } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { createAddressList } from "../../src/core/address.ts";
-import { createBodyMeter, type BodyProblem } from "../../src/core/body.ts";
+import { collectBody, createBodyMeter, type BodyProblem } from "../../src/core/body.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 
 const SECRET = "a-signing-secret-0123456789";
@@ -42,6 +45,7 @@ beforeAll(async () => {
         bodyTimeoutSeconds: 0.5,
         mappings: [
           hook("gh", { scheme: "github", secret: SECRET }, { maxBodyBytes: 25 * MIB }),
+          hook("small", { scheme: "github", secret: SECRET }, { maxBodyBytes: 1024 }),
           hook("slack", { scheme: "slack", secret: SECRET }),
           hook("pd", { scheme: "pagerduty", secret: SECRET }),
         ],
@@ -55,7 +59,7 @@ afterAll(() => world.stop());
 /** A connection on which raw bytes are sent. `text` is what came back; `closed` resolves when the gateway ends it. */
 function open(
   send: string,
-  to = world,
+  to: { url: string } = world,
 ): { socket: Socket; text(): string; closed: Promise<void>; until(pattern: RegExp): Promise<string> } {
   const { hostname, port } = new URL(to.url);
   let text = "";
@@ -264,6 +268,73 @@ describe("the budget of unauthenticated bodies", () => {
     expect(shareName("203.0.113.7", { peer: "10.9.9.9", forwarded: true, trusted })).toBe("203.0.113.7");
     expect(shareName("2001:db8::1", { peer: "2001:db8::1", forwarded: false, trusted })).toBe("2001:db8:0:0");
     expect(shareName("2001:db8:0:0:1::", { peer: "x", forwarded: false, trusted })).toBe("2001:db8:0:0");
+  });
+});
+
+describe("a body that broke a limit", () => {
+  it("is freed at once, and nothing more is read of it", async () => {
+    const seen: Buffer[] = [];
+    let message: IncomingMessage | undefined;
+    const server = createServer((request) => {
+      message = request;
+      request.on("data", (chunk: Buffer) => void seen.push(chunk));
+      void collectBody(request, undefined, { maxBytes: 100_000, timeoutMs: 5000 }).then(({ ok }) => (ended = ok));
+    });
+    let ended: boolean | undefined;
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const { socket } = open(post("/", { "content-length": 50 * MIB }), { url: `http://127.0.0.1:${port}` });
+    try {
+      await once(socket, "connect");
+      socket.write(Buffer.alloc(20 * MIB));
+      await vi.waitFor(() => expect(ended).toBe(false), { timeout: 5000, interval: 5 });
+      const read = message?.socket.bytesRead ?? Infinity;
+      socket.write(Buffer.alloc(20 * MIB));
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(message?.socket.bytesRead).toBe(read);
+      // The limit, what is thrown away so that the sender can read its answer, and one read.
+      expect(read).toBeLessThan(1.5 * MIB);
+      expect(message?.readableLength).toBeLessThan(MIB / 8);
+      expect(seen.slice(0, 2).map((chunk) => chunk.length)).toEqual([0, 0]);
+    } finally {
+      socket.destroy();
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  it("of an unauthenticated caller is answered later, the more such answers wait", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const hold = createHold();
+      const over: number[] = [];
+      for (let n = 0; n < 30; n++) void hold().then(() => over.push(n));
+      await vi.advanceTimersByTimeAsync(250);
+      expect(over).toEqual([0]);
+      await vi.advanceTimersByTimeAsync(750);
+      expect(over).toEqual([0, 1, 2, 3]);
+      await vi.advanceTimersByTimeAsync(4000);
+      expect(over).toHaveLength(30);
+      // So many that it is not about bodies any more.
+      for (let n = 0; n < 2000; n++) void hold();
+      let isOver = false;
+      void hold().then(() => (isOver = true));
+      await Promise.resolve();
+      await Promise.resolve();
+      expect(isOver).toBe(true);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("is answered, and its connection is closed", async () => {
+    const headers = { "x-hub-signature-256": "sha256=00", "transfer-encoding": "chunked" };
+    const chunk = `${(64 * 1024).toString(16)}\r\n${"x".repeat(64 * 1024)}\r\n`;
+    const startedAt = performance.now();
+    const { until, closed } = open(post("/hooks/small", headers) + chunk);
+    expect(await until(/body_too_large/)).toMatch(/^HTTP\/1.1 413[^]*connection: close/i);
+    expect(performance.now() - startedAt).toBeGreaterThan(240);
+    await closed;
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authenticate, createAuthenticator } from "../../src/intake/authenticate.ts";
-import { parseBody, readBody } from "../../src/intake/body.ts";
+import { createHold, parseBody, readBody } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { deduplicate } from "../../src/intake/deduplicate.ts";
 import { createDenials } from "../../src/intake/denials.ts";
@@ -66,7 +66,7 @@ describe("one stage alone", () => {
   });
 
   it("readBody, then parseBody", async () => {
-    const deps = { ...denialsWithLimiter(), bodyBudget: createBodyBudget(clock) };
+    const deps = { ...denialsWithLimiter(), bodyBudget: createBodyBudget(clock), hold: createHold() };
     const form = hook({ headers: { "content-type": "application/x-www-form-urlencoded" }, body: Buffer.from("a=1&a=2&b=3") });
     expect(await readBody(form, deps)).toBeUndefined();
     expect(await parseBody(form)).toBeUndefined();
