@@ -52,7 +52,7 @@ describe("config validate", () => {
       /^rouse\.json5:3:14 {2}gateway\.prot: is not known\. Did you mean "port"\?/,
       /^rouse\.json5:3:23 {2}gateway\.token: .*NOT_SET/,
       /^rouse\.json5:6:5 {2}hooks\.token: .*ENOENT/,
-      /^rouse\.json5:8:7 {2}preset github: mappings\[0\]\.agentId: names no agent/,
+      /^rouse\.json5:8:24 {2}hooks\.presets\[0\]\.agentId: names no agent/,
       /^rouse\.json5:11:43 {2}hooks\.mappings\[0\]\.messageTemplat: is not known\. Did you mean "messageTemplate"\?/,
       /^rouse\.json5:14:29 {2}hooks\.mappings\[1\]\.match\.when: is not valid JSONata at line 1, column 14: Expected "\)" before end of expression \(S0203\)$/,
       /^rouse\.json5:15:22 {2}hooks\.mappings\[1\]\.transform\.module: .*missing\.ts|not/,
@@ -63,6 +63,7 @@ describe("config validate", () => {
     ];
     for (const one of expected) expect(lines).toEqual(expect.arrayContaining([expect.stringMatching(one)]));
     for (const line of lines) expect(line).toMatch(/^(?:rouse\.json5|mappings\/\w+\.json):\d+:\d+ {2}/);
+    expect(lines.filter((line) => line.includes("names no agent"))).toHaveLength(1);
     // What is there only because of a field that is wrong is no problem of its own.
     expect(err).not.toContain("hooks.mappings[0].messageTemplate:");
     expect(lines.filter((line) => line.includes("gateway.token") || line.includes("hooks.token"))).toHaveLength(2);
