@@ -21,7 +21,7 @@ function presetPath(file: string, name: string): string {
   return index < 0 ? "hooks.presets" : `hooks.presets[${index}]`;
 }
 
-/** Adds file, line and column to problems of the config. Each file is read once. */
+/** Adds file, line and column to problems of the config, and leaves out repeats. Each file is read once. */
 export function locateIssues(issues: readonly Issue[], { file, mappingsDir }: ConfigPlaces): Issue[] {
   const read = new Map<string, Fields>();
   const inFile = (issue: Issue, name: string, path: string): Issue => {
@@ -29,7 +29,9 @@ export function locateIssues(issues: readonly Issue[], { file, mappingsDir }: Co
     read.set(name, fields);
     return { ...issue, file: name, ...fields.place(path) };
   };
-  return issues.map((issue): Issue => {
+  // A preset's option that is wrong is found once for each of its mappings.
+  const different = [...new Map(issues.map((issue) => [`${issue.path}\n${issue.message}`, issue])).values()];
+  return different.map((issue): Issue => {
     if (issue.file !== undefined) return issue;
     const [label, name, inner = ""] = MAPPING_FILE.exec(issue.path) ?? [];
     if (label !== undefined && mappingsDir !== undefined) return inFile(issue, join(mappingsDir, name ?? ""), inner);

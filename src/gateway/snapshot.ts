@@ -136,9 +136,7 @@ function readConfig({ configFile: file, withoutSecrets = false, ...options }: Sn
 /** The problems that the parts of a snapshot found, with their places, but for those that only follow from the config's own. */
 function getProblems(issues: readonly Issue[], { file, config, isFollowUp }: LoadedConfig): Issue[] {
   const own = issues.filter((issue) => !isFollowUp(issue));
-  // A preset's option that is wrong is found once for each of its mappings.
-  const different = [...new Map(own.map((issue) => [`${issue.path}\n${issue.message}`, issue])).values()];
-  return locateIssues(different, { file, mappingsDir: config.hooks.mappingsDir });
+  return locateIssues(own, { file, mappingsDir: config.hooks.mappingsDir });
 }
 
 /** Where the secrets of a gateway lie. */
