@@ -96,13 +96,15 @@ export function collectBody(
 }
 
 function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
+  // A body that a program of this process made may be memory that the program goes on using.
+  const discard = "socket" in source ? freeMemory : () => undefined;
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     const end = (result: CollectedBody): void => {
       meter.end();
       source.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose);
       if (!result.ok) {
-        chunks.splice(0).forEach(freeMemory);
+        chunks.splice(0).forEach(discard);
         stopReading(source);
       }
       resolve(result);
@@ -110,7 +112,7 @@ function collect(source: Readable, limits: BodyLimits): Promise<CollectedBody> {
     const meter = createBodyMeter(limits, (problem) => end({ ok: false, problem }));
     const onData = (chunk: Buffer): void => {
       if (meter.add(chunk.length)) chunks.push(chunk);
-      else freeMemory(chunk);
+      else discard(chunk);
     };
     const onEnd = (): void => end({ ok: true, bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
     const onClose = (): void => end({ ok: false, problem: "cut_off" });

@@ -85,6 +85,22 @@ describe("a gateway inside another program", () => {
     expect(await gateway.receive({ path: "shop", body: {} })).toMatchObject({ kind: "denied", error: { code: "draining" } });
   });
 
+  it("leaves the memory of a body alone that the program made, also if it refuses the body", async () => {
+    const mapping = { id: "small", match: { path: "small" }, maxBodyBytes: 10, messageTemplate: "x" };
+    const gateway = await embed({ config: { hooks: { enabled: true, token: TOKEN, mappings: [mapping] } } });
+    const pieces = [Buffer.alloc(8, "a"), Buffer.alloc(8, "b")].map((piece) => new Uint8Array(piece));
+    const body = new ReadableStream({
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(piece);
+        controller.close();
+      },
+    });
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const request = new Request("http://host.example/hooks/small", { method: "POST", headers, body, duplex: "half" });
+    expect((await gateway.fetch(request)).status).toBe(413);
+    expect(pieces.map((piece) => piece.length)).toEqual([8, 8]);
+  });
+
   it("uses nothing of the process: no signal, no output, no variable, no clock and no network but its own", async () => {
     const listeners = () => process.eventNames().map((name) => [name, process.listenerCount(name)]);
     const before = [listeners(), JSON.stringify(process.env), process.exitCode];
