@@ -3,6 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig } from "../config/load.ts";
+import { getPresetName } from "../config/schema/preset.ts";
 import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { didYouMean } from "../config/suggest.ts";
@@ -43,7 +44,7 @@ async function findPresets(options: CommonOptions, io: CliIo): Promise<{ names: 
   const config = user?.config;
   const pluginPresets = user ? await loadPluginPresets(BUILTIN_PLUGINS, user) : [];
   const { files, presets } = readCatalog({ presetsDir: PRESETS_DIR, mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR, pluginPresets });
-  const enabled = config?.hooks.presets.map((use) => (typeof use === "string" ? use : use.use)) ?? [];
+  const enabled = config?.hooks.presets.map(getPresetName) ?? [];
   // A mappings file that nothing enables is no preset.
   const plain = new Set<PresetEntry>(files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)));
   const find = (name: string): PresetEntry[] => presets.get(name)?.filter((entry) => !plain.has(entry)) ?? [];

@@ -15,3 +15,9 @@ export function fileInside(folder: string, name: string): { ok: true; file: stri
     return { ok: false, message: `there is no such file in ${folder}` };
   }
 }
+
+/** Whether a path is a folder or lies in it. Links are not followed. */
+export function isInside(folder: string, path: string): boolean {
+  const inside = relative(folder, path);
+  return inside === "" || (inside !== ".." && !inside.startsWith(`..${sep}`) && !isAbsolute(inside));
+}

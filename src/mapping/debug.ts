@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { isAbsolute, relative, sep } from "node:path";
+import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
+import { isInside } from "../core/files.ts";
 import type { CodeError, ConsoleLine, DebugNote, EventDebug } from "../core/debug.ts";
 
 /** Console lines that are kept of one call and of one event, and the characters in them. */
@@ -156,7 +157,7 @@ function ownFrames(stack: string, folder: string): string[] {
     const path = pathOf(place);
     if (place === "" || path === undefined) return [];
     const file = relative(folder, path);
-    if (file.startsWith("..") || isAbsolute(file) || file.split(sep).includes("node_modules")) return [];
+    if (!isInside(folder, path) || file.split(sep).includes("node_modules")) return [];
     return [`${file}:${row}:${column}${name === "" || name === "<anonymous>" ? "" : ` (${name})`}`];
   });
 }

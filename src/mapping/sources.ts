@@ -2,7 +2,7 @@ import { configIssues } from "../config/issues.ts";
 import type { z } from "zod";
 import { hooksKeys, type hooksSchema } from "../config/schema/hooks.ts";
 import { mappingFileSchema, type MappingFile } from "../config/schema/mapping.ts";
-import type { PresetUse } from "../config/schema/preset.ts";
+import { getPresetName, type PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
@@ -150,7 +150,7 @@ export function collectSources(options: SourceOptions): { sources: Source[]; iss
   const { hooks, baseDir, mappingsDir, env, pluginsMissing = false } = options;
   const references = { env, baseDir };
   const catalog = readCatalog(options);
-  const enabled = new Set(hooks.presets.map((use) => (typeof use === "string" ? use : use.use)));
+  const enabled = new Set(hooks.presets.map(getPresetName));
   const sources = hooks.mappings.map((config, index): WrittenSource => ({
     config,
     at: `hooks.mappings[${index}]`,

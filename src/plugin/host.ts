@@ -7,6 +7,7 @@ import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
+import { getPresetName } from "../config/schema/preset.ts";
 import type { PluginPreset } from "../mapping/source.ts";
 import { accountsOf, type Account } from "./accounts.ts";
 import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
@@ -136,7 +137,7 @@ const needsSection = ({ channel, service, commands }: Plugin): boolean => (chann
 function takePresets({ id, presets = [] }: Plugin, section: unknown, { origin }: Origin, { hooks }: Config, staging: Staging): boolean {
   if (isOff(section)) return false;
   staging.presets.push(...presets.map((document) => ({ plugin: id, origin, document })));
-  const enabled = hooks.presets.map((use) => (typeof use === "string" ? use : use.use));
+  const enabled = hooks.presets.map(getPresetName);
   return presets.some((preset) => enabled.includes(preset.id));
 }
 

@@ -50,3 +50,6 @@ export const presetsSchema = z
   .array(z.union([presetName, presetUse]))
   .default([])
   .describe("Presets to enable, by name or as `{ use, secret, path, events, … }`.");
+
+/** Returns the name of the preset that an entry of `hooks.presets` enables. */
+export const getPresetName = (entry: string | Pick<PresetUse, "use">): string => (typeof entry === "string" ? entry : entry.use);
