@@ -3,7 +3,7 @@ export interface Lazy<T> {
   (): Promise<T>;
   /** The part if it has been asked for, without making it. */
   current(): Promise<T> | undefined;
-  /** The next use makes the part anew. */
+  /** Discards the part: the next use makes a new one. */
   reset(): void;
 }
 

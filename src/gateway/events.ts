@@ -118,7 +118,7 @@ function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
   });
 }
 
-/** The same store, whose commits are reported once they are on disk. What nobody listens to costs nothing. */
+/** The same store, whose commits are reported once they are on disk. Without listeners, commits are not wrapped. */
 export function reportingStore(store: Store, reporter: Reporter): Store {
   const report = async ({ runs, deliveries }: Ends): Promise<void> => {
     for (const id of runs) {

@@ -44,7 +44,7 @@ export interface ListenAddress {
 }
 
 export interface StartOptions {
-  /** Whether to listen, at the address of the config or another one. Default: no, your server calls `fetch`. */
+  /** Whether to listen, at the address of the config or another one. Default: false, since your server calls `fetch`. */
   listen?: boolean | ListenAddress;
   /** Whether to run agents and deliver replies. Default: yes. Without, events are accepted and wait in the store. */
   workers?: boolean;

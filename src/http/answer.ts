@@ -45,7 +45,7 @@ function renderOutcome(receipt: StoredReceipt | Receipt, eventId: string): Answe
   return { status: 200, body: { ok: true, eventId, outcome, ...nearest } };
 }
 
-/** Renders what a hook came to. A repeat is told what the first one was. */
+/** Renders the answer to a hook. A repeat gets the answer of the first request. */
 export function renderAnswer(received: Receipt | Denied): Answer {
   const { error } = received;
   if (received.kind === "denied") return { status: getStatus(received.error.code), body: errorBody(received.error, received.requestId) };

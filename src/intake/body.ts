@@ -32,16 +32,16 @@ export async function collectBytes(source: BodySource, declared: string | undefi
 const COMPRESSED: Failure = { code: "unsupported_media_type", message: "send the body without Content-Encoding" };
 
 /**
- * The answer to an unauthenticated body that is too large, or for which there is no room, is held back so long for each answer that is held already, in
- * milliseconds. Nothing of the body is kept meanwhile. One sender hardly notices; many connections that send such bodies
- * again and again slow themselves down.
+ * The gateway waits before it answers an unauthenticated body that is too large, or for which there is no room: this many
+ * milliseconds for each such answer that waits, this one included. Nothing of the body is kept while it waits. One sender
+ * hardly notices; many connections that send such bodies again and again slow themselves down.
  */
 const HOLD_MS = 250;
 const MAX_HOLD_MS = 5_000;
-/** So many answers are held at most: more connections than that are a matter of their number, not of their bodies. */
+/** The most answers that wait at the same time. Further ones go out at once: the load is then the number of connections. */
 const MAX_HELD = 2_000;
 
-/** Creates what holds answers back. */
+/** Creates the function that delays these answers. */
 export function createHold(): () => Promise<void> {
   let held = 0;
   return async () => {

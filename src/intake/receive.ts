@@ -196,7 +196,7 @@ async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: Sta
   return undefined;
 }
 
-/** Keeps a hook that is wrong. That it could not be kept does not change what its sender is told. */
+/** Records an invalid hook. If it cannot be recorded, the sender gets the same answer. */
 function reject(hook: ReceivedHook, { error }: Rejected, deps: StageDeps): Promise<Receipt> {
   return rejectInvalid(deps, hook, error).catch((problem: unknown): Receipt => {
     deps.log.error({ err: safeError(problem), requestId: hook.id }, "a rejected hook could not be recorded");

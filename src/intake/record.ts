@@ -7,7 +7,7 @@ export interface RecordDeps {
   store: Pick<Store, "accept" | "findDuplicates">;
   /** Takes room for what an event brings, or says that there is none. */
   admit: Admission["admit"];
-  /** Starts what failed for good of an earlier event again, and gives its delivery another try. */
+  /** Restarts the failed runs of an earlier event, and retries its failed deliveries. */
   retryFailed(record: DedupeRecord): Promise<void>;
 }
 
@@ -61,12 +61,12 @@ async function recordWithoutWork(
   return { kind: "receipt", eventId: hook.id, actions: [], ...told };
 }
 
-/** Keeps a hook that is wrong in itself. It binds no key: a repeat is tried afresh. */
+/** Records an invalid hook. It binds no duplicate key: a repeat is evaluated again. */
 export function rejectInvalid(deps: Pick<RecordDeps, "store">, hook: ReceivedHook, error: Failure): Promise<Receipt> {
   return recordWithoutWork(deps, hook, { outcome: "rejected", reason: error.message, error });
 }
 
-/** Keeps a repeat of an event, which is told what the first one was; a conflict if the caller chose the key for another body. */
+/** Records a repeat, which gets the answer of the first event. If the caller chose the key and the body differs, it is a conflict. */
 export async function recordDuplicate(deps: RecordDeps, hook: ReceivedHook, key: EventKey, record: DedupeRecord): Promise<Receipt> {
   const { eventId, receipt, answer } = record;
   if (record.bodyHash !== undefined && key.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
