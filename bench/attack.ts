@@ -72,12 +72,12 @@ function post(port: number, path: string, headers: Record<string, string>, body:
   });
 }
 
-let sent = 0;
+let sentResult = 0;
 /** An honest sender by the hook token, and one that signs, in turn. */
 function honest(port: number): Promise<Answer> {
-  const body = JSON.stringify({ n: ++sent, text: "x".repeat(2000) });
+  const body = JSON.stringify({ n: ++sentResult, text: "x".repeat(2000) });
   const signature = createHmac("sha256", SECRET).update(body).digest("hex");
-  return sent % 2 === 0
+  return sentResult % 2 === 0
     ? post(port, "/hooks/signed", { "content-type": "application/json", "x-hub-signature-256": `sha256=${signature}` }, body)
     : post(port, "/hooks/plain", { "content-type": "application/json", authorization: `Bearer ${TOKEN}` }, body);
 }

@@ -10,7 +10,7 @@ const DESK = "rk_bench-key-0123456789-0123456789";
 export const HOOK = "bench";
 export const DEDUPE_SCOPE = `${HOOK}|hooks.token`;
 
-const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 const seconds = (since: number): string => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 
 /** A model that answers at once and keeps what it was asked. */
@@ -41,6 +41,24 @@ interface Run {
   attempts: number;
 }
 
+/** The calls to the gateway at `base`, as its operator and as a sender. */
+function createClient(base: string) {
+  const ask = async (path: string, token: string, body?: object, headers: Record<string, string> = {}) => {
+    const method = body === undefined ? "GET" : "POST";
+    const answer = await fetch(`${base}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
+  const hook = (n: number, key: string) => ask(`/hooks/${HOOK}`, TOKEN, { n }, { "idempotency-key": key });
+  const getRun = async (id: unknown): Promise<Run> => (await ask(`/admin/v1/runs/${String(id)}`, OPERATOR)).body["run"] as Run;
+  const counts = async (): Promise<Record<string, number>> =>
+    (await ask("/readyz?detail", OPERATOR)).body["counts"] as Record<string, number>;
+  return { ask, hook, getRun, counts };
+}
+
 /** Throws where the gateway does not go on as the source would have. */
 export async function goOn(copied: { url: string; events: number; waiting: number; documents: number }): Promise<void> {
   const model = await createModel();
@@ -56,37 +74,25 @@ export async function goOn(copied: { url: string; events: number; waiting: numbe
   try {
     await withServers([startGateway(config, [])], async ([gateway]) => {
       const base = `http://127.0.0.1:${(gateway as Server).port}`;
-      const ask = async (path: string, token: string, body?: object, headers: Record<string, string> = {}) => {
-        const method = body === undefined ? "GET" : "POST";
-        const answer = await fetch(`${base}${path}`, {
-          method,
-          headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        });
-        return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
-      };
-      const hook = (n: number, key: string) => ask(`/hooks/${HOOK}`, TOKEN, { n }, { "idempotency-key": key });
-      const runOf = async (id: unknown): Promise<Run> => (await ask(`/admin/v1/runs/${String(id)}`, OPERATOR)).body["run"] as Run;
-      const counts = async (): Promise<Record<string, number>> =>
-        (await ask("/readyz?detail", OPERATOR)).body["counts"] as Record<string, number>;
+      const { ask, hook, getRun, counts } = createClient(base);
 
       assert.equal((await fetch(`${base}/readyz`)).status, 200);
       const ready = seconds(began);
 
       const repeat = await hook(0, "key-0");
-      assert.equal((await runOf(repeat.body["runId"])).status, "succeeded");
+      assert.equal((await getRun(repeat.body["runId"])).status, "succeeded");
 
       const next = await hook(7, "a-new-one");
       assert.equal(next.status, 202);
       assert.notEqual(next.body["runId"], repeat.body["runId"]);
-      for (const end = Date.now() + 600_000; Date.now() < end; await pause(500)) {
+      for (const end = Date.now() + 600_000; Date.now() < end; await sleep(500)) {
         const now = await counts();
         if (now["runs.queued"] === 0 && now["runs.running"] === 0) break;
       }
       const all = await counts();
       assert.deepEqual([all["runs.succeeded"], all["runs.queued"], all["runs.failed"]], [copied.events + 1, 0, 0]);
       assert.equal(model.asked.length, copied.waiting + 1);
-      assert.equal((await runOf(next.body["runId"])).attempts, 1);
+      assert.equal((await getRun(next.body["runId"])).attempts, 1);
       const said = model.asked.filter((text) => text.includes("Again"));
       assert.equal(said.length, 1);
       assert.match(said[0] ?? "", /Event 7\b.*Answer to 7\b.*Again/s);

@@ -8,14 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { run } from "../src/cli/run.ts";
+import { runCommandLine } from "../src/cli/run.ts";
 import { knowledgeSchema } from "../src/config/schema/knowledge.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { newId } from "../src/core/ids.ts";
 import { createLogger } from "../src/core/log.ts";
 import { createKnowledge } from "../src/knowledge/knowledge.ts";
-import { scratchSchema } from "../src/knowledge/postgres/scratch.ts";
-import { stageBytes } from "../src/knowledge/stage.ts";
+import { scratchSchema } from "../plugins/postgres/scratch.ts";
+import { stageBytes } from "../src/knowledge/upload-staging.ts";
 import { openStore } from "../src/store/open.ts";
 import { DEDUPE_SCOPE, goOn, HOOK } from "./copy-goes-on.ts";
 import type { RunSpec } from "../src/store/types.ts";
@@ -73,7 +73,7 @@ async function makeStore(): Promise<void> {
           [{ scope: DEDUPE_SCOPE, key: `key-${n}`, expiresAt: at + 86_400_000, answer: { status: 202, body: { ok: true, runId } } }],
         );
         const messages = [{ role: "assistant", content: `Answer to ${n}` }];
-        await store.commit((tx) => tx.appendTurn(session, { runId, at, hook: HOOK, input, unsafe: false, messages }));
+        await store.commit((tx) => tx.add("turn", session, { runId, at, hook: HOOK, input, unsafe: false, messages }));
       }),
     );
   }
@@ -101,7 +101,7 @@ async function makeDocuments(): Promise<void> {
 }
 
 const megabytes = (name: string): string => `${Math.round(statSync(join(dir, name)).size / 1e6)} MB`;
-const scratch = await scratchSchema(values.to);
+const scratch = await scratchSchema({ url: values.to });
 
 /** The command itself, as a shell would run it. */
 async function copy(): Promise<number> {
@@ -115,7 +115,7 @@ async function copy(): Promise<number> {
     now: () => Date.now(),
     exitCode: 0,
   };
-  const code = await run(["store", "copy", "--from", `sqlite:${file}`, "--to", scratch.url], io);
+  const code = await runCommandLine(["store", "copy", "--from", `sqlite:${file}`, "--to", scratch.url], io);
   if (code !== 0) throw new Error(`rouse store copy ended with ${code}`);
   return (performance.now() - began) / 1000;
 }

@@ -31,7 +31,7 @@ const BODY = JSON.stringify({
 });
 const CONNECTIONS = 16;
 
-const sizeOf = (dir: string): number => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
+const getFolderSize = (dir: string): number => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
 
 /** Processor time and disk of a hook that is accepted and waits. */
 async function accepting(ms: number, rounds: number): Promise<Record<string, Cost>> {
@@ -58,7 +58,7 @@ async function accepting(ms: number, rounds: number): Promise<Record<string, Cos
       },
       "store.bytesPerHook": {
         unit: "bytes",
-        value: Math.round(sizeOf(stateDir) / requests),
+        value: Math.round(getFolderSize(stateDir) / requests),
         how: `size of the state folder after a stop, by hook: ${how}`,
       },
     };

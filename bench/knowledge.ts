@@ -11,8 +11,9 @@ import { knowledgeSchema } from "../src/config/schema/knowledge.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
 import { createKnowledge } from "../src/knowledge/knowledge.ts";
-import { scratchSchema } from "../src/knowledge/postgres/scratch.ts";
-import { stageBytes } from "../src/knowledge/stage.ts";
+import { scratchSchema } from "../plugins/postgres/scratch.ts";
+import { ENV, MODULE } from "../plugins/postgres/sql.ts";
+import { stageBytes } from "../src/knowledge/upload-staging.ts";
 
 const { values } = parseArgs({
   options: {
@@ -68,9 +69,9 @@ function makeDocument(): Buffer {
 }
 
 const dir = mkdtempSync(join(tmpdir(), "rouse-bench-knowledge-"));
-const scratch = values.store === undefined ? undefined : await scratchSchema(values.store);
+const scratch = values.store === undefined ? undefined : await scratchSchema({ url: values.store });
 const common = { dir, clock: systemClock, log: createLogger("error"), config: knowledgeSchema.parse(undefined) };
-const knowledge = await createKnowledge(scratch ? { ...common, url: scratch.url } : common);
+const knowledge = await createKnowledge(scratch ? { ...common, sql: { url: scratch.url, module: MODULE, env: ENV } } : common);
 const delay = monitorEventLoopDelay({ resolution: 5 });
 
 /** Adds documents, many at a time, and waits until all can be found. Returns seconds, and how many chunks they became. */

@@ -1,10 +1,10 @@
 /** What hooks, keys and runs cost with the store on PostgreSQL, for `npm run bench -- --costs`. */
 import { newId } from "../src/core/ids.ts";
 import { createLogger } from "../src/core/log.ts";
-import { parseAddress } from "../src/store/postgres/address.ts";
-import { openDb } from "../src/store/postgres/db.ts";
-import { bindKeys, newKeys } from "../src/store/postgres/keys.ts";
-import { migrate } from "../src/store/postgres/migrate.ts";
+import { parseAddress } from "../plugins/postgres/address.ts";
+import { openDb } from "../plugins/postgres/db.ts";
+import { bindKeys, newKeys } from "../plugins/postgres/keys.ts";
+import { migrate } from "../plugins/postgres/migrate.ts";
 import { RUN_BODY, withModel } from "./figures.ts";
 import { postgresCpu, query, withSchema } from "./postgres.ts";
 import { load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";

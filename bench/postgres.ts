@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { userInfo } from "node:os";
 import pg from "pg";
 import { figure, median, withModel, type Row } from "./figures.ts";
-import { cpuOf, load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+import { readCpuSeconds, load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
 const BODY = JSON.stringify({ message: "A build failed on main, please look.", name: "CI", deliver: false, wakeMode: "next-heartbeat" });
 
@@ -43,7 +43,7 @@ export async function withSchema<T>(work: (url: string) => Promise<T>): Promise<
   }
 }
 
-const parentOf = (pid: number): number => {
+const getParentPid = (pid: number): number => {
   try {
     return Number(
       readFileSync(`/proc/${pid}/stat`, "latin1")
@@ -65,8 +65,8 @@ export async function postgresCpu(): Promise<() => number> {
   return () => {
     const children = readdirSync("/proc")
       .map(Number)
-      .filter((pid) => pid > 0 && parentOf(pid) === postmaster);
-    return cpuOf(postmaster, true) + children.reduce((sum, pid) => sum + cpuOf(pid), 0);
+      .filter((pid) => pid > 0 && getParentPid(pid) === postmaster);
+    return readCpuSeconds(postmaster, true) + children.reduce((sum, pid) => sum + readCpuSeconds(pid), 0);
   };
 }
 

@@ -22,7 +22,7 @@ export interface Server {
 const TICKS_PER_SECOND = 100;
 
 /** User and system time of a process so far, in microseconds; 0 where it has ended. `ended` adds that of children that have. */
-export function cpuOf(pid: number, ended = false): number {
+export function readCpuSeconds(pid: number, ended = false): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
       .replace(/^.*\) /, "")
@@ -50,7 +50,7 @@ async function started(child: ChildProcess, cleanUp: () => void): Promise<Server
   return {
     port,
     readyMs,
-    cpuMicros: () => cpuOf(pid),
+    cpuMicros: () => readCpuSeconds(pid),
     rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
     async stop() {
       child.kill("SIGTERM");

@@ -8,12 +8,12 @@ import {
   doublingSeconds,
   keptBytes,
   remoteShare,
-  loadsOf,
+  getLoads,
   planFor,
   price,
-  scenarioOf,
+  buildScenario,
   type Load,
-  type Plan,
+  type UnitOfWork,
   type Priced,
 } from "./simulate/arithmetic.ts";
 import { COSTS_FILE, parseCosts, type Known } from "./simulate/costs.ts";
@@ -29,7 +29,7 @@ interface Options {
 }
 
 interface Step {
-  plan: Plan;
+  plan: UnitOfWork;
   loads: Load[];
   scenario: Scenario;
   outcome: Outcome;
@@ -46,7 +46,7 @@ const count = (pieces: number): string => pieces.toLocaleString("en-US");
 const time = (seconds: number): string => (seconds < 1 ? `${round(seconds * 1000)} ms` : `${round(seconds)} s`);
 const percent = (share: number): string => `${Math.round(share * 100)} %`;
 const both = (times: Times): string => (times.count() === 0 ? "none" : `${time(times.quantile(0.5))} / ${time(times.quantile(0.99))}`);
-const mostOf = (list: readonly number[]): string => percent(Math.max(...list));
+const renderMax = (list: readonly number[]): string => percent(Math.max(...list));
 
 const scaled = ({ value, unit }: Known): string => {
   const shown = unit === "µs" ? value * 1e6 : unit === "MB/s" ? value / 1e6 : value;
@@ -74,7 +74,7 @@ function outcomeLines({ outcome, scenario }: Step, marked: string): string[] {
   const { failure } = outcome;
   const lines = [
     `| hooks arrived, accepted, under way | ${[outcome.arrived, outcome.accepted, outcome.underWay].map(count).join(", ")} |`,
-    `| busy: gateways, fullest database, its log | ${percent(outcome.gatewayBusy)}, ${mostOf(outcome.databaseBusy)}${marked}, ${mostOf(outcome.logBusy)}${marked} |`,
+    `| busy: gateways, fullest database, its log | ${percent(outcome.gatewayBusy)}, ${renderMax(outcome.databaseBusy)}${marked}, ${renderMax(outcome.logBusy)}${marked} |`,
     `| accept, p50 / p99 | ${both(outcome.accept)}${marked} |`,
     `| enqueue to start, p50 / p99 | ${both(outcome.start)}${marked} |`,
     `| the same without the ${outcome.overfullKeys} keys that get more than one turn after the other can do | ${both(outcome.startOfOthers)}${marked} |`,
@@ -107,20 +107,20 @@ const mark = (priced: Priced): string => {
   return kinds.has("missing") ? " (without what is missing)" : kinds.has("estimate") ? " ≈" : "";
 };
 
-function stepFor(plan: Plan, priced: Priced, seed: number): Step {
+function stepFor(plan: UnitOfWork, priced: Priced, seed: number): Step {
   const [before, after] = around(plan.rate);
   const failure = plan.partitions > 1 ? { partition: 0, from: before, seconds: ASSUMED.failureSeconds } : undefined;
-  const scenario = scenarioOf(plan, priced, seed, failure ? before + failure.seconds + after : 60, failure);
-  return { plan, loads: loadsOf(plan, priced), scenario, outcome: simulate(scenario) };
+  const scenario = buildScenario(plan, priced, seed, failure ? before + failure.seconds + after : 60, failure);
+  return { plan, loads: getLoads(plan, priced), scenario, outcome: simulate(scenario) };
 }
 
-function heading({ rate, partitions, acceptors, workers, turns }: Plan): string {
+function heading({ rate, partitions, acceptors, workers, turns }: UnitOfWork): string {
   const databases = partitions === 1 ? "one database" : `${partitions} databases`;
   return `## ${round(rate)} hooks a second on ${databases}\n\nGateways that accept: ${acceptors}; that run: ${workers}. Turns at the same time: ${round(turns)}.\n`;
 }
 
 /** What a hook has to do with partitions other than its own, and what it takes to have more of them. */
-function acrossLine(plan: Plan, priced: Priced): string {
+function acrossLine(plan: UnitOfWork, priced: Priced): string {
   if (priced.kept.kind === "missing" || priced.logSpeed.kind === "missing")
     return "What is kept, and how long resharding takes: unknown, a cost is missing.";
   const kept = `${round(keptBytes(plan, priced) / 1e12)} TB are kept`;
@@ -129,8 +129,8 @@ function acrossLine(plan: Plan, priced: Priced): string {
   return `${share} of the hooks reserve their event's key in another partition (a commit and a round trip more). ${kept}; ${moved}.`;
 }
 
-function print(plan: Plan, priced: Priced, step: Step | undefined): void {
-  const loads = step?.loads ?? loadsOf(plan, priced);
+function print(plan: UnitOfWork, priced: Priced, step: Step | undefined): void {
+  const loads = step?.loads ?? getLoads(plan, priced);
   console.log(`\n${heading(plan)}`);
   console.log(`| part | load (1 = all there is) | breaks at hooks/s | remedy |\n|---|---|---|---|\n${loadLines(loads).join("\n")}\n`);
   console.log(`${acrossLine(plan, priced)}\n`);
@@ -159,7 +159,7 @@ export function main({ seed, rates, json, file = COSTS_FILE }: Options): void {
     const plans = fitting.partitions === 1 ? [fitting] : [planFor(rate, priced, 1), fitting];
     for (const plan of plans) {
       const step = plan.partitions === 1 && rate > MOST_ON_ONE ? undefined : stepFor(plan, priced, seed);
-      if (json) console.log(JSON.stringify({ plan, loads: step?.loads ?? loadsOf(plan, priced), outcome: step?.outcome }));
+      if (json) console.log(JSON.stringify({ plan, loads: step?.loads ?? getLoads(plan, priced), outcome: step?.outcome }));
       else print(plan, priced, step);
     }
   }

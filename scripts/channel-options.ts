@@ -1,5 +1,5 @@
 /** The option tables in the pages of channels, from the schemas of their plugins. */
-import { describeOptions, type Option } from "../src/config/document.ts";
+import { describeOptions, toCell, type Option } from "../src/config/document.ts";
 import type { Plugin } from "../src/plugin/api.ts";
 
 const BEGIN = "<!-- options: from the plugin's schema, by `npm run docs` -->";
@@ -12,21 +12,13 @@ const SHARED = (id: string): string[][] => [
     "`accounts`",
     "object",
     "–",
-    `Several accounts: a section for each by name, on top of what stands here. The first one is \`${id}\`, the others are \`${id}:<name>\`.`,
+    `Several accounts: a section for each account by name, which adds to this section. The first account is \`${id}\`, further accounts are \`${id}:<name>\`.`,
   ],
 ];
 
-/** Text as a table's cell: `<id>` is no HTML. */
-const cell = (text: string): string =>
-  text
-    .replaceAll("|", "\\|")
-    .split("`")
-    .map((part, index) => (index % 2 === 0 ? part.replaceAll("<", "&lt;") : part))
-    .join("`");
-
 function row({ path, type, defaultValue, required, description }: Option): string[] {
   const value = required ? "required" : defaultValue === undefined ? "–" : `\`${defaultValue}\``;
-  return [`\`${path}\``, type, value, description].map(cell);
+  return [`\`${path}\``, type, value, description].map(toCell);
 }
 
 /** A markdown table, its columns padded as the formatter does. */

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
-import { createGateway } from "../src/gateway/gateway.ts";
+import { openGateway } from "../src/gateway/gateway.ts";
 
 const TOKEN = "demo-token-for-loopback-only";
 const WAIT_MS = 20_000;
-const bodyOf = (name: string): string => readFileSync(new URL(`../test/fixtures/demo/${name}.json`, import.meta.url), "utf8");
+const readFixture = (name: string): string => readFileSync(new URL(`../test/fixtures/demo/${name}.json`, import.meta.url), "utf8");
 
 interface Run {
   status: string;
@@ -27,7 +27,7 @@ const hooks = {
 };
 writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ gateway: { port: 0, drainSeconds: 2 }, hooks }));
 
-const gateway = await createGateway({
+const gateway = await openGateway({
   cwd: dir,
   env: process.env,
   clock: systemClock,
@@ -38,7 +38,7 @@ const gateway = await createGateway({
 const { url } = await gateway.start({ listen: true });
 console.log(`A gateway listens on ${url}\n`);
 
-async function runOf(id: string): Promise<Run> {
+async function getRun(id: string): Promise<Run> {
   const answer = await fetch(`${url}/hooks/runs/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } });
   return ((await answer.json()) as { run: Run }).run;
 }
@@ -46,7 +46,7 @@ async function runOf(id: string): Promise<Run> {
 async function ended(id: string): Promise<Run> {
   const until = Date.now() + WAIT_MS;
   for (;;) {
-    const run = await runOf(id);
+    const run = await getRun(id);
     if ((run.endedAt !== null && run.delivery?.status !== "pending") || Date.now() > until) return run;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
@@ -61,7 +61,7 @@ for (const [title, path, file] of [
   const answer = await fetch(`${url}/hooks/${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
-    body: bodyOf(file),
+    body: readFixture(file),
   });
   const body = (await answer.json()) as { eventId: string; runId?: string; results?: { runId: string }[] };
   const runId = body.runId ?? body.results?.[0]?.runId;

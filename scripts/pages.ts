@@ -1,13 +1,15 @@
-/** The pages that are made, whole or in part, from schemas and data files. */
+/** The pages that are made, whole or in part, from schemas, data files and plugins, and the list of plugins. */
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { configReference } from "../src/config/document.ts";
-import type { Plugin } from "../src/plugin/api.ts";
+import type { ModelProvider } from "../src/plugin/api.ts";
 import { withOptions } from "./channel-options.ts";
 import { errorReference } from "./error-reference.ts";
+import { importPlugin, pluginCatalog } from "./plugin-catalog.ts";
 import { presetReference } from "./preset-reference.ts";
 
 const DOCS = fileURLToPath(new URL("../docs/", import.meta.url));
+const PLUGINS = fileURLToPath(new URL("../plugins/", import.meta.url));
 
 export interface Page {
   /** Below `docs/`. */
@@ -18,19 +20,38 @@ export interface Page {
 }
 
 async function channelPage(id: string): Promise<Omit<Page, "file">> {
-  const { default: plugin } = (await import(new URL(`../plugins/${id}/index.ts`, import.meta.url).href)) as { default: Plugin };
+  const plugin = await importPlugin(id);
   const name = `channels/${id}.md`;
   return { name, text: withOptions(readFileSync(DOCS + name, "utf8"), plugin) };
+}
+
+/** What the plugins with model providers say of them, so that no start has to load all of these plugins. */
+async function providerCatalog(): Promise<string> {
+  // The first with a key in the environment gives the default model.
+  const first = ["openai", "anthropic", "google"];
+  const ids = readdirSync(PLUGINS, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+  const ordered = [...first, ...ids.filter((id) => !first.includes(id))];
+  const entries = ordered.map(async (plugin) => {
+    const {
+      default: { providers = [] },
+    } = (await import(`${PLUGINS}${plugin}/index.ts`)) as { default: { providers?: ModelProvider[] } };
+    return providers.map(({ type, fromEnvironment, embeddings }) => ({ plugin, type, fromEnvironment, embeddings }));
+  });
+  return `${JSON.stringify((await Promise.all(entries)).flat(), null, 2)}\n`;
 }
 
 /** All of them, as they should be. */
 export async function generatedPages(): Promise<Page[]> {
   const ids = readdirSync(`${DOCS}channels`).map((name) => name.replace(/\.md$/, ""));
+  const providers = await providerCatalog();
+  const types = (JSON.parse(providers) as { type: string }[]).map(({ type }) => type);
   const pages = [
-    { name: "config.md", text: configReference() },
-    { name: "presets.md", text: presetReference() },
+    { name: "../plugins/providers.json", text: providers },
+    { name: "config.md", text: configReference(types) },
+    { name: "presets.md", text: await presetReference() },
     { name: "errors.md", text: errorReference() },
     ...(await Promise.all(ids.map(channelPage))),
+    { name: "../plugins/catalog.json", text: await pluginCatalog() },
   ];
   return pages.map((page) => ({ ...page, file: DOCS + page.name }));
 }

@@ -1,11 +1,15 @@
 /** The page about presets and schemes, from their files. */
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { importPlugin, pluginCatalog } from "./plugin-catalog.ts";
 import { readBodies, readSources } from "./recorded-bodies.ts";
+import type { CatalogEntry } from "../src/plugin/locations.ts";
 import type { Sender } from "../src/config/schema/signature.ts";
 import { renderDisablesAfter } from "../src/signatures/sender.ts";
+import { parseHttpSample } from "../src/testing/http-sample.ts";
 
+const FIXTURES = fileURLToPath(new URL("../test/fixtures", import.meta.url));
 const MAPPINGS = fileURLToPath(new URL("../mappings", import.meta.url));
 
 interface Preset {
@@ -31,9 +35,16 @@ function files<T>(folder: string): [string, T][] {
     .map((name) => [name.slice(0, -".json".length), JSON.parse(readFileSync(join(folder, name), "utf8")) as T]);
 }
 
+/** The presets of Rouse's own plugins. */
+async function pluginPresets(): Promise<[string, Preset][]> {
+  const catalog = JSON.parse(await pluginCatalog()) as CatalogEntry[];
+  const plugins = await Promise.all(catalog.filter(({ presets }) => presets).map(({ id }) => importPlugin(id)));
+  return plugins.flatMap(({ presets = [] }) => presets.map((preset): [string, Preset] => [preset.id, preset as Preset]));
+}
+
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
-function duplicateOf({ duplicate, algorithm, timestamp }: Scheme): string {
+function renderDuplicateKey({ duplicate, algorithm, timestamp }: Scheme): string {
   const found = duplicate?.header ?? duplicate?.query ?? duplicate?.body;
   if (found !== undefined) return `\`${found}\``;
   if (algorithm === "equals") return "–";
@@ -58,23 +69,33 @@ function senderRow(name: string, { timeoutSeconds, retries, redelivery, disables
   return `| ${columns.join(" | ")} |`;
 }
 
+/** Counts the requests in the preset's folder that were written by hand. */
+function countHandMade(preset: string): number {
+  return globSync(`${preset}/*.http`, { cwd: FIXTURES }).filter(
+    (name) => parseHttpSample(name, readFileSync(join(FIXTURES, name), "utf8")).isHandMade,
+  ).length;
+}
+
 /** Markdown of docs/presets.md. */
-export function presetReference(): string {
+export async function presetReference(): Promise<string> {
   const sources = readSources().map((source) => ({ ...source, bodies: readBodies(source).length }));
   const testedWith = (preset: string): string => {
     const own = sources.filter(({ sender }) => sender === preset);
-    if (own.length === 0) return "–";
     const bodies = own.reduce((sum, source) => sum + source.bodies, 0);
-    return `${count(bodies, "recorded body", "recorded bodies")} from ${count(own.length, "source", "sources")}`;
+    const recorded = `${count(bodies, "recorded body", "recorded bodies")} from ${count(own.length, "source", "sources")}`;
+    const handMade = count(countHandMade(preset), "hand-made request", "hand-made requests");
+    return own.length === 0 ? handMade : `${recorded}; ${handMade}`;
   };
   const recorded = sources.map(
     ({ sender, title, url, origin, paths, copyright, licence, bodies }) =>
       `| \`${sender}\` | [${title}](${url}) | ${cell(origin)}: ${cell(paths)} | ${bodies} | ${licence}, © ${copyright} |`,
   );
-  const presets = files<Preset>(MAPPINGS).map(([name, { description, auth, mappings }]) => {
-    const events = [...new Set(mappings.map((mapping) => mapping.event?.replaceAll(/\{\{[^}]*\}\}/g, "…") ?? "–"))].join(", ");
-    return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} | ${testedWith(name)} |`;
-  });
+  const presets = [...files<Preset>(MAPPINGS), ...(await pluginPresets())]
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([name, { description, auth, mappings }]) => {
+      const events = [...new Set(mappings.map((mapping) => mapping.event?.replaceAll(/\{\{[^}]*\}\}/g, "…") ?? "–"))].join(", ");
+      return `| \`${name}\` | ${cell(description)} | ${auth ? `\`${auth.scheme}\`` : "hook token"} | ${cell(events)} | ${testedWith(name)} |`;
+    });
   const schemeFiles = files<Scheme>(join(MAPPINGS, "schemes"));
   const senders = schemeFiles.flatMap(([name, { sender }]) => (sender ? [senderRow(name, sender)] : []));
   const schemes = schemeFiles.map(([name, scheme]) => {
@@ -82,15 +103,17 @@ export function presetReference(): string {
     const time = scheme.timestamp ? `±${scheme.timestamp.toleranceSeconds ?? 300} s` : "–";
     const handshake = scheme.handshakes?.length ? (scheme.handshakes.every((one) => one.signed) ? "signed" : "unsigned") : "–";
     const title = scheme.docs ? `[\`${name}\`](${scheme.docs})` : `\`${name}\``;
-    return `| ${title} | ${cell(scheme.description)} | ${scheme.algorithm} | ${signed} | ${time} | ${duplicateOf(scheme)} | ${handshake} |`;
+    return `| ${title} | ${cell(scheme.description)} | ${scheme.algorithm} | ${signed} | ${time} | ${renderDuplicateKey(scheme)} | ${handshake} |`;
   });
   return `# Presets and signature schemes
 
-Generated from the files in \`mappings/\` by \`npm run docs\`. How to use them: [signatures.md](signatures.md), [mappings.md](mappings.md).
+Generated from the files in \`mappings/\` and the plugins by \`npm run docs\`. How to use them: [signatures.md](signatures.md), [mappings.md](mappings.md).
 
 ## Presets
 
-\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. A preset that has a signature needs the sender's secret: \`rouse init --preset <name>\` adds one, and \`auth: "token"\` accepts the hook token instead. \`rouse presets show <name>\` prints one, to be copied and changed. A sender may send more events than its preset takes: the others are answered 200 and recorded as \`unmatched\`.
+\`presets: ["gmail", { use: "github", secret: "\${GITHUB_SECRET}", events: ["issue.opened"] }]\`. If the sender signs, the preset needs its secret: \`rouse init --preset <name>\` adds one, and \`auth: "token"\` accepts the hook token instead. \`rouse presets show <name>\` prints a preset, which you can copy and change. If a sender posts an event that its preset does not take, the event is answered 200 and recorded as \`unmatched\`.
+
+The last column counts what tests post to each preset. Recorded bodies come from the sender's program or documentation: [the table below](#recorded-bodies) lists their sources. Hand-made requests were written for Rouse from the sender's documentation: they show that the preset understands the documented form, not that the sender still uses it. A preset with hand-made requests only has not been tested with a body of its sender.
 
 | preset | what it makes | signature | events | tested with |
 | --- | --- | --- | --- | --- |
@@ -98,7 +121,7 @@ ${presets.join("\n")}
 
 ## Recorded bodies
 
-Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: they were recorded from the sender's program, or others published them as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the npm package has one or two of each preset, for \`rouse hooks send <preset> --sample\`.
+Tests post these bodies through HTTP, signed as the sender signs, and none may get a 4xx or 5xx answer. None was written for Rouse: each was recorded from the sender's program, or published as test data or documentation. \`test/fixtures/recorded\` in the repository has them, with the licence texts; the package has one or two of each preset, for \`rouse hooks send <preset> --sample\`.
 
 | preset | source | where | bodies | licence |
 | --- | --- | --- | --- | --- |
@@ -106,15 +129,15 @@ ${recorded.join("\n")}
 
 ## Schemes
 
-| scheme | of | algorithm | signs | time | a repeat is told by | handshake |
+| scheme | sender | algorithm | signed text | timestamp | duplicate id | handshake |
 | --- | --- | --- | --- | --- | --- | --- |
 ${schemes.join("\n")}
 
 ## What senders do about errors
 
-From the senders' own documentation; "–" is what is not documented, or not known here. An event whose mapping, transform or validation fails is answered with an error, so that the sender repeats it. A sender that disables hooks is answered 200 with \`outcome: "failed"\` in its place: the event is kept with its reason, counted by \`rouse_failed_events_acknowledged_total\`, and comes in again with \`rouse events replay --failed\`. \`rouse doctor\` counts the errors that such a sender was answered in a row.
+From the senders' own documentation; "–" means: not documented, or not known. If the mapping, the transform or the validation of an event fails, the answer is an error, so that the sender delivers the event again. A sender that disables hooks is answered 200 with \`outcome: "failed"\` instead: the event is kept with its reason, counted by \`rouse_failed_events_acknowledged_total\`, and \`rouse events replay --failed\` processes it again. \`rouse doctor\` counts how many errors in a row such a sender got.
 
-| scheme | sender | waits | retries | a failed delivery comes again | it disables a hook after |
+| scheme | sender | timeout | retries | redelivery | disables a hook after |
 | --- | --- | --- | --- | --- | --- |
 ${senders.join("\n")}
 `;

@@ -3,15 +3,16 @@ import type { ConfigInput } from "./config/schema/index.ts";
 import { systemClock } from "./core/clock.ts";
 import { RouseError } from "./core/errors.ts";
 import { createReporter } from "./gateway/events.ts";
-import { createGateway as create } from "./gateway/gateway.ts";
+import { openGateway as create } from "./gateway/gateway.ts";
 import { createHostLogger } from "./gateway/host-log.ts";
 import type { Gateway, GatewayOptions } from "./gateway/types.ts";
 
 export type { ConfigInput as Config } from "./config/schema/index.ts";
 export { RouseError, type ErrorCode, type Issue } from "./core/errors.ts";
 export type * from "./gateway/types.ts";
-export type * from "./plugin/channel.ts";
-export { definePlugin, type Plugin, type Service, type ServiceHost } from "./plugin/define.ts";
+export type * from "./contract/channel.ts";
+export { definePlugin, type Plugin, type Service } from "./contract/define.ts";
+export type * from "./contract/kinds.ts";
 
 /** Marks a config, so that an editor knows its fields. Returns it as it is. */
 export function defineConfig(config: ConfigInput): ConfigInput {

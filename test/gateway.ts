@@ -1,16 +1,16 @@
 import { systemClock } from "../src/core/clock.ts";
 import { createLogger } from "../src/core/log.ts";
-import { createGateway as create, type Gateway } from "../src/gateway/gateway.ts";
-import type { GatewayOptions } from "../src/gateway/resources.ts";
+import { openGateway as create, type RunningGateway } from "../src/gateway/gateway.ts";
+import type { ResourceOptions } from "../src/gateway/resources.ts";
 import type { Addresses } from "../src/gateway/types.ts";
 
-type Options = Partial<GatewayOptions> & Pick<GatewayOptions, "cwd" | "env"> & { workers: boolean };
+type Options = Partial<ResourceOptions> & Pick<ResourceOptions, "cwd" | "env"> & { workers: boolean };
 
 /** What a gateway under test has of the real world unless a test says otherwise. */
 export const REAL = { clock: systemClock, fetch: globalThis.fetch };
 
 /** A gateway as `rouse start` runs one: it listens, watches its files, and may have workers. It is silent. */
-export interface StartedGateway extends Omit<Gateway, "start"> {
+export interface StartedGateway extends Omit<RunningGateway, "start"> {
   start(): Promise<Addresses>;
 }
 

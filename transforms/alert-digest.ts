@@ -4,7 +4,7 @@ const title = (alert: Json): string => alert.labels?.alertname ?? "alert";
 
 /** Alertmanager and Grafana send alerts in groups: makes one message of a group, and only a note where all is resolved. */
 const transform: Transform = ({ payload }) => {
-  const alerts: Json[] = Array.isArray(payload.alerts) ? payload.alerts : [];
+  const alerts: Json[] = Array.isArray(payload?.alerts) ? payload.alerts : [];
   if (alerts.length === 0) return null;
   const firing = alerts.filter((alert) => alert.status !== "resolved");
   if (firing.length === 0)

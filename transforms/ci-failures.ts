@@ -4,7 +4,7 @@ const BAD = ["failure", "timed_out", "startup_failure"];
 
 /** GitHub workflow runs: tells of the failed ones, skips the rest. All failures of one workflow are one conversation. */
 const transform: Transform = ({ payload }) => {
-  const run = payload.workflow_run;
+  const run = payload?.workflow_run;
   if (!BAD.includes(run?.conclusion)) return null;
   return {
     name: `CI ${payload.repository?.full_name ?? ""}`.trim(),

@@ -1,7 +1,7 @@
 /** What a rate asks of each part, from what things cost; which part is asked for more than it has, and from which rate on. */
-import { costOf, type CostsFile, type Known } from "./costs.ts";
+import { getCost, type CostsFile, type Known } from "./costs.ts";
 import type { Scenario } from "./model.ts";
-import { createZipf, partitionOf } from "./random.ts";
+import { createZipf, toPartition } from "./random.ts";
 
 /** What is assumed of the load and of the machines: printed with every result. */
 export const ASSUMED = {
@@ -49,18 +49,18 @@ export interface Priced {
 }
 
 export const price = (file: CostsFile): Priced => ({
-  acceptCpu: costOf(file, "postgres.gatewayAcceptCpu"),
-  gatewayRunCpu: costOf(file, "postgres.gatewayRunCpu"),
-  commitCpu: costOf(file, "postgres.commitCpu"),
-  commitLog: costOf(file, "postgres.commitLog"),
-  keyCpu: costOf(file, "postgres.keyCpu"),
-  keyLog: costOf(file, "postgres.keyLog"),
-  runCpu: costOf(file, "postgres.runCpu"),
-  runLog: costOf(file, "postgres.runLog"),
-  flush: costOf(file, "disk.flush"),
-  logSpeed: costOf(file, "disk.logSpeed"),
-  roundTrip: costOf(file, "network.roundTrip"),
-  kept: costOf(file, "postgres.bytesPerHook"),
+  acceptCpu: getCost(file, "postgres.gatewayAcceptCpu"),
+  gatewayRunCpu: getCost(file, "postgres.gatewayRunCpu"),
+  commitCpu: getCost(file, "postgres.commitCpu"),
+  commitLog: getCost(file, "postgres.commitLog"),
+  keyCpu: getCost(file, "postgres.keyCpu"),
+  keyLog: getCost(file, "postgres.keyLog"),
+  runCpu: getCost(file, "postgres.runCpu"),
+  runLog: getCost(file, "postgres.runLog"),
+  flush: getCost(file, "disk.flush"),
+  logSpeed: getCost(file, "disk.logSpeed"),
+  roundTrip: getCost(file, "network.roundTrip"),
+  kept: getCost(file, "postgres.bytesPerHook"),
 });
 
 /** How much of a part a rate takes: over 1 it breaks. */
@@ -76,7 +76,7 @@ export interface Load {
 }
 
 /** Machines for a rate, so that none is fuller than planned. */
-export interface Plan {
+export interface UnitOfWork {
   rate: number;
   partitions: number;
   acceptors: number;
@@ -96,7 +96,7 @@ function perHook({ commitCpu, commitLog, keyCpu, keyLog, runCpu, runLog }: Price
   };
 }
 
-export function planFor(rate: number, priced: Priced, partitions?: number): Plan {
+export function planFor(rate: number, priced: Priced, partitions?: number): UnitOfWork {
   const { full, runsPerHook, turnSeconds, turnsPerGateway, cores } = ASSUMED;
   const turns = rate * runsPerHook * turnSeconds;
   const workers = Math.max(
@@ -118,29 +118,29 @@ export function planFor(rate: number, priced: Priced, partitions?: number): Plan
 }
 
 /** What all databases together keep, in bytes. */
-export const keptBytes = ({ rate }: Plan, { kept }: Priced): number => rate * 86_400 * ASSUMED.retentionDays * kept.value;
+export const keptBytes = ({ rate }: UnitOfWork, { kept }: Priced): number => rate * 86_400 * ASSUMED.retentionDays * kept.value;
 
 /** Seconds until half of everything has moved to as many partitions again, at half the speed of each log. */
-export const doublingSeconds = (plan: Plan, priced: Priced): number =>
+export const doublingSeconds = (plan: UnitOfWork, priced: Priced): number =>
   keptBytes(plan, priced) / 2 / plan.partitions / (priced.logSpeed.value / 2);
 
 /** How many hooks reserve their event's key in another partition: a commit and a round trip more. */
-export const remoteShare = ({ partitions }: Plan): number => remote(partitions);
+export const remoteShare = ({ partitions }: UnitOfWork): number => remote(partitions);
 
-const hottestOf = new Map<string, number>();
+const hottestByPlan = new Map<string, number>();
 /** The fullest partition's hooks against the mean, from the keys' shares and where their hashes lie. */
 function hottest(rate: number, partitions: number): number {
   const name = `${keysFor(rate)}/${partitions}`;
-  const known = hottestOf.get(name);
+  const known = hottestByPlan.get(name);
   if (known !== undefined) return known;
   const shares = new Float64Array(partitions).fill((1 - ASSUMED.keyedShare) / partitions);
   const keys = zipfFor(rate);
   for (let key = 0; key < keys.keys; key++) {
-    const at = partitionOf(key, partitions);
+    const at = toPartition(key, partitions);
     shares[at] = (shares[at] as number) + ASSUMED.keyedShare * keys.share(key);
   }
   const found = Math.max(...shares) * partitions;
-  hottestOf.set(name, found);
+  hottestByPlan.set(name, found);
   return found;
 }
 
@@ -153,7 +153,7 @@ function zipfFor(rate: number): ReturnType<typeof createZipf> {
 }
 
 /** All parts of a plan, the one that breaks first at the top. */
-export function loadsOf(plan: Plan, priced: Priced): Load[] {
+export function getLoads(plan: UnitOfWork, priced: Priced): Load[] {
   const { rate, partitions, acceptors, workers } = plan;
   const { cores, connections, pool, runsPerHook, turnSeconds, keyedShare, heartbeatSeconds, eventsPerHeartbeat } = ASSUMED;
   const { cpu, bytes } = perHook(priced, partitions);
@@ -215,7 +215,7 @@ export function loadsOf(plan: Plan, priced: Priced): Load[] {
 }
 
 /** The plan as something that can be simulated. */
-export function scenarioOf(plan: Plan, priced: Priced, seed: number, seconds: number, failure: Scenario["failure"]): Scenario {
+export function buildScenario(plan: UnitOfWork, priced: Priced, seed: number, seconds: number, failure: Scenario["failure"]): Scenario {
   const { runsPerHook, turnSeconds, keyedShare, skew, cores, bursts, retryAfter, full } = ASSUMED;
   const { rate, partitions, acceptors, turns } = plan;
   return {

@@ -36,7 +36,7 @@ export function parseCosts(text: string): CostsFile {
 }
 
 /** A cost in seconds, bytes, bytes a second or pieces. One that is neither measured nor estimated counts as nothing, and says so. */
-export function costOf({ costs }: CostsFile, name: string): Known {
+export function getCost({ costs }: CostsFile, name: string): Known {
   const found = costs[name];
   if (!found) return { name, value: 0, unit: "s", kind: "missing", how: "bench/costs.json has no such entry" };
   const { unit, how } = found;

@@ -5,7 +5,7 @@
  */
 import { createArrivals, createCalendar, createFlusher, createStation, createTimes } from "./engine.ts";
 import type { Bursts, Flusher, Station, Times } from "./engine.ts";
-import { createRandom, createZipf, partitionOf, type Zipf } from "./random.ts";
+import { createRandom, createZipf, toPartition, type Zipf } from "./random.ts";
 
 export interface Scenario {
   seed: number;
@@ -208,7 +208,7 @@ class Model {
     const { keyedShare, partitions } = this.#scenario;
     const item = this.#item("arrives", this.#random.below(partitions), this.#arrivals.next(now));
     item.key = this.#random.next() < keyedShare ? this.#zipf.draw(this.#random) : -1;
-    item.home = item.key < 0 ? this.#random.below(partitions) : partitionOf(item.key, partitions);
+    item.home = item.key < 0 ? this.#random.below(partitions) : toPartition(item.key, partitions);
     this.#calendar.at(item.arrivedAt, item);
   }
 

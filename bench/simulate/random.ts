@@ -29,7 +29,7 @@ export function mix(value: number): number {
 }
 
 /** The partition of a session key: its hash, cut. */
-export const partitionOf = (key: number, partitions: number): number => mix(key + 1) % partitions;
+export const toPartition = (key: number, partitions: number): number => mix(key + 1) % partitions;
 
 /** Zipf's law over `keys` keys: the key of rank r in proportion to 1 / r^s. */
 export interface Zipf {

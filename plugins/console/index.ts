@@ -8,7 +8,7 @@ const config = z.strictObject({
 /** Replies appear in the terminal of the gateway. Of `#plugin` it takes the types alone, since it is there in every start. */
 const plugin: Plugin<typeof config> = {
   id: "console",
-  always: true,
+  enabledByDefault: true,
   config,
   channel: ({ config, print }) => ({
     defaultTo: config.defaultTo,

@@ -1,4 +1,4 @@
-import { DRAWN, renderMarkdown, type Dialect, type Mark } from "#plugin";
+import { BOX_DRAWING, renderMarkdown, type Dialect, type Mark } from "#channel-kit";
 
 /** Addresses that Discord makes a link of; of others it would show the markup. */
 const LINKABLE = /^https?:\/\//i;
@@ -28,7 +28,7 @@ function code(text: string): string {
 
 /** Discord's own markdown: no tables, no images, three levels of headings, no quote in a quote. */
 const DIALECT: Dialect = {
-  ...DRAWN,
+  ...BOX_DRAWING,
   escape,
   paragraph: escapeStarts,
   mark(kind, text, depth) {

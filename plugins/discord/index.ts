@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { channelConfig, definePlugin, httpUrl, recipients, secret } from "#plugin";
+import { channelConfig, httpUrl, recipients, secret } from "#channel-kit";
+import { definePlugin } from "#plugin";
 import { toDiscord } from "./format.ts";
 import { listen } from "./receive.ts";
 import { createChannel, createClient, LIMIT } from "./send.ts";
@@ -28,13 +29,19 @@ const config = channelConfig(
 /** Replies to Discord, and messages from there. */
 export default definePlugin({
   id: "discord",
+  setupQuestions: {
+    name: "Discord",
+    where: "https://discord.com/developers/applications → your application → Bot",
+    fields: [{ name: "token", ask: "Bot token", env: "DISCORD_BOT_TOKEN" }],
+    owner: "your user id (Settings → Advanced → Developer mode, then right-click your name)",
+  },
   config,
   channel(context) {
     const client = createClient(context);
     return {
       ...createChannel(client),
       limit: LIMIT,
-      measure: (text) => toDiscord(text).length,
+      lengthOf: (text) => toDiscord(text).length,
       parseRecipient,
       listen: (signal, host) => listen(context.config, client, signal, host),
     };

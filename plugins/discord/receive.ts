@@ -1,16 +1,7 @@
 import type { REST } from "@discordjs/rest";
 import type { SessionInfo, WebSocketManager } from "@discordjs/ws";
-import {
-  heard,
-  holdLink,
-  keepPlace,
-  loadPackage,
-  parseObject,
-  stayConnected,
-  Trouble,
-  type ChannelHost,
-  type ReceivedMessage,
-} from "#plugin";
+import { ChannelError, checkpoint, loadPackage, parseObject, reconnectLoop, toIncomingMessage, withConnection } from "#channel-kit";
+import type { ChannelHost, ReceivedMessage } from "#plugin";
 import { VENDOR } from "./send.ts";
 
 /** `GUILD_MESSAGES` and `DIRECT_MESSAGES`. The contents of messages to the bot and of mentions come without more. */
@@ -52,10 +43,20 @@ function toMessage({ id, author, channel_id: to, member, ...given }: GatewayMess
   if (!WRITTEN_TYPES.includes(given.type)) return { id, skipped: `a notice of discord (type ${given.type}), not a message of a person` };
   const text = given.content.replace(new RegExp(`<@!?${me}>`, "g"), "");
   const files = given.attachments.map(({ filename: name, url }) => ({ name, url }));
-  const called = given.mentions.some((mention) => mention.id === me);
+  const mentioned = given.mentions.some((mention) => mention.id === me);
   const direct = given.guild_id === undefined;
   const name = member?.nick ?? author.global_name ?? author.username;
-  return heard({ id, from: author.id, name, to, direct, ...(!direct && { room: { kind: "channel" } }), called, text, files });
+  return toIncomingMessage({
+    id,
+    from: author.id,
+    name,
+    to,
+    direct,
+    ...(!direct && { room: { kind: "channel" } }),
+    mentioned,
+    text,
+    files,
+  });
 }
 
 /** An edit, which tells only what has changed; previews of links come as one too, without its time. */
@@ -80,7 +81,7 @@ export async function listen(
   /** The place of what was received, not of what has arrived; null begins a new session. */
   let place = (parseObject((await host.cursor()) ?? "") ?? null) as SessionInfo | null;
   let misses = 0;
-  const kept = keepPlace(host, SAVE_EVERY_MS);
+  const kept = checkpoint(host, SAVE_EVERY_MS);
 
   /** One connection, of a manager of its own. */
   const connect = async (watched: ChannelHost): Promise<void> => {
@@ -90,7 +91,7 @@ export async function listen(
     if (misses++ >= MAX_MISSES) place = null;
     // What has arrived and was not received comes again.
     let session = place;
-    await holdLink(signal, { unopened: "discord closed the connection" }, (link) => {
+    await withConnection(signal, { unopened: "discord closed the connection" }, (connection) => {
       const manager: WebSocketManager = new Manager({
         token,
         intents: INTENTS,
@@ -98,12 +99,12 @@ export async function listen(
         shardCount: 1,
         async retrieveSessionInfo() {
           // The SDK would connect again by itself, and cannot be told not to: the next connection is another manager's.
-          if (link.signal.aborted) await new Promise(() => undefined);
+          if (connection.signal.aborted) await new Promise(() => undefined);
           return session && { ...session, resumeURL: gatewayUrl ?? session.resumeURL };
         },
         updateSessionInfo(_, given) {
           // At the end of a connection the SDK drops a session that Discord keeps.
-          if (link.signal.aborted) return;
+          if (connection.signal.aborted) return;
           session = given;
           if (given === null) place = null;
         },
@@ -113,19 +114,19 @@ export async function listen(
         manager.fetchGatewayInformation = async (force) => ({ ...(await ask(force)), url: gatewayUrl });
       }
       const up = (): void => {
-        link.greeted();
+        connection.greeted();
         watched.report({ ok: true, message: "receiving" });
       };
       manager
         .on("ready", up)
         .on("resumed", up)
         .on("hello", () => void (misses = 0))
-        .on("error", link.fail)
+        .on("error", connection.fail)
         .on("socketError", () => undefined)
         .on("dispatch", (payload) => {
           const { t, d, s } = payload as { t: string; d: unknown; s: number };
           const at = session && { ...session, sequence: s };
-          link.inOrder(async () => {
+          connection.inOrder(async () => {
             const message = DISPATCHED[t]?.(d as GatewayMessage, me);
             if (message) await watched.receive(message);
             place = at;
@@ -136,14 +137,14 @@ export async function listen(
         .on("closed", (code) => {
           if (FORGOTTEN.includes(code)) place = null;
           // Discord asked for another connection.
-          if (code === CLOSE_RESUMABLE) link.ended();
-          else link.fail(new Trouble(CLOSE_REASONS[code] ?? `the connection was closed (${code})`));
+          if (code === CLOSE_RESUMABLE) connection.ended();
+          else connection.fail(new ChannelError(CLOSE_REASONS[code] ?? `the connection was closed (${code})`));
         });
-      manager.connect().catch(link.fail);
+      manager.connect().catch(connection.fail);
       return () => manager.destroy({ code: CLOSE_RESUMABLE });
     });
   };
 
-  await stayConnected(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
+  await reconnectLoop(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
   await kept.save();
 }

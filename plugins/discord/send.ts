@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
 import type { REST } from "@discordjs/rest";
-import { conversations, loadPackage, networkCode, neverConnected, postInDoubt, remember, sent, vendorChannel } from "#plugin";
-import type { Channel, OutgoingMessage, PluginContext, SendResult, Vendor } from "#plugin";
+import { conversations, loadPackage, networkCode, neverConnected, once, retryIdempotent, sentResult, vendorChannel } from "#channel-kit";
+import type { ErrorRules } from "#channel-kit";
+import type { Channel, OutgoingMessage, PluginContext, SendResult } from "#plugin";
 import { toDiscord } from "./format.ts";
 
 /** Two tries with it fit into the time that the gateway gives a send. */
 const TIMEOUT_MS = 12_000;
 
-export const VENDOR: Vendor = {
+export const VENDOR: ErrorRules = {
   name: "discord",
   defaultWaitMs: 5_000,
   errors: { 401: { status: "failed", reason: "discord does not know the bot token (401)" } },
@@ -41,7 +42,7 @@ export function createClient(
   { config, fetch }: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">,
   load: () => Promise<{ REST: typeof REST }> = () => import("@discordjs/rest"),
 ): () => Promise<REST> {
-  const client = remember(async () => {
+  const client = once(async () => {
     const sdk = await loadPackage("@discordjs/rest", load);
     return new sdk.REST({
       api: config.apiUrl,
@@ -68,7 +69,7 @@ const NO_HISTORY = 160002;
 const PAUSE_MS = 500;
 
 /** What is posted: a nonce makes Discord answer a repeat with the message that is there already. */
-function bodyOf({ text, idempotencyKey }: OutgoingMessage): object {
+function buildBody({ text, idempotencyKey }: OutgoingMessage): object {
   const dialect = toDiscord(text);
   return {
     // The agent's markdown is nearly Discord's: it stands in where marks that were escaped made the text too long.
@@ -83,9 +84,9 @@ function bodyOf({ text, idempotencyKey }: OutgoingMessage): object {
 
 /** Sends by the HTTP API. */
 export function createChannel(client: () => Promise<REST>): Channel {
-  const idOf = async (path: `/${string}`, body: object, signal: AbortSignal): Promise<string> =>
+  const postForId = async (path: `/${string}`, body: object, signal: AbortSignal): Promise<string> =>
     ((await (await client()).post(path, { body, signal })) as { id: string }).id;
-  const conversation = conversations((user, signal) => idOf("/users/@me/channels", { recipient_id: user }, signal));
+  const conversation = conversations((user, signal) => postForId("/users/@me/channels", { recipient_id: user }, signal));
   return vendorChannel({
     vendor: VENDOR,
     check: async (signal) => (await client()).get("/users/@me", { signal }),
@@ -95,7 +96,7 @@ export function createChannel(client: () => Promise<REST>): Channel {
       const { replyTo } = message;
       const reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
       const post = async (more: object): Promise<SendResult> =>
-        sent(await idOf(`/channels/${channel}/messages`, { ...bodyOf(message), ...more }, signal));
+        sentResult(await postForId(`/channels/${channel}/messages`, { ...buildBody(message), ...more }, signal));
       const attempt = (): Promise<SendResult> =>
         post(reply).catch((error: { code?: unknown }) => {
           // An answer that points to nothing is better than none.
@@ -103,7 +104,7 @@ export function createChannel(client: () => Promise<REST>): Channel {
           throw error;
         });
       // Discord tells by its answer to the same nonce what has become of the first try.
-      return postInDoubt(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, attempt);
+      return retryIdempotent(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, attempt);
     },
   });
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { JWT, OAuth2Client } from "google-auth-library";
 import type { GmailConfig } from "./config.ts";
 import { GMAIL_SCOPE, googleError, GoogleError, PUBSUB_SCOPE, type Clients } from "./google.ts";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 import { readGrant, type Grant } from "./state.ts";
 
 /** What a credentials file holds. */
@@ -18,8 +18,8 @@ type Fields = Record<string, string | undefined>;
 /** Reads the file that `hooks.gmail.credentials` names. */
 export async function readCredentials(file: string | undefined): Promise<Credentials> {
   if (file === undefined)
-    throw new Problem("no credentials: name the JSON file from Google Cloud with --credentials or hooks.gmail.credentials");
-  const wrong = (why: string): Problem => new Problem(`the credentials file ${file} ${why}`);
+    throw new GmailProblem("no credentials: name the JSON file from Google Cloud with --credentials or hooks.gmail.credentials");
+  const wrong = (why: string): GmailProblem => new GmailProblem(`the credentials file ${file} ${why}`);
   const text = await readFile(file, "utf8").catch(() => {
     throw wrong("cannot be read");
   });
@@ -117,7 +117,7 @@ const page = (text: string): string => `<!doctype html><meta charset="utf-8"><ti
 /** Waits at the loopback address for the browser to come back with a code. Whoever comes with another state is sent away. */
 function redirected(server: Server, state: string, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
-    const stop = (): void => reject(new Problem("nobody gave consent in time: run the setup again and open the address"));
+    const stop = (): void => reject(new GmailProblem("nobody gave consent in time: run the setup again and open the address"));
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });
     server.on("request", (request, response) => {
@@ -131,7 +131,7 @@ function redirected(server: Server, state: string, signal: AbortSignal): Promise
         return resolve(code);
       }
       answer(200, "Consent was not given. You can close this page.");
-      reject(new Problem("consent was not given: run the setup again and allow both scopes"));
+      reject(new GmailProblem("consent was not given: run the setup again and allow both scopes"));
     });
   });
 }
@@ -174,8 +174,9 @@ export async function askForConsent(
       .getToken({ code: await code, codeVerifier, redirect_uri: redirectUri })
       .catch((error: unknown) => Promise.reject(googleError(error, "exchanging the code", account)));
     const missing = [GMAIL_SCOPE, PUBSUB_SCOPE].filter((scope) => !(tokens.scope ?? "").split(" ").includes(scope));
-    if (missing.length > 0) throw new Problem(`consent is missing for ${missing.join(" and ")}: run the setup again and tick every box`);
-    if (!tokens.refresh_token) throw new Problem("Google gave no refresh token: run the setup again");
+    if (missing.length > 0)
+      throw new GmailProblem(`consent is missing for ${missing.join(" and ")}: run the setup again and tick every box`);
+    if (!tokens.refresh_token) throw new GmailProblem("Google gave no refresh token: run the setup again");
     return { account, clientId: credentials.clientId, refreshToken: tokens.refresh_token };
   } finally {
     server.close();

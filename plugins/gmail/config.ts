@@ -54,4 +54,4 @@ export function withPaths<C extends GmailConfig>(config: C, baseDir: string): C 
 }
 
 /** The labels to watch, as the config names them. */
-export const labelsOf = (config: GmailConfig): readonly string[] => config.labels ?? [config.label];
+export const getLabels = (config: GmailConfig): readonly string[] => config.labels ?? [config.label];

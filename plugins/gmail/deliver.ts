@@ -1,10 +1,10 @@
 import type { Gateway } from "#plugin";
 import type { MailMessage } from "./messages.ts";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 import type { RefusedMessage } from "./state.ts";
 
 /** The hook did not take a batch, and it is tried again. */
-export class HookError extends Problem {
+export class MailHookError extends GmailProblem {
   /** Whether it may pass by itself. */
   readonly transient: boolean;
 
@@ -20,7 +20,7 @@ const MAX_MESSAGES = 50;
 const MAX_BYTES = 200_000;
 
 /** Messages in batches that the hook takes. */
-export function batchesOf(messages: readonly MailMessage[]): MailMessage[][] {
+export function toBatches(messages: readonly MailMessage[]): MailMessage[][] {
   const batches: MailMessage[][] = [];
   let bytes = 0;
   for (const message of messages) {
@@ -37,7 +37,7 @@ export function batchesOf(messages: readonly MailMessage[]): MailMessage[][] {
   return batches;
 }
 
-const codeOf = (body: unknown): string => {
+const getErrorCode = (body: unknown): string => {
   const { code } = (body as { error?: { code?: unknown } } | undefined)?.error ?? {};
   return typeof code === "string" && /^\w{1,60}$/.test(code) ? code : "";
 };
@@ -63,7 +63,7 @@ function refusedIn(messages: readonly MailMessage[], body: unknown, at: number):
   if (!Array.isArray(results) || results.length !== messages.length) return [];
   return messages.flatMap(({ id }, index) => {
     const result = results[index] as { ok?: unknown } | null;
-    return result?.ok === false ? [{ id, at, reason: codeOf(result) }] : [];
+    return result?.ok === false ? [{ id, at, reason: getErrorCode(result) }] : [];
   });
 }
 
@@ -78,12 +78,12 @@ export async function giveToHook(
   now: () => number,
 ): Promise<RefusedMessage[]> {
   const answer = await gateway.hook(hook, { source: "gmail", messages }).catch((error: unknown) => {
-    throw new HookError(`the gateway does not answer (${(error as Error).name}); start it with \`rouse start\``, true);
+    throw new MailHookError(`the gateway does not answer (${(error as Error).name}); start it with \`rouse start\``, true);
   });
   const { status, body } = answer;
   if (status >= 200 && status < 300 && !isUnmatched(body)) return refusedIn(messages, body, now());
-  const code = isUnmatched(body) ? "unmatched" : codeOf(body);
-  if (!REFUSED.has(status)) throw new HookError(advice(status, code, hook), status === 429 || status === 503);
+  const code = isUnmatched(body) ? "unmatched" : getErrorCode(body);
+  if (!REFUSED.has(status)) throw new MailHookError(advice(status, code, hook), status === 429 || status === 503);
   const [only] = messages;
   if (only && messages.length === 1) return [{ id: only.id, at: now(), reason: `${status} ${code}`.trim() }];
   const half = Math.ceil(messages.length / 2);

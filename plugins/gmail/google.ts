@@ -1,9 +1,9 @@
 import type { AuthClient } from "google-auth-library";
 import type { GmailConfig } from "./config.ts";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 
 /** What a call to Google came to, when it did not succeed. Quotes nothing of the answer but Google's own codes. */
-export class GoogleError extends Problem {
+export class GoogleError extends GmailProblem {
   readonly status: number | undefined;
   /** `revoked`: nothing works before the owner consents again. */
   readonly kind: "revoked" | "disabled" | "forbidden" | "notFound" | "exists" | "transient" | "other";
@@ -64,7 +64,7 @@ function ofToken(code: string, account: string): GoogleError | undefined {
 }
 
 /** The system's code of an error, or of what caused it: `ECONNREFUSED`. */
-function codeOf(error: unknown): string | undefined {
+function findErrorCode(error: unknown): string | undefined {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
     if ("code" in at && typeof at.code === "string") return at.code;
   return undefined;
@@ -81,17 +81,22 @@ export function googleError(error: unknown, what: string, account: string): unkn
     const known = ofToken(body.error, account);
     if (known) return known;
   }
-  if (status === undefined) return new GoogleError(`${what}: no answer (${word(codeOf(error) ?? name) ?? "error"})`, "transient");
-  const told = typeof body.error === "object" ? body.error : undefined;
+  if (status === undefined) return new GoogleError(`${what}: no answer (${word(findErrorCode(error) ?? name) ?? "error"})`, "transient");
+  return toGoogleError(status, body, what);
+}
+
+/** Returns the error of an answer, by its status and Google's codes. */
+function toGoogleError(status: number, { error }: ErrorBody, what: string): GoogleError {
+  const told = typeof error === "object" ? error : undefined;
   const reasons = [...(told?.details ?? []), ...(told?.errors ?? [])].flatMap(({ reason }) => word(reason) ?? []);
   const off = told?.details?.find(({ reason }) => reason === "SERVICE_DISABLED");
   if (off) return disabled(word(off.metadata?.service) ?? "gmail.googleapis.com", word(off.metadata?.consumer?.replace(/^projects\//, "")));
-  const token = typeof body.error === "string" ? word(body.error) : undefined;
+  const token = typeof error === "string" ? word(error) : undefined;
   const shown = [status, word(told?.status) ?? reasons[0] ?? token].filter((part) => part !== undefined).join(" ");
-  return new GoogleError(`${what}: Google answered ${shown}`, kindOf(status, reasons), status);
+  return new GoogleError(`${what}: Google answered ${shown}`, getErrorKind(status, reasons), status);
 }
 
-function kindOf(status: number, reasons: readonly string[]): GoogleError["kind"] {
+function getErrorKind(status: number, reasons: readonly string[]): GoogleError["kind"] {
   // A token that was taken back is 401 as well; asking for the next one tells.
   if (status === 401 || status === 408 || status === 429 || status >= 500 || reasons.some((reason) => LIMITS.has(reason)))
     return "transient";
@@ -103,7 +108,7 @@ function kindOf(status: number, reasons: readonly string[]): GoogleError["kind"]
 export const GMAIL_SCOPE = "https://www.googleapis.com/auth/gmail.readonly";
 export const PUBSUB_SCOPE = "https://www.googleapis.com/auth/pubsub";
 
-export interface Call {
+export interface GoogleCall {
   method?: "GET" | "POST" | "PUT";
   query?: Record<string, string | readonly string[] | undefined>;
   body?: unknown;
@@ -115,8 +120,8 @@ export interface Call {
 
 /** The REST interfaces that are used. Paths are below `/gmail/v1/users/me/` and `/v1/`. */
 export interface Google {
-  gmail<T>(path: string, call: Call): Promise<T>;
-  pubsub<T>(path: string, call: Call): Promise<T>;
+  gmail<T>(path: string, call: GoogleCall): Promise<T>;
+  pubsub<T>(path: string, call: GoogleCall): Promise<T>;
 }
 
 /** Who calls: a service account acts for the mailbox towards Gmail, and as itself towards Pub/Sub. */
@@ -129,7 +134,7 @@ const TIMEOUT_MS = 60_000;
 
 /** The REST interfaces of Google, called by these clients. */
 export function createGoogle({ account, endpoints }: Pick<GmailConfig, "account" | "endpoints">, clients: Clients): Google {
-  const call = async <T>(client: AuthClient, base: string, path: string, options: Call): Promise<T> => {
+  const call = async <T>(client: AuthClient, base: string, path: string, options: GoogleCall): Promise<T> => {
     const { method = "GET", query = {}, body, signal, timeoutMs = TIMEOUT_MS, what } = options;
     const url = new URL(base.replace(/\/$/, "") + path);
     for (const [key, value] of Object.entries(query))

@@ -33,7 +33,7 @@ const HIDDEN = new Set(["script", "style", "head", "title", "template", "noscrip
 const LINES = new Set(["br", "div", "tr", "li", "hr", "dt", "dd", "option", "section", "article", "header", "footer", "address"]);
 const BLOCKS = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "dl", "table", "blockquote", "pre", "form", "figure"]);
 
-const hrefOf = (tag: string): string | undefined => {
+const getHref = (tag: string): string | undefined => {
   const found = /\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i.exec(tag);
   const href = decodeEntities(found?.[1] ?? found?.[2] ?? found?.[3] ?? "").trim();
   return /^(?:https?|mailto|tel):/i.test(href) ? href : undefined;
@@ -126,7 +126,7 @@ export function htmlToText(html: string): string {
     else if (name === "td" || name === "th") lines.text(" ");
     else if (name === "a" && !closing) {
       // Links do not nest: the one before ends here.
-      link = { href: hrefOf(html.slice(open, end)) ?? "", from: at };
+      link = { href: getHref(html.slice(open, end)) ?? "", from: at };
     } else if (name === "a") {
       const shown = link && decodeEntities(html.slice(link.from, open));
       // A link that shows its own address says it once.

@@ -1,5 +1,6 @@
-import { definePlugin, type Service } from "#plugin";
+import { definePlugin, type Source } from "#plugin";
 import { gmailConfig, withPaths } from "./config.ts";
+import { gmailPreset } from "./preset.ts";
 import { createPushAnswerer } from "./push.ts";
 import { runCommand } from "./run.ts";
 import { setupCommand } from "./setup.ts";
@@ -11,7 +12,7 @@ export default definePlugin({
   id: "gmail",
   section: "hooks",
   config: gmailConfig,
-  service({ config, baseDir, stateDir, fetch, log, clock }): Service {
+  source({ config, baseDir, stateDir, fetch, log, clock }): Source {
     const { account, pushEndpoint } = config;
     if (account === undefined)
       return {
@@ -21,10 +22,11 @@ export default definePlugin({
         },
       };
     const watcher = createWatcher({ config: withPaths({ ...config, account }, baseDir), stateDir, fetch, log, now: () => clock.now() });
-    const start: Service["start"] = (signal, host) => watcher.run(signal, host);
+    const start: Source["start"] = (signal, host) => watcher.run(signal, host);
     if (pushEndpoint === undefined) return { start };
-    const nudge = (): void => watcher.notify();
-    return { start, nudge, request: createPushAnswerer({ ...config, pushEndpoint }, fetch, nudge) };
+    const onPeerRequest = (): void => watcher.notify();
+    return { start, onPeerRequest, request: createPushAnswerer({ ...config, pushEndpoint }, fetch, onPeerRequest) };
   },
+  presets: [gmailPreset],
   commands: { setup: setupCommand, run: runCommand, status: statusCommand },
 });

@@ -1,6 +1,6 @@
-import { labelsOf, type GmailConfig } from "./config.ts";
+import { getLabels, type GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 import { bodyPart, partText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
 
 /** Mail that is nobody's news. */
@@ -36,10 +36,10 @@ interface HistoryAnswer {
 /** The ids of the labels that the config names. */
 export async function labelIds(config: GmailConfig, google: Google, signal: AbortSignal): Promise<string[]> {
   const { labels = [] } = await google.gmail<{ labels?: { id: string; name: string }[] }>("labels", { what: "listing the labels", signal });
-  return labelsOf(config).map((wanted) => {
+  return getLabels(config).map((wanted) => {
     const found = labels.find(({ id }) => id === wanted) ?? labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
     if (found) return found.id;
-    throw new Problem(`the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`);
+    throw new GmailProblem(`the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`);
   });
 }
 
@@ -57,12 +57,9 @@ async function inParallel<T, R>(items: readonly T[], most: number, map: (item: T
   return results;
 }
 
-/** The mailbox of an account. */
-export function createMailbox(config: GmailConfig, google: Google, labels: readonly string[], signal: AbortSignal): Mailbox {
-  const watched = new Set(labels);
-  const [only] = labels.length === 1 ? labels : [];
-
-  const textOf = async (message: GmailMessage): Promise<string> => {
+/** Creates the `fetch` of a mailbox. */
+function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): Mailbox["fetch"] {
+  const readText = async (message: GmailMessage): Promise<string> => {
     const part = bodyPart(message);
     if (!part) return "";
     const { data, attachmentId } = part.body ?? {};
@@ -76,13 +73,24 @@ export function createMailbox(config: GmailConfig, google: Google, labels: reado
     try {
       const message = await google.gmail<GmailMessage>(`messages/${encodeURIComponent(id)}`, { query, what: "fetching a message", signal });
       if (message.labelIds?.some((label) => LEFT_OUT.has(label))) return undefined;
-      return toMail(message, config.includeBody ? await textOf(message) : "", config.maxBytes);
+      return toMail(message, config.includeBody ? await readText(message) : "", config.maxBytes);
     } catch (error) {
       // Deleted meanwhile.
       if (error instanceof GoogleError && error.kind === "notFound") return undefined;
       throw error;
     }
   };
+
+  return async (ids) => {
+    const messages = await inParallel(ids, PARALLEL, fetchOne);
+    return messages.filter((message) => message !== undefined);
+  };
+}
+
+/** The mailbox of an account. */
+export function createMailbox(config: GmailConfig, google: Google, labels: readonly string[], signal: AbortSignal): Mailbox {
+  const watched = new Set(labels);
+  const [only] = labels.length === 1 ? labels : [];
 
   return {
     async watch(topic) {
@@ -129,9 +137,6 @@ export function createMailbox(config: GmailConfig, google: Google, labels: reado
       }
       return [...found].toReversed();
     },
-    async fetch(ids) {
-      const messages = await inParallel(ids, PARALLEL, fetchOne);
-      return messages.filter((message) => message !== undefined);
-    },
+    fetch: createFetch(config, google, signal),
   };
 }

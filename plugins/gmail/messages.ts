@@ -49,7 +49,7 @@ export function cut(text: string, maxBytes: number): string {
   return `${bytes.subarray(0, end).toString()}\n[cut: ${bytes.length - end} bytes]`;
 }
 
-function decoderOf(charset: string): InstanceType<typeof TextDecoder> | undefined {
+function createDecoder(charset: string): InstanceType<typeof TextDecoder> | undefined {
   try {
     return new TextDecoder(charset);
   } catch {
@@ -64,7 +64,7 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true });
  * counts only for bytes that are no UTF-8, and for those of a charset with escape sequences.
  */
 export function decodeText(bytes: Uint8Array, charset: string | undefined): string {
-  const stated = charset === undefined ? undefined : decoderOf(charset.trim());
+  const stated = charset === undefined ? undefined : createDecoder(charset.trim());
   const escapes = stated !== undefined && /^(?:iso-2022|utf-16)/.test(stated.encoding) && (bytes.includes(0x1b) || bytes.includes(0));
   if (stated && escapes) return stated.decode(bytes);
   try {
@@ -98,11 +98,11 @@ export function decodeHeader(value: string): string {
   });
 }
 
-const headerOf = (part: MessagePart | undefined, name: string): string | undefined =>
+const getHeader = (part: MessagePart | undefined, name: string): string | undefined =>
   part?.headers?.find((header) => header.name?.toLowerCase() === name)?.value;
 
 function shownHeader(message: GmailMessage, name: string): string {
-  const value = decodeHeader(headerOf(message.payload, name) ?? "");
+  const value = decodeHeader(getHeader(message.payload, name) ?? "");
   return cut(clean(value).replace(/\s+/g, " ").trim(), MAX_HEADER_BYTES);
 }
 
@@ -113,7 +113,7 @@ const MAX_DEPTH = 30;
 function textParts(part: MessagePart, depth = 0): MessagePart[] {
   if (depth > MAX_DEPTH) return [];
   const type = part.mimeType?.toLowerCase() ?? "";
-  const attached = (part.filename ?? "") !== "" || /^\s*attachment/i.test(headerOf(part, "content-disposition") ?? "");
+  const attached = (part.filename ?? "") !== "" || /^\s*attachment/i.test(getHeader(part, "content-disposition") ?? "");
   if (type.startsWith("text/")) return attached ? [] : [part];
   // An attached mail has a body of its own.
   if (type === "message/rfc822") return [];
@@ -130,12 +130,12 @@ export function bodyPart(message: GmailMessage): MessagePart | undefined {
 
 /** The text of a part, given its data in base64url. */
 export function partText(part: MessagePart, data: string): string {
-  const charset = /;\s*charset\s*=\s*(?:"([^"]*)"|([^\s;]+))/i.exec(headerOf(part, "content-type") ?? "");
+  const charset = /;\s*charset\s*=\s*(?:"([^"]*)"|([^\s;]+))/i.exec(getHeader(part, "content-type") ?? "");
   const text = decodeText(Buffer.from(data, "base64url"), charset?.[1] ?? charset?.[2]);
   return part.mimeType?.toLowerCase() === "text/html" ? htmlToText(text) : text;
 }
 
-function dateOf({ internalDate }: GmailMessage): string {
+function getDate({ internalDate }: GmailMessage): string {
   const date = new Date(Number(internalDate));
   return Number.isNaN(date.getTime()) ? "" : date.toISOString();
 }
@@ -148,7 +148,7 @@ export function toMail(message: GmailMessage, text: string, maxBytes: number): M
     from: shownHeader(message, "from"),
     to: shownHeader(message, "to"),
     subject: shownHeader(message, "subject"),
-    date: dateOf(message),
+    date: getDate(message),
     // Gmail escapes it for HTML.
     snippet: cut(clean(decodeEntities(message.snippet ?? "")), MAX_HEADER_BYTES),
     body: cut(clean(text).trim(), maxBytes),

@@ -1,6 +1,6 @@
 import type { GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 
 /** Full names in Pub/Sub. */
 export interface Names {
@@ -10,9 +10,9 @@ export interface Names {
 }
 
 /** The names of topic and subscription; the project may come from the credentials. */
-export function namesOf(config: GmailConfig, fallback: string | undefined): Names {
+export function getPubSubNames(config: GmailConfig, fallback: string | undefined): Names {
   const project = config.project ?? fallback;
-  if (project === undefined) throw new Problem("no project: name one with --project or hooks.gmail.project");
+  if (project === undefined) throw new GmailProblem("no project: name one with --project or hooks.gmail.project");
   return {
     project,
     topic: `projects/${project}/topics/${config.topic}`,

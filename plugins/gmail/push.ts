@@ -1,5 +1,5 @@
 import type { OAuth2Client } from "google-auth-library";
-import { readBody, remember } from "#plugin";
+import { once, readBody } from "#channel-kit";
 import type { GmailConfig } from "./config.ts";
 
 const MAX_BYTES = 65_536;
@@ -12,7 +12,7 @@ export function createPushAnswerer(
   fetch: typeof globalThis.fetch,
   notify: () => void,
 ): (request: Request) => Promise<Response> {
-  const getClient = remember(async (): Promise<OAuth2Client> => {
+  const getClient = once(async (): Promise<OAuth2Client> => {
     const { OAuth2Client } = await import("google-auth-library");
     const transporterOptions = { fetchImplementation: fetch };
     return new OAuth2Client({

@@ -1,6 +1,6 @@
 import type { GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 import type { Names } from "./pubsub.ts";
 
 /** Gmail publishes as this account. */
@@ -61,7 +61,7 @@ export async function letGmailPublish(google: Google, { topic, project }: Names,
   };
   const explained = (error: unknown): never => {
     if (error instanceof GoogleError && error.status === 400)
-      throw new Problem(
+      throw new GmailProblem(
         `${error.message}. An organization policy (iam.allowedPolicyMemberDomains) may forbid it: let an administrator except the project, and run: ${command}`,
       );
     throw error;
@@ -96,7 +96,7 @@ export async function makeSubscription(google: Google, names: Names, config: Gma
   if ((await allowed(`${command}${actAs(pushAccount)}`, unlessThere(make))) === "made") return "made";
   const found = await allowed(command, google.pubsub<Subscription>(subscription, { what: "reading the subscription", signal }));
   if (found.topic !== topic)
-    throw new Problem(`the subscription ${subscription} is of another topic (${found.topic}): name another with --subscription`);
+    throw new GmailProblem(`the subscription ${subscription} is of another topic (${found.topic}): name another with --subscription`);
   const { oidcToken } = found.pushConfig ?? {};
   const same =
     (found.pushConfig?.pushEndpoint ?? "") === (pushEndpoint ?? "") &&

@@ -3,9 +3,9 @@ import type { Command, CommandContext } from "#plugin";
 import { askForConsent, createClients, readCredentials, type Credentials } from "./auth.ts";
 import { gmailConfig, withPaths, type GmailConfig } from "./config.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 import { createMailbox, labelIds } from "./mailbox.ts";
-import { namesOf } from "./pubsub.ts";
+import { getPubSubNames } from "./pubsub.ts";
 import { letGmailPublish, makeSubscription, makeTopic } from "./resources.ts";
 import { readGrant, readState, writeGrant, writeState } from "./state.ts";
 
@@ -36,18 +36,18 @@ function wanted(context: Context, options: Options): { config: GmailConfig & { a
   for (const field of FIELDS) if (typeof options[field] === "string") given[field] = options[field];
   if (given["credentials"] !== undefined) given["credentials"] = resolve(given["credentials"]);
   if (context.config?.labels && given["label"] !== undefined)
-    throw new Problem("hooks.gmail.labels is set and counts before --label: change it there");
+    throw new GmailProblem("hooks.gmail.labels is set and counts before --label: change it there");
   const checked = gmailConfig.safeParse({ ...context.config, ...given });
   if (!checked.success) {
     const [issue] = checked.error.issues;
-    throw new Problem(`${issue?.path.join(".")}: ${issue?.message}`);
+    throw new GmailProblem(`${issue?.path.join(".")}: ${issue?.message}`);
   }
   const { account } = checked.data;
-  if (account === undefined) throw new Problem("which mailbox? Name it with --account");
+  if (account === undefined) throw new GmailProblem("which mailbox? Name it with --account");
   return { config: withPaths({ ...checked.data, account }, context.baseDir), given };
 }
 
-async function profileOf(google: Google, signal: AbortSignal): Promise<string> {
+async function readProfile(google: Google, signal: AbortSignal): Promise<string> {
   return (await google.gmail<{ emailAddress: string }>("profile", { what: "reading the profile", signal })).emailAddress;
 }
 
@@ -61,7 +61,7 @@ async function connect(
   const dir = await context.stateDir();
   const connectWith = async () => {
     const google = createGoogle(config, await createClients(config, credentials, { dir, fetch: context.fetch }));
-    return { google, address: await profileOf(google, context.signal) };
+    return { google, address: await readProfile(google, context.signal) };
   };
   if (credentials.kind === "service") {
     const { google } = await connectWith();
@@ -84,7 +84,7 @@ async function connect(
   const { google, address } = await connectWith();
   if (address.toLowerCase() !== config.account.toLowerCase()) {
     await writeGrant(dir, { ...grant, account: address });
-    throw new Problem(`consent was given for ${address}, not for ${config.account}: run the setup again and choose that account`);
+    throw new GmailProblem(`consent was given for ${address}, not for ${config.account}: run the setup again and choose that account`);
   }
   steps.tell("grant", `given by ${config.account} and kept`);
   return google;
@@ -111,10 +111,10 @@ async function setup(context: Context, options: Options, steps: Steps): Promise<
   // Fails at once where there is no file to write to.
   await context.editConfig([]);
   const credentials = await readCredentials(config.credentials);
-  const names = namesOf(config, credentials.project);
+  const names = getPubSubNames(config, credentials.project);
   if (config.pushEndpoint !== undefined && config.pushAccount === undefined) {
     if (credentials.kind !== "service")
-      throw new Problem("pushes need a service account that signs them: name its address with --push-account");
+      throw new GmailProblem("pushes need a service account that signs them: name its address with --push-account");
     config.pushAccount = given["pushAccount"] = credentials.email;
   }
   const google = await connect(context, config, credentials, steps);
@@ -166,7 +166,7 @@ export const setupCommand: Command<GmailConfig> = {
       else out("done: new mail becomes runs while the gateway runs\n");
       return 0;
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
+      if (!(error instanceof GmailProblem)) throw error;
       if (json) out(`${JSON.stringify({ ok: false, message: error.message, steps: steps.done })}\n`);
       else err(`${error.message}\n`);
       return 1;

@@ -1,6 +1,6 @@
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
-import { Problem } from "./problem.ts";
+import { GmailProblem } from "./problem.ts";
 
 /** A message that the hook did not take, and will not. */
 export interface RefusedMessage {
@@ -57,7 +57,7 @@ async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Problem(`${file} is damaged: remove it and run \`rouse webhooks gmail setup\` again; mail is watched from then on`);
+    throw new GmailProblem(`${file} is damaged: remove it and run \`rouse webhooks gmail setup\` again; mail is watched from then on`);
   }
 }
 
@@ -75,16 +75,16 @@ export async function writeState(dir: string, state: WatchState): Promise<void> 
 }
 
 /** What of the state is worth something to another gateway. */
-type Place = Pick<WatchState, "account" | "historyId" | "startedAt" | "lastSync">;
+type SyncCheckpoint = Pick<WatchState, "account" | "historyId" | "startedAt" | "lastSync">;
 
 /** The place of the watcher, for the gateway that watches next. */
-export const placeOf = ({ account, historyId, startedAt, lastSync }: WatchState): string =>
+export const renderCheckpoint = ({ account, historyId, startedAt, lastSync }: WatchState): string =>
   JSON.stringify({ account, historyId, startedAt, lastSync });
 
 /** Takes over how far another gateway has come since this one watched last. */
 export function goOnFrom(state: WatchState, place: string | undefined): void {
   if (place === undefined) return;
-  const { account, ...rest } = JSON.parse(place) as Place;
+  const { account, ...rest } = JSON.parse(place) as SyncCheckpoint;
   if (account !== state.account || rest.historyId === undefined) return;
   if (state.historyId === undefined || BigInt(rest.historyId) > BigInt(state.historyId)) Object.assign(state, rest);
 }

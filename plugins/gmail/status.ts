@@ -1,6 +1,6 @@
 import type { Command, CommandContext, ServiceState } from "#plugin";
-import { labelsOf, type GmailConfig } from "./config.ts";
-import { Problem } from "./problem.ts";
+import { getLabels, type GmailConfig } from "./config.ts";
+import { GmailProblem } from "./problem.ts";
 import { readState, type WatchState } from "./state.ts";
 
 /** A watcher that has heard nothing for so long does not watch. */
@@ -9,7 +9,7 @@ export const STALE_MS = 900_000;
 const time = (ms: number | undefined): string => (ms === undefined ? "never" : new Date(ms).toISOString());
 
 /** How a watcher does, by what it knows. */
-export function stateOf(config: GmailConfig, state: WatchState, now: number): ServiceState {
+export function toServiceState(config: GmailConfig, state: WatchState, now: number): ServiceState {
   const account = config.account ?? "";
   if (state.watchExpires === undefined)
     return { ok: false, message: `there is no watch on ${account} yet: run \`rouse webhooks gmail setup\`` };
@@ -23,7 +23,7 @@ export function stateOf(config: GmailConfig, state: WatchState, now: number): Se
 /** The same, when nobody else tells: also a watcher that was left behind. */
 function storedState(config: GmailConfig, state: WatchState, now: number): ServiceState {
   if (state.lastError) return { ok: false, message: state.lastError.message };
-  const found = stateOf(config, state, now);
+  const found = toServiceState(config, state, now);
   if (!found.ok || now - (state.aliveAt ?? 0) <= STALE_MS) return found;
   return {
     ok: false,
@@ -43,10 +43,10 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
   const now = context.clock.now();
   const dir = await context.stateDir();
   const state = await readState(dir, config.account).catch((error: unknown) => {
-    if (error instanceof Problem) return error;
+    if (error instanceof GmailProblem) return error;
     throw error;
   });
-  if (state instanceof Problem) return notWell(state.message);
+  if (state instanceof GmailProblem) return notWell(state.message);
   const service = await said(context);
   const stored = storedState(config, state, now);
   const { ok, message } = service && !service.ok ? service : stored;
@@ -58,7 +58,7 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     mode: config.pushEndpoint === undefined ? "pull" : "push",
     topic: config.topic,
     subscription: config.subscription,
-    labels: labelsOf(config),
+    labels: getLabels(config),
     watchExpires: iso(state.watchExpires),
     lastSync: iso(state.lastSync),
     historyId: state.historyId ?? null,

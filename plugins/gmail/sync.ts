@@ -1,5 +1,5 @@
 import type { Gateway, PluginLog } from "#plugin";
-import { batchesOf, giveToHook } from "./deliver.ts";
+import { toBatches, giveToHook } from "./deliver.ts";
 import { GoogleError } from "./google.ts";
 import type { Mailbox } from "./mailbox.ts";
 import type { WatchState } from "./state.ts";
@@ -26,7 +26,7 @@ async function deliver(ids: readonly string[], { mailbox, gateway, hook, state, 
   const fresh = ids.filter((id) => !known.has(id));
   for (let at = 0; at < fresh.length; at += CHUNK) {
     const messages = await mailbox.fetch(fresh.slice(at, at + CHUNK));
-    for (const batch of batchesOf(messages.filter(({ date }) => date === "" || Date.parse(date) >= notBefore))) {
+    for (const batch of toBatches(messages.filter(({ date }) => date === "" || Date.parse(date) >= notBefore))) {
       const refused = await giveToHook(gateway, hook, batch, now);
       for (const { id, reason } of refused) log.warn(`the hook refused the message ${id} (${reason}); the rest goes on`);
       state.refused.push(...refused);

@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { backOff, type PluginLog, type ServiceHost } from "#plugin";
+import { backOff } from "#channel-kit";
+import type { PluginLog, SourceHost } from "#plugin";
 import { createClients, readCredentials } from "./auth.ts";
-import { labelsOf, type GmailConfig } from "./config.ts";
-import { HookError } from "./deliver.ts";
+import { getLabels, type GmailConfig } from "./config.ts";
+import { MailHookError } from "./deliver.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
 import { createMailbox, labelIds, type Mailbox } from "./mailbox.ts";
-import { acknowledge, laterId, namesOf, pull, type Names, type Pulled } from "./pubsub.ts";
-import { Problem } from "./problem.ts";
-import { goOnFrom, placeOf, readState, writeState, type WatchState } from "./state.ts";
-import { STALE_MS, stateOf } from "./status.ts";
+import { acknowledge, laterId, getPubSubNames, pull, type Names, type Pulled } from "./pubsub.ts";
+import { GmailProblem } from "./problem.ts";
+import { goOnFrom, renderCheckpoint, readState, writeState, type WatchState } from "./state.ts";
+import { STALE_MS, toServiceState } from "./status.ts";
 import { syncMailbox } from "./sync.ts";
 
 /** How long things take, in milliseconds; tests have less time. */
@@ -44,7 +45,7 @@ export interface WatcherDeps {
 
 export interface Watcher {
   /** Watches until the signal aborts. */
-  run(signal: AbortSignal, host: ServiceHost): Promise<void>;
+  run(signal: AbortSignal, host: SourceHost): Promise<void>;
   /** There is something to look at. */
   notify(): void;
 }
@@ -67,7 +68,7 @@ class Watch {
   readonly #deps: WatcherDeps;
   readonly #timing: Timing;
   readonly #signal: AbortSignal;
-  readonly #host: ServiceHost;
+  readonly #host: SourceHost;
   readonly #state: WatchState;
   readonly #dir: string;
   /** The place as it was kept last. */
@@ -86,7 +87,7 @@ class Watch {
   #renewalFailed: { message: string; again: number } | undefined;
   #wake = new AbortController();
 
-  constructor(deps: WatcherDeps, signal: AbortSignal, host: ServiceHost, dir: string, state: WatchState) {
+  constructor(deps: WatcherDeps, signal: AbortSignal, host: SourceHost, dir: string, state: WatchState) {
     this.#deps = deps;
     this.#timing = { ...TIMING, ...deps.timing };
     this.#signal = signal;
@@ -112,7 +113,7 @@ class Watch {
   /** Writes the state down here, and its place for whichever gateway watches next. */
   async #keep(): Promise<void> {
     await writeState(this.#dir, this.#state);
-    const place = placeOf(this.#state);
+    const place = renderCheckpoint(this.#state);
     if (place === this.#place) return;
     await this.#host.saveCursor(place);
     this.#place = place;
@@ -146,14 +147,14 @@ class Watch {
     const google = createGoogle(config, await createClients(config, credentials, { dir: this.#dir, fetch }));
     const labels = await labelIds(config, google, this.#signal);
     const mailbox = createMailbox(config, google, labels, this.#signal);
-    return { google, mailbox, names: namesOf(config, credentials.project) };
+    return { google, mailbox, names: getPubSubNames(config, credentials.project) };
   }
 
   /** Renews the watch when it is time. While the old one lives, a failure is told and stops nothing. */
   async #renew({ mailbox, names }: Connection): Promise<void> {
     const { config, now, log } = this.#deps;
     const state = this.#state;
-    const watched = `${names.topic} ${labelsOf(config).join(" ")}`;
+    const watched = `${names.topic} ${getLabels(config).join(" ")}`;
     const alive = state.watched === watched && (state.watchExpires ?? 0) > now();
     const near = (state.watchExpires ?? 0) - now() < NEAR_EXPIRY_MS || (state.watchedAt ?? 0) + config.renewEveryMinutes * 60_000 <= now();
     if (alive && (!near || (this.#renewalFailed && this.#renewalFailed.again > now()))) return;
@@ -222,17 +223,17 @@ class Watch {
     this.#failures = 0;
     this.#failedStep = undefined;
     this.#told = false;
-    const { ok, message } = stateOf(config, this.#state, this.#aliveAt);
+    const { ok, message } = toServiceState(config, this.#state, this.#aliveAt);
     this.#host.report(this.#renewalFailed ? { ok: false, message: this.#renewalFailed.message } : { ok, message });
   }
 
   async #failed(problem: unknown): Promise<void> {
     const { firstWait, longestWait } = this.#timing;
-    const known = problem instanceof Problem ? problem : undefined;
-    const passing = problem instanceof HookError ? problem.transient : problem instanceof GoogleError && problem.kind === "transient";
+    const known = problem instanceof GmailProblem ? problem : undefined;
+    const passing = problem instanceof MailHookError ? problem.transient : problem instanceof GoogleError && problem.kind === "transient";
     const message = known?.message ?? `it failed unexpectedly (${(problem as NodeJS.ErrnoException).code ?? (problem as Error).name})`;
     // Tokens and grants may be others next time.
-    if (!(problem instanceof HookError)) this.#connection = undefined;
+    if (!(problem instanceof MailHookError)) this.#connection = undefined;
     this.#failures++;
     this.#failedStep = this.#step;
     if (!passing || this.#failures >= MANY_FAILURES) {
@@ -251,12 +252,12 @@ class Watch {
 }
 
 /** Waits until what is on disk can be read; undefined where the signal has aborted before. */
-async function readable<T>(read: () => Promise<T>, signal: AbortSignal, host: ServiceHost): Promise<T | undefined> {
+async function readable<T>(read: () => Promise<T>, signal: AbortSignal, host: SourceHost): Promise<T | undefined> {
   while (!signal.aborted) {
     try {
       return await read();
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
+      if (!(error instanceof GmailProblem)) throw error;
       host.report({ ok: false, message: error.message });
       await sleep(LONGEST_REVOKED_WAIT_MS, undefined, { signal }).catch(() => undefined);
     }

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { channelConfig, definePlugin, httpUrl } from "#plugin";
+import { channelConfig, httpUrl } from "#channel-kit";
+import { definePlugin } from "#plugin";
 import { createReceiver } from "./receive.ts";
 import { createChannel, render } from "./send.ts";
 import { createServer, parseRecipient, PERSON } from "./server.ts";
@@ -31,6 +32,16 @@ const config = channelConfig(
 export default definePlugin({
   id: "imessage",
   aliases: ["imsg"],
+  setupQuestions: {
+    name: "iMessage (BlueBubbles)",
+    where: "https://bluebubbles.app: a Mac runs the server; its password is in Connection settings",
+    fields: [
+      { name: "url", ask: "Address of the BlueBubbles server" },
+      { name: "password", ask: "Server password", env: "BLUEBUBBLES_PASSWORD" },
+      { name: "webhookSecret", ask: "Secret part of the webhook's address (make one up)", env: "BLUEBUBBLES_WEBHOOK_SECRET" },
+    ],
+    owner: "your own number or e-mail address",
+  },
   config,
   channel({ config: { url, password, webhookSecret, mentions, privateApi }, fetch, clock }) {
     const server = createServer({ fetch, clock }, url, password);
@@ -38,7 +49,7 @@ export default definePlugin({
       ...createChannel(server, privateApi),
       ...createReceiver(server, webhookSecret, mentions),
       limit: LONGEST_MESSAGE,
-      measure: (text) => render(text).length,
+      lengthOf: (text) => render(text).length,
       parseRecipient,
     };
   },

@@ -1,4 +1,5 @@
-import { askSince, heard, normalForm, readHook, sameSecret, type Channel, type ReceivedMessage } from "#plugin";
+import { normalForm, parseWebhook, pollSince, sameSecret, toIncomingMessage } from "#channel-kit";
+import type { Channel, ReceivedMessage } from "#plugin";
 import { parsePerson, VENDOR, type Message, type Server } from "./server.ts";
 
 /** Where a webhook brings messages at once, asking only makes up for those that it lost: the server sends each just once. */
@@ -17,13 +18,13 @@ function toMessage(data: Message, mentions: readonly string[]): ReceivedMessage 
   const text = (data.text ?? "").replaceAll("\uFFFC", "");
   const name = mentions.find((word) => text.toLowerCase().includes(word.toLowerCase()));
   const direct = chat.guid.includes(";-;");
-  return heard({
+  return toIncomingMessage({
     id,
     from: normalForm(parsePerson, address) ?? address,
     to: `chat:${chat.guid}`,
     direct,
     ...(!direct && { room: { kind: "group", name: chat.displayName || undefined } }),
-    called: name !== undefined,
+    mentioned: name !== undefined,
     text: withoutName(text, name),
   });
 }
@@ -51,7 +52,7 @@ export function createReceiver(
     async request(request, host) {
       const given = new URL(request.url).pathname.split("/").at(-1) ?? "";
       if (secret === undefined || !sameSecret(given, secret)) return new Response(null, { status: 404 });
-      const read = await readHook<{ type?: unknown; data?: Message }>(request, {});
+      const read = await parseWebhook<{ type?: unknown; data?: Message }>(request, {});
       if (!read.ok) return new Response(null, { status: read.response.status, headers: { allow: "POST" } });
       const { type, data } = read.body;
       if (type === undefined) return new Response(null, { status: 400 });
@@ -69,7 +70,7 @@ export function createReceiver(
         }
       }
       const everyMs = secret === undefined ? ASK_MS.without : ASK_MS.withWebhook;
-      return askSince(signal, host, { vendor: VENDOR, now, everyMs, overlapMs: OVERLAP_MS, read });
+      return pollSince(signal, host, { vendor: VENDOR, now, everyMs, overlapMs: OVERLAP_MS, read });
     },
   };
 }

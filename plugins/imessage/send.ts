@@ -1,4 +1,5 @@
-import { PLAIN, postOrFind, renderMarkdown, sent, Trouble, vendorChannel, type Channel, type SendResult } from "#plugin";
+import { ChannelError, PLAIN, renderMarkdown, sendOrReconcile, sentResult, vendorChannel } from "#channel-kit";
+import type { Channel, SendResult } from "#plugin";
 import { CHAT, VENDOR, type Message, type Server } from "./server.ts";
 
 /** Services under which the chat with one person may stand; newer systems write `any`. */
@@ -24,10 +25,10 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
   const taken = (guid: string | undefined): SendResult => {
     if (guid !== undefined) known.add(guid);
     if (known.size > 200) for (const first of known.values().take(100)) known.delete(first);
-    return sent(guid);
+    return sentResult(guid);
   };
   const method = privateApi ? "private-api" : "apple-script";
-  const posting = postOrFind<string | undefined>(VENDOR, {
+  const posting = sendOrReconcile<string | undefined>(VENDOR, {
     postMs: POST_MS,
     looks: LOOKS,
     pauseMs: LOOK_WAIT_MS,
@@ -71,7 +72,7 @@ export function createChannel({ call, query, now }: Server, privateApi: boolean)
     },
     post: posting,
     async check(signal) {
-      if (!(await call("ping", signal))) throw new Trouble("the address is not that of a BlueBubbles server");
+      if (!(await call("ping", signal))) throw new ChannelError("the address is not that of a BlueBubbles server");
     },
   });
 }

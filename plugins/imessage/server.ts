@@ -1,4 +1,5 @@
-import { alike, createRest, phoneNumber, recipients, Trouble, type PluginContext, type Rest, type Vendor } from "#plugin";
+import { ChannelError, createRest, phoneNumber, recipients, sameRule, type ErrorRules, type Rest } from "#channel-kit";
+import type { PluginContext } from "#plugin";
 
 /** A message, or a new chat with its first. */
 export interface Message {
@@ -21,11 +22,11 @@ export interface Message {
 const PASSWORD = "the server does not take the password: check channels.imessage.password";
 const URL_WRONG = "check channels.imessage.url";
 
-export const VENDOR: Vendor = {
+export const VENDOR: ErrorRules = {
   name: "the server",
   errors: {
-    ...alike([401, 403], { status: "failed", reason: PASSWORD }),
-    ...alike([301, 302, 303, 307, 308, 405], URL_WRONG),
+    ...sameRule([401, 403], { status: "failed", reason: PASSWORD }),
+    ...sameRule([301, 302, 303, 307, 308, 405], URL_WRONG),
     404: `there is no such chat, or ${URL_WRONG}`,
     queued: { status: "unknown", reason: "the server is still at an earlier try of this message" },
     unsure: { status: "unknown", reason: "the server does not know whether Messages sent it" },
@@ -55,7 +56,7 @@ export function createServer({ fetch, clock }: Pick<PluginContext<unknown>, "fet
   /** Messages of all chats. */
   const query = async (question: object, signal: AbortSignal): Promise<Message[]> => {
     const answer = await call<{ data?: Message[] }>("message/query", signal, { ...question, with: ["chat"] });
-    if (!Array.isArray(answer?.data)) throw new Trouble("the answer was not that of a BlueBubbles server");
+    if (!Array.isArray(answer?.data)) throw new ChannelError("the answer was not that of a BlueBubbles server");
     return answer.data;
   };
   return { call, query, now: () => clock.now() };

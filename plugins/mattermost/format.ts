@@ -1,4 +1,4 @@
-import { rewriteMarkdown } from "#plugin";
+import { rewriteMarkdown } from "#channel-kit";
 
 /** Invisible, and no white space: `@channel` with it behind the `@` calls nobody. */
 const JOINER = "\u2060";

@@ -1,4 +1,5 @@
-import { channelConfig, definePlugin, httpUrl, recipients, secret } from "#plugin";
+import { channelConfig, httpUrl, recipients, secret } from "#channel-kit";
+import { definePlugin } from "#plugin";
 import { toMattermost } from "./format.ts";
 import { createListener } from "./receive.ts";
 import { createChannel } from "./send.ts";
@@ -15,6 +16,15 @@ const parseRecipient = recipients({
 /** Replies to Mattermost; direct messages and mentions from it. */
 export default definePlugin({
   id: "mattermost",
+  setupQuestions: {
+    name: "Mattermost",
+    where: "System console → Integrations → Bot accounts, then Integrations → Bot accounts → Create",
+    fields: [
+      { name: "url", ask: "Address of the server" },
+      { name: "token", ask: "Access token of the bot", env: "MATTERMOST_TOKEN" },
+    ],
+    owner: "your user id (26 letters and digits)",
+  },
   config: channelConfig(
     {
       url: httpUrl("The address of the server, as https://chat.example.com."),
@@ -26,7 +36,7 @@ export default definePlugin({
     ...createChannel(context),
     ...createListener(context),
     limit: LIMIT,
-    measure: (text) => [...toMattermost(text)].length,
+    lengthOf: (text) => [...toMattermost(text)].length,
     parseRecipient,
   }),
 });

@@ -1,14 +1,5 @@
-import {
-  followSocket,
-  heard,
-  keepPlace,
-  stayConnected,
-  Trouble,
-  type Channel,
-  type ChannelHost,
-  type Link,
-  type ReceivedMessage,
-} from "#plugin";
+import { ChannelError, checkpoint, followSocket, reconnectLoop, toIncomingMessage, type Connection } from "#channel-kit";
+import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { createCall, VENDOR, type MattermostContext } from "./send.ts";
 
 /** The server greets at once; a connection without its greeting carries nothing. */
@@ -43,7 +34,7 @@ interface Frame {
 }
 
 /** The channel of a post and its author's name, as far as the server sends them with it. */
-interface Place {
+interface ChannelInfo {
   /** `D` is the conversation of two, `G` a group of members, others are channels. */
   type: string | undefined;
   room?: string | undefined;
@@ -52,7 +43,7 @@ interface Place {
 }
 
 /** A direct message or a mention, or why it is not for the agent; undefined for its own. */
-function readPost(post: Post, place: Place, self: { id: string; username: string }): ReceivedMessage | undefined {
+function readPost(post: Post, place: ChannelInfo, self: { id: string; username: string }): ReceivedMessage | undefined {
   const { id, user_id, channel_id, root_id, message, type = "", props = {}, delete_at = 0 } = post;
   if (user_id === self.id) return undefined;
   if (type !== "") return { id, skipped: `a notice of the server (${/^\w{1,40}$/.exec(type)?.[0] ?? "unknown"}), not a post of a person` };
@@ -60,7 +51,7 @@ function readPost(post: Post, place: Place, self: { id: string; username: string
   if (String(props["from_bot"]) === "true" || String(props["from_webhook"]) === "true")
     return { id, skipped: "the post was written by a bot or a webhook" };
   const name = `@${self.username.replaceAll(".", "\\.")}(?![\\w-]|\\.\\w)`;
-  const called = new RegExp(`(?<![\\w@])${name}`, "i").test(message);
+  const mentioned = new RegExp(`(?<![\\w@])${name}`, "i").test(message);
   const text = message.replace(new RegExp(`^\\s*${name}[\\s,:]*`, "i"), "");
   const direct = place.type === "D";
   // A mention is answered in a thread, so that the answer stays with it.
@@ -68,7 +59,19 @@ function readPost(post: Post, place: Place, self: { id: string; username: string
   const room = direct ? undefined : { kind: place.type === "G" ? ("group" as const) : ("channel" as const), name: place.room };
   const sender = place.sender?.replace(/^@/, "");
   const { files } = post.metadata ?? {};
-  return heard({ id, from: user_id, name: sender, to: channel_id, thread, direct, room, called, text, files, noText: NO_TEXT });
+  return toIncomingMessage({
+    id,
+    from: user_id,
+    name: sender,
+    to: channel_id,
+    thread,
+    direct,
+    room,
+    mentioned,
+    text,
+    files,
+    noText: NO_TEXT,
+  });
 }
 
 /** The place in the stream: when the last post was made, by the server's clock, and which one it was. */
@@ -85,7 +88,7 @@ export function createListener(
   const call = createCall(context);
   const get = async <T>(path: string, signal: AbortSignal): Promise<T> => {
     const answer = await call<T>(path, AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]));
-    if (answer === undefined) throw new Trouble(BROKEN);
+    if (answer === undefined) throw new ChannelError(BROKEN);
     return answer;
   };
 
@@ -93,10 +96,10 @@ export function createListener(
   const connect = async (signal: AbortSignal, host: ChannelHost): Promise<void> => {
     const self = await get<{ id: string; username: string }>("users/me", signal);
     let place = parseCursor(await host.cursor());
-    const kept = keepPlace(host, CURSOR_LAG_MS);
+    const kept = checkpoint(host, CURSOR_LAG_MS);
     let known = false;
 
-    const take = async (post: Post, context: Place): Promise<void> => {
+    const take = async (post: Post, context: ChannelInfo): Promise<void> => {
       if (post.id === place?.id) return;
       const message = readPost(post, context, self);
       if (message) await host.receive(message);
@@ -119,7 +122,7 @@ export function createListener(
         return move(true);
       }
       const { at } = place;
-      const missed: { post: Post; context: Place }[] = [];
+      const missed: { post: Post; context: ChannelInfo }[] = [];
       for (const { id, type, display_name: room } of channels.filter(({ last_post_at }) => last_post_at >= at)) {
         // Later than this, by the server's reading.
         const { posts } = await get<{ posts: Record<string, Post> }>(`channels/${id}/posts?since=${at - 1}`, signal);
@@ -137,9 +140,9 @@ export function createListener(
       pingMs,
       hello: { action: "authentication_challenge", data: { token: context.config.token } },
       ping: { action: "ping" },
-      read(frame: unknown, { greeted, inOrder, fail }: Link): void {
+      read(frame: unknown, { greeted, inOrder, fail }: Connection): void {
         const { event, status, data = {} } = frame as Frame;
-        if (status === "FAIL") return fail(new Trouble("mattermost refused the token"));
+        if (status === "FAIL") return fail(new ChannelError("mattermost refused the token"));
         if (event === "hello" && !known) {
           known = true;
           greeted();
@@ -158,6 +161,6 @@ export function createListener(
   };
 
   return {
-    listen: (signal, host) => stayConnected(signal, host, { connect: (to) => connect(signal, to), vendor: VENDOR, stableMs }),
+    listen: (signal, host) => reconnectLoop(signal, host, { connect: (to) => connect(signal, to), vendor: VENDOR, stableMs }),
   };
 }

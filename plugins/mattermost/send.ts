@@ -1,11 +1,12 @@
-import { conversations, createRest, postInDoubt, sent, vendorChannel, type Channel, type PluginContext, type Vendor } from "#plugin";
+import { conversations, createRest, retryIdempotent, sentResult, vendorChannel, type ErrorRules } from "#channel-kit";
+import type { Channel, PluginContext } from "#plugin";
 import { toMattermost } from "./format.ts";
 
 /** What the parts of the plugin share. */
 export type MattermostContext = Pick<PluginContext<{ url: string; token: string }>, "config" | "fetch">;
 
 /** Reasons hold the status and the server's error id, never its text. */
-export const VENDOR: Vendor = {
+export const VENDOR: ErrorRules = {
   name: "mattermost",
   defaultWaitMs: 1_000,
   errors: {
@@ -40,25 +41,27 @@ export function createCall({ config, fetch }: MattermostContext): ReturnType<typ
 /** Sends by the REST API; a test may wait less for an answer. */
 export function createChannel(context: MattermostContext, attemptMs = ATTEMPT_MS): Channel {
   const call = createCall(context);
-  const idOf = async (path: string, signal: AbortSignal, body?: object): Promise<string> => {
+  const callForId = async (path: string, signal: AbortSignal, body?: object): Promise<string> => {
     const answer = await call<{ id: string }>(path, signal, body);
     if (answer === undefined) throw new Error("no JSON");
     return answer.id;
   };
-  const conversation = conversations(async (user, signal) => idOf("channels/direct", signal, [await idOf("users/me", signal), user]));
+  const conversation = conversations(async (user, signal) =>
+    callForId("channels/direct", signal, [await callForId("users/me", signal), user]),
+  );
   return vendorChannel({
     vendor: VENDOR,
     async find({ to }, signal) {
       const named = to.startsWith("@");
-      return conversation(named ? `user:${await idOf(`users/username/${to.slice(1)}`, signal)}` : to, signal);
+      return conversation(named ? `user:${await callForId(`users/username/${to.slice(1)}`, signal)}` : to, signal);
     },
     async post({ text, thread, idempotencyKey }, channel, signal) {
       const about = { channel_id: channel, pending_post_id: `rouse:${idempotencyKey}`, ...(thread !== undefined && { root_id: thread }) };
       const post = { ...about, message: toMattermost(text) };
-      return postInDoubt(VENDOR, signal, { tries: ATTEMPTS, pauseMs: PAUSE_MS }, async () =>
-        sent(await idOf("posts", AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]), post)),
+      return retryIdempotent(VENDOR, signal, { tries: ATTEMPTS, pauseMs: PAUSE_MS }, async () =>
+        sentResult(await callForId("posts", AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]), post)),
       );
     },
-    check: (signal) => idOf("users/me", signal),
+    check: (signal) => callForId("users/me", signal),
   });
 }

@@ -1,4 +1,4 @@
-import { rewriteMarkdown } from "#plugin";
+import { rewriteMarkdown } from "#channel-kit";
 
 /**
  * A markdown text as Teams shows it. The agent's own markdown stays as it is, escapes and all; only what Teams has no

@@ -1,15 +1,6 @@
-import {
-  heard,
-  listOf,
-  plainAnswer as plain,
-  readHook,
-  tokenVerifier,
-  type ChannelHost,
-  type Keepsakes,
-  type PluginContext,
-  type ReceivedMessage,
-} from "#plugin";
-import type { TeamsConfig } from "./index.ts";
+import { objectsIn, parseWebhook, textResponse as plain, toIncomingMessage, tokenVerifier, type KeyValueStore } from "#channel-kit";
+import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
+import type { TeamsConfig } from "./config.ts";
 import { trusted, type Reference } from "./references.ts";
 
 const MAX_BODY = 256 * 1024;
@@ -28,31 +19,31 @@ interface Activity {
 }
 
 /** Answers what Teams posts to the bot: an activity with a token that its own keys signed. */
-export function createReceiver(context: PluginContext<TeamsConfig>, references: Keepsakes<Reference>) {
+export function createReceiver(context: PluginContext<TeamsConfig>, references: KeyValueStore<Reference>) {
   const { config, log } = context;
   const verify = tokenVerifier(context, { url: config.openIdUrl, audience: config.appId });
 
   return async (request: Request, host: ChannelHost): Promise<Response> => {
     const token = /^Bearer ([\w.-]{1,8192})$/.exec(request.headers.get("authorization") ?? "")?.[1];
-    const read = await readHook<Activity>(request, { path: "/api/messages", admits: () => token !== undefined, most: MAX_BODY });
+    const read = await parseWebhook<Activity>(request, { path: "/api/messages", admits: () => token !== undefined, most: MAX_BODY });
     if (!read.ok) return read.response;
-    const believed = await verify(token ?? "").catch(() => "unknown" as const);
-    if (believed === "unknown") {
+    const verified = await verify(token ?? "").catch(() => "unknown" as const);
+    if (verified === "unknown") {
       log.warn("the keys of the Bot Framework cannot be fetched: check channels.msteams.openIdUrl and the network");
       return plain(503, "the keys cannot be fetched");
     }
     // The token speaks for a service, and its key for some channels.
     const { channelId, serviceUrl: service } = read.body;
-    const channels = believed?.key["endorsements"];
+    const channels = verified?.key["endorsements"];
     const endorsed = channelId === "msteams" && (!Array.isArray(channels) || channels.includes(channelId));
-    if (!endorsed || typeof service !== "string" || believed?.claims["serviceurl"] !== service)
+    if (!endorsed || typeof service !== "string" || verified?.claims["serviceurl"] !== service)
       return plain(403, "the token is not accepted");
     if (!trusted(service, config)) {
       log.warn(`a message came from a service that is not known: ${JSON.stringify(service.slice(0, 200))}`);
       return plain(403, "the service is not accepted");
     }
     const found = readActivity(read.body);
-    if (found.to !== undefined) await references.keep(found.keys, { serviceUrl: service, conversation: found.to });
+    if (found.to !== undefined) await references.set(found.keys, { serviceUrl: service, conversation: found.to });
     if (found.message) await host.receive(found.message);
     return plain(200, "");
   };
@@ -80,19 +71,19 @@ function readActivity({ type, id, from, recipient, conversation, ...said }: Acti
   if (type === "messageUpdate") return { to, keys, message: { ...written, skipped: "an edit of an earlier message" } };
   const kind = conversation.conversationType === "channel" ? ("channel" as const) : ("group" as const);
   const room = direct ? undefined : { kind, name: textOr(conversation.name) };
-  const message = { ...written, from: user, name: textOr(from.name), to, thread, direct, room, ...textOf(said, recipient.id) };
-  return { to, keys, message: heard(message) };
+  const message = { ...written, from: user, name: textOr(from.name), to, thread, direct, room, ...getMentionAndText(said, recipient.id) };
+  return { to, keys, message: toIncomingMessage(message) };
 }
 
 const textOr = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 /** What was said, without the mentions of the bot, and whether it was mentioned. A message of attachments alone names their kinds. */
-function textOf({ entities, attachments, text }: Activity, bot: string): { called: boolean; text: string } {
-  const mentions = listOf(entities).filter((entity) => entity.type === "mention" && entity.mentioned?.id === bot);
+function getMentionAndText({ entities, attachments, text }: Activity, bot: string): { mentioned: boolean; text: string } {
+  const mentions = objectsIn(entities).filter((entity) => entity.type === "mention" && entity.mentioned?.id === bot);
   let said = typeof text === "string" ? text : "";
   for (const mention of mentions) if (typeof mention.text === "string") said = said.replace(mention.text, "");
   said = said.replaceAll("&nbsp;", " ").trim();
-  const kinds = listOf(attachments).map(({ contentType }) => contentType);
+  const kinds = objectsIn(attachments).map(({ contentType }) => contentType);
   const named = kinds.filter((kind) => typeof kind === "string" && kind !== "text/html").map((kind) => `[${String(kind)}]`);
-  return { called: mentions.length > 0, text: said === "" ? named.join(" ") : said };
+  return { mentioned: mentions.length > 0, text: said === "" ? named.join(" ") : said };
 }

@@ -1,5 +1,6 @@
-import { keepsakes, type Keepsakes, type PluginContext } from "#plugin";
-import type { TeamsConfig } from "./index.ts";
+import { createKeyValueStore, type KeyValueStore } from "#channel-kit";
+import type { PluginContext } from "#plugin";
+import type { TeamsConfig } from "./config.ts";
 
 /** Where a conversation is reached, learnt from a message that was believed. */
 export interface Reference {
@@ -26,8 +27,8 @@ export function trusted(serviceUrl: string, config: TeamsConfig): boolean {
 }
 
 /** The conversations that are known by their id, or by `user:` and an id of a user, so that a message can be sent first after a restart. */
-export function createReferences(context: PluginContext<TeamsConfig>): Keepsakes<Reference> {
+export function createReferences(context: PluginContext<TeamsConfig>): KeyValueStore<Reference> {
   const { config } = context;
-  const holds = ({ serviceUrl }: Reference): boolean => trusted(serviceUrl, config);
-  return keepsakes(context, { file: `${config.appId}.json`, most: MAX_KEPT, what: "conversations", holds });
+  const isValid = ({ serviceUrl }: Reference): boolean => trusted(serviceUrl, config);
+  return createKeyValueStore(context, { file: `${config.appId}.json`, max: MAX_KEPT, what: "conversations", isValid });
 }

@@ -1,14 +1,15 @@
-import { alike, clientToken, createRest, sent, Trouble, vendorChannel } from "#plugin";
-import type { Channel, Keepsakes, PluginContext, Vendor } from "#plugin";
+import { ChannelError, clientToken, createRest, sameRule, sentResult, vendorChannel } from "#channel-kit";
+import type { ErrorRules, KeyValueStore } from "#channel-kit";
+import type { Channel, PluginContext } from "#plugin";
 import { toTeams } from "./format.ts";
-import type { TeamsConfig } from "./index.ts";
+import type { TeamsConfig } from "./config.ts";
 import type { Reference } from "./references.ts";
 
 const BLOCKED = "the bot is not in this conversation, or is blocked: install the app there";
 const UNKNOWN_CONVERSATION = "there is no such conversation: the id is wrong, or the app was taken out";
 const TOO_LONG = "the message is too long for Teams";
 /** The Connector's own messages may quote what was sent: they are not repeated. */
-const VENDOR: Vendor = {
+const VENDOR: ErrorRules = {
   name: "Teams",
   shown: (code) => `, ${code}`,
   errors: {
@@ -30,15 +31,15 @@ const VENDOR: Vendor = {
 
 const SCOPE = "https://api.botframework.com/.default";
 const WRONG = "check channels.msteams.appId, appSecret and tenantId; a secret may have run out";
-const SIGN_IN: Vendor = { name: "Microsoft's sign-in", errors: alike([400, 401, 403, 404], WRONG) };
+const SIGN_IN: ErrorRules = { name: "Microsoft's sign-in", errors: sameRule([400, 401, 403, 404], WRONG) };
 
 /** The bytes that a text takes in an activity, once it is in Teams' dialect. */
-export function bytesOf(text: string): number {
+export function countBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(toTeams(text))) - 2;
 }
 
 /** Sends pieces by the Bot Connector. */
-export function createChannel(context: PluginContext<TeamsConfig>, references: Keepsakes<Reference>): Channel {
+export function createChannel(context: PluginContext<TeamsConfig>, references: KeyValueStore<Reference>): Channel {
   const { config, fetch } = context;
   const { serviceUrl, tenantId, appId, appSecret, loginUrl } = config;
   const url = `${loginUrl}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`;
@@ -57,11 +58,11 @@ export function createChannel(context: PluginContext<TeamsConfig>, references: K
     if (!to.startsWith("user:")) return { service: known?.serviceUrl ?? serviceUrl, id: to };
     if (known) return { service: known.serviceUrl, id: known.conversation };
     const unreachable = "this user has not written yet: set channels.msteams.tenantId, so that the bot can begin";
-    if (tenantId === "botframework.com") throw new Trouble({ status: "failed", reason: unreachable });
+    if (tenantId === "botframework.com") throw new ChannelError({ status: "failed", reason: unreachable });
     const pair = { isGroup: false, bot: { id: `28:${appId}` }, members: [{ id: to.slice("user:".length) }] };
     const id = await post(serviceUrl, "", { ...pair, tenantId, channelData: { tenant: { id: tenantId } } }, signal);
-    if (id === undefined) throw new Trouble({ status: "failed", reason: "Teams opened no conversation with this user" });
-    await references.keep([to, id], { serviceUrl, conversation: id });
+    if (id === undefined) throw new ChannelError({ status: "failed", reason: "Teams opened no conversation with this user" });
+    await references.set([to, id], { serviceUrl, conversation: id });
     return { service: serviceUrl, id };
   };
 
@@ -72,7 +73,7 @@ export function createChannel(context: PluginContext<TeamsConfig>, references: K
     async post({ text, thread, replyTo }, { service, id }, signal) {
       const place = encodeURIComponent(thread === undefined ? id : `${id};messageid=${thread}`);
       const activity = { type: "message", text: toTeams(text), textFormat: "markdown", replyToId: replyTo };
-      return sent(await post(service, `/${place}/activities`, activity, signal));
+      return sentResult(await post(service, `/${place}/activities`, activity, signal));
     },
   });
 }

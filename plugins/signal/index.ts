@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { channelConfig, definePlugin, httpUrl, normalForm, phoneNumber, recipients } from "#plugin";
+import { channelConfig, httpUrl, normalForm, phoneNumber, recipients } from "#channel-kit";
+import { definePlugin } from "#plugin";
 import { listen } from "./receive.ts";
 import { createChannel, render } from "./send.ts";
 
@@ -47,6 +48,15 @@ const config = channelConfig(
 /** Signal, by a `signal-cli daemon --http` that holds the account. */
 export default definePlugin({
   id: "signal",
+  setupQuestions: {
+    name: "Signal (signal-cli)",
+    where: "https://github.com/AsamK/signal-cli: register or link the account, then `signal-cli daemon --http`",
+    fields: [
+      { name: "url", ask: "Address of the daemon", value: "http://127.0.0.1:8080" },
+      { name: "account", ask: "The account's number, +…" },
+    ],
+    owner: "your own number, +…, or your account's UUID",
+  },
   config,
   channel({ config: { url, account, allowFrom }, fetch, clock, log }) {
     const own = (normalForm(parsePerson, account) ?? account).replace(/^uuid:/, "");
@@ -55,7 +65,7 @@ export default definePlugin({
       ...createChannel(daemon),
       limit: LONGEST_MESSAGE,
       // What counts is bytes of UTF-8.
-      measure: (text) => Buffer.byteLength(render(text).text),
+      lengthOf: (text) => Buffer.byteLength(render(text).text),
       parseRecipient,
       listen: (signal, host) => listen(daemon, signal, host),
     };

@@ -1,4 +1,5 @@
-import { heard, listenToEvents, type ChannelHost, type ReceivedMessage } from "#plugin";
+import { listenToEvents, toIncomingMessage } from "#channel-kit";
+import type { ChannelHost, IncomingMessage, ReceivedMessage } from "#plugin";
 import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
 
 /** The daemon sends something every 15 seconds; after so long without, the connection is dead. */
@@ -34,35 +35,44 @@ interface EventData {
 }
 
 /** A message for the agent, or why it is not for it; undefined for its own, for receipts, reactions, typing and stories. */
-function toMessage({ envelope, exception }: EventData, { account, allowFrom }: Daemon): ReceivedMessage | undefined {
-  const said = envelope?.dataMessage;
-  const { sourceNumber: number, sourceUuid: uuid } = envelope ?? {};
+function toMessage({ envelope = {}, exception }: EventData, { account, allowFrom }: Daemon): ReceivedMessage | undefined {
+  const said = envelope.dataMessage;
+  const { sourceNumber: number, sourceUuid: uuid } = envelope;
   const isSelf = (party: Party): boolean => party.number === account || party.uuid === account;
   const author = uuid ?? number;
-  const id = `${said?.timestamp ?? envelope?.timestamp ?? 0}:${author ?? "unknown"}`;
+  const id = `${said?.timestamp ?? envelope.timestamp ?? 0}:${author ?? "unknown"}`;
   if (isSelf({ number, uuid })) return undefined;
-  if (exception) return { id, skipped: `the daemon could not read the message (${kindOf(exception)})` };
-  if (envelope?.editMessage) return { id, skipped: "an edit of an earlier message" };
-  if (!said || said.reaction || said.remoteDelete || said.storyContext) return undefined;
+  if (exception) return { id, skipped: `the daemon could not read the message (${getExceptionKind(exception)})` };
+  if (envelope.editMessage) return { id, skipped: "an edit of an earlier message" };
+  if (!said || isNotice(said)) return undefined;
   if (!author) return { id, skipped: "the message names no sender" };
   const from = uuid ? `uuid:${uuid}` : author;
-  const group = said.groupInfo?.groupId;
-  const mentioned = said.mentions?.some(isSelf) || isSelf({ number: said.quote?.authorNumber, uuid: said.quote?.authorUuid });
-  return heard({
+  const { mentions, quote } = said;
+  return toIncomingMessage({
     id,
-    // Whoever the config lists by number is known by it; the account id is what never changes.
-    from: number && allowFrom.includes(number) && !allowFrom.includes(from) ? number : from,
-    name: envelope?.sourceName ?? undefined,
-    to: group === undefined ? from : `group:${group}`,
-    direct: group === undefined,
-    ...(group !== undefined && { room: { kind: "group", name: said.groupInfo?.groupName ?? undefined } }),
-    called: mentioned,
+    from: getSender(from, number, allowFrom),
+    name: envelope.sourceName ?? undefined,
+    ...getConversation(said, from),
+    mentioned: mentions?.some(isSelf) || isSelf({ number: quote?.authorNumber, uuid: quote?.authorUuid }),
     text: withNames(said, isSelf),
   });
 }
 
+const isNotice = ({ reaction, remoteDelete, storyContext }: DataMessage): boolean => Boolean(reaction || remoteDelete || storyContext);
+
+/** Whoever the config lists by number is known by it; the account id is what never changes. */
+function getSender(from: string, number: string | null | undefined, allowFrom: readonly string[]): string {
+  return number && allowFrom.includes(number) && !allowFrom.includes(from) ? number : from;
+}
+
+/** Returns where a message was written: in a group, or to the agent alone. */
+function getConversation({ groupInfo }: DataMessage, from: string): Pick<IncomingMessage, "to" | "direct" | "room"> {
+  if (groupInfo?.groupId === undefined) return { to: from, direct: true };
+  return { to: `group:${groupInfo.groupId}`, direct: false, room: { kind: "group", name: groupInfo.groupName ?? undefined } };
+}
+
 /** What kind of error the daemon met, as a word that quotes nothing. */
-function kindOf({ type = "" }: NonNullable<EventData["exception"]>): string {
+function getExceptionKind({ type = "" }: NonNullable<EventData["exception"]>): string {
   return /^\w{1,60}$/.exec(type)?.[0] ?? "error";
 }
 
@@ -90,7 +100,7 @@ export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): 
     statuses: { 400: NO_ACCOUNT.reason },
     at: (event: EventData) => event.envelope?.serverReceivedTimestamp ?? event.envelope?.timestamp,
     read(event: EventData) {
-      if (event.exception) log.warn(`the daemon could not read a message (${kindOf(event.exception)})`);
+      if (event.exception) log.warn(`the daemon could not read a message (${getExceptionKind(event.exception)})`);
       return toMessage(event, daemon);
     },
   };

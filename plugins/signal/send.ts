@@ -1,5 +1,6 @@
-import { alike, createRest, PLAIN, renderStyled, sent, sortAnswer, Trouble, vendorChannel } from "#plugin";
-import type { Channel, PluginContext, SendResult, Vendor } from "#plugin";
+import { ChannelError, classifyResponse, createRest, PLAIN, renderStyled, sameRule, sentResult, vendorChannel } from "#channel-kit";
+import type { ErrorRules } from "#channel-kit";
+import type { Channel, PluginContext, SendResult } from "#plugin";
 
 /** Where the daemon is, which of its accounts speaks, and what else is needed to hear. */
 export interface Daemon extends Pick<PluginContext<unknown>, "fetch" | "log"> {
@@ -23,10 +24,10 @@ interface RpcAnswer {
 const STYLES = { heading: "BOLD", strong: "BOLD", emphasis: "ITALIC", delete: "STRIKETHROUGH", code: "MONOSPACE" } as const;
 export const NO_ACCOUNT = { status: "failed", reason: "the daemon does not have the account of channels.signal.account" } as const;
 /** Its statuses, what it says of the recipient, and its codes. -5 and -6 are not in its manual. */
-export const VENDOR: Vendor = {
+export const VENDOR: ErrorRules = {
   name: "the daemon",
   errors: {
-    ...alike([301, 302, 307, 308, 400, 401, 403, 404, 405], "check that channels.signal.url is that of signal-cli's --http"),
+    ...sameRule([301, 302, 307, 308, 400, 401, 403, 404, 405], "check that channels.signal.url is that of signal-cli's --http"),
     challenged: { status: "retry", reason: "Signal limits the rate until `signal-cli submitRateLimitChallenge` was answered" },
     RATE_LIMIT_FAILURE: { status: "retry", reason: "Signal limits the rate" },
     IDENTITY_FAILURE: { status: "failed", reason: "the recipient's key has changed: check it and run `signal-cli trust`" },
@@ -55,7 +56,7 @@ function sortError(code: number, results: NonNullable<SendResponse["results"]>):
   const seconds = Math.max(0, ...results.map(({ retryAfterSeconds = 0 }) => retryAfterSeconds));
   const challenged = kind === KINDS[0] && results.some(({ token }) => token !== undefined);
   if (!Object.hasOwn(VENDOR.errors ?? {}, kind)) return { status: "unknown", reason: `the daemon failed inside (${code})` };
-  return sortAnswer(VENDOR, { code: challenged ? "challenged" : kind, afterMs: seconds * 1000 });
+  return classifyResponse(VENDOR, { code: challenged ? "challenged" : kind, afterMs: seconds * 1000 });
 }
 
 /** Sends by the daemon. */
@@ -64,7 +65,7 @@ export function createChannel({ url, account, fetch }: Daemon): Channel {
   const call = async (id: string, method: string, given: object, signal: AbortSignal): Promise<RpcAnswer> => {
     const answer = await rest<RpcAnswer>("rpc", signal, { jsonrpc: "2.0", id, method, params: { account, ...given } });
     if (answer?.result ?? answer?.error) return answer;
-    throw new Trouble({ status: "unknown", reason: "the daemon's answer was not JSON-RPC" });
+    throw new ChannelError({ status: "unknown", reason: "the daemon's answer was not JSON-RPC" });
   };
   return vendorChannel({
     vendor: VENDOR,
@@ -80,15 +81,15 @@ export function createChannel({ url, account, fetch }: Daemon): Channel {
         ...(quoteAuthor !== undefined && { quoteTimestamp: Number(quoteTimestamp), quoteAuthor }),
       };
       const { result, error } = await call(idempotencyKey, "send", given, signal);
-      return result ? sent(result.timestamp?.toString()) : sortError(error?.code ?? 0, error?.data?.response?.results ?? []);
+      return result ? sentResult(result.timestamp?.toString()) : sortError(error?.code ?? 0, error?.data?.response?.results ?? []);
     },
     async check(signal) {
       const response = await fetch(`${url}/api/v1/check`, { signal });
       await response.body?.cancel();
-      if (!response.ok) throw new Trouble(`the daemon's address answered ${response.status} to /api/v1/check`);
+      if (!response.ok) throw new ChannelError(`the daemon's address answered ${response.status} to /api/v1/check`);
       // The cheapest method that needs the account: it asks nobody outside.
       const { error } = await call("probe", "listContacts", { recipient: [account] }, signal);
-      if (error?.code === -32602) throw new Trouble(NO_ACCOUNT);
+      if (error?.code === -32602) throw new ChannelError(NO_ACCOUNT);
     },
   });
 }

@@ -1,4 +1,4 @@
-import { markLines, renderMarkdown, rewriteMarkdown } from "#plugin";
+import { markLines, renderMarkdown, rewriteMarkdown } from "#channel-kit";
 
 /** Invisible, and no white space: keeps a sign from being read as a mark. */
 const JOINER = "\u2060";

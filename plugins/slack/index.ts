@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { channelConfig, definePlugin, recipients, secret } from "#plugin";
+import { channelConfig, recipients, secret } from "#channel-kit";
+import { definePlugin } from "#plugin";
 import { toMarkdown } from "./format.ts";
 import { createEvents, createSocket } from "./receive.ts";
 import { createChannel, MAX_MARKDOWN } from "./send.ts";
@@ -18,6 +19,15 @@ const parseRecipient = recipients(
 /** Replies to Slack; direct messages and mentions from it. */
 export default definePlugin({
   id: "slack",
+  setupQuestions: {
+    name: "Slack",
+    where: "https://api.slack.com/apps → your app: OAuth & Permissions for the bot token, Basic information for the app token",
+    fields: [
+      { name: "botToken", ask: "Bot token (xoxb-…)", env: "SLACK_BOT_TOKEN" },
+      { name: "appToken", ask: "App token for socket mode (xapp-…)", env: "SLACK_APP_TOKEN" },
+    ],
+    owner: "your member id, U… (your profile → ⋮ → Copy member ID)",
+  },
   config: channelConfig(
     {
       botToken: secret("The bot's token (xoxb-…), from OAuth & Permissions."),
@@ -32,7 +42,7 @@ export default definePlugin({
     return {
       ...createChannel(context),
       limit: MAX_MARKDOWN,
-      measure: (text) => toMarkdown(text).length,
+      lengthOf: (text) => toMarkdown(text).length,
       parseRecipient,
       ...(appToken !== undefined && createSocket(context, appToken)),
       ...(appToken === undefined && signingSecret !== undefined && createEvents(signingSecret, context.clock)),

@@ -1,5 +1,5 @@
 import type * as SocketMode from "@slack/socket-mode";
-import { heard, hmacSha256, holdLink, loadPackage, readHook, sameSecret, stayConnected } from "#plugin";
+import { hmacSha256, loadPackage, parseWebhook, reconnectLoop, sameSecret, toIncomingMessage, withConnection } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { advice, clientOptions, messageId, silent, VENDOR, type SlackContext } from "./send.ts";
 
@@ -38,25 +38,46 @@ interface SlackPayload {
 
 /** A direct message or a mention, or why it is not for the agent; undefined for what is no message, and for its own. */
 function readEvent({ type, event, event_id, authorizations }: SlackPayload): ReceivedMessage | undefined {
-  if (type !== "event_callback" || (event?.type !== "message" && event?.type !== "app_mention")) return undefined;
-  const { channel, user, ts, subtype } = event;
+  if (type !== "event_callback" || !isMessage(event)) return undefined;
+  const { channel, user, ts, text = "" } = event;
   const id = messageId(channel ?? "", ts ?? event_id ?? "");
   const self = authorizations?.find(({ is_bot }) => is_bot === true)?.user_id;
-  const author = user ?? event.message?.user;
-  if (self !== undefined && author === self) return undefined;
-  if (event.bot_id !== undefined || event.message?.bot_id !== undefined) return { id, skipped: "the message was written by a bot" };
-  if (subtype === "message_changed") return { id, skipped: "an edit of an earlier message" };
-  if (!WRITTEN.has(subtype))
-    return { id, skipped: `a notice of slack (${/^\w{1,40}$/.exec(subtype ?? "")?.[0]}), not a message of a person` };
+  if (isOwn(event, self)) return undefined;
+  const skipped = getSkipReason(event);
+  if (skipped !== undefined) return { id, skipped };
   if (channel === undefined || user === undefined || ts === undefined) return { id, skipped: "the message names no sender or no channel" };
   const direct = event.channel_type === "im" || channel.startsWith("D");
-  // An app that is subscribed to a channel's messages gets a mention as one of those as well.
-  const called = event.type === "app_mention" || (self !== undefined && (event.text ?? "").includes(`<@${self}>`));
   const { files, thread_ts = direct ? undefined : ts } = event;
-  const room = direct ? undefined : { kind: event.channel_type === "mpim" ? ("group" as const) : ("channel" as const) };
-  const text = readText(event.text ?? "", self);
+  const kind = event.channel_type === "mpim" ? "group" : "channel";
   // A mention is answered in a thread, so that the answer stays with it.
-  return heard({ id, from: user, to: channel, thread: thread_ts, direct, room, called, text, files, noText: NO_TEXT });
+  return toIncomingMessage({
+    id,
+    from: user,
+    to: channel,
+    thread: thread_ts,
+    direct,
+    room: direct ? undefined : { kind },
+    mentioned: isMention(event, self),
+    text: readText(text, self),
+    files,
+    noText: NO_TEXT,
+  });
+}
+
+const isMessage = (event: SlackEvent | undefined): event is SlackEvent => event?.type === "message" || event?.type === "app_mention";
+
+const isOwn = ({ user, message }: SlackEvent, self: string | undefined): boolean => self !== undefined && (user ?? message?.user) === self;
+
+/** Whether an event mentions the agent. An app that is subscribed to a channel's messages gets a mention as one of those as well. */
+const isMention = ({ type, text }: SlackEvent, self: string | undefined): boolean =>
+  type === "app_mention" || (self !== undefined && text?.includes(`<@${self}>`) === true);
+
+/** Returns why a message is not for the agent, by its kind and its author's. */
+function getSkipReason({ bot_id, message, subtype }: SlackEvent): string | undefined {
+  if (bot_id !== undefined || message?.bot_id !== undefined) return "the message was written by a bot";
+  if (subtype === "message_changed") return "an edit of an earlier message";
+  if (WRITTEN.has(subtype)) return undefined;
+  return `a notice of slack (${/^\w{1,40}$/.exec(subtype ?? "")?.[0]}), not a message of a person`;
 }
 
 /** The vendor's marks as people read them; the agent's own name in front goes. */
@@ -86,7 +107,7 @@ export function createEvents(secret: string, clock: { now(): number }): Required
   const hook = { path: "/events", signed: (raw: Uint8Array, headers: Headers) => signed(raw, headers, secret, clock.now()) };
   return {
     async request(request, host) {
-      const read = await readHook<SlackPayload>(request, hook);
+      const read = await parseWebhook<SlackPayload>(request, hook);
       if (!read.ok) return read.response;
       if (read.body.type === "url_verification") return Response.json({ challenge: String(read.body.challenge) });
       const message = readEvent(read.body);
@@ -125,27 +146,27 @@ export function createSocket(
   };
 
   const connect = (signal: AbortSignal, host: ChannelHost): Promise<void> =>
-    holdLink(signal, { helloMs, unopened: "the socket cannot be opened" }, async (link) => {
+    withConnection(signal, { helloMs, unopened: "the socket cannot be opened" }, async (connection) => {
       const { SocketModeClient } = await loadPackage("@slack/socket-mode", load, advice("@slack/socket-mode"));
       const client = new SocketModeClient({
         appToken,
         // A start that fails inside the client's own reconnecting is a rejection that nobody can catch.
         autoReconnectEnabled: false,
         logger: silent,
-        clientOptions: clientOptions(context, link.signal),
+        clientOptions: clientOptions(context, connection.signal),
       });
-      client.once("disconnected", () => link.ended());
-      client.on("slack_event", (envelope: Envelope) => link.inOrder(() => take(envelope, host)));
+      client.once("disconnected", () => connection.ended());
+      client.on("slack_event", (envelope: Envelope) => connection.inOrder(() => take(envelope, host)));
       // The client rejects with nothing where the connection ends before its greeting, or not at all where nobody answers.
       client.start().then(() => {
-        link.greeted();
-        if (!link.signal.aborted) host.report({ ok: true, message: "connected" });
-      }, link.fail);
+        connection.greeted();
+        if (!connection.signal.aborted) host.report({ ok: true, message: "connected" });
+      }, connection.fail);
       return () => client.disconnect();
     });
 
   // The vendor ends a good connection every few hours: then the next one comes at once.
   return {
-    listen: (signal, host) => stayConnected(signal, host, { connect: (to) => connect(signal, to), vendor: VENDOR, stableMs }),
+    listen: (signal, host) => reconnectLoop(signal, host, { connect: (to) => connect(signal, to), vendor: VENDOR, stableMs }),
   };
 }

@@ -1,6 +1,7 @@
 import type * as WebApi from "@slack/web-api";
-import { alike, conversations, loadPackage, postOrFind, sent, Trouble, vendorChannel } from "#plugin";
-import type { Channel, PluginContext, Vendor } from "#plugin";
+import { ChannelError, conversations, loadPackage, sameRule, sendOrReconcile, sentResult, vendorChannel } from "#channel-kit";
+import type { ErrorRules } from "#channel-kit";
+import type { Channel, PluginContext } from "#plugin";
 import { toMarkdown, toMrkdwn } from "./format.ts";
 
 /** The longest `markdown_text`. */
@@ -29,14 +30,14 @@ interface SdkError {
 }
 
 /** Reasons hold a code of the vendor's or of the network, never a text. */
-export const VENDOR: Vendor = {
+export const VENDOR: ErrorRules = {
   name: "slack",
   defaultWaitMs: 1_000,
   errors: {
     // After these a post was not made, and may be later.
-    ...alike(["ratelimited", "rate_limited", "service_unavailable", "request_timeout", "team_added_to_org"], { status: "retry" }),
+    ...sameRule(["ratelimited", "rate_limited", "service_unavailable", "request_timeout", "team_added_to_org"], { status: "retry" }),
     // Of these the vendor says that some of the work may have been done.
-    ...alike(["fatal_error", "internal_error"], { status: "unknown" }),
+    ...sameRule(["fatal_error", "internal_error"], { status: "unknown" }),
   },
   sort(error) {
     const { code: kind, data, statusCode: status, retryAfter = 0, message } = error as SdkError;
@@ -84,7 +85,7 @@ export function createChannel(
     const { channel } = await (await connect(signal)).conversations.open({ users });
     return channel?.id ?? "";
   });
-  const post = postOrFind<string>(VENDOR, {
+  const post = sendOrReconcile<string>(VENDOR, {
     ...PATIENCE,
     again: true,
     now: () => context.clock.now(),
@@ -97,7 +98,7 @@ export function createChannel(
         client.apiCall("chat.postMessage", { ...about, ...content }) as Promise<WebApi.ChatPostMessageResponse>;
       const inText = () => {
         const mrkdwn = toMrkdwn(text);
-        if (mrkdwn.length > MAX_TEXT) throw new Trouble({ status: "failed", reason: "the text is too long for slack" });
+        if (mrkdwn.length > MAX_TEXT) throw new ChannelError({ status: "failed", reason: "the text is too long for slack" });
         return call({ text: mrkdwn });
       };
       const markdown = toMarkdown(text);
@@ -105,7 +106,7 @@ export function createChannel(
         if (!NO_MARKDOWN.has(error.data?.error ?? "")) throw error;
         return inText();
       });
-      return sent(answer.ts && messageId(answer.channel ?? channel, answer.ts));
+      return sentResult(answer.ts && messageId(answer.channel ?? channel, answer.ts));
     },
     /** Where the vendor can tell, and the app may read there: known by its metadata. */
     async find({ thread, idempotencyKey }, channel, since, signal) {
@@ -114,7 +115,7 @@ export function createChannel(
       const { messages = [] } = await (thread === undefined ? api.history(page) : api.replies({ ...page, ts: thread }));
       const posted = messages as { ts?: string; metadata?: { event_payload?: Record<string, unknown> } }[];
       const ts = posted.find(({ metadata }) => metadata?.event_payload?.["key"] === idempotencyKey)?.ts;
-      return ts === undefined ? undefined : sent(messageId(channel, ts));
+      return ts === undefined ? undefined : sentResult(messageId(channel, ts));
     },
   });
   return vendorChannel({

@@ -1,4 +1,4 @@
-import { DRAWN, escapeHtml, htmlText, renderMarkdown, type Dialect } from "#plugin";
+import { BOX_DRAWING, escapeHtml, htmlText, renderMarkdown, type Dialect } from "#channel-kit";
 
 /** Telegram leaves out all entities of a message after the first hundred: what they hid, as a link's address, is then written out. */
 const MAX_ENTITIES = 100;
@@ -21,7 +21,7 @@ function dialect(entities: number): Dialect {
   let left = entities;
   const tag = (open: string, inner: string, close = open): string => (inner === "" || left-- <= 0 ? inner : `<${open}>${inner}</${close}>`);
   return {
-    ...DRAWN,
+    ...BOX_DRAWING,
     escape: escapeHtml,
     address: escapeHtml,
     mark: (kind, text) => tag(TAGS[kind], text),

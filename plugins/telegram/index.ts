@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { channelConfig, definePlugin, htmlText, httpUrl, recipients, secret } from "#plugin";
+import { channelConfig, htmlText, httpUrl, recipients, secret } from "#channel-kit";
+import { definePlugin } from "#plugin";
 import { toHtml } from "./format.ts";
 import { createWebhook, poll } from "./receive.ts";
 import { createChannel, createClient } from "./send.ts";
@@ -37,6 +38,12 @@ const config = channelConfig(
 export default definePlugin({
   id: "telegram",
   aliases: ["tg"],
+  setupQuestions: {
+    name: "Telegram",
+    where: "write /newbot to https://t.me/BotFather",
+    fields: [{ name: "token", ask: "Bot token", env: "TELEGRAM_BOT_TOKEN" }],
+    owner: "your numeric user id (https://t.me/userinfobot tells it)",
+  },
   config,
   channel(context) {
     const { mode, webhookSecret = "" } = context.config;
@@ -44,7 +51,7 @@ export default definePlugin({
     return {
       ...createChannel(client, context.log),
       limit: LIMIT,
-      measure: (text) => htmlText(toHtml(text)).length,
+      lengthOf: (text) => htmlText(toHtml(text)).length,
       parseRecipient,
       ...(mode === "polling"
         ? { listen: (signal, host) => poll(client, signal, host) }

@@ -1,7 +1,7 @@
 import type { Message, Update, UserFromGetMe } from "grammy/types";
-import { failureOf, heard, plainAnswer, readHook, remember, sameSecret, stayConnected, watch } from "#plugin";
+import { classifyError, once, parseWebhook, reconnectLoop, sameSecret, textResponse, toIncomingMessage, watch } from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
-import { refusalOf, VENDOR, type createClient } from "./send.ts";
+import { getRefusal, VENDOR, type createClient } from "./send.ts";
 
 type Client = ReturnType<typeof createClient>;
 
@@ -43,7 +43,7 @@ function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
   const written = message.text ?? message.caption ?? "";
   const kind = KINDS.find((key) => key in message);
   const direct = chat.type === "private";
-  return heard({
+  return toIncomingMessage({
     id,
     from: String(from.id),
     name: [from.first_name, from.last_name].filter(Boolean).join(" "),
@@ -51,14 +51,14 @@ function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
     thread: message.is_topic_message ? message.message_thread_id?.toString() : undefined,
     direct,
     ...(!direct && { room: { kind: "group", name: chat.title } }),
-    called: isForBot(message, written, me),
+    mentioned: isForBot(message, written, me),
     text: kind === undefined ? written : `[${kind.replace("_", " ")}] ${written}`,
   });
 }
 
 /** Long polling. Telegram forgets updates once a later offset is asked for, which is after they were received. */
 export async function poll(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
-  const self = remember(async () => (await client(signal)).getMe());
+  const self = once(async () => (await client(signal)).getMe());
   let connected = false;
   const connect = async (watched: ChannelHost): Promise<number> => {
     const me = await self();
@@ -68,7 +68,7 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
     const timeout = connected ? POLL_SECONDS : 0;
     connected = false;
     const updates = await api.getUpdates({ offset, timeout, allowed_updates: UPDATES }).catch(async (error: unknown) => {
-      const refusal = refusalOf(error);
+      const refusal = getRefusal(error);
       // Left from `mode: "webhook"`: while it is set nothing can be polled. What waits there is kept.
       if (refusal?.error_code === 409 && refusal.description.includes("webhook is active"))
         await api.deleteWebhook().catch(() => undefined);
@@ -83,25 +83,25 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
     connected = true;
     return 0;
   };
-  await stayConnected(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
+  await reconnectLoop(signal, host, { connect, vendor: VENDOR, say: (reason) => `not receiving: ${reason}` });
 }
 
 /** Answers Telegram's webhook. A status that is no success makes Telegram send the update again. */
 export function createWebhook(client: Client, secret: string): NonNullable<Channel["request"]> {
-  const self = remember(async () => (await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).getMe());
+  const self = once(async () => (await client(AbortSignal.timeout(POLL_TIMEOUT_MS))).getMe());
   const admits = (headers: Headers): boolean => sameSecret(headers.get("x-telegram-bot-api-secret-token") ?? "", secret);
   return async (request, host) => {
-    const read = await readHook<Update>(request, { admits });
+    const read = await parseWebhook<Update>(request, { admits });
     if (!read.ok) return read.response;
-    if (typeof read.body.update_id !== "number") return plainAnswer(400, "not an update");
+    if (typeof read.body.update_id !== "number") return textResponse(400, "not an update");
     try {
       const message = toMessage(read.body as Update, await self());
       if (message) await watch(host).receive(message);
     } catch (error) {
-      host.report({ ok: false, message: `not receiving: ${failureOf(VENDOR, error).reason}` });
-      return plainAnswer(503, "try again");
+      host.report({ ok: false, message: `not receiving: ${classifyError(VENDOR, error).reason}` });
+      return textResponse(503, "try again");
     }
     host.report({ ok: true, message: "receiving by webhook" });
-    return plainAnswer(200, "ok");
+    return textResponse(200, "ok");
   };
 }

@@ -1,6 +1,7 @@
 import type { Api } from "grammy";
-import { htmlText, loadPackage, sent, vendorChannel } from "#plugin";
-import type { Channel, PluginContext, SendResult, Vendor } from "#plugin";
+import { htmlText, loadPackage, sentResult, vendorChannel } from "#channel-kit";
+import type { ErrorRules } from "#channel-kit";
+import type { Channel, PluginContext, SendResult } from "#plugin";
 import { toHtml, toPlainText } from "./format.ts";
 
 const DEFAULT_WAIT_MS = 5_000;
@@ -16,18 +17,18 @@ const KNOWN = new RegExp(
 );
 
 /** What Telegram answered, where `error` is that. */
-export function refusalOf(error: unknown) {
+export function getRefusal(error: unknown) {
   type Refusal = { error_code: number; description: string; parameters: { retry_after?: number; migrate_to_chat_id?: number } };
   return typeof error === "object" && error !== null && "error_code" in error ? (error as Refusal) : undefined;
 }
 
 /** It knows no idempotency keys: what was cut off may have arrived. */
-export const VENDOR: Vendor = {
+export const VENDOR: ErrorRules = {
   name: "telegram",
   defaultWaitMs: DEFAULT_WAIT_MS,
   errors: { 401: NO_TOKEN(401), 404: NO_TOKEN(404) },
   sort(error) {
-    const refusal = refusalOf(error);
+    const refusal = getRefusal(error);
     if (!refusal) return undefined;
     const { error_code: status, description, parameters } = refusal;
     return { status, code: KNOWN.exec(description)?.[0], afterMs: (parameters.retry_after ?? 0) * 1000 };
@@ -75,9 +76,9 @@ export function createChannel(client: ReturnType<typeof createClient>, log: Pick
       const attempt = async (where: string, form: { text: string; parse_mode?: "HTML" }, moved = false): Promise<SendResult> => {
         try {
           const { message_id: id } = await (await client(signal)).raw.sendMessage({ chat_id: where, ...form, ...options });
-          return sent(String(id));
+          return sentResult(String(id));
         } catch (error) {
-          const refusal = refusalOf(error);
+          const refusal = getRefusal(error);
           const next = refusal?.parameters.migrate_to_chat_id;
           if (next !== undefined && !moved) {
             log.warn(`the telegram group ${where} is now ${next}: change the recipient`);

@@ -1,4 +1,4 @@
-import { markLines, renderMarkdown, type Dialect } from "#plugin";
+import { markLines, renderMarkdown, type Dialect } from "#channel-kit";
 
 const INVISIBLE = "\u200B";
 const MARKS = { heading: "*", strong: "*", emphasis: "_", delete: "~" };

@@ -1,5 +1,6 @@
-import { hmacSha256, listOf, plainAnswer, readHook, sameSecret, type ChannelHost, type PluginContext, type ReceivedMessage } from "#plugin";
-import { parseNumber, type WhatsAppConfig } from "./index.ts";
+import { hmacSha256, objectsIn, parseWebhook, sameSecret, textResponse } from "#channel-kit";
+import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
+import { parseNumber, type WhatsAppConfig } from "./config.ts";
 
 const MAX_BODY = 256 * 1024;
 
@@ -25,50 +26,55 @@ interface Notification {
 }
 
 /** Answers Meta's webhook: the handshake, and signed notifications of messages and of messages that did not arrive. */
-export async function answer({ config, log }: PluginContext<WhatsAppConfig>, request: Request, host: ChannelHost): Promise<Response> {
+export async function answerRequest(
+  { config, log }: PluginContext<WhatsAppConfig>,
+  request: Request,
+  host: ChannelHost,
+): Promise<Response> {
   const { appSecret } = config;
   const { pathname, searchParams } = new URL(request.url);
   if (request.method === "GET" && pathname.endsWith("/webhook")) return handshake(config, searchParams);
   if (request.method === "POST" && appSecret === undefined) {
     log.warn("a webhook came in, but channels.whatsapp.appSecret is not set, so nobody can be believed");
-    return plainAnswer(403, "receiving is not set up");
+    return textResponse(403, "receiving is not set up");
   }
   const signed = (raw: Buffer, headers: Headers): boolean =>
     sameSecret(headers.get("x-hub-signature-256") ?? "", `sha256=${hmacSha256(appSecret ?? "", raw)}`);
-  const read = await readHook<Notification>(request, { path: "/webhook", also: "GET", most: MAX_BODY, signed });
+  const read = await parseWebhook<Notification>(request, { path: "/webhook", also: "GET", most: MAX_BODY, signed });
   if (!read.ok) return read.response;
-  for (const value of valuesOf(read.body, config.phoneNumberId)) {
-    for (const message of listOf(value.messages)) {
+  for (const value of getValues(read.body, config.phoneNumberId)) {
+    for (const message of objectsIn(value.messages)) {
       const incoming = readMessage(message, value);
       if (incoming) await host.receive(incoming);
-      else log.debug(`a notification of type ${typeOf(message)} was passed over`);
+      else log.debug(`a notification of type ${getMessageType(message)} was passed over`);
     }
-    for (const { status, errors } of listOf(value.statuses)) {
-      const codes = listOf(errors).map(({ code }) => Number(code));
+    for (const { status, errors } of objectsIn(value.statuses)) {
+      const codes = objectsIn(errors).map(({ code }) => Number(code));
       const late = codes.includes(131047) ? " (more than 24 hours since the recipient last wrote)" : "";
       if (status === "failed") log.warn(`a message did not arrive: WhatsApp error ${codes.join(", ") || "without a code"}${late}`);
     }
   }
-  return plainAnswer(200, "");
+  return textResponse(200, "");
 }
 
 function handshake({ verifyToken }: WhatsAppConfig, query: URLSearchParams): Response {
   const challenge = query.get("hub.challenge") ?? "";
   const known = verifyToken !== undefined && sameSecret(query.get("hub.verify_token") ?? "", verifyToken);
-  if (!known || query.get("hub.mode") !== "subscribe" || challenge.length > 500) return plainAnswer(403, "the verify token does not match");
-  return plainAnswer(200, challenge);
+  if (!known || query.get("hub.mode") !== "subscribe" || challenge.length > 500)
+    return textResponse(403, "the verify token does not match");
+  return textResponse(200, challenge);
 }
 
 /** What concerns the configured number: an app's webhook tells of all its numbers. */
-function valuesOf(notification: Notification, phoneNumberId: string): Value[] {
+function getValues(notification: Notification, phoneNumberId: string): Value[] {
   if (notification.object !== "whatsapp_business_account") return [];
-  return listOf(notification.entry)
-    .flatMap(({ changes }) => listOf(changes))
+  return objectsIn(notification.entry)
+    .flatMap(({ changes }) => objectsIn(changes))
     .filter(({ field, value }) => field === "messages" && value?.metadata?.phone_number_id === phoneNumberId)
     .flatMap(({ value }) => (value ? [value] : []));
 }
 
-function typeOf({ type }: Message): string {
+function getMessageType({ type }: Message): string {
   return typeof type === "string" && /^[a-z_]{1,30}$/.test(type) ? type : "unknown";
 }
 
@@ -77,8 +83,8 @@ function typeOf({ type }: Message): string {
  * does not fetch are named.
  */
 function readMessage(message: Message, { metadata, contacts }: Value): ReceivedMessage | undefined {
-  const { id, from, text, button, interactive } = message;
-  const type = typeOf(message);
+  const { id, from } = message;
+  const type = getMessageType(message);
   if (typeof id !== "string" || type === "reaction" || type === "system") return undefined;
   const number = typeof from === "string" ? parseNumber(from) : undefined;
   // People with a username need not show their number.
@@ -86,9 +92,15 @@ function readMessage(message: Message, { metadata, contacts }: Value): ReceivedM
   if (number === parseNumber(metadata?.display_phone_number ?? "")) return undefined;
   // An answer would go to the sender alone.
   if (message.group_id !== undefined) return { id, skipped: "the message was written in a group, and this channel answers people alone" };
+  const name = objectsIn(contacts).find(({ wa_id }) => wa_id === from)?.profile?.name;
+  return { id, from: number, ...(typeof name === "string" && { name }), to: number, direct: true, text: readText(message) };
+}
+
+/** The text that the sender wrote or chose, or the message's type in brackets. */
+function readText(message: Message): string {
+  const { text, button, interactive } = message;
+  const type = getMessageType(message);
   const caption = (message[type] as { caption?: unknown } | undefined)?.caption;
   const written = [text?.body, button?.text, interactive?.button_reply?.title, interactive?.list_reply?.title, caption];
-  const found = written.find((part): part is string => typeof part === "string" && part.trim() !== "");
-  const name = listOf(contacts).find(({ wa_id }) => wa_id === from)?.profile?.name;
-  return { id, from: number, ...(typeof name === "string" && { name }), to: number, direct: true, text: found ?? `[${type}]` };
+  return written.find((part): part is string => typeof part === "string" && part.trim() !== "") ?? `[${type}]`;
 }

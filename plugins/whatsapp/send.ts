@@ -1,6 +1,7 @@
-import { createRest, sent, vendorChannel, type Channel, type PluginContext, type Rest, type Vendor } from "#plugin";
+import { createRest, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
+import type { Channel, PluginContext } from "#plugin";
 import { toWhatsApp } from "./format.ts";
-import type { WhatsAppConfig } from "./index.ts";
+import type { WhatsAppConfig } from "./config.ts";
 
 /** The version of the Graph API that this plugin was written for. */
 const GRAPH_VERSION = "v25.0";
@@ -12,7 +13,7 @@ function each<T>(codes: readonly number[], verdict: T): Record<string, T> {
   return Object.fromEntries(codes.map((code) => [`error ${code}`, verdict]));
 }
 
-const VENDOR: Vendor = {
+const VENDOR: ErrorRules = {
   name: "WhatsApp",
   shown: (code) => `, ${code}`,
   // Meta's own messages may quote the text or the recipient: they are not repeated.
@@ -38,7 +39,7 @@ const VENDOR: Vendor = {
 };
 
 /** The wait that Meta names in the report on the use of the account, in minutes. */
-function waitOf(headers: Headers): number {
+function getWaitMs(headers: Headers): number {
   const usage = headers.get("x-business-use-case-usage") ?? "";
   const minutes = [...usage.matchAll(/"estimated_time_to_regain_access"\s*:\s*(\d{1,6})/g)].map((match) => Number(match[1]));
   return Math.max(0, ...minutes) * 60_000;
@@ -48,7 +49,7 @@ const read: NonNullable<Rest["read"]> = (body, { status, headers }) => {
   const { code, is_transient: passing } = (body as { error?: { code?: unknown; is_transient?: unknown } }).error ?? {};
   // A 429 is one whatever its code says, and so is a fault that Meta calls passing.
   const may = passing === true || status === 429 ? true : undefined;
-  return { code: typeof code === "number" ? `error ${code}` : undefined, afterMs: waitOf(headers), passing: may };
+  return { code: typeof code === "number" ? `error ${code}` : undefined, afterMs: getWaitMs(headers), passing: may };
 };
 
 /** Sends by the Cloud API. */
@@ -69,7 +70,7 @@ export function createChannel({ config, fetch }: PluginContext<WhatsAppConfig>):
         ...(replyTo !== undefined && { context: { message_id: replyTo } }),
       });
       const ids = (answer?.messages ?? []).map(({ id }) => id).filter((id) => typeof id === "string");
-      if (ids.length > 0) return sent(...ids);
+      if (ids.length > 0) return sentResult(...ids);
       return { status: "unknown", reason: "WhatsApp answered without the id of a message" };
     },
     // The number itself needs the same token.

@@ -82,10 +82,10 @@ function findReadings(table: Table): Map<string, Set<string>> {
 
 /** The ASCII signs, in lower case, that are hard to tell from a letter: `1`, `i`, `l` and `|` from each other. */
 function findAsciiAlike(letter: string, table: Table): string[] {
-  const looksOf = (sign: string): string[] => [sign, sign.toUpperCase()].map((one) => getPrototype(one, table).toLowerCase());
-  const wanted = looksOf(letter);
+  const getPrototypes = (sign: string): string[] => [sign, sign.toUpperCase()].map((one) => getPrototype(one, table).toLowerCase());
+  const wanted = getPrototypes(letter);
   const printable = Array.from({ length: 0x5e }, (_, index) => String.fromCharCode(0x21 + index).toLowerCase());
-  return printable.filter((sign) => looksOf(sign).some((look) => wanted.includes(look)));
+  return printable.filter((sign) => getPrototypes(sign).some((look) => wanted.includes(look)));
 }
 
 const inClass = (sign: string): string => sign.replace(/[\\\]^|-]/, "\\$&");

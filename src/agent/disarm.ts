@@ -1,5 +1,5 @@
 import { LineReader, MAX_LINE_START, type LineStart } from "./markdown-lines.ts";
-import { decide, newBlock, nextSign, type Block } from "./markdown-text.ts";
+import { readSpan, newBlock, nextSign, type MarkdownBlock } from "./markdown-text.ts";
 
 /** What may become HTML or an image. */
 const CANDIDATE = /<(?=[A-Za-z/!?]|$)|!(?=\[|$)/g;
@@ -26,7 +26,7 @@ export class Disarmer {
   private emitted = 0;
   private out = "";
   private line: LineStart | undefined;
-  private block: Block | undefined;
+  private block: MarkdownBlock | undefined;
 
   /** Takes a piece of text. Returns what may go out. */
   push(delta: string): string {
@@ -122,10 +122,10 @@ export class Disarmer {
     this.block = undefined;
   }
 
-  private scan(block: Block, closed: boolean): void {
+  private scan(block: MarkdownBlock, closed: boolean): void {
     for (;;) {
       const found = nextSign(block, this.view, this.scanned);
-      const step = found && decide(block, this.view, found.at, found.sign, closed);
+      const step = found && readSpan(block, this.view, found.at, found.sign, closed);
       const open = closed || found ? 0 : (OPEN_ADDRESS.exec(this.view.slice(-3))?.[0].length ?? 0);
       this.scanned = Math.max(this.scanned, step?.next ?? found?.at ?? this.view.length - open);
       if (!found || !step) return;

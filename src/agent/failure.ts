@@ -14,7 +14,7 @@ interface CallError {
 }
 
 /** The errors inside an error, outermost first. */
-function chainOf(error: unknown): CallError[] {
+function getCauseChain(error: unknown): CallError[] {
   const chain: CallError[] = [];
   let next: unknown = error;
   while (typeof next === "object" && next !== null && chain.length < 6) {
@@ -46,7 +46,7 @@ const NETWORK = /^(?:E[A-Z]{3,}|UND_ERR_[A-Z_]+)$/;
  * names and codes are looked at.
  */
 export function classifyFailure(error: unknown, provider: string, now: number): Omit<TurnFailure, "warnings"> {
-  const chain = chainOf(error);
+  const chain = getCauseChain(error);
   const status = chain.map((part) => part.statusCode).find((code) => typeof code === "number");
   const headers = chain.map((part) => part.responseHeaders).find((value) => value !== undefined);
   const fail = (code: RunErrorCode, message: string, retryable: boolean): Omit<TurnFailure, "warnings"> => ({

@@ -29,7 +29,7 @@ interface CallPart {
   type?: unknown;
   toolCallId?: unknown;
 }
-const partsOf = (message: unknown): CallPart[] => {
+const getParts = (message: unknown): CallPart[] => {
   const { content } = message as { content?: unknown };
   return Array.isArray(content) ? (content as CallPart[]) : [];
 };
@@ -37,11 +37,11 @@ const partsOf = (message: unknown): CallPart[] => {
 /** Takes away calls that nobody answered, as a caller may leave them: providers refuse a conversation with one. */
 export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
   const answered = new Set(
-    messages.flatMap((message) => partsOf(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : []))),
+    messages.flatMap((message) => getParts(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : []))),
   );
   const isOpen = (part: CallPart): boolean => part.type === "tool-call" && !answered.has(part.toolCallId);
   return messages.flatMap((message): ModelMessage[] => {
-    if (message.role !== "assistant" || !partsOf(message).some(isOpen)) return [message];
+    if (message.role !== "assistant" || !getParts(message).some(isOpen)) return [message];
     const content = (message.content as CallPart[]).filter((part) => !isOpen(part));
     return content.length === 0 ? [] : [{ ...message, content } as ModelMessage];
   });

@@ -5,7 +5,7 @@ const LINK = /!?\[([^\]]{0,1000})\]\(\s*<?([^\s)>]{1,2000})>?(?:\s+[^)]{0,1000})
 const REFERENCE = /^[ \t]*\[[^\]]{1,1000}\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$/gm;
 const BARE = /<?\b((?:https?|ftp):\/\/[^\s<>"')\]]+|www\.[^\s<>"')\]]+)>?/gi;
 
-function hostOf(address: string): string | undefined {
+function getHost(address: string): string | undefined {
   try {
     return new URL(
       address.startsWith("www.") || address.startsWith("//") ? `https://${address.replace(/^\/\//, "")}` : address,
@@ -16,7 +16,7 @@ function hostOf(address: string): string | undefined {
 }
 
 function isAllowed(address: string, hosts: readonly string[]): boolean {
-  const host = hostOf(address);
+  const host = getHost(address);
   // A relative address leads nowhere outside.
   if (host === undefined) return !/^[a-z][a-z0-9+.-]*:/i.test(address) || address.startsWith("mailto:");
   return hosts.some(

@@ -101,24 +101,32 @@ export class LineReader {
   private contested = false;
   private inFootnote = false;
   private afterBlank = true;
-  private lost: "no" | "until-gap" | "for-good" = "no";
+  /** Whether the line before was blank, also one that is blank only inside its containers. */
+  private afterGap = true;
+  private isGap = false;
+  private unreadable: "no" | "until-gap" | "for-good" = "no";
 
   /** Reads a line's start. `complete` says whether `line` is all of it; undefined if more of it is needed. */
   read(line: string, complete: boolean): LineStart | undefined {
     const blank = /^[ \t]*$/.test(line);
     if (blank && !complete) return undefined;
     const atMargin = this.afterBlank && /^\S/.test(line);
-    if (atMargin && this.lost !== "for-good") this.reset();
-    if (this.lost !== "no") return this.readLost(line, complete, blank);
+    if (atMargin && this.unreadable !== "for-good") this.reset();
+    if (this.unreadable !== "no") return this.readLost(line, complete, blank);
     const start = blank ? this.readBlank(line) : this.readFull(line, complete);
-    if (start) this.afterBlank = blank;
+    if (start) {
+      this.afterBlank = blank;
+      this.afterGap = this.isGap;
+      this.isGap = false;
+    }
     return start;
   }
 
   /** Gives up on a line whose start does not become clear. */
   giveUp(line: string): LineStart {
-    this.lost = ANY_FENCE.test(line) || OPEN_ANY_FENCE.test(line) || this.leaf === "fence" ? "for-good" : "until-gap";
+    this.unreadable = ANY_FENCE.test(line) || OPEN_ANY_FENCE.test(line) || this.leaf === "fence" ? "for-good" : "until-gap";
     this.afterBlank = false;
+    this.afterGap = false;
     return DOUBT;
   }
 
@@ -127,8 +135,8 @@ export class LineReader {
   }
 
   private reset(): void {
-    if (this.lost === "no" && !this.inFootnote) return;
-    this.lost = "no";
+    if (this.unreadable === "no" && !this.inFootnote) return;
+    this.unreadable = "no";
     this.inFootnote = false;
     this.containers = [];
     this.leaf = "none";
@@ -136,7 +144,7 @@ export class LineReader {
 
   private readLost(line: string, complete: boolean, blank: boolean): LineStart | undefined {
     if (!complete && OPEN_ANY_FENCE.test(line)) return undefined;
-    if (ANY_FENCE.test(line)) this.lost = "for-good";
+    if (ANY_FENCE.test(line)) this.unreadable = "for-good";
     this.afterBlank = blank;
     return DOUBT;
   }
@@ -145,6 +153,7 @@ export class LineReader {
     const matched = this.matchContainers({ line, at: 0, column: 0 });
     const all = matched === this.containers.length;
     this.containers.length = matched;
+    this.isGap = true;
     if (!all || this.leaf === "paragraph") this.leaf = "none";
     return LITERAL;
   }
@@ -201,12 +210,11 @@ export class LineReader {
       if (rest === "") return this.begin("none", LITERAL, matched, opened);
       if (matched + opened.length > MAX_DEPTH) return this.contest(line, complete);
       if (indent >= 4) {
-        if (paragraph === "none" && matched + opened.length < this.containers.length && !this.afterBlank)
-          return this.contest(line, complete);
+        if (paragraph === "none" && matched + opened.length < this.containers.length && !this.afterGap) return this.contest(line, complete);
         if (paragraph === "none") return this.begin("indented", LITERAL, matched, opened);
         return this.contested ? this.contest(line, complete) : { ...CONTINUED, content: next };
       }
-      const sort = this.sortOf(rest, paragraph, matched);
+      const sort = this.classifyLine(rest, paragraph, matched);
       if (sort === "contested") return this.contest(line, complete);
       if (sort === "quote") {
         skipSigns(cursor, indent, 1);
@@ -247,7 +255,7 @@ export class LineReader {
   }
 
   /** What the rest of a line is, after containers and indentation. */
-  private sortOf(rest: string, paragraph: Paragraph, matched: number): Leaf | "quote" | "item" | "contested" {
+  private classifyLine(rest: string, paragraph: Paragraph, matched: number): Leaf | "quote" | "item" | "contested" {
     const mark = LIST_MARK.exec(rest);
     if (DELIMITER_ROW.test(rest) && !RULE.test(rest) && (paragraph !== "none" || !mark))
       return paragraph === "lazy" || mark ? "contested" : "delimiter";
@@ -265,7 +273,7 @@ export class LineReader {
     // Only an item with text interrupts a paragraph, and of ordered ones only the first.
     const interrupts = rest.slice(mark[0].length).trim() !== "" && (mark[2] === undefined || Number(mark[2]) === 1);
     const beside = this.leaf === "indented" || this.leaf === "paragraph";
-    if (paragraph === "none") return beside && !interrupts && !this.afterBlank ? "contested" : "item";
+    if (paragraph === "none") return beside && !interrupts && !this.afterGap ? "contested" : "item";
     if (interrupts) return "item";
     if (paragraph === "here") return this.contested ? "contested" : "continued";
     const left = this.containers[matched];

@@ -12,7 +12,7 @@ import {
 } from "./markdown-inline.ts";
 
 /** What is known of a block of text that is scanned: a paragraph, a heading, a table. Offsets are those of its view. */
-export interface Block {
+export interface MarkdownBlock {
   /** Everything is escaped: parsers may disagree on what is code here. */
   doubt: boolean;
   /** A `<` was left as it is because of an image: the image's words must not make a tag of it. */
@@ -35,7 +35,7 @@ export interface Block {
   single: boolean;
 }
 
-export const newBlock = (start: number, doubt: boolean, single: boolean): Block => ({
+export const newBlock = (start: number, doubt: boolean, single: boolean): MarkdownBlock => ({
   doubt,
   single,
   start,
@@ -66,7 +66,7 @@ const CUT = /\n|(?:^|[^\\]|\\\\)\|/;
 const SPECIAL = /`|!\[|<(?![A-Za-z][A-Za-z0-9+.-]{1,31}:)/;
 
 /** The next sign on which something depends. */
-export function nextSign(block: Block, view: string, from: number): { at: number; sign: string } | undefined {
+export function nextSign(block: MarkdownBlock, view: string, from: number): { at: number; sign: string } | undefined {
   const signs = block.doubt ? DOUBT_SIGNS : block.inUrl ? URL_SIGNS : SIGNS;
   signs.lastIndex = from;
   const found = signs.exec(view);
@@ -74,7 +74,7 @@ export function nextSign(block: Block, view: string, from: number): { at: number
 }
 
 /** Decides on a sign. Undefined if what follows decides; `closed` says that nothing of the block does. */
-export function decide(block: Block, view: string, at: number, sign: string, closed: boolean): Step | undefined {
+export function readSpan(block: MarkdownBlock, view: string, at: number, sign: string, closed: boolean): Step | undefined {
   if (/^\s/.test(sign)) {
     block.inUrl = false;
     if (sign === "\n") block.cut = block.bracket = false;
@@ -108,12 +108,12 @@ export function decide(block: Block, view: string, at: number, sign: string, clo
 }
 
 /** Goes on in doubt from `at`. */
-function inDoubt(block: Block, at: number): Step {
+function inDoubt(block: MarkdownBlock, at: number): Step {
   block.doubt = true;
   return { next: at };
 }
 
-function decideCode(block: Block, view: string, at: number, closed: boolean): Step | undefined {
+function decideCode(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
   // Some parsers take backticks into an address.
   if (block.inUrl) return inDoubt(block, at);
   const end = readCode(view, at, closed);
@@ -134,7 +134,7 @@ function decideCode(block: Block, view: string, at: number, closed: boolean): St
 }
 
 /** Whether a line belongs to no table: the next line tells. */
-function isOutsideTable(block: Block, view: string, at: number, closed: boolean): boolean | undefined {
+function isOutsideTable(block: MarkdownBlock, view: string, at: number, closed: boolean): boolean | undefined {
   const newline = view.indexOf("\n", at);
   const next = newline < 0 ? view.length : newline + 1;
   if (block.table !== undefined && block.table <= next) return false;
@@ -144,7 +144,7 @@ function isOutsideTable(block: Block, view: string, at: number, closed: boolean)
 }
 
 /** Whether the text behind a code span inside brackets, up to their end, has no backticks that stay open: after such, some parsers miss the span. */
-function isKeptByBracket(block: Block, view: string, at: number, closed: boolean): boolean | undefined {
+function isKeptByBracket(block: MarkdownBlock, view: string, at: number, closed: boolean): boolean | undefined {
   const signs = /[\\`[\]]/g;
   let { depth } = block;
   signs.lastIndex = at;
@@ -163,7 +163,7 @@ function isKeptByBracket(block: Block, view: string, at: number, closed: boolean
   return view.length - at > MAX_CODE ? false : closed ? true : undefined;
 }
 
-function decideAngle(block: Block, view: string, at: number, closed: boolean): Step | undefined {
+function decideAngle(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
   const text = spanAt(view, at);
   const isCandidate = HAS_CANDIDATE.test(text.slice(0, 2));
   const escaped: Step = { next: at + 1, edit: { end: at + 1, text: "&lt;" } };
@@ -185,7 +185,7 @@ function decideAngle(block: Block, view: string, at: number, closed: boolean): S
   return { next: at + 1 };
 }
 
-function decideImage(block: Block, view: string, at: number, closed: boolean): Step | undefined {
+function decideImage(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
   const image = block.doubt ? "plain" : readImage(spanAt(view, at), closed);
   if (image === "more") return undefined;
   if (image === "none") return { next: at + 2 };
@@ -200,7 +200,7 @@ function decideImage(block: Block, view: string, at: number, closed: boolean): S
   return { next: at + 2, edit: { end: at + 2, text: String.raw`!\[` } };
 }
 
-function decideBracket(block: Block, view: string, at: number, closed: boolean): Step | undefined {
+function decideBracket(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
   if (at === block.start) {
     const definition = readDefinition(spanAt(view, at), closed);
     if (definition === "more") return undefined;
@@ -212,7 +212,7 @@ function decideBracket(block: Block, view: string, at: number, closed: boolean):
 }
 
 /** Decides on what follows a link's text. Its address and title are no text, if it is a link for sure. */
-function decideLabelEnd(block: Block, view: string, at: number, closed: boolean): Step | undefined {
+function decideLabelEnd(block: MarkdownBlock, view: string, at: number, closed: boolean): Step | undefined {
   const text = spanAt(view, at + 1);
   const end = text.startsWith("(") ? readResource(text, closed) : "none";
   if (end === "more") return undefined;

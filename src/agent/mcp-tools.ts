@@ -2,6 +2,7 @@ import type { JSONSchema7, ToolSet } from "ai";
 import { cutText } from "../core/text.ts";
 import type { Boundary } from "./boundary.ts";
 import { neutralise } from "./neutralise.ts";
+import type { ToolHints } from "./plugin-tools.ts";
 import { splitSchema } from "./tool-schema.ts";
 
 /** What vendors take as a tool's name. */
@@ -21,7 +22,15 @@ export interface ServerTool {
   schema: JSONSchema7;
   /** The server's words about the parameters. */
   parameters: string;
+  hints: ToolHints;
   execute: ToolSet[string]["execute"];
+}
+
+/** Reads a server's hints about a tool. A tool that changes something may destroy, unless the server says otherwise: so does the protocol. */
+function readHints({ metadata }: ToolSet[string]): ToolHints {
+  const { readOnlyHint, idempotentHint, destructiveHint } = (metadata?.["annotations"] ?? {}) as Record<string, unknown>;
+  const readOnly = readOnlyHint === true;
+  return { readOnly, idempotent: idempotentHint === true, destructive: !readOnly && destructiveHint !== false };
 }
 
 /** Reads a server's tool. Undefined if its name, or that of a parameter, is none that a model can be given. */
@@ -31,7 +40,15 @@ export async function readServerTool(server: string, tool: string, definition: T
   const split = splitSchema(await asSchema(definition.inputSchema).jsonSchema);
   if (!NAME.test(name) || split === undefined) return undefined;
   const description = typeof definition.description === "string" ? definition.description : "";
-  return { tool, name, description, schema: split.schema, parameters: split.words, execute: definition.execute };
+  return {
+    tool,
+    name,
+    description,
+    schema: split.schema,
+    parameters: split.words,
+    hints: readHints(definition),
+    execute: definition.execute,
+  };
 }
 
 /** The words of a server about a tool, divided between the two places where a model reads them. */

@@ -1,18 +1,19 @@
 import type { ModelMessage } from "ai";
 import { cutText, plainText, type TextPart } from "../core/text.ts";
+import type { Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary } from "./boundary.ts";
+import { renderParts } from "./context.ts";
 import { estimateTokens, fitHistory, renderHistory, withoutOpenCalls } from "./history.ts";
-import type { SaidMessage, TurnInput } from "./types.ts";
+import type { ConversationMessage, TurnInput } from "./types.ts";
 
 /** Kept free for the answer. */
 const ANSWER_TOKENS = 8_000;
 const IMAGE_TOKENS = 1_500;
 
 const CALLER_LEAD = "The program that calls you adds the following. Where it disagrees with what stands above, what stands above counts.";
-const PASSAGES_LEAD = "Passages from your documents that may help with what follows, each with its number:";
 
 /** The system text of a turn: the agent's own instructions first, the caller's last. */
-export function instructionsOf(input: TurnInput): string {
+export function buildInstructions(input: TurnInput): string {
   const { agent, callerInstructions } = input;
   const own = agent.instructions ?? `You are ${agent.name}.${agent.description ? ` ${agent.description}` : ""}`;
   const caller = callerInstructions === undefined ? undefined : `${CALLER_LEAD}\n\n${callerInstructions}`;
@@ -33,7 +34,7 @@ function fitInput(parts: readonly TextPart[], tokens: number): { parts: readonly
   return { parts: kept, cut };
 }
 
-function saidTokens(message: SaidMessage): number {
+function saidTokens(message: ConversationMessage): number {
   switch (message.role) {
     case "user":
       return message.parts.reduce((sum, part) => sum + (part.type === "text" ? estimateTokens(part.text) : IMAGE_TOKENS), 8);
@@ -48,12 +49,15 @@ function saidTokens(message: SaidMessage): number {
  * The newest messages that fit into `budget` tokens. They begin with something the user said, so that no result stands
  * without its call; from the last such message on all stay, whatever their length.
  */
-function fitSaid(said: readonly SaidMessage[], budget: number): { said: readonly SaidMessage[]; left: number; tokens: number } {
+function fitSaid(
+  said: readonly ConversationMessage[],
+  budget: number,
+): { messages: readonly ConversationMessage[]; left: number; tokens: number } {
   const last = said.findLastIndex((message) => message.role === "user");
   let tokens = 0;
   let first = said.length;
   for (let index = said.length - 1, sum = 0; index >= 0; index--) {
-    const message = said[index] as SaidMessage;
+    const message = said[index] as ConversationMessage;
     sum += saidTokens(message);
     if (sum > budget && index < last) break;
     if (message.role === "user" || index === 0) {
@@ -61,10 +65,10 @@ function fitSaid(said: readonly SaidMessage[], budget: number): { said: readonly
       tokens = sum;
     }
   }
-  return { said: said.slice(first), left: first, tokens };
+  return { messages: said.slice(first), left: first, tokens };
 }
 
-function renderSaid(message: SaidMessage): ModelMessage {
+function renderSaid(message: ConversationMessage): ModelMessage {
   switch (message.role) {
     case "user": {
       const content = message.parts.map((part) =>
@@ -85,34 +89,38 @@ function renderSaid(message: SaidMessage): ModelMessage {
   }
 }
 
-function renderPassages(passages: TurnInput["passages"] = [], boundary: Boundary): string {
-  if (passages.length === 0) return "";
-  const shown = passages.map(({ text, origin }, index) => `[${index + 1}]\n${boundary.wrap(text, origin)}`);
-  return [PASSAGES_LEAD, ...shown].join("\n\n");
-}
-
-/** The passages stand in the message of the user that they were looked up for. */
-function withPassages(said: readonly SaidMessage[], passages: string): readonly SaidMessage[] {
-  if (passages === "") return said;
+/** The parts stand in the message of the user that they were looked up for. */
+function withContext(said: readonly ConversationMessage[], context: string): readonly ConversationMessage[] {
+  if (context === "") return said;
   const last = said.findLastIndex((message) => message.role === "user");
   return said.map((message, index) =>
-    index === last && message.role === "user" ? { role: "user", parts: [{ type: "text", text: passages }, ...message.parts] } : message,
+    index === last && message.role === "user" ? { role: "user", parts: [{ type: "text", text: context }, ...message.parts] } : message,
   );
 }
 
-/** The messages of a turn, within a window of so many tokens: what was left out or cut is told in `warnings`. */
-export function messagesOf(input: TurnInput, boundary: Boundary, window: number, warnings: string[]): ModelMessage[] {
-  const passages = renderPassages(input.passages, boundary);
-  const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(instructionsOf(input)) - estimateTokens(passages));
+export interface MessageOptions {
+  boundary: Boundary;
+  /** What stands before the new input. */
+  parts: readonly Part[];
+  /** Tokens of the model's window. */
+  window: number;
+  /** Gets what was left out or cut. */
+  warnings: string[];
+}
+
+/** The messages of a turn, as many as fit into the model's window. */
+export function buildMessages(input: TurnInput, { boundary, parts, window, warnings }: MessageOptions): ModelMessage[] {
+  const context = renderParts(parts, boundary);
+  const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)) - estimateTokens(context));
   const historyWithin = (tokens: number): ModelMessage[] => {
     const { turns, left } = fitHistory(input.history, tokens);
     if (left > 0) warnings.push(`${left} older turns were left out to fit the model's window`);
     return renderHistory(turns, boundary);
   };
-  if (input.said) {
-    const fitted = fitSaid(input.said, budget);
+  if (input.messages) {
+    const fitted = fitSaid(input.messages, budget);
     if (fitted.left > 0) warnings.push(`${fitted.left} older messages were left out to fit the model's window`);
-    const messages = withPassages(fitted.said, passages).map(renderSaid);
+    const messages = withContext(fitted.messages, context).map(renderSaid);
     return withoutOpenCalls([...historyWithin(budget - fitted.tokens), ...messages]);
   }
   const fitted = fitInput(input.input, budget);
@@ -121,7 +129,7 @@ export function messagesOf(input: TurnInput, boundary: Boundary, window: number,
     origin: input.hook === undefined ? (input.source ?? "user") : `hook ${input.hook}`,
     unsafe: input.unsafe,
   });
-  const before = passages === "" ? "" : `${passages}\n\n`;
+  const before = context === "" ? "" : `${context}\n\n`;
   const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
   return [...historyWithin(budget - estimateTokens(plainText(fitted.parts))), { role: "user", content: before + lead + body }];
 }

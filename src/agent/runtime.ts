@@ -1,19 +1,26 @@
-import type { TextStreamPart, ToolSet } from "ai";
+import type { LanguageModelMiddleware, TextStreamPart, ToolSet, wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Issue } from "../core/errors.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { embeddingIssues } from "../knowledge/configured.ts";
+import type { Part } from "../contract/kinds.ts";
 import { createBoundary } from "./boundary.ts";
-import { ECHO, echoTurn } from "./echo.ts";
+import { gatherContext } from "./context.ts";
+import type { AgentExtensions, TurnExtension } from "./extensions.ts";
+import { ECHO, echoTurn } from "./no-model.ts";
 import { classifyFailure } from "./failure.ts";
-import { instructionsOf, messagesOf } from "./messages.ts";
+import { buildInstructions, buildMessages } from "./messages.ts";
 import { createPieces, mergingText, type Pieces } from "./merge.ts";
-import { createModels, type ModelSet } from "./models.ts";
-import { reasoningOf, watchThinking } from "./thinking.ts";
-import { outputOf, providerOptionsOf, samplingOf } from "./sampling.ts";
+import { createModels, type NamedProvider } from "./models.ts";
+import { createCallNumbers } from "./plugin-tools.ts";
+import type { ProviderKind } from "./providers.ts";
+import { toReasoning, watchThinking } from "./thinking.ts";
+import { getChoices, buildJsonOutput, toSamplingOptions } from "./sampling.ts";
 import { boundToolResults } from "./tool-results.ts";
-import { createToolBox, directTools } from "./tools.ts";
+import { toolIssues } from "./tool-checks.ts";
+import { createToolBox, describeCallerTools, offerOwnTools } from "./tools.ts";
 import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
@@ -21,9 +28,13 @@ export interface RuntimeOptions {
   /** The config's folder: programs of MCP servers run there. */
   baseDir: string;
   env: Record<string, string | undefined>;
-  clock: Pick<Clock, "now">;
+  clock: Pick<Clock, "now" | "sleep">;
   log: Logger;
   fetch: typeof fetch;
+  /** What plugins offer to agents. `incomplete`: one could not be loaded, so that not all tools and kinds of providers are known. */
+  plugins: { offers: AgentExtensions; incomplete: boolean };
+  /** The kinds of model providers. */
+  kinds: readonly ProviderKind[];
 }
 
 const CONTEXT_TOKENS = 128_000;
@@ -34,81 +45,86 @@ const CONNECT_MS = 10_000;
 const CHUNK_MS = 120_000;
 const MAX_KEPT = 64;
 
-type Settings = NonNullable<ReturnType<ModelSet["provider"]>>;
+type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
 
-/** Makes the provider's model. Each provider's package is loaded when a turn first needs it. */
-async function createModel(id: string, model: string, settings: Settings, fetcher: typeof fetch) {
-  const common = {
-    headers: settings.headers,
-    ...(settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }),
-    ...(settings.baseUrl === undefined ? {} : { baseURL: settings.baseUrl }),
-    fetch: fetcher,
-  };
-  switch (settings.type) {
-    case "openai-compatible": {
-      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      return createOpenAICompatible({
-        ...common,
-        name: id,
-        baseURL: settings.baseUrl ?? "",
-        includeUsage: true,
-        supportsStructuredOutputs: true,
-      })(model);
-    }
-    case "openai":
-      return (await import("@ai-sdk/openai")).createOpenAI(common)(model);
-    case "anthropic":
-      return (await import("@ai-sdk/anthropic")).createAnthropic(common)(model);
-    case "google":
-      return (await import("@ai-sdk/google")).createGoogleGenerativeAI(common)(model);
-  }
-}
-
-/** Makes the runtime of a snapshot. `issues` are config errors about models and providers. */
-export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
-  const { config, env, clock, log } = options;
-  const set = createModels(config, env);
-  const toolBox = createToolBox(config.mcp.servers, log, { cwd: options.baseDir, env, fetch: options.fetch });
-  const kept = new Map<string, ReturnType<typeof createModel>>();
-
-  /** A model makes its schemas when it is made, which costs more than many a turn: it is kept where all turns can share it. */
-  const modelFor = (input: TurnInput, settings: Settings, fetcher: typeof fetch): ReturnType<typeof createModel> => {
-    const { ref, provider, model } = input.model;
-    if (input.thinking !== undefined) return createModel(provider, model, settings, fetcher);
-    const known = kept.get(ref) ?? createModel(provider, model, settings, fetcher);
+/**
+ * Makes models. A model makes its schemas when it is made, which costs more than many a turn, so that turns share it.
+ * The provider's package is loaded when a turn first needs it.
+ */
+function createModelCache(fetcher: typeof fetch): (provider: NamedProvider, model: string) => Promise<Model> {
+  const factories = new Map<string, ReturnType<NamedProvider["kind"]["create"]>>();
+  const kept = new Map<string, Promise<Model>>();
+  return ({ kind, settings }, model) => {
+    const ref = `${settings.name}/${model}`;
+    const create = factories.get(settings.name) ?? kind.create(settings, { fetch: fetcher });
+    factories.set(settings.name, create);
+    create.catch(() => factories.delete(settings.name));
+    const known = kept.get(ref) ?? create.then((makeModel) => makeModel(model) as Model);
     known.catch(() => kept.delete(ref));
     // Callers may name as many as they like.
     if (kept.size >= MAX_KEPT) kept.clear();
     kept.set(ref, known);
     return known;
   };
+}
 
-  const callModel = async (input: TurnInput, settings: Settings, warnings: string[]): Promise<TurnResult> => {
+/** Makes the runtime of a snapshot. `issues` are config errors about models, providers and tools. */
+export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRuntime; issues: Issue[] } {
+  const { config, env, clock, log, kinds, plugins } = options;
+  const { offers, incomplete: isIncomplete } = plugins;
+  const set = createModels({ config, env, kinds, isIncomplete });
+  const issues = [...set.issues, ...embeddingIssues(config, kinds), ...toolIssues(config, offers.tools, isIncomplete)];
+  const toolBox = createToolBox({
+    servers: config.mcp.servers,
+    tools: offers.tools,
+    log,
+    cwd: options.baseDir,
+    env,
+    fetch: options.fetch,
+  });
+  const getModel = createModelCache(options.fetch);
+  const everyTurn = offers.context.map(({ plugin, value }): TurnExtension => ({
+    id: plugin,
+    context: value,
+    tools: [],
+    warning: `the plugin "${plugin}" gave no context, because it failed or took too long; the turn went on without it`,
+  }));
+
+  const callModel = async (input: TurnInput, provider: NamedProvider, parts: readonly Part[], warnings: string[]): Promise<TurnResult> => {
     const { generateText, isStepCount, jsonSchema, streamText, wrapLanguageModel } = await import("ai");
     // The SDK would print its warnings; ours go into the run.
     (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
+    const { settings, kind } = provider;
     const boundary = createBoundary();
-    const picked = await toolBox.pick(input.tools, boundary, Math.min(CONNECT_MS, input.timeoutMs / 2));
+    const numbers = createCallNumbers(input.info.runId);
+    const toolTurn = { info: input.info, boundary, numbers, waitMs: Math.min(CONNECT_MS, input.timeoutMs / 2) };
+    const picked = await toolBox.pick(input.tools, toolTurn);
     warnings.push(...picked.warnings);
-    const thinking = watchThinking(input.thinking, options.fetch);
-    const plain = await modelFor(input, settings, thinking.fetch);
+    const offered = [...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools];
+    const thinking = watchThinking(input.thinking, kind.thinkingFields);
+    const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary)];
+    if (offered.length > 0) middleware.push(numbers.middleware);
+    if (input.thinking !== undefined) middleware.push(thinking.middleware);
     const call = {
-      model: wrapLanguageModel({ model: plain, middleware: boundToolResults(boundary) }),
-      instructions: instructionsOf(input),
-      messages: messagesOf(input, boundary, settings.contextTokens ?? CONTEXT_TOKENS, warnings),
+      model: wrapLanguageModel({ model: await getModel(provider, input.model.model), middleware }),
+      instructions: buildInstructions(input),
+      messages: buildMessages(input, { boundary, parts, window: provider.contextTokens ?? CONTEXT_TOKENS, warnings }),
       // The agent's own tools win over a caller's of the same name.
-      tools: { ...directTools(input, jsonSchema), ...picked.tools },
-      ...samplingOf(input.sampling),
-      ...(input.sampling?.json ? { output: outputOf(input.sampling.json) } : {}),
+      tools: {
+        ...describeCallerTools(input.callerTools, jsonSchema),
+        ...Object.fromEntries(offered.map(({ name, definition }) => [name, definition])),
+      },
+      ...toSamplingOptions(input.sampling),
+      ...(input.sampling?.json ? { output: buildJsonOutput(input.sampling.json) } : {}),
       stopWhen: isStepCount(MAX_STEPS),
       maxRetries: 0,
       abortSignal: input.signal,
       timeout: { totalMs: input.timeoutMs, toolMs: TOOL_MS, ...(input.onText ? { chunkMs: CHUNK_MS } : {}) },
-      ...(input.thinking === undefined ? {} : { reasoning: reasoningOf(input.thinking) }),
-      providerOptions: providerOptionsOf(settings.type, input.model.provider, input.sampling),
+      ...(input.thinking === undefined ? {} : { reasoning: toReasoning(input.thinking) }),
+      providerOptions: kind.requestOptions?.(getChoices(input.sampling), settings) ?? {},
     };
-    const ended = (end: Omit<Ended, "provider" | "warnings" | "callerTools">): TurnResult =>
-      turnOf({ ...end, provider: input.model.provider, warnings, callerTools: (input.callerTools ?? []).map(({ name }) => name) });
+    const ended = (end: Omit<EndedTurn, "provider" | "warnings" | "callerTools">): TurnResult =>
+      toTurnResult({ ...end, provider: input.model.provider, warnings, callerTools: (input.callerTools ?? []).map(({ name }) => name) });
     if (!input.onText) {
       const result = await generateText(call);
       warnings.push(...thinking.warnings(result.warnings));
@@ -130,10 +146,15 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   };
 
   const runTurn = async (input: TurnInput): Promise<TurnResult> => {
-    if (input.model.ref === ECHO.ref) return echoTurn(input);
-    const warnings: string[] = [];
-    const settings = set.provider(input.model.provider);
-    if (!settings)
+    const { info, question, signal } = input;
+    const { parts, warnings } = await gatherContext(
+      [...everyTurn, ...(input.extensions ?? [])],
+      { ...info, question, signal },
+      { clock, log },
+    );
+    if (input.model.ref === ECHO.ref) return { ...echoTurn(input, kinds), warnings };
+    const provider = set.provider(input.model.provider);
+    if (!provider)
       return {
         ok: false,
         code: "unknown_model",
@@ -143,7 +164,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       };
     const startedAt = clock.now();
     try {
-      return await callModel(input, settings, warnings);
+      return await callModel(input, provider, parts, warnings);
     } catch (error) {
       if (input.signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false, warnings };
       const timedOut = clock.now() - startedAt >= input.timeoutMs || isTimeout(error);
@@ -160,7 +181,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     }
   };
 
-  return { runtime: { models: set.models, runTurn, close: () => toolBox.close() }, issues: set.issues };
+  return { runtime: { models: set.models, runTurn, close: () => toolBox.close() }, issues };
 }
 
 function isTimeout(error: unknown): boolean {
@@ -192,7 +213,7 @@ async function pass(parts: AsyncIterable<TextStreamPart<ToolSet>>, pieces: Piece
   }
 }
 
-interface Ended {
+interface EndedTurn {
   text: string;
   steps: readonly Step[];
   messages: unknown[];
@@ -203,7 +224,7 @@ interface Ended {
   callerTools: readonly string[];
 }
 
-function turnOf({ text, steps, messages, usage, finish, warnings, provider, callerTools }: Ended): TurnResult {
+function toTurnResult({ text, steps, messages, usage, finish, warnings, provider, callerTools }: EndedTurn): TurnResult {
   if (finish === "content-filter" && text === "")
     return {
       ok: false,

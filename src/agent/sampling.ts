@@ -1,11 +1,8 @@
-import type { Config } from "../config/schema/index.ts";
+import type { RequestChoices } from "../contract/kinds.ts";
 import type { Sampling } from "./types.ts";
 
-type ProviderType = Config["models"]["providers"][string]["type"];
-type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
-
 /** What the providers' common interface has a name for. */
-export function samplingOf(sampling: Sampling = {}) {
+export function toSamplingOptions(sampling: Sampling = {}) {
   const { temperature, topP, maxOutputTokens, stopSequences, seed, presencePenalty, frequencyPenalty, toolChoice } = sampling;
   return {
     ...(temperature === undefined ? {} : { temperature }),
@@ -22,7 +19,7 @@ export function samplingOf(sampling: Sampling = {}) {
 }
 
 /** An answer in JSON as the model's text: whether it fits is for the caller to see, who has asked for it. */
-export function outputOf({ schema, name, description }: NonNullable<Sampling["json"]>) {
+export function buildJsonOutput({ schema, name, description }: NonNullable<Sampling["json"]>) {
   const responseFormat = {
     type: "json" as const,
     ...(schema === undefined ? {} : { schema }),
@@ -38,19 +35,10 @@ export function outputOf({ schema, name, description }: NonNullable<Sampling["js
   };
 }
 
-/** What each vendor calls in its own way. */
-export function providerOptionsOf(type: ProviderType, id: string, sampling: Sampling = {}): Record<string, Record<string, JsonValue>> {
-  const { parallelToolCalls: parallel, json } = sampling;
-  const strict = json?.strict === undefined ? {} : { strictJsonSchema: json.strict };
-  switch (type) {
-    case "openai":
-      // The history is ours: the vendor keeps none, and gets whole messages, not references into a store of its own.
-      return { openai: { store: false, ...strict, ...(parallel === undefined ? {} : { parallelToolCalls: parallel }) } };
-    case "openai-compatible":
-      return { [id]: { ...strict, ...(parallel === undefined ? {} : { parallel_tool_calls: parallel }) } };
-    case "anthropic":
-      return { anthropic: parallel === undefined ? {} : { disableParallelToolUse: !parallel } };
-    case "google":
-      return {};
-  }
+/** Returns what each provider has a name of its own for. */
+export function getChoices({ parallelToolCalls, json }: Sampling = {}): RequestChoices {
+  return {
+    ...(parallelToolCalls === undefined ? {} : { parallelToolCalls }),
+    ...(json?.strict === undefined ? {} : { strictJson: json.strict }),
+  };
 }

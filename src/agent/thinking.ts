@@ -1,32 +1,41 @@
+import type { LanguageModelMiddleware } from "ai";
 import type { Thinking } from "../config/schema/common.ts";
 
 type Reasoning = "none" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
 /** The level as the providers' common interface calls it: it ends at xhigh, and `off` is none. */
-export function reasoningOf(level: Thinking): Reasoning {
+export function toReasoning(level: Thinking): Reasoning {
   return level === "off" ? "none" : level === "max" ? "xhigh" : level;
 }
 
-/** Fields by which the providers are told how much to think. In a JSON text a quoted word of the content is escaped. */
-const SENT = /"(?:reasoning|reasoning_effort|thinking|thinkingConfig|output_config)":/;
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+/** Whether a request has one of the fields, at its top or one level below. */
+function hasField(request: unknown, fields: readonly string[]): boolean {
+  const body: unknown = typeof request === "string" ? JSON.parse(request) : request;
+  const objects = isObject(body) ? [body, ...Object.values(body).filter(isObject)] : [];
+  return objects.some((object) => fields.some((field) => (object as Record<string, unknown>)[field] !== undefined));
+}
 
 export interface ThinkingWatch {
-  fetch: typeof fetch;
-  /** What became of the level: lowered, or not a thing of this model at all. */
+  middleware: LanguageModelMiddleware;
+  /** Says what became of the level: lowered, or left out because the model has none. */
   warnings(sdkWarnings: readonly { type: string }[] | undefined): string[];
 }
 
-/** Looks whether the level that was asked for goes out with the request. */
-export function watchThinking(level: Thinking | undefined, fetcher: typeof fetch): ThinkingWatch {
-  let sent = false;
+/** Watches whether the requested level is sent. `fields` are the provider's names for it; without them it counts as sent. */
+export function watchThinking(level: Thinking | undefined, fields: readonly string[] | undefined): ThinkingWatch {
+  let sent = fields === undefined;
+  const look = <T extends { request?: { body?: unknown } | undefined }>(result: T): T => {
+    if (fields && hasField(result.request?.body, fields)) sent = true;
+    return result;
+  };
   return {
-    fetch:
-      level === undefined
-        ? fetcher
-        : (url, init) => {
-            if (typeof init?.body === "string" && SENT.test(init.body)) sent = true;
-            return fetcher(url, init);
-          },
+    middleware: {
+      specificationVersion: "v4",
+      wrapGenerate: async ({ doGenerate }) => look(await doGenerate()),
+      wrapStream: async ({ doStream }) => look(await doStream()),
+    },
     warnings(sdkWarnings) {
       const features = (sdkWarnings ?? []).map((warning) => ({ type: warning.type, feature: (warning as { feature?: unknown }).feature }));
       // What the SDK sets by itself, and then warns of, was not asked for.

@@ -35,6 +35,14 @@ function checkNames(names: readonly unknown[]): void {
   if (!names.every((name) => typeof name === "string" && PARAMETER.test(name))) throw new UnsafeName();
 }
 
+/** Whether a keyword's value may stay in the schema as it is. */
+function isSafe(keyword: string, value: unknown): boolean {
+  if (MEASURES.includes(keyword)) return typeof value === "number" || typeof value === "boolean";
+  if (keyword === "type") return [value].flat().every((type) => TYPES.has(type));
+  if (keyword === "$ref") return typeof value === "string" && REFERENCE.test(value);
+  return VALUES.includes(keyword) && isPlain(value);
+}
+
 /** The schema at `place` without its words, which go into `words`. */
 function walk(schema: unknown, place: string, words: string[], depth: number): unknown {
   if (typeof schema === "boolean") return schema;
@@ -48,14 +56,11 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
       kept[keyword] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, inside(one, name)]));
     } else if (LISTED.includes(keyword) && Array.isArray(value)) kept[keyword] = value.map(same);
     else if (NESTED.includes(keyword)) kept[keyword] = Array.isArray(value) ? value.map(same) : same(value);
-    else if (MEASURES.includes(keyword) && (typeof value === "number" || typeof value === "boolean")) kept[keyword] = value;
-    else if (keyword === "type" && [value].flat().every((type) => TYPES.has(type))) kept[keyword] = value;
+    else if (isSafe(keyword, value)) kept[keyword] = value;
     else if (keyword === "required" && Array.isArray(value)) {
       checkNames(value);
       kept[keyword] = value;
-    } else if (keyword === "$ref" && typeof value === "string" && REFERENCE.test(value)) kept[keyword] = value;
-    else if (VALUES.includes(keyword) && isPlain(value)) kept[keyword] = value;
-    else if (WORDS.includes(keyword) || VALUES.includes(keyword)) {
+    } else if (WORDS.includes(keyword) || VALUES.includes(keyword)) {
       const label = [place, keyword === "description" ? "" : keyword].filter(Boolean).join(", ");
       const text = typeof value === "string" ? value : JSON.stringify(value);
       words.push(label === "" ? text : `${label}: ${text}`);

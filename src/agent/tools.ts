@@ -1,11 +1,15 @@
 import type { Config } from "../config/schema/index.ts";
-import { RouseError, safeError } from "../core/errors.ts";
+import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { coversTool, narrowTools } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
+import type { Tool, TurnInfo } from "../contract/kinds.ts";
 import type { Boundary } from "./boundary.ts";
+import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import { offerTool, readServerTool, type ServerTool } from "./mcp-tools.ts";
-import type { Agent, TurnInput } from "./types.ts";
+import { offerPluginTool, type CallNumbers, type ToolHints } from "./plugin-tools.ts";
+import { raceAbort } from "./race.ts";
+import type { Agent, CallerTool } from "./types.ts";
 
 /** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hooks.tools` names too. */
 export function allowedTools(agent: Agent, hookTools: readonly string[], outside: boolean): readonly string[] {
@@ -18,7 +22,7 @@ interface Client {
   close(): Promise<void>;
 }
 /** What reaches MCP servers from outside the config. */
-interface Surroundings {
+interface ToolEnvironment {
   /** Programs run in this folder. */
   cwd: string;
   env: Record<string, string | undefined>;
@@ -31,7 +35,7 @@ interface Connection {
   close(): Promise<void>;
 }
 
-async function createClient(server: Servers[string], { cwd, env: { PATH = "" }, fetch }: Surroundings): Promise<Client> {
+async function createClient(server: Servers[string], { cwd, env: { PATH = "" }, fetch }: ToolEnvironment): Promise<Client> {
   const { createMCPClient } = await import("@ai-sdk/mcp");
   if ("url" in server) {
     return createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers, fetch } });
@@ -43,7 +47,7 @@ async function createClient(server: Servers[string], { cwd, env: { PATH = "" }, 
   });
 }
 
-async function connect(name: string, server: Servers[string], surroundings: Surroundings): Promise<Connection> {
+async function connect(name: string, server: Servers[string], surroundings: ToolEnvironment): Promise<Connection> {
   const client = await createClient(server, surroundings);
   const offered = Object.entries(await client.tools());
   const read = await Promise.all(offered.map(async ([tool, definition]) => ({ tool, made: await readServerTool(name, tool, definition) })));
@@ -56,26 +60,60 @@ async function connect(name: string, server: Servers[string], surroundings: Surr
 
 const CLOSE_MS = 1000;
 
-/** A promise, or an error once the time is over; what the promise becomes later is still kept by who made it. */
-async function within<T>(made: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new RouseError({ code: "internal", message: "no answer in time" })), ms);
-  });
-  return Promise.race([made, late]).finally(() => clearTimeout(timer));
+/** A tool as a turn offers it. */
+export interface OfferedTool {
+  /** As the model calls it. */
+  name: string;
+  hints: ToolHints;
+  definition: ToolSet[string];
+}
+
+/** What a turn says of itself to get its tools. */
+export interface ToolTurn {
+  info: TurnInfo;
+  boundary: Boundary;
+  numbers: CallNumbers;
+  /** Milliseconds that it waits for a server. */
+  waitMs: number;
 }
 
 export interface ToolBox {
   /**
-   * The tools that `patterns` name, with what their servers say of them inside the boundary. A server that cannot be reached
-   * within `waitMs` is a warning, and so are tools that no model can be given.
+   * The tools of servers and plugins that `patterns` name, with what servers say of them inside the boundary. A server that
+   * cannot be reached in time is a warning, and so are tools that no model can be given.
    */
-  pick(patterns: readonly string[], boundary: Boundary, waitMs: number): Promise<{ tools: ToolSet; warnings: string[] }>;
+  pick(patterns: readonly string[], turn: ToolTurn): Promise<{ tools: OfferedTool[]; warnings: string[] }>;
   close(): Promise<void>;
 }
 
-/** Connections to the config's MCP servers: made when first needed, kept, made again after a failure. */
-export function createToolBox(servers: Servers, log: Logger, surroundings: Surroundings): ToolBox {
+export interface ToolBoxOptions extends ToolEnvironment {
+  servers: Servers;
+  tools: AgentExtensions["tools"];
+  log: Logger;
+}
+
+const toModelName = (source: string, tool: string): string => `${source.replaceAll(/[^\w-]/g, "_")}__${tool}`;
+const covers = (patterns: readonly string[], source: string): boolean => patterns.some((pattern) => pattern.startsWith(`${source}.`));
+
+/** Offers tools of plugins under their names. */
+function offerTools(tools: readonly (readonly [name: string, Tool])[], { info, numbers }: ToolTurn): Promise<OfferedTool[]> {
+  return Promise.all(
+    tools.map(async ([name, tool]): Promise<OfferedTool> => {
+      const { readOnly = false, idempotent = false, destructive = false } = tool;
+      return { name, hints: { readOnly, idempotent, destructive }, definition: await offerPluginTool(tool, info, numbers) };
+    }),
+  );
+}
+
+/** Offers the tools that a turn has besides those of its agent's list. */
+export const offerOwnTools = (extensions: readonly TurnExtension[], turn: ToolTurn): Promise<OfferedTool[]> =>
+  offerTools(
+    extensions.flatMap(({ tools }) => tools.map((tool) => [tool.name, tool] as const)),
+    turn,
+  );
+
+/** Creates the tools of a snapshot. Connections to MCP servers are made when first needed, kept, and made again after a failure. */
+export function createToolBox({ servers, tools: pluginTools, log, ...surroundings }: ToolBoxOptions): ToolBox {
   const connections = new Map<string, Promise<Connection>>();
   const open = (name: string, server: Servers[string]): Promise<Connection> => {
     const known = connections.get(name);
@@ -87,15 +125,19 @@ export function createToolBox(servers: Servers, log: Logger, surroundings: Surro
   };
 
   return {
-    async pick(patterns, boundary, waitMs) {
-      const tools: ToolSet = {};
+    async pick(patterns, turn) {
+      const named = pluginTools.flatMap(({ plugin, value }) =>
+        value.flatMap((tool) => (coversTool(patterns, `${plugin}.${tool.name}`) ? [[toModelName(plugin, tool.name), tool] as const] : [])),
+      );
+      const tools = await offerTools(named, turn);
       const warnings: string[] = [];
       for (const [name, server] of Object.entries(servers)) {
-        if (!patterns.some((pattern) => pattern.startsWith(`${name}.`))) continue;
+        if (!covers(patterns, name)) continue;
         try {
-          const connection = await within(open(name, server), waitMs);
+          const connection = await raceAbort(open(name, server), AbortSignal.timeout(turn.waitMs));
           const isCovered = (tool: string): boolean => coversTool(patterns, `${name}.${tool}`);
-          for (const made of connection.tools) if (isCovered(made.tool)) tools[made.name] = await offerTool(name, made, boundary);
+          for (const made of connection.tools.filter(({ tool }) => isCovered(tool)))
+            tools.push({ name: made.name, hints: made.hints, definition: await offerTool(name, made, turn.boundary) });
           const unfit = connection.unfit.filter(isCovered).length;
           if (unfit > 0) warnings.push(unfitWarning(name, unfit));
         } catch (error) {
@@ -111,9 +153,9 @@ export function createToolBox(servers: Servers, log: Logger, surroundings: Surro
       // One that never came about must not hold up the end.
       await Promise.allSettled(
         open.map((connection) =>
-          within(
+          raceAbort(
             connection.then((made) => made.close()),
-            CLOSE_MS,
+            AbortSignal.timeout(CLOSE_MS),
           ),
         ),
       );
@@ -127,19 +169,16 @@ const unfitWarning = (server: string, count: number): string =>
 
 const ANY_OBJECT = { type: "object", properties: {} };
 
-/** The tools that a turn brings itself: those of its caller, which nobody here carries out, and Rouse's own. */
-export function directTools({ callerTools = [], ownTools = [] }: TurnInput, jsonSchema: (schema: JSONSchema7) => Schema): ToolSet {
-  const tools: ToolSet = {};
-  for (const { name, description, schema, strict } of callerTools)
-    tools[name] = {
-      inputSchema: jsonSchema(schema ?? ANY_OBJECT),
-      ...(description === undefined ? {} : { description }),
-      ...(strict === undefined ? {} : { strict }),
-    };
-  for (const { name, description, schema, run } of ownTools) {
-    const execute = (input: unknown, { abortSignal }: { abortSignal?: AbortSignal | undefined }): Promise<string> =>
-      run(input, abortSignal ?? new AbortController().signal);
-    tools[name] = { inputSchema: jsonSchema(schema), execute, ...(description === undefined ? {} : { description }) };
-  }
-  return tools;
+/** Describes the tools of a turn's caller to the model. The caller carries out their calls. */
+export function describeCallerTools(tools: readonly CallerTool[] = [], jsonSchema: (schema: JSONSchema7) => Schema): ToolSet {
+  return Object.fromEntries(
+    tools.map(({ name, description, schema, strict }) => [
+      name,
+      {
+        inputSchema: jsonSchema(schema ?? ANY_OBJECT),
+        ...(description === undefined ? {} : { description }),
+        ...(strict === undefined ? {} : { strict }),
+      },
+    ]),
+  );
 }

@@ -1,7 +1,9 @@
 import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
+import type { ProviderDescription, TurnInfo } from "../contract/kinds.ts";
 import type { TurnRecord, Usage } from "../store/types.ts";
+import type { TurnExtension } from "./extensions.ts";
 
 /** An agent as a turn sees it. */
 export interface Agent {
@@ -35,9 +37,11 @@ export interface Models {
   /** The same for a name that a request, a template or a transform gave: also held against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
   /** The model of an agent that names none. */
-  readonly standard: ResolvedModel;
+  readonly default: ResolvedModel;
   /** The standard model of an agent's config entry; checked when the snapshot is made. */
   readonly providers: readonly { id: string; type: string; models?: string[] }[];
+  /** The kinds of providers that plugins offer, used or not. */
+  readonly kinds: readonly ProviderDescription[];
 }
 
 /** A call of a tool that the caller carries out. */
@@ -48,11 +52,11 @@ export interface ToolCall {
   input: unknown;
 }
 
-export type SaidPart = { type: "text"; text: string } | { type: "image"; mediaType: string; data: Uint8Array };
+export type ConversationPart = { type: "text"; text: string } | { type: "image"; mediaType: string; data: Uint8Array };
 
 /** What a caller and the model have said to each other. A tool's result is outside text, whoever carried the call out. */
-export type SaidMessage =
-  | { role: "user"; parts: readonly SaidPart[] }
+export type ConversationMessage =
+  | { role: "user"; parts: readonly ConversationPart[] }
   | { role: "assistant"; text: string; calls: readonly ToolCall[] }
   | { role: "tool"; callId: string; tool: string; text: string };
 
@@ -62,12 +66,6 @@ export interface CallerTool {
   description?: string;
   schema?: Record<string, unknown>;
   strict?: boolean;
-}
-
-/** A tool of Rouse itself. Its results go inside the boundary. */
-export interface OwnTool extends CallerTool {
-  schema: Record<string, unknown>;
-  run(input: unknown, signal: AbortSignal): Promise<string>;
 }
 
 /** What a caller may say about how the model answers. What the provider lacks is left out, with a warning. */
@@ -92,13 +90,16 @@ export interface TurnInput {
   /** The new input. Outside parts go inside the boundary. */
   input: readonly TextPart[];
   /** The new input where it is more than text: takes the place of `input`. */
-  said?: readonly SaidMessage[];
-  /** Outside text that goes before the new input, or the last thing the user said: what a search has found. */
-  passages?: readonly { text: string; origin: string }[];
+  messages?: readonly ConversationMessage[];
+  /** What tools and context providers may know of the turn. */
+  info: TurnInfo;
+  /** What context is looked up for; may be blank. */
+  question: string;
+  /** What the turn has besides what plugins offer to all turns. */
+  extensions?: readonly TurnExtension[];
   /** The caller's own instructions: they stand below the agent's. */
   callerInstructions?: string;
   callerTools?: readonly CallerTool[];
-  ownTools?: readonly OwnTool[];
   sampling?: Sampling;
   /** What the trusted line names as the hook, in the operator's words; undefined where the input is the owner's or an API user's. */
   hook?: string;

@@ -1,13 +1,13 @@
 import type { Command } from "commander";
-import type { ChannelView } from "../http/admin-types.ts";
-import { connected } from "./connect.ts";
+import type { ChannelView } from "../admin/channels.ts";
+import { connected, read, withId } from "./connect.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import { printable } from "./text.ts";
 
 /** The agents of a channel, as `desk in C0123 for U1, main`. */
-function answering(agents: ChannelView["agents"]): string {
+function renderAgents(agents: ChannelView["agents"]): string {
   const parts = agents.map(({ agent, room, person }) =>
     [agent, ...(room === null ? [] : [`in ${room}`]), ...(person === null ? [] : [`for ${person}`])].join(" "),
   );
@@ -15,28 +15,30 @@ function answering(agents: ChannelView["agents"]): string {
 }
 
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) => to.request("channels", "GET", "channels"));
+  const answer = await connected(options, io, ({ api }) => read(api.channels.$get()));
   if (options.json) return printJson(io, answer);
-  const rows = answer.channels.map(({ name, id, loaded, receives, allowFrom, defaultTo, limit, fallback, agents }) => [
+  const { channels } = answer;
+  const rows = channels.map(({ name, id, loaded, receives, allowFrom, defaultTo, limit, fallback, agents }) => [
     name,
     name === id ? (loaded ? "configured" : "–") : `= ${id}`,
     receives ? (allowFrom === 0 ? "from nobody" : `from ${allowFrom}`) : "–",
     defaultTo ?? "–",
     limit === null ? "–" : String(limit),
     fallback ? "yes" : "–",
-    receives ? answering(agents) : "–",
+    receives ? renderAgents(agents) : "–",
   ]);
   printTable(io, ["CHANNEL", "STATE", "RECEIVES", "DEFAULT TO", "LIMIT", "LAST RESORT", "AGENTS"], rows);
 }
 
 async function status(options: CommonOptions, io: CliIo): Promise<void> {
-  const { live, answer } = await connected(options, io, async (to) => ({
+  const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    answer: await to.request("channelStatus", "GET", "channels/status"),
+    ...(await read(to.api.channels.status.$get())),
   }));
-  if (answer.channels.some(({ reach, receive }) => reach?.ok === false || receive?.ok === false)) io.exitCode = EXIT.failure;
+  const { channels } = answer;
+  if (channels.some(({ reach, receive }) => reach?.ok === false || receive?.ok === false)) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, answer);
-  const rows = answer.channels.map(({ id, reach, receive, nobody }) => [
+  const rows = channels.map(({ id, reach, receive, nobody }) => [
     id,
     reach?.message ?? "cannot tell",
     nobody ? "from nobody: allowFrom is empty" : (receive?.message ?? (live ? "–" : "no gateway runs")),
@@ -44,34 +46,31 @@ async function status(options: CommonOptions, io: CliIo): Promise<void> {
   printTable({ ...io, terminal: { ...io.terminal, columns: undefined } }, ["CHANNEL", "SENDING", "RECEIVING"], rows);
 }
 
-async function test(id: string, options: CommonOptions & { to?: string; text?: string }, io: CliIo): Promise<void> {
-  const { to, text } = options;
-  const body = { ...(to === undefined ? {} : { to }), ...(text === undefined ? {} : { text }) };
-  const answer = await connected(options, io, (gateway) =>
-    gateway.request("channelTest", "POST", `channels/${encodeURIComponent(id)}/test`, body),
-  );
-  const { result } = answer;
-  if (result.status !== "sent") io.exitCode = EXIT.failure;
+async function test(name: string, { to, text, ...options }: CommonOptions & { to?: string; text?: string }, io: CliIo): Promise<void> {
+  const body = { ...withId(name), json: { to, text } };
+  const answer = await connected(options, io, ({ api }) => read(api.channels[":id"].test.$post(body)));
+  if (answer.result.status !== "sent") io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, answer);
-  if (result.status === "sent") io.out(`sent to ${answer.to} on ${answer.channel}  ${(result.messageIds ?? []).join(" ")}\n`);
-  else io.err(`not sent to ${answer.to} on ${answer.channel}: ${printable(result.reason)}\n`);
+  const { channel, to: recipient, result } = answer;
+  if (result.status === "sent") io.out(`sent to ${recipient} on ${channel}  ${(result.messageIds ?? []).join(" ")}\n`);
+  else io.err(`not sent to ${recipient} on ${channel}: ${printable(result.reason)}\n`);
 }
 
-export function registerChannels(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const channels = program.command("channels").description("where replies go, and who may write to the agent");
   reading(channels.command("list").description("channels that are known, and those that are configured"), "rouse channels list").action(
     (options: CommonOptions) => list(options, io),
   );
   reading(
-    channels.command("status").description("whether each can be reached, and how its listening does; exit code 1 where one cannot"),
+    channels.command("status").description("whether each can be reached, and whether it receives messages; exit code 1 if one cannot"),
     "rouse channels status",
   ).action((options: CommonOptions) => status(options, io));
   reading(
     channels
       .command("test <channel>")
-      .description("send a message at once")
-      .option("--to <recipient>", "to whom (default: the channel's defaultTo)")
-      .option("--text <text>", "what (default: a line that says it is a test)"),
+      .description("send a message immediately, bypassing the outbox")
+      .option("--to <recipient>", "the recipient (default: the channel's defaultTo)")
+      .option("--text <text>", "the message (default: a line that says it is a test)"),
     "rouse channels test console --to me",
   ).action((id: string, options: CommonOptions & { to?: string; text?: string }) => test(id, options, io));
 }

@@ -1,8 +1,8 @@
 import { RouseError } from "../core/errors.ts";
-import type { ChatLine } from "../http/admin-types.ts";
+import type { ChatLine } from "../http/admin/chat.ts";
 import { member } from "./settings.ts";
 
-interface Said {
+interface Message {
   role: "user" | "assistant";
   content: string;
 }
@@ -17,7 +17,7 @@ function read(data: string): string {
   return typeof content === "string" ? content : "";
 }
 
-async function* eventsOf(response: Response): AsyncGenerator<string> {
+async function* readEvents(response: Response): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of response.body ?? []) {
@@ -27,7 +27,7 @@ async function* eventsOf(response: Response): AsyncGenerator<string> {
   }
 }
 
-async function failureOf(response: Response): Promise<RouseError> {
+async function readFailure(response: Response): Promise<RouseError> {
   const answer: unknown = await response.json().catch(() => undefined);
   const message = member(member(answer, "error"), "message");
   return new RouseError({ code: "internal", message: typeof message === "string" ? message : `the gateway answered ${response.status}` });
@@ -38,19 +38,19 @@ async function failureOf(response: Response): Promise<RouseError> {
  * Ctrl-C wants it.
  */
 export function remoteChat(url: string, key: string, agent: string): (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine> {
-  const messages: Said[] = [];
+  const messages: Message[] = [];
   return async function* (message, signal) {
-    const asked: Said[] = [...messages, { role: "user", content: message }];
+    const asked: Message[] = [...messages, { role: "user", content: message }];
     const response = await fetch(`${url.replace(/\/+$/, "")}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({ model: agent, messages: asked, stream: true }),
       signal,
     });
-    if (!response.ok) throw await failureOf(response);
+    if (!response.ok) throw await readFailure(response);
     let reply = "";
     let done = false;
-    for await (const data of eventsOf(response)) {
+    for await (const data of readEvents(response)) {
       if (data === "[DONE]") done = true;
       const text = done ? "" : read(data);
       reply += text;

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { RouseError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import type { ChatLine } from "../http/admin-types.ts";
+import type { ChatLine } from "../http/admin/chat.ts";
 import { remoteChat } from "./chat-remote.ts";
-import { connected, type Connection } from "./connect.ts";
+import { connected, readLines, withId, type GatewayConnection } from "./connect.ts";
 import { reportError, usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { readInput, reading, type CommonOptions } from "./options.ts";
@@ -20,12 +20,11 @@ interface ChatOptions extends CommonOptions {
 type Talk = (message: string, signal: AbortSignal) => AsyncGenerator<ChatLine>;
 
 /** Talks through the operator's interface. The turn is stopped by its run's id: it would go on without us. */
-function localChat(to: Connection, agent: string | undefined, session: string | undefined): Talk {
+function localChat(to: GatewayConnection, agent: string | undefined, session: string | undefined): Talk {
   return async function* (message, signal) {
-    const body = { message, ...(session === undefined ? {} : { session }), ...(agent === undefined ? {} : { agent }) };
-    for await (const line of to.lines<ChatLine>("chat", body)) {
+    for await (const line of readLines<ChatLine>(to.api.chat.$post({ json: { message, session, agent } }))) {
       if (line.type === "start") {
-        const stop = (): void => void to.send("POST", `runs/${line.runId}/cancel`).catch(() => undefined);
+        const stop = (): void => void to.api.runs[":id"].cancel.$post(withId(line.runId)).catch(() => undefined);
         if (signal.aborted) stop();
         else signal.addEventListener("abort", stop, { once: true });
       }
@@ -105,7 +104,7 @@ async function chat(agent: string | undefined, options: ChatOptions, io: CliIo):
   return run(remoteChat(options.url, key, agent ?? "default"));
 }
 
-export function registerChat(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   reading(
     program
       .command("chat [agent]")

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { common } from "./options.ts";
+import { addCommonOptions } from "./options.ts";
 
 /** What may follow a command: its subcommands, else its options. */
 interface Step {
@@ -11,14 +11,14 @@ interface Step {
   options: { flags: string[]; about: string }[];
 }
 
-function stepsOf(command: Command, path: string): Step[] {
+function listSteps(command: Command, path: string): Step[] {
   const words = command.commands.map((inner) => ({ name: inner.name(), about: inner.summary() || inner.description() }));
   const options = command.options.map(({ short, long, description }) => ({
     flags: [short, long].flatMap((flag) => flag ?? []),
     about: description,
   }));
   const own: Step = { path, words, options: [...options, { flags: ["-h", "--help"], about: "print this help" }] };
-  return [own, ...command.commands.flatMap((inner) => stepsOf(inner, path === "" ? inner.name() : `${path} ${inner.name()}`))];
+  return [own, ...command.commands.flatMap((inner) => listSteps(inner, path === "" ? inner.name() : `${path} ${inner.name()}`))];
 }
 
 const candidates = ({ words, options }: Step): string =>
@@ -79,9 +79,9 @@ function fish(steps: readonly Step[]): string {
 const SHELLS: Record<string, (steps: readonly Step[]) => string> = { bash, zsh, fish };
 
 /** `rouse completion`; `describe` makes the program with all of its commands. */
-export function registerCompletion(describe: (io: CliIo) => Promise<Command>) {
+export function createCompletion(describe: (io: CliIo) => Promise<Command>) {
   return (program: Command, io: CliIo): void => {
-    common(
+    addCommonOptions(
       program.command("completion <shell>").description("print the completion of commands for a shell: bash, zsh or fish"),
       "rouse completion bash > ~/.local/share/bash-completion/completions/rouse",
       "rouse completion zsh > ~/.zfunc/_rouse",
@@ -89,7 +89,7 @@ export function registerCompletion(describe: (io: CliIo) => Promise<Command>) {
     ).action(async (shell: string) => {
       const render = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
       if (!render) throw usage(`"${shell}": write bash, zsh or fish`);
-      io.out(render(stepsOf(await describe(io), "")));
+      io.out(render(listSteps(await describe(io), "")));
     });
   };
 }

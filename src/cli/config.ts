@@ -2,23 +2,30 @@ import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { configExitCode } from "./failure.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
-import { common, reading, type CommonOptions } from "./options.ts";
+import { addCommonOptions, reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
 
 /** The JSON Schema of the config file, or of a file of `mappingsDir`, with the presets and plugins that ship. */
 export async function schemaDocument(isMappingFile: boolean): Promise<object> {
   const { configJsonSchema, mappingFileJsonSchema } = await import("../config/json-schema.ts");
   if (isMappingFile) return mappingFileJsonSchema();
-  const [{ BUILTIN_PLUGINS }, { builtinSections }, { presetNames, PRESETS_DIR }] = await Promise.all([
+  const [{ BUILTIN_PLUGINS }, { builtinSections }, { readCatalog }, { presetNames, PRESETS_DIR }, { readProviders }] = await Promise.all([
     import("../gateway/snapshot.ts"),
     import("../plugin/sections.ts"),
+    import("../plugin/locations.ts"),
     import("../mapping/presets.ts"),
+    import("../config/providers.ts"),
   ]);
-  return configJsonSchema({ presets: presetNames(PRESETS_DIR), sections: await builtinSections(BUILTIN_PLUGINS) });
+  const presets = [...presetNames(PRESETS_DIR), ...readCatalog(BUILTIN_PLUGINS).flatMap((entry) => entry.presets ?? [])];
+  return configJsonSchema({
+    presets: presets.toSorted(),
+    providerTypes: readProviders(BUILTIN_PLUGINS).map(({ type }) => type),
+    sections: await builtinSections(BUILTIN_PLUGINS),
+  });
 }
 
 /** `rouse config validate|schema|show`. */
-export function registerConfig(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const config = program.command("config").description("check and show the config, or print its schema");
 
   reading(
@@ -40,7 +47,7 @@ export function registerConfig(program: Command, io: CliIo): void {
     if (!result.ok) io.exitCode = configExitCode(result.issues);
   });
 
-  common(
+  addCommonOptions(
     config
       .command("schema")
       .description("print the JSON Schema of the config file, for editors")

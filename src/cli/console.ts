@@ -19,8 +19,8 @@ async function showConsole(options: CommonOptions, io: CliIo): Promise<void> {
   );
 }
 
-export function registerConsole(program: Command, io: CliIo): void {
-  reading(program.command("console").description("say where the operator's page is, and what it asks for"), "rouse console").action(
+export function register(program: Command, io: CliIo): void {
+  reading(program.command("console").description("show where the operator's page is, and which token it asks for"), "rouse console").action(
     (options: CommonOptions) => showConsole(options, io),
   );
 }

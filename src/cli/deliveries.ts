@@ -1,30 +1,28 @@
 import type { Command } from "commander";
 import { RouseError } from "../core/errors.ts";
-import type { AdminAnswers, DeliveryView } from "../http/admin-types.ts";
-import { connected, type Connection } from "./connect.ts";
+import type { DeliveryView } from "../admin/views.ts";
+import { connected, read, withId, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import { listing, query, reading, type CommonOptions } from "./options.ts";
+import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printJson, printMore, printTable } from "./print.ts";
 import { cell, shortTime } from "./text.ts";
 
-interface ListOptions extends CommonOptions {
+interface ListOptions extends PageOptions {
   status?: string;
   channel?: string;
-  since?: string;
-  limit?: string;
-  before?: string;
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
   const { status, channel, since, limit } = options;
   const answer = await connected(options, io, async (to) => {
     const before = options.before && (await resolveId(to, "deliveries", options.before));
-    return to.request("deliveries", "GET", `deliveries${query({ status, channel, since, limit, before })}`);
+    return read(to.api.deliveries.$get({ query: { status, channel, since, limit, before } }));
   });
   if (options.json) return printJson(io, answer);
-  const rows = answer.deliveries.map((delivery) => [
+  const { deliveries, next } = answer;
+  const rows = deliveries.map((delivery) => [
     delivery.id,
     shortTime(delivery.createdAt, io.now()),
     delivery.status,
@@ -35,11 +33,10 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     delivery.error ? `${delivery.error.code}: ${delivery.error.message}` : delivery.runId,
   ]);
   printTable(io, ["DELIVERY", "CREATED", "STATUS", "CHANNEL", "TO", "SENT", "TRIES", "RUN OR ERROR"], rows);
-  printMore(io, "rouse deliveries list", answer.next);
+  printMore(io, "rouse deliveries list", next);
 }
 
-const retryOne = (to: Connection, id: string): Promise<AdminAnswers["delivery"]> =>
-  to.request("delivery", "POST", `deliveries/${encodeURIComponent(id)}/retry`);
+const retryOne = ({ api }: GatewayConnection, id: string) => read(api.deliveries[":id"].retry.$post(withId(id)));
 
 const printRetried = (io: CliIo, { id, status, channel, to }: DeliveryView): void =>
   io.out(`${id}  ${status}  ${channel} ${cell(to ?? "–")}\n`);
@@ -47,21 +44,22 @@ const printRetried = (io: CliIo, { id, status, channel, to }: DeliveryView): voi
 const printLater = (io: CliIo): void => io.out("no gateway runs just now: what is pending is sent with the next `rouse start`\n");
 
 async function retry(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const { live, answer } = await connected(options, io, async (to) => ({
+  const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    answer: await retryOne(to, await resolveId(to, "deliveries", id)),
+    ...(await retryOne(to, await resolveId(to, "deliveries", id))),
   }));
   if (options.json) return printJson(io, answer);
-  printRetried(io, answer.delivery);
+  const { delivery } = answer;
+  printRetried(io, delivery);
   if (!live) printLater(io);
 }
 
-/** Ids of all replies that have no route, the oldest first. */
-async function withoutRoute(to: Connection): Promise<string[]> {
+/** Lists the ids of all replies that have no route, the oldest first. */
+async function listUnrouted(to: GatewayConnection): Promise<string[]> {
   const ids: string[] = [];
   let before: string | undefined;
   do {
-    const page = await to.request("deliveries", "GET", `deliveries${query({ status: "no_route", limit: "500", before })}`);
+    const page = await read(to.api.deliveries.$get({ query: { status: "no_route", limit: "500", before } }));
     ids.push(...page.deliveries.map(({ id }) => id));
     before = page.next ?? undefined;
   } while (before !== undefined);
@@ -73,7 +71,7 @@ async function retryAll(options: CommonOptions, io: CliIo): Promise<void> {
   const deliveries: DeliveryView[] = [];
   const failed: { id: string; code: string; message: string }[] = [];
   const live = await connected(options, io, async (to) => {
-    for (const id of await withoutRoute(to)) {
+    for (const id of await listUnrouted(to)) {
       try {
         deliveries.push((await retryOne(to, id)).delivery);
       } catch (error) {
@@ -91,7 +89,7 @@ async function retryAll(options: CommonOptions, io: CliIo): Promise<void> {
   if (!live && deliveries.length > 0) printLater(io);
 }
 
-export function registerDeliveries(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const deliveries = program.command("deliveries").description("replies on their way to a channel");
   listing(
     deliveries
@@ -104,7 +102,7 @@ export function registerDeliveries(program: Command, io: CliIo): void {
   reading(
     deliveries
       .command("retry [delivery]")
-      .description("send again what failed, from the first piece that was not sent; a reply without a route once there is one")
+      .description("send again what failed, from the first chunk that was not sent; a reply without a route once there is one")
       .option("--no-route", "all replies that have no route"),
     "rouse deliveries retry dlv_…",
     "rouse deliveries retry --no-route",

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { connected } from "./connect.ts";
+import { connected, read } from "./connect.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
@@ -8,7 +8,7 @@ async function doctor(options: CommonOptions, io: CliIo): Promise<void> {
   const { live, stateDir, checks } = await connected(options, io, async (to) => ({
     live: to.live,
     stateDir: to.stateDir,
-    ...(await to.request("doctor", "GET", "doctor")),
+    ...(await read(to.api.doctor.$get())),
   }));
   if (checks.some((check) => check.status === "fail")) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, { running: live, stateDir, checks });
@@ -22,9 +22,8 @@ async function doctor(options: CommonOptions, io: CliIo): Promise<void> {
   );
 }
 
-export function registerDoctor(program: Command, io: CliIo): void {
-  reading(
-    program.command("doctor").description("look for what often goes wrong; exit code 1 where something has to be done"),
-    "rouse doctor",
-  ).action((options: CommonOptions) => doctor(options, io));
+export function register(program: Command, io: CliIo): void {
+  reading(program.command("doctor").description("check for common problems; exit code 1 if a check fails"), "rouse doctor").action(
+    (options: CommonOptions) => doctor(options, io),
+  );
 }

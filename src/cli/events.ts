@@ -1,23 +1,21 @@
 import type { Command } from "commander";
-import type { EventDetail, EventView, ReplayLine } from "../http/admin-types.ts";
+import type { ReplayLine } from "../admin/bulk-replay.ts";
+import type { EventDetail, EventView } from "../admin/views.ts";
 import type { ReplayResult } from "../intake/types.ts";
-import { connected, type Connection } from "./connect.ts";
+import { connected, read, readLines, withId, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { resolveId } from "./ids.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import { listing, query, reading, type CommonOptions } from "./options.ts";
+import { listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
-import { createProgress, type Progress } from "./progress.ts";
+import { createProgress, type ProgressLine } from "./progress.ts";
 import { bytes, cell, localTime, shortTime } from "./text.ts";
 
-interface ListOptions extends CommonOptions {
+interface ListOptions extends PageOptions {
   outcome?: string;
   path?: string;
   mapping?: string;
   failed?: boolean;
-  since?: string;
-  limit?: string;
-  before?: string;
 }
 
 interface ReplayOptions extends CommonOptions {
@@ -28,29 +26,29 @@ interface ReplayOptions extends CommonOptions {
   dryRun?: boolean;
 }
 
-/** What stands in the last column: the reason, or what came of it. */
-function told(event: EventView): string {
+/** Returns the reason of an event, or what came of it. */
+function describeOutcome(event: EventView): string {
   if (event.reason !== null) return event.reason;
   return event.actions.map(({ id }) => id).join(" ");
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { outcome, path, mapping, failed, since, limit } = options;
   const answer = await connected(options, io, async (to) => {
     const before = options.before && (await resolveId(to, "events", options.before));
-    return to.request("events", "GET", `events${query({ outcome, path, mapping, failed, since, limit, before })}`);
+    return read(to.api.events.$get({ query: { ...ownOptions(options), failed: options.failed ? "1" : undefined, before } }));
   });
   if (options.json) return printJson(io, answer);
-  const rows = answer.events.map((event) => [
+  const { events, next } = answer;
+  const rows = events.map((event) => [
     event.id,
     shortTime(event.receivedAt, io.now()),
     event.path,
     event.outcome,
     event.mapping ?? "–",
-    told(event),
+    describeOutcome(event),
   ]);
   printTable(io, ["EVENT", "RECEIVED", "PATH", "OUTCOME", "MAPPING", "REASON OR WORK"], rows);
-  printMore(io, "rouse events list", answer.next);
+  printMore(io, "rouse events list", next);
 }
 
 function printEvent(event: EventDetail, io: CliIo): void {
@@ -75,8 +73,8 @@ function printEvent(event: EventDetail, io: CliIo): void {
   for (const action of event.actions)
     io.out(`${action.kind}  ${action.id}  ${action.status ?? ""}  ${action.mapping ?? ""}\n`.replace(/ +\n/, "\n"));
   for (const { kind, mapping, content, fields } of event.would) {
-    const told = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
-    printBlock(io, `in shadow, ${mapping ?? kind} would have done`, [...told, "", content.map((part) => part.text).join("")].join("\n"));
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+    printBlock(io, `in shadow, ${mapping ?? kind} would have done`, [...lines, "", content.map((part) => part.text).join("")].join("\n"));
   }
   printDebug(io, event.debug);
   const headers = Object.entries(event.request.headers).map(([name, value]) => `${name}: ${value}`);
@@ -85,10 +83,16 @@ function printEvent(event: EventDetail, io: CliIo): void {
     printBlock(io, event.request.encoding === "base64" ? "body (base64)" : "body", event.request.body);
 }
 
+/** Returns a recorded event. `id` may be the beginning of an id, or `latest`. */
+export async function fetchEvent(to: GatewayConnection, id: string): Promise<{ event: EventDetail }> {
+  return read(to.api.events[":id"].$get(withId(await resolveId(to, "events", id))));
+}
+
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, async (to) => to.request("event", "GET", `events/${await resolveId(to, "events", id)}`));
-  if (options.json) printJson(io, answer);
-  else printEvent(answer.event, io);
+  const answer = await connected(options, io, (to) => fetchEvent(to, id));
+  if (options.json) return printJson(io, answer);
+  const { event } = answer;
+  printEvent(event, io);
 }
 
 function printReplayed(result: ReplayResult, io: CliIo): void {
@@ -100,8 +104,9 @@ function printReplayed(result: ReplayResult, io: CliIo): void {
     io.out(`  ${action.kind}${action.id === undefined ? "" : `  ${action.id}`}  ${cell(action.summary)}\n`);
 }
 
-async function replayOne(id: string, dryRun: boolean, to: Connection, options: ReplayOptions, io: CliIo): Promise<void> {
-  const answer = await to.request("replay", "POST", `events/${await resolveId(to, "events", id)}/replay`, { dryRun });
+async function replayOne(id: string, dryRun: boolean, to: GatewayConnection, options: ReplayOptions, io: CliIo): Promise<void> {
+  const target = withId(await resolveId(to, "events", id));
+  const answer = await read(to.api.events[":id"].replay.$post({ ...target, json: { dryRun } }));
   if (options.json) printJson(io, answer);
   else printReplayed(answer.result, io);
   if (answer.result.outcome === "failed" || answer.result.outcome === "rejected") io.exitCode = EXIT.failure;
@@ -118,16 +123,16 @@ function replaySum(end: { replayed: number; failed: number }, dryRun: boolean, o
 async function replayAll(
   select: "failed" | "unmatched",
   dryRun: boolean,
-  to: Connection,
+  to: GatewayConnection,
   options: ReplayOptions,
   io: CliIo,
 ): Promise<void> {
   const all: ReplayLine[] = [];
-  let progress: Progress | undefined;
+  let progress: ProgressLine | undefined;
   let done = 0;
   const { path, since } = options;
   const outcomes = new Map<string, number>();
-  for await (const line of to.lines<ReplayLine>("events/replay", { select, dryRun, path, since })) {
+  for await (const line of readLines<ReplayLine>(to.api.events.replay.$post({ json: { select, dryRun, path, since } }))) {
     if (options.json) all.push(line);
     if (line.type === "total") progress = createProgress(io, dryRun ? "trying" : "replaying", line.total);
     if (line.type === "result") {
@@ -159,19 +164,19 @@ async function replay(id: string | undefined, options: ReplayOptions, io: CliIo)
   );
 }
 
-async function refused(options: CommonOptions & { limit?: string }, io: CliIo): Promise<void> {
-  const { limit } = options;
-  const answer = await connected(options, io, async (to) => ({
+async function listDenied(options: CommonOptions & { limit?: string }, io: CliIo): Promise<void> {
+  const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    ...(await to.request("refusals", "GET", `refusals${query({ limit })}`)),
+    ...(await read(to.api.refusals.$get({ query: { limit: options.limit } }))),
   }));
-  if (options.json) return printJson(io, { refusals: answer.refusals });
-  if (!answer.live) io.err("no gateway runs: refusals are kept in its memory only\n");
-  const rows = answer.refusals.map(({ at, address, path, reason }) => [shortTime(at, io.now()), address, path, reason]);
+  if (options.json) return printJson(io, answer);
+  const { refusals } = answer;
+  if (!live) io.err("no gateway runs: rejected requests are kept in its memory only\n");
+  const rows = refusals.map(({ at, address, path, reason }) => [shortTime(at, io.now()), address, path, reason]);
   printTable(io, ["AT", "ADDRESS", "PATH", "REASON"], rows);
 }
 
-export function registerEvents(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const events = program.command("events").description("what came in, and what became of it");
   listing(
     events
@@ -190,10 +195,10 @@ export function registerEvents(program: Command, io: CliIo): void {
   reading(
     events
       .command("refused")
-      .description("callers that were not believed, newest first: no token, a wrong signature, … (since the gateway's start)")
+      .description("rejected requests (authentication failed), newest first, since the gateway's start")
       .option("--limit <n>", "how many (default 50, at most 500)"),
     "rouse events refused",
-  ).action((options: CommonOptions & { limit?: string }) => refused(options, io));
+  ).action((options: CommonOptions & { limit?: string }) => listDenied(options, io));
   reading(
     events
       .command("replay [event]")

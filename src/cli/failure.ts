@@ -16,7 +16,7 @@ export function configExitCode(issues: readonly Issue[] = []): number {
   return issues.length > 0 && issues.every((issue) => issue.transient) ? EXIT.failure : EXIT.config;
 }
 
-function exitCodeOf(error: RouseError): number {
+function toExitCode(error: RouseError): number {
   if (error.code === "usage") return EXIT.usage;
   return error.code === "config_invalid" ? configExitCode(error.issues) : EXIT.failure;
 }
@@ -38,5 +38,5 @@ export function reportError(error: unknown, io: CliIo, verbose: boolean): number
     io.err(`rouse: ${printable(message)}\n`);
   }
   if (verbose && error instanceof Error) io.err(`${printable(error.stack ?? "")}\n`);
-  return error instanceof RouseError ? exitCodeOf(error) : EXIT.failure;
+  return error instanceof RouseError ? toExitCode(error) : EXIT.failure;
 }

@@ -1,13 +1,14 @@
-import { join } from "node:path";
 import { stateSecret } from "../config/state.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { RouseError } from "../core/errors.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
-import { PRESETS_DIR } from "../mapping/presets.ts";
+import { readMappings } from "../mapping/catalog.ts";
+import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
+import type { PresetEntry } from "../mapping/source.ts";
 import { eventHeaders, findPath, readSample, sampleNames } from "../mapping/samples.ts";
 import type { PathRules } from "../mapping/types.ts";
-import { loadPluginPresets } from "../plugin/commands.ts";
-import { loadScheme } from "../signatures/load.ts";
+import { loadPluginOffers } from "../plugin/commands.ts";
+import { loadScheme, type SchemeSources } from "../signatures/load.ts";
 import { asNewEvent, signRequest, type UnsignedRequest } from "../signatures/sign.ts";
 import { readGateway } from "../store/lock.ts";
 import { usage } from "./failure.ts";
@@ -42,15 +43,21 @@ interface Target {
   /** The path below `hooks.path`. */
   name: string;
   rules: PathRules | undefined;
-  preset: string | undefined;
+  /** The name of the preset whose mappings are on the path, else the path's. */
+  preset: string;
+  /** The preset of this name, if there is one. */
+  entry: PresetEntry | undefined;
+  schemes: SchemeSources;
 }
 
 /** Finds what a path's requests need. */
 export async function findTarget(name: string, { config, baseDir }: Settings, io: CliIo): Promise<Target> {
   const { hooks } = config;
-  const pluginPresets = await loadPluginPresets(BUILTIN_PLUGINS, { config, baseDir });
+  const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, { config, baseDir });
   const places = { baseDir, mappingsDir: hooks.mappingsDir, presetsDir: PRESETS_DIR };
-  return { name, ...findPath(name, { hooks, ...places, pluginPresets, env: io.env }) };
+  const { rules, preset = name } = findPath(name, { hooks, ...places, pluginPresets, env: io.env });
+  const { presets } = readMappings({ ...places, pluginPresets });
+  return { name, rules, preset, entry: presets.get(preset)?.[0], schemes: { dir: SCHEMES_DIR, plugins: schemes } };
 }
 
 /** The request with what its path's authentication wants: a token, a password, or a signature made as the sender makes it. */
@@ -65,7 +72,7 @@ async function authenticate(target: Target, request: UnsignedRequest, { isSample
   if ("user" in auth) return withHeader(`Basic ${Buffer.from(`${auth.user}:${auth.password}`).toString("base64")}`);
   const loaded =
     typeof auth.scheme === "string"
-      ? loadScheme(join(PRESETS_DIR, "schemes"), auth.scheme, `${target.rules?.authAt}.scheme`)
+      ? loadScheme(target.schemes, auth.scheme, `${target.rules?.authAt}.scheme`)
       : { ok: true as const, scheme: auth.scheme };
   if (!loaded.ok) throw new RouseError({ code: "config_invalid", message: "the config has problems:", issues: loaded.issues });
   const fresh = isSample ? asNewEvent(loaded.scheme, request) : request;
@@ -83,17 +90,17 @@ export async function readRequest(
   io: CliIo,
 ): Promise<Omit<UnsignedRequest, "url">> {
   const target = await findTarget(name, settings, io);
-  const { preset = name } = target;
-  const sample = typeof options.sample === "string" ? readSample(PRESETS_DIR, preset, options.sample) : undefined;
+  const { preset, entry } = target;
+  const sample = typeof options.sample === "string" && entry ? readSample(entry, options.sample) : undefined;
   if (typeof options.sample === "string" && !sample) {
-    const names = sampleNames(PRESETS_DIR, preset);
+    const names = entry ? sampleNames(entry) : [];
     throw usage(
       `the preset "${preset}" has no sample "${options.sample}".${didYouMean(options.sample, names)} It has: ${names.join(", ")}`,
     );
   }
   if (!sample && options.payload === undefined) throw usage("name a body with --payload, or a recorded one with --sample");
   const event = options.event ?? sample?.event;
-  const named = event === undefined ? {} : eventHeaders(PRESETS_DIR, preset, event);
+  const named = event === undefined ? {} : entry && eventHeaders(entry, event);
   if (!named && options.event !== undefined)
     throw usage(
       `--event: no preset on the path "${target.name}" says how its sender names events in a header; the body alone counts there`,
@@ -163,8 +170,8 @@ export function runningUrl(stateDir: string): string {
 }
 
 async function listSamples(name: string, settings: Settings, options: SendOptions, io: CliIo): Promise<void> {
-  const { preset = name } = await findTarget(name, settings, io);
-  const samples = sampleNames(PRESETS_DIR, preset);
+  const { preset, entry } = await findTarget(name, settings, io);
+  const samples = entry ? sampleNames(entry) : [];
   if (options.json) return printJson(io, { preset, samples });
   if (samples.length === 0) throw usage(`there are no samples for "${preset}"; post a body of your own with --payload`);
   for (const sample of samples) io.out(`rouse hooks send ${name} --sample ${sample}\n`);

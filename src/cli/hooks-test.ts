@@ -1,12 +1,12 @@
 import { renderIssue } from "../config/issues.ts";
 import { plainText } from "../core/text.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
-import { testHook as runTest, type HookTest, type TestedAction, type TestedHook } from "../http/admin-test.ts";
+import { testHook as runTest, type HookTest, type TestedAction, type TestedHook } from "../admin/test-hook.ts";
 import { parsePayload, type Payload } from "../intake/body.ts";
 import { withSnapshot } from "../gateway/snapshot.ts";
 import { connected } from "./connect.ts";
+import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
-import { resolveId } from "./ids.ts";
 import { EXIT, SYSTEM, type CliIo } from "./io.ts";
 import { readInput, type CommonOptions } from "./options.ts";
 import { configInvalid } from "./settings.ts";
@@ -65,7 +65,7 @@ function printAction(action: TestedAction, index: number, io: CliIo): void {
     );
   }
   if (!action.problem) return;
-  io.out("\n  the gateway would refuse it:\n");
+  io.out("\n  the gateway would reject it:\n");
   printFailure(action.problem, io);
 }
 
@@ -89,7 +89,7 @@ function printOutcome(tested: TestedHook, io: CliIo): void {
 }
 
 /** True when the gateway would take the hook and do something, or skip it on purpose. */
-function isWell({ outcome, actions }: TestedHook): boolean {
+function isHandled({ outcome, actions }: TestedHook): boolean {
   if (outcome === "skipped") return true;
   return outcome === "actions" && actions.every((action) => action.ok && action.problem === null);
 }
@@ -98,9 +98,7 @@ type Input = Omit<HookTest, "mapping">;
 
 /** A recorded event as it came in, from the gateway that runs or from the store. */
 async function recordedInput(id: string, options: TestOptions, io: CliIo): Promise<Input> {
-  const { event } = await connected({ ...options, json: true }, io, async (to) =>
-    to.request("event", "GET", `events/${await resolveId(to, "events", id)}`),
-  );
+  const { event } = await connected({ ...options, json: true }, io, (to) => fetchEvent(to, id));
   const { method, headers, query, body, encoding, contentType } = event.request;
   if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
   const parsed: Payload =
@@ -109,7 +107,7 @@ async function recordedInput(id: string, options: TestOptions, io: CliIo): Promi
   return { path: event.path, method, payload: parsed.payload, headers, query };
 }
 
-async function inputOf(options: TestOptions, io: CliIo): Promise<Input> {
+async function readTestInput(options: TestOptions, io: CliIo): Promise<Input> {
   const { payload: file, event, path, header = {}, query = {} } = options;
   if ((file === undefined) === (event === undefined)) throw usage("name a body with --payload, or a recorded event with --event");
   if (file === undefined) {
@@ -146,18 +144,16 @@ function evaluate(test: HookTest, options: TestOptions, io: CliIo): Promise<Test
     if (!result.ok) throw configInvalid(result);
     const { snapshot } = result.loaded;
     printAnsweredBy(io, snapshot.configFile ?? null, "as it is in the file", options.json === true);
-    const tested = await runTest(test, snapshot, io.now());
-    if (!tested.ok) throw new RouseError(tested.failure);
-    return tested.tested;
+    return runTest(test, snapshot, io.now());
   });
 }
 
 /** `rouse hooks test`. Exit code 1 if the hook would be refused or matches no mapping. */
-export async function testHook(mapping: string | undefined, options: TestOptions, io: CliIo): Promise<void> {
+export async function printHookTest(mapping: string | undefined, options: TestOptions, io: CliIo): Promise<void> {
   if (mapping === undefined && options.path === undefined && options.event === undefined)
     throw usage("name a mapping, or a path with --path; `rouse hooks list` shows both");
-  const tested = await evaluate({ ...(await inputOf(options, io)), mapping }, options, io);
-  if (!isWell(tested)) io.exitCode = EXIT.failure;
+  const tested = await evaluate({ ...(await readTestInput(options, io)), mapping }, options, io);
+  if (!isHandled(tested)) io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, tested);
   printTraces(tested, io);
   printOutcome(tested, io);

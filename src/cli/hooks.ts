@@ -1,21 +1,22 @@
 import type { Command } from "commander";
-import { connected } from "./connect.ts";
+import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { usage } from "./failure.ts";
-import { common, pairs, query, reading, type CommonOptions } from "./options.ts";
+import { addCommonOptions, pairs, reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import type { SendOptions } from "./hooks-send.ts";
 import type { TestOptions } from "./hooks-test.ts";
 import { cell } from "./text.ts";
 
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) => to.request("mappings", "GET", "mappings"));
+  const answer = await connected(options, io, ({ api }) => read(api.mappings.$get()));
   if (options.json) return printJson(io, answer);
-  if (!answer.enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
-  const auth = new Map(answer.paths.map((path) => [path.path, path.auth]));
-  const own = ["wake", "agent"].map((path) => [`${answer.base}/${path}`, "–", path, "hooks.token", "built in"]);
-  const rows = answer.mappings.map((mapping) => [
-    mapping.paths.length === 0 ? `${answer.base}/*` : mapping.paths.map((path) => `${answer.base}/${path}`).join(" "),
+  const { mappings, paths, base, enabled } = answer;
+  if (!enabled) io.out("hooks are off: set hooks.enabled to true\n\n");
+  const auth = new Map(paths.map((path) => [path.path, path.auth]));
+  const own = ["wake", "agent"].map((path) => [`${base}/${path}`, "–", path, "hooks.token", "built in"]);
+  const rows = mappings.map((mapping) => [
+    mapping.paths.length === 0 ? `${base}/*` : mapping.paths.map((path) => `${base}/${path}`).join(" "),
     mapping.id,
     mapping.action,
     auth.get(mapping.paths[0] ?? "") ?? "hooks.token",
@@ -24,23 +25,26 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
   printTable(io, ["PATH", "MAPPING", "ACTION", "AUTH", "FROM"], [...own, ...rows]);
 }
 
-async function accept(path: string, number: string | undefined, options: CommonOptions, io: CliIo): Promise<void> {
-  if (number === undefined) {
-    const answer = await connected(options, io, (to) => to.request("secretCandidates", "GET", `hooks/secrets${query({ path })}`));
-    if (options.json) return printJson(io, answer);
-    if (answer.candidates.length === 0) return io.out(`no request has brought a secret to ${path} since the gateway started\n`);
-    const rows = answer.candidates.map((one) => [String(one.id), one.address, one.at, one.secret]);
-    return printTable(io, ["NUMBER", "FROM", "AT", "SECRET"], rows);
-  }
-  if (!/^\d{1,15}$/.test(number)) throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
-  const answer = await connected(options, io, (to) => to.request("secretAccepted", "POST", "hooks/secrets", { path, id: Number(number) }));
+async function listSecrets(path: string, options: CommonOptions, io: CliIo): Promise<void> {
+  const answer = await connected(options, io, ({ api }) => read(api.hooks.secrets.$get({ query: { path } })));
   if (options.json) return printJson(io, answer);
-  io.out(`the secret is kept in ${answer.file}\n\n`);
-  io.out(`in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(answer.file)} }\n`);
-  io.out(`if the sender asks you to confirm it, enter:  ${cell(answer.secret)}\n`);
+  const { candidates } = answer;
+  if (candidates.length === 0) return io.out(`no request has brought a secret to ${path} since the gateway started\n`);
+  const rows = candidates.map((candidate) => [String(candidate.id), candidate.address, candidate.at, candidate.secret]);
+  printTable(io, ["NUMBER", "FROM", "AT", "SECRET"], rows);
 }
 
-export function registerHooks(program: Command, io: CliIo): void {
+async function acceptSecret(path: string, number: string, options: CommonOptions, io: CliIo): Promise<void> {
+  if (!/^\d{1,15}$/.test(number)) throw usage(`"${number}" is no number of \`rouse hooks accept ${path}\``);
+  const answer = await connected(options, io, ({ api }) => read(api.hooks.secrets.$post({ json: { path, id: Number(number) } })));
+  if (options.json) return printJson(io, answer);
+  const { file, secret } = answer;
+  io.out(`the secret is kept in ${file}\n\n`);
+  io.out(`in the config, write it in place of "pending":  secret: { file: ${JSON.stringify(file)} }\n`);
+  io.out(`if the sender asks you to confirm it, enter:  ${cell(secret)}\n`);
+}
+
+export function register(program: Command, io: CliIo): void {
   const hooks = program.command("hooks").description("list, test and send hooks");
   reading(hooks.command("list").description("paths and mappings, in the order in which they are tried"), "rouse hooks list").action(
     (options: CommonOptions) => list(options, io),
@@ -59,15 +63,19 @@ export function registerHooks(program: Command, io: CliIo): void {
     "rouse hooks test shop.order --payload order.json --header x-shop-event=order",
     "rouse hooks test --path shop --payload order.json",
     "rouse hooks test -c draft.json5 --event evt_…",
-  ).action(async (mapping: string | undefined, options: TestOptions) => (await import("./hooks-test.ts")).testHook(mapping, options, io));
+  ).action(async (mapping: string | undefined, options: TestOptions) =>
+    (await import("./hooks-test.ts")).printHookTest(mapping, options, io),
+  );
   reading(
     hooks
       .command("accept <path> [number]")
       .description("list the secrets that requests brought to a path whose secret is `pending`, or keep one of them"),
     "rouse hooks accept crm",
     "rouse hooks accept crm 1",
-  ).action((path: string, number: string | undefined, options: CommonOptions) => accept(path, number, options, io));
-  common(
+  ).action((path: string, number: string | undefined, options: CommonOptions) =>
+    number === undefined ? listSecrets(path, options, io) : acceptSecret(path, number, options, io),
+  );
+  addCommonOptions(
     hooks
       .command("send <name>")
       .description("post a body to the running gateway as its sender would: signed, or with the token of that path")

@@ -1,8 +1,7 @@
 import { isAbsolute, relative } from "node:path";
 import type { ConfigChange } from "../config/edit.ts";
 import { secretFile, stateSecret, writeSecret, type StateSecret } from "../config/state.ts";
-import { PRESETS_DIR } from "../mapping/presets.ts";
-import { presetSetup } from "../mapping/samples.ts";
+import { getSetup, type Presets } from "./shipped-presets.ts";
 import type { Answers, ChosenChannel } from "./init-questions.ts";
 import { member } from "./settings.ts";
 
@@ -37,36 +36,38 @@ export interface AddedPreset {
 }
 
 /** Where a setup is, and where its secrets are kept. */
-export interface Place {
+export interface InitFolders {
   folder: string;
   stateDir: string;
+  /** The presets that ship. */
+  presets: Presets;
 }
 
 /** How the config refers to a secret of the state folder: by the file's path, from the config's folder if it lies there. */
-function reference({ folder, stateDir }: Place, name: StateSecret): { file: string } {
+function reference({ folder, stateDir }: InitFolders, name: StateSecret): { file: string } {
   const file = secretFile(stateDir, name);
   const path = relative(folder, file);
   return { file: path.startsWith("..") || isAbsolute(path) ? file : path };
 }
 
-async function keep(place: Place, name: StateSecret, value: string): Promise<{ file: string }> {
+async function writeStateSecret(place: InitFolders, name: StateSecret, value: string): Promise<{ file: string }> {
   await writeSecret(place.stateDir, name, value);
   return reference(place, name);
 }
 
 /** Keeps the secret of a preset, if its sender signs: the sender's own, else a new one, which the sender's replaces later. */
-async function presetSecret(place: Place, preset: string, given: string | undefined): Promise<{ file: string } | undefined> {
-  const { secret } = presetSetup(PRESETS_DIR, preset) ?? {};
+async function presetSecret(place: InitFolders, preset: string, given: string | undefined): Promise<{ file: string } | undefined> {
+  const { secret } = getSetup(place.presets, preset);
   if (secret === undefined) return undefined;
   const name: StateSecret = `secrets/${preset}`;
-  if (given !== undefined) return keep(place, name, given);
-  if (secret === "sent") return keep(place, name, "pending");
+  if (given !== undefined) return writeStateSecret(place, name, given);
+  if (secret === "sent") return writeStateSecret(place, name, "pending");
   await stateSecret(place.stateDir, name);
   return reference(place, name);
 }
 
 /** The list of presets with the chosen ones in it. An entry that has a secret, or does without on purpose, stays as it is. */
-async function presetList(raw: unknown, answers: Answers, place: Place): Promise<{ list: unknown[]; added: AddedPreset[] }> {
+async function presetList(raw: unknown, answers: Answers, place: InitFolders): Promise<{ list: unknown[]; added: AddedPreset[] }> {
   const list: unknown[] = Array.isArray(raw) ? [...(raw as unknown[])] : [];
   const added: AddedPreset[] = [];
   const channel = answers.channels.find(({ to }) => to !== "")?.id;
@@ -85,19 +86,20 @@ async function presetList(raw: unknown, answers: Answers, place: Place): Promise
   return { list, added };
 }
 
-async function channelSection({ id, fields, allowFrom, to }: ChosenChannel, place: Place): Promise<Record<string, unknown>> {
+async function channelSection({ id, fields, allowFrom, to }: ChosenChannel, place: InitFolders): Promise<Record<string, unknown>> {
   const section: Record<string, unknown> = {};
-  for (const { name, value, secret } of fields) section[name] = secret ? await keep(place, `secrets/${id}-${name}`, value) : value;
+  for (const { name, value, secret } of fields)
+    section[name] = secret ? await writeStateSecret(place, `secrets/${id}-${name}`, value) : value;
   return { ...section, allowFrom, ...(to === "" ? {} : { defaultTo: to }) };
 }
 
-async function modelChanges(raw: Record<string, unknown>, { model }: Answers, place: Place): Promise<ConfigChange[]> {
+async function modelChanges(raw: Record<string, unknown>, { model }: Answers, place: InitFolders): Promise<ConfigChange[]> {
   if (!model) return [];
   const provider = model.ref.slice(0, model.ref.indexOf("/"));
   const known = member(member(raw["models"], "providers"), provider) !== undefined;
   const changes: ConfigChange[] = [{ path: ["agents", "defaults", "model"], value: model.ref }];
   if (known || (model.key === undefined && model.baseUrl === undefined)) return changes;
-  const apiKey = model.key === undefined ? {} : { apiKey: await keep(place, `secrets/${provider}-key`, model.key) };
+  const apiKey = model.key === undefined ? {} : { apiKey: await writeStateSecret(place, `secrets/${provider}-key`, model.key) };
   const baseUrl = model.baseUrl === undefined ? {} : { baseUrl: model.baseUrl };
   return [...changes, { path: ["models", "providers", provider], value: { type: model.type, ...baseUrl, ...apiKey } }];
 }
@@ -111,7 +113,7 @@ async function modelChanges(raw: Record<string, unknown>, { model }: Answers, pl
 export async function planChanges(
   raw: Record<string, unknown>,
   answers: Answers,
-  place: Place,
+  place: InitFolders,
   isNew: boolean,
 ): Promise<{ changes: ConfigChange[]; added: AddedPreset[] }> {
   const { tokenEnv, port, publicUrl } = answers;
@@ -132,6 +134,6 @@ export async function planChanges(
 }
 
 /** The path of a preset's secret, to be shown. */
-export function secretOf({ stateDir }: Place, preset: string): string {
+export function getSecretFile({ stateDir }: InitFolders, preset: string): string {
   return secretFile(stateDir, `secrets/${preset}`);
 }

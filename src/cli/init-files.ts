@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { PACKAGE_ROOT } from "../gateway/snapshot.ts";
 import { schemaDocument } from "./config.ts";
-import type { Place } from "./init-config.ts";
+import type { InitFolders } from "./init-config.ts";
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
@@ -51,6 +51,7 @@ function typescriptConfig(folder: string): object {
   const types = ownPackage("@types/node");
   const paths = {
     "rouse/plugin": api("plugin/api"),
+    "rouse/channel-kit": api("channel-kit/api"),
     "rouse/transform": api("mapping/api"),
     ...(zod === undefined ? {} : { zod: [zod.types] }),
   };
@@ -93,7 +94,7 @@ async function addLines(file: string, lines: readonly string[]): Promise<boolean
 }
 
 /** Writes the files beside the config that are not there yet; returns the names of what it wrote. */
-export async function writeFiles({ folder, stateDir }: Place): Promise<string[]> {
+export async function writeFiles({ folder, stateDir }: InitFolders): Promise<string[]> {
   const written: string[] = [];
   for (const name of ["mappings", "transforms", "plugins"]) await mkdir(join(folder, name), { recursive: true });
   const state = relative(folder, stateDir);

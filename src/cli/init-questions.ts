@@ -1,7 +1,8 @@
-import { KNOWN_PROVIDERS } from "../config/providers.ts";
-import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
-import { presetSetup } from "../mapping/samples.ts";
-import type { CatalogEntry, ChannelSetup } from "../plugin/sources.ts";
+import { readEnvironmentProviders } from "../config/providers.ts";
+import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
+import { getSetup, type Presets } from "./shipped-presets.ts";
+import type { SetupQuestions } from "../contract/define.ts";
+import type { CatalogEntry } from "../plugin/locations.ts";
 import type { CliIo } from "./io.ts";
 import type { Prompts } from "./prompts.ts";
 
@@ -18,7 +19,7 @@ export interface ChosenChannel {
 export interface ChosenModel {
   /** `<provider>/<model>`. */
   ref: string;
-  type: "openai-compatible" | (typeof KNOWN_PROVIDERS)[number]["type"];
+  type: string;
   baseUrl?: string;
   /** Kept in a file; undefined if a variable of the environment has it, or none is needed. */
   key?: string;
@@ -38,9 +39,9 @@ export interface Answers {
 }
 
 /** Which questions a flag has answered. */
-export type Answered = Partial<Record<"preset" | "channel" | "model", boolean>>;
+export type AnsweredOptions = Partial<Record<"preset" | "channel" | "model", boolean>>;
 
-export type Known = CatalogEntry & { setup: ChannelSetup };
+export type AskableChannel = CatalogEntry & { setupQuestions: SetupQuestions };
 
 const LOCAL_SERVERS = [
   { name: "Ollama", baseUrl: "http://127.0.0.1:11434/v1" },
@@ -49,12 +50,12 @@ const LOCAL_SERVERS = [
 const PROBE_MS = 300;
 
 /** The channels that can be set up by answering questions. */
-export function askable(catalog: readonly CatalogEntry[]): Known[] {
-  return catalog.filter((entry): entry is Known => entry.setup !== undefined);
+export function getAskableChannels(catalog: readonly CatalogEntry[]): AskableChannel[] {
+  return catalog.filter((entry): entry is AskableChannel => entry.setupQuestions !== undefined);
 }
 
 /** A channel by its flag alone: secrets come from the variables that the catalog names; the rest is left to be filled in. */
-export function withoutQuestions({ id, setup }: Known, to: string): ChosenChannel {
+export function withoutQuestions({ id, setupQuestions: setup }: AskableChannel, to: string): ChosenChannel {
   const fields = setup.fields.map(({ name, env, value }) => ({
     name,
     value: env === undefined ? (value ?? "") : `\${${env}}`,
@@ -63,7 +64,7 @@ export function withoutQuestions({ id, setup }: Known, to: string): ChosenChanne
   return { id, fields, allowFrom: [], to };
 }
 
-async function askChannel({ id, setup }: Known, prompts: Prompts, io: CliIo): Promise<ChosenChannel> {
+async function askChannel({ id, setupQuestions: setup }: AskableChannel, prompts: Prompts, io: CliIo): Promise<ChosenChannel> {
   await prompts.note(setup.where, setup.name);
   const fields: ChosenChannel["fields"] = [];
   for (const { name, ask, env, value } of setup.fields) {
@@ -106,10 +107,11 @@ async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | unde
       .slice(0, 8)
       .map((model) => ({ label: `${model} on ${name}`, model: { ref: `local/${model}`, type: "openai-compatible" as const, baseUrl } })),
   );
+  const providers = readEnvironmentProviders(BUILTIN_PLUGINS);
   const choices = [
-    ...KNOWN_PROVIDERS.map(({ id, name, keys }) => ({
-      value: id,
-      label: `${name}${hasKey(keys) ? " (its key is in the environment)" : ""}`,
+    ...providers.map(({ name, title, variables }) => ({
+      value: name,
+      label: `${title}${hasKey(variables) ? " (its key is in the environment)" : ""}`,
     })),
     ...local.map(({ label }, index) => ({ value: `local ${index}`, label })),
     { value: "other", label: "another server that speaks OpenAI's API" },
@@ -118,13 +120,13 @@ async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | unde
   const chosen = await prompts.select({ message: "Which model answers?", options: choices });
   const server = local[Number(/^local (\d+)$/.exec(chosen)?.[1])];
   if (server) return server.model;
-  const known = KNOWN_PROVIDERS.find(({ id }) => id === chosen);
+  const known = providers.find(({ name }) => name === chosen);
   if (!known && chosen !== "other") return undefined;
   const baseUrl = known ? undefined : await prompts.text({ message: "Base address of the server, such as https://api.example.com/v1" });
-  const model = await prompts.text({ message: "Model", ...(known ? { initialValue: known.model } : {}) });
-  const key = known && hasKey(known.keys) ? "" : await prompts.password({ message: "API key" });
+  const model = await prompts.text({ message: "Model", ...(known ? { initialValue: known.defaultModel } : {}) });
+  const key = known && hasKey(known.variables) ? "" : await prompts.password({ message: "API key" });
   return {
-    ref: `${known?.id ?? "custom"}/${model}`,
+    ref: `${known?.name ?? "custom"}/${model}`,
     type: known?.type ?? "openai-compatible",
     ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(key === "" ? {} : { key }),
@@ -132,19 +134,26 @@ async function askModel(prompts: Prompts, io: CliIo): Promise<ChosenModel | unde
 }
 
 /** Asks for what no flag has answered. */
-export async function ask(answers: Answers, answered: Answered, known: readonly Known[], prompts: Prompts, io: CliIo): Promise<void> {
+export async function askQuestions(
+  answers: Answers,
+  answered: AnsweredOptions,
+  known: readonly AskableChannel[],
+  presets: Presets,
+  prompts: Prompts,
+  io: CliIo,
+): Promise<void> {
   if (!answered.preset) {
-    const options = presetNames(PRESETS_DIR).map((value) => ({ value, label: value }));
+    const options = [...presets.keys()].map((value) => ({ value, label: value }));
     answers.presets = await prompts.multiselect({ message: "Whose webhooks? (presets; none: only mappings of your own)", options });
   }
   for (const preset of answers.presets) {
-    const { secret, where } = presetSetup(PRESETS_DIR, preset) ?? {};
+    const { secret, where } = getSetup(presets, preset);
     if (secret !== "shown" || answers.secrets[preset] !== undefined) continue;
     const given = await prompts.password({ message: `The secret that ${preset} shows (${where ?? "its webhook settings"}); empty: later` });
     if (given !== "") answers.secrets[preset] = given;
   }
   if (!answered.channel) {
-    const options = known.map(({ id, setup }) => ({ value: id, label: setup.name }));
+    const options = known.map(({ id, setupQuestions }) => ({ value: id, label: setupQuestions.name }));
     const chosen = await prompts.multiselect({ message: "Where do replies go? (none: this terminal)", options });
     for (const entry of known.filter(({ id }) => chosen.includes(id))) answers.channels.push(await askChannel(entry, prompts, io));
   }

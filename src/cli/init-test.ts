@@ -1,10 +1,9 @@
 import { RouseError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
-import type { DeliveryView, RunDetail } from "../http/admin-types.ts";
-import { PRESETS_DIR } from "../mapping/presets.ts";
+import type { DeliveryView, RunDetail } from "../admin/views.ts";
 import { sampleNames } from "../mapping/samples.ts";
 import { readGateway } from "../store/lock.ts";
-import { connected } from "./connect.ts";
+import { connected, read, withId } from "./connect.ts";
 import { findTarget, postHook, readRequest, type SentHook } from "./hooks-send.ts";
 import type { AddedPreset } from "./init-config.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
@@ -23,13 +22,13 @@ const quiet = (io: CliIo): CliIo => ({ ...io, err: () => undefined });
 async function withGateway<T>(file: string, settings: Settings, io: CliIo, work: (url: string) => Promise<T>): Promise<T> {
   const running = readGateway(settings.stateDir)?.url;
   if (running !== undefined) {
-    await connected({ config: file }, quiet(io), (to) => to.request("reload", "POST", "reload"));
+    await connected({ config: file }, quiet(io), ({ api }) => api.reload.$post());
     return work(running);
   }
-  const { createGateway } = await import("../gateway/gateway.ts");
+  const { openGateway } = await import("../gateway/gateway.ts");
   const log = createLogger("silent");
   const options = { ...SYSTEM, configFile: file, cwd: io.cwd, env: io.env, log, print: () => undefined };
-  const gateway = await createGateway(options);
+  const gateway = await openGateway(options);
   try {
     return await work((await gateway.start({ listen: { port: 0 } })).url);
   } finally {
@@ -47,10 +46,10 @@ interface Ended {
 async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<Ended | undefined> {
   const until = io.now() + WAIT_MS;
   while (io.now() < until) {
-    const found = await connected(options, quiet(io), async (to): Promise<Ended> => {
-      const { run } = await to.request("run", "GET", `runs/${encodeURIComponent(runId)}`);
+    const found = await connected(options, quiet(io), async ({ api }): Promise<Ended> => {
+      const { run } = await read(api.runs[":id"].$get(withId(runId)));
       if (run.deliveryId === null) return { run, delivery: null };
-      return { run, delivery: (await to.request("delivery", "GET", `deliveries/${encodeURIComponent(run.deliveryId)}`)).delivery };
+      return { run, delivery: (await read(api.deliveries[":id"].$get(withId(run.deliveryId)))).delivery };
     });
     if (found.run.endedAt !== null && found.delivery?.status !== "pending") return found;
     await new Promise((done) => setTimeout(done, POLL_MS));
@@ -58,7 +57,7 @@ async function ended(runId: string, options: CommonOptions, io: CliIo): Promise<
   return undefined;
 }
 
-function runIdOf({ status, answer }: SentHook): string {
+function getRunId({ status, answer }: SentHook): string {
   const { runId, results, error } = answer as { runId?: string; results?: { runId?: string }[]; error?: { message?: string } };
   const id = runId ?? results?.find((result) => result.runId !== undefined)?.runId;
   if (id !== undefined) return id;
@@ -86,9 +85,10 @@ async function findSample(
   settings: Settings,
   io: CliIo,
 ): Promise<{ path: string; sample: string } | undefined> {
-  for (const { preset, path } of added) {
-    const [sample] = sampleNames(PRESETS_DIR, preset);
-    const { auth } = (await findTarget(path, settings, io)).rules ?? {};
+  for (const { path } of added) {
+    const { entry, rules } = await findTarget(path, settings, io);
+    const [sample] = entry ? sampleNames(entry) : [];
+    const { auth } = rules ?? {};
     const pending = auth && "scheme" in auth && [auth.secret].flat().includes("pending");
     if (sample !== undefined && !pending) return { path, sample };
   }
@@ -112,6 +112,6 @@ export async function testSetup(file: string, added: readonly AddedPreset[], io:
   await withGateway(file, settings, io, async (url) => {
     const sent = await postHook(path, request, { settings, url, io, isSample: found !== undefined });
     io.out(`\nPosted ${found ? `the recorded event ${found.sample}` : "a test event"} to ${hooks.path}/${path}: ${sent.status}\n`);
-    printReply(await ended(runIdOf(sent), { config: file }, io), io);
+    printReply(await ended(getRunId(sent), { config: file }, io), io);
   });
 }

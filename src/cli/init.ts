@@ -4,17 +4,23 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { editText } from "../config/edit.ts";
 import { findConfig, loadConfig } from "../config/load.ts";
-import { KNOWN_PROVIDERS } from "../config/providers.ts";
+import { readEnvironmentProviders } from "../config/providers.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { PRESETS_DIR, presetNames } from "../mapping/presets.ts";
-import { presetSetup } from "../mapping/samples.ts";
-import { readCatalog } from "../plugin/sources.ts";
+import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts";
+import { readCatalog } from "../plugin/locations.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
 import { configExitCode, reportError, usage } from "./failure.ts";
-import { FIRST_CONFIG, planChanges, secretOf, type AddedPreset, type Place } from "./init-config.ts";
+import { FIRST_CONFIG, planChanges, getSecretFile, type AddedPreset, type InitFolders } from "./init-config.ts";
 import { writeFiles } from "./init-files.ts";
-import { ask, askable, withoutQuestions, type Answers, type ChosenModel, type Known } from "./init-questions.ts";
+import {
+  askQuestions,
+  getAskableChannels,
+  withoutQuestions,
+  type Answers,
+  type ChosenModel,
+  type AskableChannel,
+} from "./init-questions.ts";
 import { testSetup } from "./init-test.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
 import { pairs, readInput } from "./options.ts";
@@ -41,22 +47,23 @@ interface Options {
 const readSecret = async (file: string, io: CliIo): Promise<string> => (await readInput(file, io)).toString("utf8").trim();
 
 /** The model that the flags name; undefined if they name none. */
-async function modelOf({ provider, model, baseUrl, keyFile }: Options, io: CliIo): Promise<ChosenModel | undefined> {
+async function readModel({ provider, model, baseUrl, keyFile }: Options, io: CliIo): Promise<ChosenModel | undefined> {
   if (provider === undefined && model === undefined) {
     if (keyFile !== undefined) throw usage("--key-file: say whose key it is with --provider");
     return undefined;
   }
   const [first = "", ...rest] = (model ?? "").split("/");
   const id = provider ?? first;
-  const known = KNOWN_PROVIDERS.find((one) => one.id === id);
+  const providers = readEnvironmentProviders(BUILTIN_PLUGINS);
+  const known = providers.find((one) => one.name === id);
   const name = provider !== undefined && first !== provider ? model : rest.join("/");
   if (!known && provider !== undefined && baseUrl === undefined)
-    throw usage(`--provider: use ${KNOWN_PROVIDERS.map((one) => one.id).join(", ")}, or another name with --base-url`);
+    throw usage(`--provider: use ${providers.map((one) => one.name).join(", ")}, or another name with --base-url`);
   if (!known && !name) throw usage("--model: name the model of that provider");
-  if (known && baseUrl === undefined && provider !== undefined && keyFile === undefined && !known.keys.some((key) => io.env[key]))
-    throw usage(`--provider ${id}: give its key with --key-file (- reads standard input), or set ${known.keys[0]}`);
+  if (known && baseUrl === undefined && provider !== undefined && keyFile === undefined && !known.variables.some((key) => io.env[key]))
+    throw usage(`--provider ${id}: give its key with --key-file (- reads standard input), or set ${known.variables[0]}`);
   return {
-    ref: `${id}/${name || known?.model}`,
+    ref: `${id}/${name || known?.defaultModel}`,
     type: known && baseUrl === undefined ? known.type : "openai-compatible",
     ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(keyFile === undefined ? {} : { key: await readSecret(keyFile, io) }),
@@ -64,21 +71,20 @@ async function modelOf({ provider, model, baseUrl, keyFile }: Options, io: CliIo
 }
 
 /** What the flags say. */
-async function readFlags(options: Options, known: readonly Known[], io: CliIo): Promise<Answers> {
+async function readFlags(options: Options, known: readonly AskableChannel[], presets: Presets, io: CliIo): Promise<Answers> {
   if (options.port !== undefined && !/^\d{1,5}$/.test(options.port)) throw usage("--port: must be a number");
   const ids = known.map(({ id }) => id);
   const channel = options.channel?.find((name) => !ids.includes(name));
   if (channel !== undefined) throw usage(`--channel: there is no "${channel}"; use ${ids.join(", ")}`);
-  const presets = presetNames(PRESETS_DIR);
-  const preset = options.preset?.find((name) => !presets.includes(name));
-  if (preset !== undefined) throw usage(`--preset: there is no "${preset}".${didYouMean(preset, presets)}`);
+  const preset = options.preset?.find((name) => !presets.has(name));
+  if (preset !== undefined) throw usage(`--preset: there is no "${preset}".${didYouMean(preset, presets.keys())}`);
   const secrets: Record<string, string> = {};
   for (const [name, file] of Object.entries(options.secretFile ?? {})) secrets[name] = await readSecret(file, io);
   return {
     presets: options.preset ?? [],
     secrets,
     channels: known.filter(({ id }) => options.channel?.includes(id)).map((entry) => withoutQuestions(entry, options.to ?? "")),
-    model: await modelOf(options, io),
+    model: await readModel(options, io),
     port: options.port === undefined ? undefined : Number(options.port),
     publicUrl: options.publicUrl,
     tokenEnv: options.tokenEnv,
@@ -86,10 +92,10 @@ async function readFlags(options: Options, known: readonly Known[], io: CliIo): 
 }
 
 /** Says where a preset's webhooks are registered and with which secret. */
-function printSender(preset: string, { at, place }: { at: string; place: Place }, io: CliIo): void {
-  const { where, secret } = presetSetup(PRESETS_DIR, preset) ?? {};
+function printSender(preset: string, { at, place }: { at: string; place: InitFolders }, io: CliIo): void {
+  const { where, secret } = getSetup(place.presets, preset);
   io.out(`\nRegister at ${preset}${where === undefined ? "" : `: ${where}`}\n  URL     ${at}\n`);
-  const file = secretOf(place, preset);
+  const file = getSecretFile(place, preset);
   if (secret === undefined) io.out("  header  Authorization: Bearer <the hook token>\n");
   else if (secret === "chosen") io.out(`  secret  ${readFileSync(file, "utf8").trim()}  (kept in ${file})\n`);
   else if (secret === "shown") io.out(`  secret  the sender shows one: write it into ${file}; until then its requests are refused\n`);
@@ -104,7 +110,7 @@ function printTunnels(port: number, io: CliIo): void {
 }
 
 /** Writes the config, new or with what is added to it; returns the presets that are new in it. */
-async function writeConfig(file: string, answers: Answers, place: Place, isNew: boolean, io: CliIo): Promise<AddedPreset[]> {
+async function writeConfig(file: string, answers: Answers, place: InitFolders, isNew: boolean, io: CliIo): Promise<AddedPreset[]> {
   const text = isNew ? FIRST_CONFIG : readFileSync(file, "utf8");
   const raw = isNew ? {} : ((await rawConfig({ config: file }, io))?.raw ?? {});
   const { changes, added } = await planChanges(raw, answers, place, isNew);
@@ -130,12 +136,14 @@ async function init(dir: string, options: Options, io: CliIo): Promise<void> {
   const present = await loadConfig({ cwd: folder, env: io.env, ...(isNew ? {} : { file }) });
   if (!isNew && !present.ok)
     return printIssues(present.issues, `${file} has problems; nothing was changed (--force writes a new one):`, io);
-  const known = askable(readCatalog(BUILTIN_PLUGINS));
-  const answers = await readFlags(options, known, io);
+  const known = getAskableChannels(readCatalog(BUILTIN_PLUGINS));
+  const presets = await loadShippedPresets();
+  const answers = await readFlags(options, known, presets, io);
   const answered = { preset: options.preset !== undefined, channel: options.channel !== undefined, model: answers.model !== undefined };
-  if (!options.yes && io.prompts) await ask(answers, answered, known, io.prompts, io);
-  const place: Place = {
+  if (!options.yes && io.prompts) await askQuestions(answers, answered, known, presets, io.prompts, io);
+  const place: InitFolders = {
     folder,
+    presets,
     stateDir: present.ok && !isNew ? present.stateDir : resolve(folder, io.env["ROUSE_STATE_DIR"] || ".rouse"),
   };
   await mkdir(folder, { recursive: true });
@@ -163,7 +171,7 @@ async function init(dir: string, options: Options, io: CliIo): Promise<void> {
 }
 
 /** `rouse init`: makes a setup or adds to one, with a flag for every question. */
-export function registerInit(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   program
     .command("init")
     .description("make a setup that works, or add to one: senders, channels, a model; ends with a test")
@@ -172,7 +180,12 @@ export function registerInit(program: Command, io: CliIo): void {
     .option("--secret-file <preset=file>", "a secret that the sender has shown; - reads standard input (repeatable)", pairs)
     .option("--channel <name...>", "channels for replies; secrets come from the variables that the config then names")
     .option("--to <recipient>", "who gets the replies on the channel")
-    .option("--provider <name>", `${KNOWN_PROVIDERS.map(({ id }) => id).join(", ")}, or another name with --base-url`)
+    .option(
+      "--provider <name>",
+      `${readEnvironmentProviders(BUILTIN_PLUGINS)
+        .map(({ name }) => name)
+        .join(", ")}, or another name with --base-url`,
+    )
     .option("--key-file <file>", "the provider's key, kept in the state folder; - reads standard input")
     .option("--model <name>", "the model, `<provider>/<model>`")
     .option("--base-url <url>", "an OpenAI-compatible server for that model's provider")

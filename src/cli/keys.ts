@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import type { KeyView } from "../http/admin-types.ts";
-import { connected } from "./connect.ts";
+import type { KeyView } from "../admin/keys.ts";
+import { connected, read, withId } from "./connect.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
@@ -18,44 +18,46 @@ interface CreateOptions extends CommonOptions {
 const words = (text: string): string[] => text.split(/[,\s]+/).filter((word) => word !== "");
 
 /** `60/1m`: so many requests within a time. */
-function rateOf(text: string): { requests: number; per: string } {
+function parseRate(text: string): { requests: number; per: string } {
   const found = /^(\d+)\/(\S+)$/.exec(text);
   if (!found) throw usage(`--rate ${text}: write <requests>/<time>, for example 60/1m`);
   return { requests: Number(found[1]), per: found[2] as string };
 }
 
-const limitOf = ({ rateLimit }: KeyView): string => (rateLimit ? `${rateLimit.requests}/${rateLimit.perSeconds}s` : "–");
+const renderLimit = ({ rateLimit }: KeyView): string => (rateLimit ? `${rateLimit.requests}/${rateLimit.perSeconds}s` : "–");
 
-async function create(id: string, options: CreateOptions, io: CliIo): Promise<void> {
-  const body = {
+async function create(id: string, { tenant, agents, scopes, rate, userAsSession, ...options }: CreateOptions, io: CliIo): Promise<void> {
+  const json = {
     id,
-    ...(options.tenant === undefined ? {} : { tenant: options.tenant }),
-    ...(options.agents === undefined ? {} : { agents: words(options.agents) }),
-    ...(options.scopes === undefined ? {} : { scopes: words(options.scopes) }),
-    ...(options.rate === undefined ? {} : { rateLimit: rateOf(options.rate) }),
-    ...(options.userAsSession ? { userAsSession: true } : {}),
+    tenant,
+    agents: agents === undefined ? undefined : words(agents),
+    // The gateway says which scopes there are.
+    scopes: scopes === undefined ? undefined : (words(scopes) as KeyView["scopes"]),
+    rateLimit: rate === undefined ? undefined : parseRate(rate),
+    userAsSession,
   };
-  const answer = await connected(options, io, (to) => to.request("keyMade", "POST", "keys", body));
+  const answer = await connected(options, io, ({ api }) => read(api.keys.$post({ json })));
   if (options.json) return printJson(io, answer);
-  const { key } = answer;
+  const { key, secret } = answer;
   printFields(io, {
     id: key.id,
     tenant: key.tenant,
     agents: key.agents?.join(" ") ?? "all",
     scopes: key.scopes.join(" "),
-    "rate limit": key.rateLimit ? limitOf(key) : null,
+    "rate limit": key.rateLimit ? renderLimit(key) : null,
   });
-  io.out(`\n${answer.secret}\n\nThis is the only time it is shown: only its hash is kept.\n`);
+  io.out(`\n${secret}\n\nThis is the only time it is shown: only its hash is kept.\n`);
 }
 
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) => to.request("keys", "GET", "keys"));
+  const answer = await connected(options, io, ({ api }) => read(api.keys.$get()));
   if (options.json) return printJson(io, answer);
-  const rows = answer.keys.map((key) => [
+  const { keys } = answer;
+  const rows = keys.map((key) => [
     key.id,
     key.tenant,
     key.agents?.join(" ") ?? "all",
-    limitOf(key),
+    renderLimit(key),
     shortTime(key.createdAt, io.now()),
     key.source,
     key.scopes.join(" "),
@@ -64,12 +66,12 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
 }
 
 async function revoke(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  await connected(options, io, (to) => to.send("DELETE", `keys/${encodeURIComponent(id)}`));
+  await connected(options, io, ({ api }) => api.keys[":id"].$delete(withId(id)));
   if (options.json) printJson(io, { revoked: id });
-  else io.out(`${cell(id)}  revoked; it is refused from now on\n`);
+  else io.out(`${cell(id)}  revoked; requests with it are rejected from now on\n`);
 }
 
-export function registerKeys(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const keys = program.command("keys").description("keys of the platform API");
   reading(
     keys
@@ -86,7 +88,8 @@ export function registerKeys(program: Command, io: CliIo): void {
   reading(keys.command("list").description("keys and what they may do; never the keys themselves"), "rouse keys list").action(
     (options: CommonOptions) => list(options, io),
   );
-  reading(keys.command("revoke <id>").description("refuse a key from now on"), "rouse keys revoke web").action(
-    (id: string, options: CommonOptions) => revoke(id, options, io),
-  );
+  reading(
+    keys.command("revoke <id>").description("revoke a key: requests with it are rejected from now on"),
+    "rouse keys revoke web",
+  ).action((id: string, options: CommonOptions) => revoke(id, options, io));
 }

@@ -5,7 +5,7 @@ import { FORMATS } from "../knowledge/formats.ts";
 import { ON_DUPLICATE, type DocumentRecord } from "../knowledge/types.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
-import { notFound, oneOf, withKnowledge, type Described, type KnowledgeAccess, type TenantOptions } from "./knowledge-open.ts";
+import { notFound, parseChoice, withKnowledge, type Described, type KnowledgeAccess, type TenantOptions } from "./knowledge-open.ts";
 import { printJson } from "./print.ts";
 import { createProgress } from "./progress.ts";
 import { bytes, cell } from "./text.ts";
@@ -18,17 +18,17 @@ export interface AddOptions extends TenantOptions {
   onDuplicate: string;
 }
 
-interface Added {
+interface AddedDocument {
   document: DocumentRecord;
   duplicate: boolean;
 }
-interface Found {
+interface FoundFile {
   path: string;
   size: number;
 }
 
 /** The files that are meant: of a folder, all below it that have an ending which can be read. */
-async function filesOf(paths: readonly string[], io: CliIo): Promise<Found[]> {
+async function findFiles(paths: readonly string[], io: CliIo): Promise<FoundFile[]> {
   const endings = new Set(Object.values(FORMATS).flatMap(({ extensions }) => extensions.map((extension) => `.${extension}`)));
   const files: string[] = [];
   for (const path of paths) {
@@ -48,7 +48,7 @@ function describedBy(options: AddOptions, file: string): Described {
   return {
     tenant: options.tenant,
     filename: basename(file),
-    onDuplicate: oneOf("--on-duplicate", options.onDuplicate, ON_DUPLICATE),
+    onDuplicate: parseChoice("--on-duplicate", options.onDuplicate, ON_DUPLICATE),
     ...(options.agent === undefined ? {} : { agentIds: options.agent }),
     ...(options.title === undefined ? {} : { title: options.title }),
     ...(options.externalId === undefined ? {} : { externalId: options.externalId }),
@@ -56,18 +56,23 @@ function describedBy(options: AddOptions, file: string): Described {
   };
 }
 
-/** One file that is refused keeps no other from being added. */
-function refused(error: unknown, file: string, io: CliIo): undefined {
+/** One file that is reportSkipped keeps no other from being added. */
+function reportSkipped(error: unknown, file: string, io: CliIo): undefined {
   if (!(error instanceof RouseError) || !["body_too_large", "duplicate_document"].includes(error.code)) throw error;
   io.err(`rouse: ${cell(basename(file))}: ${error.message}\n`);
   io.exitCode = 1;
 }
 
 /** Brings the files to where they are read, one after the other. */
-async function uploadAll(knowledge: KnowledgeAccess, files: readonly Found[], options: AddOptions, io: CliIo): Promise<Added[]> {
+async function uploadAll(
+  knowledge: KnowledgeAccess,
+  files: readonly FoundFile[],
+  options: AddOptions,
+  io: CliIo,
+): Promise<AddedDocument[]> {
   const total = files.reduce((sum, { size }) => sum + size, 0);
   const progress = createProgress(io, "uploading", files.length);
-  const added: Added[] = [];
+  const added: AddedDocument[] = [];
   let sent = 0;
   let before = 0;
   try {
@@ -77,7 +82,9 @@ async function uploadAll(knowledge: KnowledgeAccess, files: readonly Found[], op
         const part = size === 0 ? 0 : Math.min(1, (sent - before) / size);
         progress.update(index + part, `${bytes(Math.min(sent, total))} of ${bytes(total)} ${cell(basename(path))}`);
       };
-      const one = await knowledge.addFile(path, describedBy(options, path), onBytes).catch((error: unknown) => refused(error, path, io));
+      const one = await knowledge
+        .addFile(path, describedBy(options, path), onBytes)
+        .catch((error: unknown) => reportSkipped(error, path, io));
       if (one) added.push(one);
       before += size;
       sent = before;
@@ -89,7 +96,7 @@ async function uploadAll(knowledge: KnowledgeAccess, files: readonly Found[], op
 }
 
 /** Waits until every document is ready or failed. A turn of the bar is the share of all that is to be done. */
-async function untilIndexed(knowledge: KnowledgeAccess, documents: readonly DocumentRecord[], io: CliIo): Promise<DocumentRecord[]> {
+async function waitUntilIndexed(knowledge: KnowledgeAccess, documents: readonly DocumentRecord[], io: CliIo): Promise<DocumentRecord[]> {
   const progress = createProgress(io, "indexing", documents.length);
   const parts = new Map<string, number>();
   const show = (id: string, part: number, name: string): void => {
@@ -119,18 +126,18 @@ async function untilIndexed(knowledge: KnowledgeAccess, documents: readonly Docu
   }
 }
 
-function lineOf(document: DocumentRecord): string {
+function renderDocument(document: DocumentRecord): string {
   const what = document.error ? `${document.error.code}: ${document.error.message}` : `${document.chunkCount} chunks`;
   return `${document.id}  ${document.status}  ${cell(document.filename)}  ${what}`;
 }
 
 /** Waits where somebody does the work, and says how it went. */
-async function finish(knowledge: KnowledgeAccess, added: readonly Added[], works: boolean, io: CliIo): Promise<Added[]> {
+async function finish(knowledge: KnowledgeAccess, added: readonly AddedDocument[], works: boolean, io: CliIo): Promise<AddedDocument[]> {
   if (!works) {
     io.err("the gateway runs without workers: the documents stay queued until one with workers starts\n");
     return [...added];
   }
-  const documents = await untilIndexed(
+  const documents = await waitUntilIndexed(
     knowledge,
     added.map(({ document }) => document),
     io,
@@ -140,8 +147,8 @@ async function finish(knowledge: KnowledgeAccess, added: readonly Added[], works
 }
 
 export async function add(paths: string[], options: AddOptions, io: CliIo): Promise<void> {
-  oneOf("--on-duplicate", options.onDuplicate, ON_DUPLICATE);
-  const files = await filesOf(paths, io);
+  parseChoice("--on-duplicate", options.onDuplicate, ON_DUPLICATE);
+  const files = await findFiles(paths, io);
   if (files.length > 1 && (options.title !== undefined || options.externalId !== undefined))
     throw usage("--title and --external-id name one document: add it alone");
   const results = await withKnowledge(options, io, async (knowledge) => {
@@ -149,13 +156,13 @@ export async function add(paths: string[], options: AddOptions, io: CliIo): Prom
     return finish(knowledge, await uploadAll(knowledge, files, options, io), works, io);
   });
   if (options.json) return printJson(io, { documents: results.map(({ document, duplicate }) => ({ ...document, duplicate })) });
-  for (const { document, duplicate } of results) io.out(`${lineOf(document)}${duplicate ? "  (was there already)" : ""}\n`);
+  for (const { document, duplicate } of results) io.out(`${renderDocument(document)}${duplicate ? "  (was there already)" : ""}\n`);
 }
 
 export async function reindex(ids: string[], options: TenantOptions, io: CliIo): Promise<void> {
   const results = await withKnowledge(options, io, async (knowledge) => {
     const works = await knowledge.start();
-    const queued: Added[] = [];
+    const queued: AddedDocument[] = [];
     for (const id of ids) {
       const document = await knowledge.reindex(options.tenant, id);
       if (!document) throw notFound(id);
@@ -164,5 +171,5 @@ export async function reindex(ids: string[], options: TenantOptions, io: CliIo):
     return finish(knowledge, queued, works, io);
   });
   if (options.json) return printJson(io, { documents: results.map(({ document }) => document) });
-  for (const { document } of results) io.out(`${lineOf(document)}\n`);
+  for (const { document } of results) io.out(`${renderDocument(document)}\n`);
 }

@@ -1,18 +1,22 @@
 import { createReadStream } from "node:fs";
-import { Transform } from "node:stream";
+import { Readable, Transform } from "node:stream";
 import { systemClock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
-import { configuredEmbedder, sharedUrl } from "../knowledge/configured.ts";
+import { readProviders } from "../config/providers.ts";
+import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
+import { configuredEmbedder, embeddingIssues } from "../knowledge/configured.ts";
 import { createKnowledge } from "../knowledge/knowledge.ts";
-import { stageFile } from "../knowledge/stage.ts";
+import { stageFile } from "../knowledge/upload-staging.ts";
 import type { DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../knowledge/types.ts";
 import { acquireLock, readGateway, type Lock } from "../store/lock.ts";
-import { connectRunning, type Connection } from "./connect.ts";
+import { getSqlSource, storeUrl } from "../store/open.ts";
+import { connectRunning, read, withId, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
 import { createCommandLogger } from "./log.ts";
-import { query, type CommonOptions } from "./options.ts";
-import { loadSettings, type Settings } from "./settings.ts";
+import type { CommonOptions } from "./options.ts";
+import { configInvalid, loadSettings, type Settings } from "./settings.ts";
+import { findDriver } from "./store-driver.ts";
 
 /** The operator may see and change every document. */
 export type Described = Omit<NewDocument, "file" | "sha256" | "bytes" | "access">;
@@ -28,7 +32,7 @@ export interface KnowledgeAccess {
   /** The document when it is ready or failed, or after a second or so. */
   wait(tenant: string, id: string): Promise<DocumentRecord | undefined>;
   search(of: { tenant: string; text: string; agent?: string; limit?: number }): Promise<Passage[]>;
-  /** Makes sure that somebody does the work. False where nobody does: a gateway without workers has the documents. */
+  /** Starts the indexing. Returns false if the gateway that has the documents runs without workers. */
   start(): Promise<boolean>;
 }
 
@@ -42,7 +46,7 @@ export const notFound = (id: string): RouseError => new RouseError({ code: "not_
  * The value of an option that has only a few.
  * @throws RouseError `usage` with those there are.
  */
-export function oneOf<T extends string>(option: string, value: string, allowed: readonly T[]): T {
+export function parseChoice<T extends string>(option: string, value: string, allowed: readonly T[]): T {
   const found = allowed.find((one) => one === value);
   if (found === undefined) throw usage(`${option}: write one of ${allowed.join(", ")}`);
   return found;
@@ -53,7 +57,7 @@ const WAIT_SECONDS = 1;
 const BUSY_MS = 5_000;
 
 /** A file as a stream that says how much of it has gone. */
-function read(file: string, onBytes: (bytes: number) => void): Transform {
+function readFile(file: string, onBytes: (bytes: number) => void): Transform {
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       onBytes(chunk.length);
@@ -68,24 +72,28 @@ function read(file: string, onBytes: (bytes: number) => void): Transform {
 
 async function openHere(
   { stateDir, config }: Settings,
-  verbose: boolean,
+  options: CommonOptions,
   io: CliIo,
 ): Promise<KnowledgeAccess & { close(): Promise<void> }> {
-  const embed = configuredEmbedder(config, io.env, SYSTEM.fetch);
-  const url = sharedUrl(config);
+  const kinds = readProviders(BUILTIN_PLUGINS);
+  const issues = embeddingIssues(config, kinds);
+  if (issues.length > 0) throw configInvalid({ issues });
+  const embed = configuredEmbedder({ config, env: io.env, fetch: SYSTEM.fetch, kinds });
+  const url = storeUrl(config.store.url, stateDir);
+  const sql = getSqlSource(await findDriver(url, options, io), url);
   const knowledge = await createKnowledge({
     dir: stateDir,
     env: io.env,
     clock: systemClock,
-    log: createCommandLogger({ verbose }, io),
+    log: createCommandLogger(options, io),
     config: config.platform.knowledge,
     ...(embed === undefined ? {} : { embed }),
-    ...(url === undefined ? {} : { url }),
+    sql,
   });
   const agentIds = (agent: string | undefined) => (agent === undefined ? {} : { agentIds: [agent] });
   return {
     async addFile(file, described, onBytes) {
-      const staged = await stageFile(stateDir, read(file, onBytes), config.platform.knowledge.fileMb * 1e6);
+      const staged = await stageFile(stateDir, readFile(file, onBytes), config.platform.knowledge.fileMb * 1e6);
       return knowledge.add({ ...described, ...staged });
     },
     get: knowledge.get,
@@ -104,37 +112,34 @@ const orUndefined = (error: unknown): undefined => {
   throw error;
 };
 
-function ofGateway(to: Connection): KnowledgeAccess {
-  const at = (id: string, rest: string): string => `knowledge/documents/${encodeURIComponent(id)}${rest}`;
-  const one = async (method: "GET" | "POST", path: string): Promise<DocumentRecord | undefined> =>
-    (await to.request("document", method, path).catch(orUndefined))?.document;
+/** The documents of the gateway that runs. */
+function throughGateway({ api }: GatewayConnection): KnowledgeAccess {
+  const { documents, search } = api.knowledge;
+  const one = async (answer: Promise<{ json(): Promise<{ document: DocumentRecord }> }>): Promise<DocumentRecord | undefined> =>
+    (await read(answer).catch(orUndefined))?.document;
   return {
     addFile(file, { agentIds = [], metadata, ...described }, onBytes) {
-      const fields = new URLSearchParams(Object.entries(described));
-      for (const agent of agentIds) fields.append("agent", agent);
-      if (metadata) fields.set("metadata", JSON.stringify(metadata));
-      return to.upload("documentAdded", `knowledge/documents?${fields.toString()}`, read(file, onBytes));
+      const query = { ...described, agent: [...agentIds], metadata: metadata && JSON.stringify(metadata) };
+      const bytes = readFile(file, onBytes);
+      const body = Readable.toWeb(bytes) as ReadableStream<Uint8Array>;
+      const options = { headers: { "content-type": "application/octet-stream" }, init: { body, duplex: "half" as const } };
+      return read(documents.$post({ query }, options)).finally(() => bytes.destroy());
     },
-    get: (tenant, id) => one("GET", at(id, query({ tenant }))),
-    list: (tenant, { limit, ...of }) =>
-      to.request(
-        "documents",
-        "GET",
-        `knowledge/documents${query({ tenant, ...of, limit: limit === undefined ? undefined : String(limit) })}`,
-      ),
+    get: (tenant, id) => one(documents[":id"].$get({ ...withId(id), query: { tenant } })),
+    list: (tenant, { limit, ...filters }) => read(documents.$get({ query: { tenant, ...filters, limit: limit?.toString() } })),
     async remove(tenant, id) {
-      const gone = await to.send("DELETE", at(id, query({ tenant }))).then(() => true, orUndefined);
+      const gone = await documents[":id"].$delete({ ...withId(id), query: { tenant } }).then(() => true, orUndefined);
       return gone ?? false;
     },
-    reindex: (tenant, id) => one("POST", at(id, `/reindex${query({ tenant })}`)),
-    wait: (tenant, id) => one("GET", at(id, query({ tenant, wait: String(WAIT_SECONDS) }))),
-    search: async (of) => (await to.request("passages", "POST", "knowledge/search", of)).passages,
-    start: async () => (await to.request("status", "GET", "status")).status.workers,
+    reindex: (tenant, id) => one(documents[":id"].reindex.$post({ ...withId(id), query: { tenant } })),
+    wait: (tenant, id) => one(documents[":id"].$get({ ...withId(id), query: { tenant, wait: String(WAIT_SECONDS) } })),
+    search: async (json) => (await read(search.$post({ json }))).passages,
+    start: async () => (await read(api.status.$get())).status.workers,
   };
 }
 
 /** Takes the state folder, or finds the gateway that has it. Another command has it only for a while. */
-async function lockOrGateway(settings: Settings, options: CommonOptions, io: CliIo): Promise<Lock | Connection> {
+async function lockOrGateway(settings: Settings, options: CommonOptions, io: CliIo): Promise<Lock | GatewayConnection> {
   const until = io.now() + BUSY_MS;
   for (;;) {
     if (readGateway(settings.stateDir)?.adminUrl !== undefined) {
@@ -158,12 +163,12 @@ export async function withKnowledge<T>(options: CommonOptions, io: CliIo, work: 
   const settings = await loadSettings(options, io);
   const held = await lockOrGateway(settings, options, io);
   await using opened = new AsyncDisposableStack();
-  if ("request" in held) {
+  if ("api" in held) {
     opened.defer(() => held.close());
-    return await work(ofGateway(held));
+    return await work(throughGateway(held));
   }
   opened.defer(() => held.release());
-  const knowledge = await openHere(settings, options.verbose ?? false, io);
+  const knowledge = await openHere(settings, options, io);
   opened.defer(() => knowledge.close());
   // The stack is closed when this has ended.
   return await work(knowledge);

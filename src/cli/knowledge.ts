@@ -3,15 +3,15 @@ import type { Command } from "commander";
 import { evaluate } from "../knowledge/evaluate.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE, type DocumentStatus, type Passage } from "../knowledge/types.ts";
-import { isPostgres } from "../store/postgres/address.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { createCommandLogger } from "./log.ts";
 import { add, reindex, type AddOptions } from "./knowledge-add.ts";
-import { notFound, oneOf, withKnowledge, type TenantOptions } from "./knowledge-open.ts";
+import { notFound, parseChoice, withKnowledge, type TenantOptions } from "./knowledge-open.ts";
 import { pairs, reading, type CommonOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printTable } from "./print.ts";
 import { createProgress } from "./progress.ts";
+import { findDriver } from "./store-driver.ts";
 import { bytes, cell, localTime, shortTime } from "./text.ts";
 
 interface ListOptions extends TenantOptions {
@@ -30,20 +30,20 @@ interface EvalOptions extends CommonOptions {
   store?: string;
 }
 
-function numberOf(option: string, text: string | undefined): number | undefined {
+function parseNumber(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (!/^[1-9]\d*$/.test(text)) throw usage(`${option}: write a whole number above 0`);
   return Number(text);
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const limit = numberOf("--limit", options.limit);
+  const limit = parseNumber("--limit", options.limit);
   const page = await withKnowledge(options, io, (knowledge) =>
     knowledge.list(options.tenant, {
       ...(limit === undefined ? {} : { limit }),
       ...(options.after === undefined ? {} : { after: options.after }),
       ...(options.agent === undefined ? {} : { agent: options.agent }),
-      ...(options.status === undefined ? {} : { status: oneOf<DocumentStatus>("--status", options.status, DOCUMENT_STATES) }),
+      ...(options.status === undefined ? {} : { status: parseChoice<DocumentStatus>("--status", options.status, DOCUMENT_STATES) }),
     }),
   );
   if (options.json) return printJson(io, page);
@@ -100,7 +100,7 @@ function printPassage(passage: Passage, rank: number, io: CliIo): void {
 }
 
 async function search(words: string[], options: SearchOptions, io: CliIo): Promise<void> {
-  const limit = numberOf("--limit", options.limit);
+  const limit = parseNumber("--limit", options.limit);
   const passages = await withKnowledge(options, io, (knowledge) =>
     knowledge.search({
       tenant: options.tenant,
@@ -115,12 +115,14 @@ async function search(words: string[], options: SearchOptions, io: CliIo): Promi
 }
 
 async function evaluateFolder(folder: string, options: EvalOptions, io: CliIo): Promise<void> {
-  const { store } = options;
-  if (store !== undefined && !isPostgres(store)) throw usage('--store: write "postgres://user:password@host:5432/database"');
+  const { store: url } = options;
+  const driver = url === undefined ? undefined : await findDriver(url, options, io).catch(() => undefined);
+  if (url !== undefined && !driver?.scratch) throw usage('--store: write "postgres://user:password@host:5432/database"');
+  const store = url !== undefined && driver ? { url, driver } : undefined;
   const progress = createProgress(io, "indexing");
   const log = createCommandLogger(options, io);
   const onProgress = (done: number, total: number): void => progress.update(done, `${done}/${total} chunks`);
-  const figures = await evaluate(resolve(io.cwd, folder), { log, env: io.env, onProgress, url: store }).finally(() => progress.end());
+  const figures = await evaluate(resolve(io.cwd, folder), { log, env: io.env, onProgress, store }).finally(() => progress.end());
   if (options.json) return printJson(io, figures);
   printFields(io, {
     documents: figures.documents,
@@ -137,7 +139,7 @@ async function evaluateFolder(folder: string, options: EvalOptions, io: CliIo): 
 
 const collect = (value: string, before: string[] = []): string[] => [...before, value];
 
-export function registerKnowledge(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const knowledge = program.command("knowledge").description("documents that agents look things up in");
   const tenant = (command: Command): Command => command.option("--tenant <id>", "whose documents", OPERATOR_TENANT);
   reading(
@@ -166,7 +168,11 @@ export function registerKnowledge(program: Command, io: CliIo): void {
     "rouse knowledge remove doc_1k7u",
   ).action((ids: string[], options: TenantOptions) => remove(ids, options, io));
   reading(
-    tenant(knowledge.command("reindex <id...>").description("read documents anew; what was indexed is found until then")),
+    tenant(
+      knowledge
+        .command("reindex <id...>")
+        .description("read documents again; the previous version stays searchable until the new one is ready"),
+    ),
     "rouse knowledge reindex doc_1k7u",
   ).action((ids: string[], options: TenantOptions) => reindex(ids, options, io));
   reading(

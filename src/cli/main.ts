@@ -1,5 +1,5 @@
 import { processIo } from "./io.ts";
-import { run } from "./run.ts";
+import { runCommandLine } from "./run.ts";
 
 // `rouse events list | head` closes the pipe early: that is no error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -7,6 +7,6 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-process.exitCode = await run(process.argv.slice(2), processIo());
+process.exitCode = await runCommandLine(process.argv.slice(2), processIo());
 // What a plugin left open must not keep the process; unref'd, so that it waits for nothing itself.
 setTimeout(() => process.exit(), 500).unref();

@@ -11,18 +11,25 @@ export interface CommonOptions {
   verbose?: boolean;
 }
 
+/** Options that every list has. */
+export interface PageOptions extends CommonOptions {
+  since?: string;
+  limit?: string;
+  before?: string;
+}
+
 /** Gives a command `--config` and `--verbose`, and an example below its help. */
-export function common(command: Command, ...examples: string[]): Command {
+export function addCommonOptions(command: Command, ...examples: string[]): Command {
   const title = examples.length === 1 ? "Example" : "Examples";
   return command
     .option("-c, --config <file>", "the config file (default: ROUSE_CONFIG, then rouse.json5 or rouse.json here)")
-    .option("--verbose", "show where an error comes from")
+    .option("--verbose", "print the stack of an error")
     .addHelpText("after", `\n${title}:\n${examples.map((example) => `  ${example}\n`).join("")}`);
 }
 
 /** The same with `--json`: for commands that read. */
 export function reading(command: Command, ...examples: string[]): Command {
-  return common(command.option("--json", "print JSON"), ...examples);
+  return addCommonOptions(command.option("--json", "print JSON"), ...examples);
 }
 
 /** The same with what every list has. */
@@ -55,12 +62,8 @@ export async function readInput(file: string, io: CliIo): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The query string of what was given. */
-export function query(values: Record<string, string | boolean | undefined>): string {
-  const given = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) {
-    if (value === undefined || value === false) continue;
-    given.set(name, value === true ? "1" : value);
-  }
-  return given.size === 0 ? "" : `?${given.toString()}`;
+/** The options of a command that are its own. */
+export function ownOptions<T extends CommonOptions>(options: T): Omit<T, keyof CommonOptions> {
+  const { config: _config, json: _json, verbose: _verbose, ...own } = options;
+  return own;
 }

@@ -8,17 +8,17 @@ import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { RouseError } from "../core/errors.ts";
-import { ambiguous, readCatalog } from "../mapping/catalog.ts";
+import { ambiguous, readMappings } from "../mapping/catalog.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
 import { draftPreset } from "../mapping/draft-preset.ts";
-import { PRESETS_DIR } from "../mapping/presets.ts";
+import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
 import type { PresetEntry } from "../mapping/source.ts";
-import { loadPluginPresets } from "../plugin/commands.ts";
-import { loadScheme } from "../signatures/load.ts";
+import { loadPluginOffers } from "../plugin/commands.ts";
+import { loadScheme, type SchemeSources } from "../signatures/load.ts";
 import { renderSender } from "../signatures/sender.ts";
 import { connected } from "./connect.ts";
+import { fetchEvent } from "./events.ts";
 import { usage } from "./failure.ts";
-import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
@@ -36,69 +36,89 @@ interface Preset {
   mappings?: { id?: string; match?: { path?: string | string[] } }[];
 }
 
+interface FoundPresets {
+  names: string[];
+  find(name: string): PresetEntry[];
+  schemes: SchemeSources;
+}
+
 /** The presets that the config of this folder can enable. Without a config that can be read: those that ship. */
-async function findPresets(options: CommonOptions, io: CliIo): Promise<{ names: string[]; find(name: string): PresetEntry[] }> {
+async function findPresets(options: CommonOptions, io: CliIo): Promise<FoundPresets> {
   const { cwd, env } = io;
   const loaded = await loadConfig({ cwd, env, withoutSecrets: true, ...(options.config === undefined ? {} : { file: options.config }) });
   const user = loaded.ok ? loaded : loaded.rest;
   const config = user?.config;
-  const pluginPresets = user ? await loadPluginPresets(BUILTIN_PLUGINS, user) : [];
-  const { files, presets } = readCatalog({ presetsDir: PRESETS_DIR, mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR, pluginPresets });
+  const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, user);
+  const { files, presets } = readMappings({
+    presetsDir: PRESETS_DIR,
+    mappingsDir: config?.hooks.mappingsDir ?? PRESETS_DIR,
+    pluginPresets,
+  });
   const enabled = config?.hooks.presets.map(getPresetName) ?? [];
   // A mappings file that nothing enables is no preset.
   const plain = new Set<PresetEntry>(files.filter(({ name, isPreset }) => !isPreset && !enabled.includes(name)));
   const find = (name: string): PresetEntry[] => presets.get(name)?.filter((entry) => !plain.has(entry)) ?? [];
-  return { names: [...presets.keys()].filter((name) => find(name).length > 0).toSorted(), find };
+  return {
+    names: [...presets.keys()].filter((name) => find(name).length > 0).toSorted(),
+    find,
+    schemes: { dir: SCHEMES_DIR, plugins: schemes },
+  };
 }
 
-function documentOf(entry: PresetEntry): Preset {
+function readDocument(entry: PresetEntry): Preset {
   const parsed = entry.read();
   return parsed.ok ? (parsed.value as Preset) : { description: `(its file ${parsed.message})` };
 }
 
-function signatureOf({ auth }: Preset): string | null {
+function getSignature({ auth }: Preset): string | null {
   if (auth?.scheme === undefined) return null;
   return typeof auth.scheme === "string" ? auth.scheme : "its own";
 }
 
-function callersOf(preset: Preset): string {
+function describeCallers(preset: Preset): string {
   if (preset.auth?.token !== undefined) return "its own token";
-  return preset.auth?.user === undefined ? (signatureOf(preset) ?? "hook token") : "password";
+  return preset.auth?.user === undefined ? (getSignature(preset) ?? "hook token") : "password";
 }
 
 async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const { names, find } = await findPresets(options, io);
-  const presets = names.flatMap(find).map((entry) => ({ ...entry, preset: documentOf(entry) }));
-  const pathOf = ({ mappings }: Preset): string => [mappings?.[0]?.match?.path ?? ""].flat().join(", ");
+  const presets = names.flatMap(find).map((entry) => ({ ...entry, preset: readDocument(entry) }));
+  const getPath = ({ mappings }: Preset): string => [mappings?.[0]?.match?.path ?? ""].flat().join(", ");
   if (options.json) {
     const shown = presets.map(({ name, origin, preset }) => ({
       name,
       origin,
-      path: pathOf(preset),
-      signature: signatureOf(preset),
+      path: getPath(preset),
+      signature: getSignature(preset),
       mappings: preset.mappings?.map(({ id }) => id ?? null) ?? [],
       description: preset.description ?? "",
     }));
     return printJson(io, { presets: shown });
   }
-  const rows = presets.map(({ name, origin, preset }) => [name, origin, pathOf(preset), callersOf(preset), preset.description ?? ""]);
+  const rows = presets.map(({ name, origin, preset }) => [
+    name,
+    origin,
+    getPath(preset),
+    describeCallers(preset),
+    preset.description ?? "",
+  ]);
   printTable(io, ["PRESET", "ORIGIN", "PATH", "SIGNATURE", "WHAT IT MAKES"], rows);
 }
 
 /** What the sender of a preset's scheme does about errors. */
-function senderOf({ auth }: Preset, name: string): Sender | undefined {
+function getSender({ auth }: Preset, name: string, schemes: SchemeSources): Sender | undefined {
   if (typeof auth?.scheme !== "string") return auth?.scheme?.sender;
-  const loaded = loadScheme(join(PRESETS_DIR, "schemes"), auth.scheme, name);
+  const loaded = loadScheme(schemes, auth.scheme, name);
   return loaded.ok ? loaded.scheme.sender : undefined;
 }
 
 async function show(name: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const { names, find } = await findPresets(options, io);
+  const { names, find, schemes } = await findPresets(options, io);
   const [entry, ...others] = find(name);
   if (!entry) throw usage(`there is no preset "${name}".${didYouMean(name, names)}`);
   if (others.length > 0) throw usage(ambiguous(name, [entry, ...others]));
-  const preset = documentOf(entry);
-  const sender = senderOf(preset, name);
+  const preset = readDocument(entry);
+  const sender = getSender(preset, name, schemes);
   if (options.json) return printJson(io, { origin: entry.origin, preset, sender: sender ?? null });
   // Mapping files are JSON5: with comments after it, the preset can still be copied as it is.
   const comments = sender ? renderSender(sender).map((line) => `// ${line}\n`) : [];
@@ -109,11 +129,9 @@ async function show(name: string, options: CommonOptions, io: CliIo): Promise<vo
 async function create(name: string, options: NewOptions, io: CliIo): Promise<void> {
   if (!PRESET_NAME.test(name)) throw usage(`"${name}": use lower-case letters, digits and "-"`);
   if (options.event === undefined)
-    throw usage("name an event to begin with: --event evt_… (`rouse events list --outcome unmatched` shows some)");
+    throw usage("name the event to draft from: --event evt_… (`rouse events list --outcome unmatched` shows some)");
   const { config } = await loadSettings(options, io);
-  const { event } = await connected(options, io, async (to) =>
-    to.request("event", "GET", `events/${await resolveId(to, "events", options.event ?? "")}`),
-  );
+  const { event } = await connected(options, io, (to) => fetchEvent(to, options.event ?? ""));
   const { body, encoding } = event.request;
   if (body === null) throw new RouseError({ code: "not_found", message: "the body of this event is no longer kept (hooks.retention)" });
   let payload: unknown;
@@ -122,7 +140,8 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
   } catch {
     payload = undefined;
   }
-  if (payload === undefined) throw new RouseError({ code: "invalid_json", message: "only an event whose body is JSON can be begun with" });
+  if (payload === undefined)
+    throw new RouseError({ code: "invalid_json", message: "a preset can only be drafted from an event whose body is JSON" });
   const file = join(config.hooks.mappingsDir, `${name}.json`);
   if (existsSync(file)) throw new RouseError({ code: "usage", message: `${file} is there already; name another, or edit it` });
   const draft = draftPreset(name, options.path ?? event.path, payload);
@@ -136,7 +155,7 @@ async function create(name: string, options: NewOptions, io: CliIo): Promise<voi
   );
 }
 
-export function registerPresets(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const presets = program.command("presets").description("mappings to enable by name, and new ones from what came in");
   reading(presets.command("list").description("the presets that ship, your own, and those of your plugins"), "rouse presets list").action(
     (options: CommonOptions) => list(options, io),
@@ -151,7 +170,7 @@ export function registerPresets(program: Command, io: CliIo): void {
     presets
       .command("new <name>")
       .description("draft a mapping file from an event that has come in; the draft is not live")
-      .option("--event <id>", "the event to begin with")
+      .option("--event <id>", "the event to draft from")
       .option("--path <path>", "the hook's path; default the event's"),
     "rouse presets new acme --event evt_…",
   ).action((name: string, options: NewOptions) => create(name, options, io));

@@ -1,6 +1,6 @@
 import type { CliIo } from "./io.ts";
 
-export interface Progress {
+export interface ProgressLine {
   /** `text` stands behind the bar, or in its place while the total is unknown. `done` may have a fraction: only the bar shows it. */
   update(done: number, text?: string): void;
   end(): void;
@@ -10,7 +10,7 @@ const BAR = 24;
 const EVERY_MS = 100;
 
 /** A bar on standard error where that is a terminal; nothing at all in a pipe. */
-export function createProgress(io: CliIo, label: string, total?: number): Progress {
+export function createProgress(io: CliIo, label: string, total?: number): ProgressLine {
   if (!io.terminal.err) return { update: () => undefined, end: () => undefined };
   let last = 0;
   const draw = (done: number, text: string): void => {

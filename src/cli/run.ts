@@ -1,72 +1,40 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { VERSION } from "../core/version.ts";
 import { reportError } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 
-type Register = (program: Command, io: CliIo) => void | Promise<void>;
-
-interface Group {
-  name: string;
-  summary: string;
-  load(): Promise<Register>;
+interface CommandFile {
+  register(program: Command, io: CliIo): void | Promise<void>;
 }
 
-/** Each command's file is loaded only when it is meant: `rouse --help` and `rouse start` stay quick. */
-const GROUPS: readonly Group[] = [
-  { name: "start", summary: "start the gateway", load: async () => (await import("./start.ts")).registerStart },
-  { name: "init", summary: "make a config, asking what it needs to know", load: async () => (await import("./init.ts")).registerInit },
-  { name: "hooks", summary: "list, test and send hooks", load: async () => (await import("./hooks.ts")).registerHooks },
-  { name: "events", summary: "what came in, and what became of it", load: async () => (await import("./events.ts")).registerEvents },
-  { name: "tail", summary: "follow what comes in, one line each", load: async () => (await import("./tail.ts")).registerTail },
-  { name: "runs", summary: "what agents did", load: async () => (await import("./runs.ts")).registerRuns },
-  { name: "sessions", summary: "conversations and their history", load: async () => (await import("./sessions.ts")).registerSessions },
-  {
-    name: "deliveries",
-    summary: "replies on their way to a channel",
-    load: async () => (await import("./deliveries.ts")).registerDeliveries,
-  },
-  {
-    name: "channels",
-    summary: "where replies go, and who may write to the agent",
-    load: async () => (await import("./channels.ts")).registerChannels,
-  },
-  { name: "chat", summary: "talk to an agent", load: async () => (await import("./chat.ts")).registerChat },
-  { name: "keys", summary: "keys of the platform API", load: async () => (await import("./keys.ts")).registerKeys },
-  { name: "agents", summary: "the agents of the config", load: async () => (await import("./lists.ts")).registerAgents },
-  { name: "plugins", summary: "the plugins that are loaded", load: async () => (await import("./lists.ts")).registerPlugins },
-  {
-    name: "presets",
-    summary: "mappings that ship, and new ones from what came in",
-    load: async () => (await import("./presets.ts")).registerPresets,
-  },
-  {
-    name: "webhooks",
-    summary: "senders that need more than a webhook",
-    load: async () => (await import("./webhooks.ts")).registerWebhooks,
-  },
-  {
-    name: "knowledge",
-    summary: "documents that agents look things up in",
-    load: async () => (await import("./knowledge.ts")).registerKnowledge,
-  },
-  { name: "console", summary: "where the operator's page is", load: async () => (await import("./console.ts")).registerConsole },
-  { name: "token", summary: "rotate the hook token", load: async () => (await import("./token.ts")).registerToken },
-  {
-    name: "store",
-    summary: "back up what is kept, or move it to PostgreSQL",
-    load: async () => (await import("./store.ts")).registerStore,
-  },
-  {
-    name: "config",
-    summary: "check and show the config, or print its schema",
-    load: async () => (await import("./config.ts")).registerConfig,
-  },
-  { name: "doctor", summary: "look for what often goes wrong", load: async () => (await import("./doctor.ts")).registerDoctor },
-  {
-    name: "completion",
-    summary: "print the completion of commands for a shell",
-    load: async () => (await import("./completion.ts")).registerCompletion(describeCommands),
-  },
+/** Commands with their files. A file is loaded only for its command, so that `rouse --help` and `rouse start` stay quick. */
+const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandFile>])[] = [
+  ["start", "start the gateway", () => import("./start.ts")],
+  ["init", "make a config, asking what it needs to know", () => import("./init.ts")],
+  ["hooks", "list, test and send hooks", () => import("./hooks.ts")],
+  ["events", "what came in, and what became of it", () => import("./events.ts")],
+  ["tail", "follow what comes in, one line each", () => import("./tail.ts")],
+  ["runs", "what agents did", () => import("./runs.ts")],
+  ["sessions", "conversations and their history", () => import("./sessions.ts")],
+  ["deliveries", "replies on their way to a channel", () => import("./deliveries.ts")],
+  ["channels", "where replies go, and who may write to the agent", () => import("./channels.ts")],
+  ["chat", "talk to an agent", () => import("./chat.ts")],
+  ["keys", "keys of the platform API", () => import("./keys.ts")],
+  ["agents", "the agents of the config", () => import("./agents.ts")],
+  ["plugins", "list plugins, and add packages with further ones", () => import("./plugins.ts")],
+  ["presets", "mappings that ship, and new ones from what came in", () => import("./presets.ts")],
+  ["webhooks", "senders that need more than a webhook", () => import("./webhooks.ts")],
+  ["knowledge", "documents that agents look things up in", () => import("./knowledge.ts")],
+  ["console", "where the operator's page is", () => import("./console.ts")],
+  ["token", "rotate the hook token", () => import("./token.ts")],
+  ["store", "back up what is kept, or move it to PostgreSQL", () => import("./store.ts")],
+  ["config", "check and show the config, or print its schema", () => import("./config.ts")],
+  ["doctor", "check for common problems", () => import("./doctor.ts")],
+  [
+    "completion",
+    "print the completion of commands for a shell",
+    async () => ({ register: (await import("./completion.ts")).createCompletion(describeCommands) }),
+  ],
 ];
 
 const HELP = `
@@ -79,20 +47,8 @@ Commands talk to the running gateway, or open its store themselves when none run
 Exit codes: 0 success, 1 failed, 2 wrong usage, 3 wrong config.
 `;
 
-function version(): string {
-  const file = ["../../package.json", "../../../package.json"].map((path) => new URL(path, import.meta.url));
-  for (const url of file) {
-    try {
-      return (JSON.parse(readFileSync(url, "utf8")) as { version: string }).version;
-    } catch {
-      // Built code lies one folder deeper than its source.
-    }
-  }
-  return "unknown";
-}
-
-/** The command that is meant: the first word that is no option; `help <command>` means that one. */
-function meant(argv: readonly string[]): string | undefined {
+/** Returns the command that is meant: the first word that is no option; `help <command>` means that one. */
+function findName(argv: readonly string[]): string | undefined {
   const words = argv.filter((arg) => !arg.startsWith("-"));
   return words[0] === "help" ? words[1] : words[0];
 }
@@ -101,7 +57,7 @@ function createProgram(io: CliIo): Command {
   const program = new Command("rouse");
   program
     .description("Turns any webhook into work for AI agents.")
-    .version(version(), "-v, --version", "print the version")
+    .version(VERSION, "-v, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .addHelpText("after", HELP)
     .showSuggestionAfterError()
@@ -111,25 +67,25 @@ function createProgram(io: CliIo): Command {
 }
 
 /** `rouse hooks` alone prints its help: that is a usage error, as commander has it already for a wrong option. */
-function exitCodeOf(error: CommanderError): number {
+function toExitCode(error: CommanderError): number {
   return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
 }
 
 /** All commands with their options, for shell completion. */
 async function describeCommands(io: CliIo): Promise<Command> {
   const program = createProgram(io);
-  for (const group of GROUPS) await (await group.load())(program, io);
+  for (const [, , load] of COMMANDS) await (await load()).register(program, io);
   return program;
 }
 
 /** Runs one command. Never throws; returns the exit code (0 success, 1 failed, 2 usage, 3 config). */
-export async function run(argv: readonly string[], io: CliIo): Promise<number> {
+export async function runCommandLine(argv: readonly string[], io: CliIo): Promise<number> {
   const program = createProgram(io);
-  const name = meant(argv);
+  const name = findName(argv);
   try {
-    for (const group of GROUPS) {
-      if (group.name === name) await (await group.load())(program, io);
-      else program.command(group.name).description(group.summary);
+    for (const [command, summary, load] of COMMANDS) {
+      if (command === name) await (await load()).register(program, io);
+      else program.command(command).description(summary);
     }
     // `-V` is what `-v` was called before.
     await program.parseAsync(
@@ -138,7 +94,7 @@ export async function run(argv: readonly string[], io: CliIo): Promise<number> {
     );
     return io.exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) return exitCodeOf(error);
+    if (error instanceof CommanderError) return toExitCode(error);
     return reportError(error, io, argv.includes("--verbose"));
   }
 }

@@ -1,20 +1,17 @@
 import type { Command } from "commander";
 import { plainText } from "../core/text.ts";
-import type { RunDetail } from "../http/admin-types.ts";
-import { connected } from "./connect.ts";
+import type { RunDetail } from "../admin/views.ts";
+import { connected, read, withId } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
-import { listing, query, reading, type CommonOptions } from "./options.ts";
+import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
-import { between, localTime, shortTime } from "./text.ts";
+import { renderDuration, localTime, shortTime } from "./text.ts";
 
-interface ListOptions extends CommonOptions {
+interface ListOptions extends PageOptions {
   status?: string;
   session?: string;
   event?: string;
-  since?: string;
-  limit?: string;
-  before?: string;
 }
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
@@ -22,21 +19,22 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
   const answer = await connected(options, io, async (to) => {
     const eventId = options.event && (await resolveId(to, "events", options.event));
     const before = options.before && (await resolveId(to, "runs", options.before));
-    return to.request("runs", "GET", `runs${query({ status, sessionKey, eventId, since, limit, before })}`);
+    return read(to.api.runs.$get({ query: { status, sessionKey, eventId, since, limit, before } }));
   });
   if (options.json) return printJson(io, answer);
-  const rows = answer.runs.map((run) => [
+  const { runs, next } = answer;
+  const rows = runs.map((run) => [
     run.id,
     shortTime(run.createdAt, io.now()),
     run.status,
-    between(run.startedAt, run.endedAt),
+    renderDuration(run.startedAt, run.endedAt),
     run.agentId,
     run.sessionKey,
     run.delivery ?? "–",
     run.error ? `${run.error.code}: ${run.error.message}` : run.name,
   ]);
   printTable(io, ["RUN", "CREATED", "STATUS", "TOOK", "AGENT", "SESSION", "DELIVERY", "NAME OR ERROR"], rows);
-  printMore(io, "rouse runs list", answer.next);
+  printMore(io, "rouse runs list", next);
 }
 
 function recipient(run: RunDetail): string | null {
@@ -69,7 +67,7 @@ function printRun(run: RunDetail, io: CliIo): void {
     "delivery id": run.deliveryId,
     to: recipient(run),
     created: localTime(run.createdAt),
-    took: between(run.startedAt, run.endedAt),
+    took: renderDuration(run.startedAt, run.endedAt),
   });
   for (const warning of run.warnings) io.out(`warning: ${warning}\n`);
   if (run.instructions !== null) printBlock(io, "instructions", run.instructions);
@@ -79,22 +77,24 @@ function printRun(run: RunDetail, io: CliIo): void {
 }
 
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, async (to) => to.request("run", "GET", `runs/${await resolveId(to, "runs", id)}`));
-  if (options.json) printJson(io, answer);
-  else printRun(answer.run, io);
+  const answer = await connected(options, io, async (to) => read(to.api.runs[":id"].$get(withId(await resolveId(to, "runs", id)))));
+  if (options.json) return printJson(io, answer);
+  const { run } = answer;
+  printRun(run, io);
 }
 
 async function change(id: string, operation: "cancel" | "retry", options: CommonOptions, io: CliIo): Promise<void> {
-  const { live, answer } = await connected(options, io, async (to) => ({
+  const { live, ...answer } = await connected(options, io, async (to) => ({
     live: to.live,
-    answer: await to.request("run", "POST", `runs/${await resolveId(to, "runs", id)}/${operation}`),
+    ...(await read(to.api.runs[":id"][operation].$post(withId(await resolveId(to, "runs", id))))),
   }));
   if (options.json) return printJson(io, answer);
-  io.out(`${answer.run.id}  ${answer.run.status}\n`);
+  const { run } = answer;
+  io.out(`${run.id}  ${run.status}\n`);
   if (operation === "retry" && !live) io.out("no gateway runs just now: the run starts with the next `rouse start`\n");
 }
 
-export function registerRuns(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const runs = program.command("runs").description("what agents did");
   listing(
     runs

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { plainText } from "../core/text.ts";
-import type { SessionDetail, TurnView } from "../http/admin-types.ts";
-import { connected } from "./connect.ts";
+import type { SessionDetail, SessionName } from "../admin/sessions.ts";
+import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
-import { listing, query, reading, type CommonOptions } from "./options.ts";
+import { listing, ownOptions, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printFields, printJson, printMore, printTable } from "./print.ts";
 import { member } from "./settings.ts";
 import { cell, localTime, shortTime } from "./text.ts";
@@ -15,19 +15,13 @@ interface RefOptions extends CommonOptions {
   credential?: string;
 }
 
-interface ListOptions extends RefOptions {
-  since?: string;
-  limit?: string;
-  before?: string;
-}
+type ListOptions = PageOptions & Pick<RefOptions, "agent" | "origin">;
 
 async function list(options: ListOptions, io: CliIo): Promise<void> {
-  const { agent, origin, since, limit, before } = options;
-  const answer = await connected(options, io, (to) =>
-    to.request("sessions", "GET", `sessions${query({ agent, origin, since, limit, before })}`),
-  );
+  const answer = await connected(options, io, ({ api }) => read(api.sessions.$get({ query: ownOptions(options) })));
   if (options.json) return printJson(io, answer);
-  const rows = answer.sessions.map((session) => [
+  const { sessions, next } = answer;
+  const rows = sessions.map((session) => [
     session.agentId,
     session.origin,
     String(session.turns),
@@ -37,11 +31,11 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     session.key,
   ]);
   printTable(io, ["AGENT", "ORIGIN", "TURNS", "LAST USED", "PATH", "CREDENTIAL", "KEY"], rows);
-  printMore(io, "rouse sessions list", answer.next);
+  printMore(io, "rouse sessions list", next);
 }
 
 /** The words of a model's message: a text, or the texts among its parts; tools by their name. */
-function wordsOf(message: unknown): string {
+function getWords(message: unknown): string {
   const content = member(message, "content");
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
@@ -54,11 +48,11 @@ function wordsOf(message: unknown): string {
   return parts.filter((part) => part !== "").join("\n");
 }
 
-function printTurn(turn: TurnView, io: CliIo): void {
+function printTurn(turn: SessionDetail["turns"][number], io: CliIo): void {
   io.out(`\n— ${localTime(turn.at)}  ${cell(turn.hook)}  ${turn.runId}\n`);
   printBlock(io, turn.input.some((part) => part.outside) ? "in (outside text)" : "in", plainText(turn.input));
   for (const message of turn.messages)
-    printBlock(io, member(message, "role") === "assistant" ? "reply" : String(member(message, "role")), wordsOf(message));
+    printBlock(io, member(message, "role") === "assistant" ? "reply" : String(member(message, "role")), getWords(message));
 }
 
 function printSession(detail: SessionDetail, io: CliIo): void {
@@ -79,25 +73,26 @@ function printSession(detail: SessionDetail, io: CliIo): void {
     printBlock(io, `waits for a heartbeat since ${localTime(event.at)} (${cell(event.source)})`, plainText(event.text));
 }
 
-const refOf = (key: string, { agent, origin, path, credential }: RefOptions) => ({ key, agent, origin, path, credential });
+/** What names a session to the gateway, which checks its origin. */
+const toName = (key: string, options: RefOptions) => ({ key, ...ownOptions(options) });
 
 async function show(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, (to) => to.request("session", "GET", `sessions/show${query(refOf(key, options))}`));
-  if (options.json) printJson(io, answer);
-  else printSession(answer, io);
+  const answer = await connected(options, io, ({ api }) => read(api.sessions.show.$get({ query: toName(key, options) })));
+  if (options.json) return printJson(io, answer);
+  printSession(answer, io);
 }
 
 async function reset(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  await connected(options, io, (to) => to.send("POST", "sessions/reset", refOf(key, options)));
-  io.out(`${cell(key)}  its history is forgotten\n`);
+  await connected(options, io, ({ api }) => api.sessions.reset.$post({ json: toName(key, options) as SessionName }));
+  io.out(`${cell(key)}  its history is deleted\n`);
 }
 
 async function remove(key: string, options: RefOptions, io: CliIo): Promise<void> {
-  await connected(options, io, (to) => to.send("DELETE", `sessions${query(refOf(key, options))}`));
+  await connected(options, io, ({ api }) => api.sessions.$delete({ query: toName(key, options) }));
   io.out(`${cell(key)}  deleted\n`);
 }
 
-export function registerSessions(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const sessions = program.command("sessions").description("conversations and their history");
   const withRef = (command: Command): Command =>
     command

@@ -7,7 +7,7 @@ import type { CommonOptions } from "./options.ts";
 
 export type Settings = Extract<LoadResult, { ok: true }>;
 
-const optionsOf = (options: CommonOptions, io: CliIo) => ({
+const toLoadOptions = (options: CommonOptions, io: CliIo) => ({
   cwd: io.cwd,
   env: io.env,
   ...(options.config === undefined ? {} : { file: options.config }),
@@ -18,7 +18,7 @@ const optionsOf = (options: CommonOptions, io: CliIo) => ({
  * @throws RouseError `config_invalid` with all its problems.
  */
 export async function loadSettings(options: CommonOptions, io: CliIo): Promise<Settings> {
-  const loaded = await loadConfig(optionsOf(options, io));
+  const loaded = await loadConfig(toLoadOptions(options, io));
   if (loaded.ok) return loaded;
   throw configInvalid(loaded);
 }
@@ -30,7 +30,7 @@ export function configInvalid({ file, issues }: { file?: string; issues: Issue[]
 
 /** The config file as it is written, for what it says of where things are. Undefined where there is none or it cannot be read. */
 export async function rawConfig(options: CommonOptions, io: CliIo): Promise<{ raw: Record<string, unknown>; baseDir: string } | undefined> {
-  const file = findConfig(optionsOf(options, io));
+  const file = findConfig(toLoadOptions(options, io));
   if (file === undefined) return undefined;
   try {
     const { default: JSON5 } = await import("json5");
@@ -48,7 +48,7 @@ export function member(value: unknown, name: string): unknown {
 
 /** The state folder of a config that is broken just now: enough to find the gateway that runs on the one before it. */
 export async function stateDirOfBroken(options: CommonOptions, io: CliIo): Promise<string | undefined> {
-  const file = findConfig(optionsOf(options, io));
+  const file = findConfig(toLoadOptions(options, io));
   if (file === undefined) return undefined;
   // One that cannot even be read may be half written; most state folders are where they are by default.
   const raw = (await rawConfig(options, io))?.raw ?? {};

@@ -3,12 +3,12 @@ import type { Command } from "commander";
 import { renderIssue } from "../config/issues.ts";
 import { secretFile } from "../config/state.ts";
 import type { LOG_LEVELS } from "../core/log.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { RunningGateway } from "../gateway/gateway.ts";
 import type { Addresses } from "../gateway/types.ts";
 import { usage } from "./failure.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
 import { createProgramLogger } from "./log.ts";
-import { common, type CommonOptions } from "./options.ts";
+import { addCommonOptions, type CommonOptions } from "./options.ts";
 import { shellWord } from "./text.ts";
 import { loadSettings, member, rawConfig, type Settings } from "./settings.ts";
 
@@ -18,7 +18,7 @@ interface StartOptions extends CommonOptions {
   workers: boolean;
 }
 
-function portOf(text: string | undefined): { port?: number } {
+function parsePort(text: string | undefined): { port?: number } {
   if (text === undefined) return {};
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) throw usage("--port: write a number from 0 to 65535");
@@ -48,7 +48,7 @@ async function tryLine(url: string, options: CommonOptions, settings: Settings, 
 }
 
 /** Says once where everything is. The token is never printed, only how a shell reads it. */
-async function greet(gateway: Gateway, ends: Addresses, options: CommonOptions, io: CliIo): Promise<void> {
+async function greet(gateway: RunningGateway, ends: Addresses, options: CommonOptions, io: CliIo): Promise<void> {
   const { version, configFile, stateDir, workers } = gateway.status();
   io.out(`Rouse ${version} listens on ${ends.url}\n`);
   if (ends.adminUrl !== ends.url) io.out(`  admin   ${ends.adminUrl}\n`);
@@ -61,16 +61,16 @@ async function greet(gateway: Gateway, ends: Addresses, options: CommonOptions, 
 }
 
 /** Resolves once the gateway has been asked to stop and has stopped. */
-function untilStopped(gateway: Gateway, io: CliIo): Promise<void> {
+function untilStopped(gateway: RunningGateway, io: CliIo): Promise<void> {
   return new Promise((done, failed) => {
     let stopping = false;
     const stop = (signal: NodeJS.Signals): void => {
       if (stopping) {
-        io.err("\nstopped at once; what ran is picked up again at the next start\n");
+        io.err("\nstopped immediately; what was running starts again at the next start\n");
         process.exit(signal === "SIGINT" ? 130 : 143);
       }
       stopping = true;
-      if (signal === "SIGINT") io.err("\nstopping; running turns may end first (again: stop at once)\n");
+      if (signal === "SIGINT") io.err("\nstopping; running turns may end first (Ctrl-C again stops immediately)\n");
       gateway.stop().then(done, failed);
     };
     process.on("SIGINT", stop);
@@ -91,11 +91,11 @@ function untilStopped(gateway: Gateway, io: CliIo): Promise<void> {
 async function start(options: StartOptions, io: CliIo): Promise<void> {
   // By default Node opens its inspector at this signal, to anyone on this machine.
   process.on("SIGUSR1", () => undefined);
-  const port = portOf(options.port);
-  const { createGateway } = await import("../gateway/gateway.ts");
+  const port = parsePort(options.port);
+  const { openGateway } = await import("../gateway/gateway.ts");
   const level = io.env["ROUSE_LOG_LEVEL"] as (typeof LOG_LEVELS)[number] | undefined;
   const log = createProgramLogger(level ?? "info", io.env);
-  const gateway = await createGateway({
+  const gateway = await openGateway({
     ...SYSTEM,
     ...(options.config === undefined ? {} : { configFile: options.config }),
     ...port,
@@ -119,8 +119,8 @@ async function start(options: StartOptions, io: CliIo): Promise<void> {
   await stopped;
 }
 
-export function registerStart(program: Command, io: CliIo): void {
-  common(
+export function register(program: Command, io: CliIo): void {
+  addCommonOptions(
     program
       .command("start")
       .description("start the gateway; SIGHUP loads the config again, SIGTERM and Ctrl-C stop it")

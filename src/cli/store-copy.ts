@@ -1,11 +1,10 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { systemClock } from "../core/clock.ts";
-import { copyKnowledge, documentsOf } from "../knowledge/copy.ts";
-import type { CopiedCount } from "../store/copy/copy-table.ts";
-import { copyStore } from "../store/copy/copy-store.ts";
+import { copyKnowledge, findDocumentFiles } from "../knowledge/copy.ts";
+import type { CopiedCount } from "../store/copied-table.ts";
+import { copyStore } from "../store/copy.ts";
 import { acquireLock } from "../store/lock.ts";
-import { isPostgres } from "../store/postgres/address.ts";
 import { usage } from "./failure.ts";
 import type { CliIo } from "./io.ts";
 import { createCommandLogger } from "./log.ts";
@@ -13,8 +12,9 @@ import type { CommonOptions } from "./options.ts";
 import { printJson, printTable } from "./print.ts";
 import { createProgress } from "./progress.ts";
 import { loadSettings } from "./settings.ts";
+import { findDriver } from "./store-driver.ts";
 
-export interface CopyOptions extends CommonOptions {
+export interface StoreCopyOptions extends CommonOptions {
   from?: string;
   to: string;
 }
@@ -22,7 +22,7 @@ export interface CopyOptions extends CommonOptions {
 const SCHEME = "sqlite:";
 
 /** The source's file, and the state folder that it belongs to: its own, or the config's where it lies elsewhere. */
-async function sourceOf(options: CopyOptions, io: CliIo): Promise<{ file: string; stateDir: string }> {
+async function getSource(options: StoreCopyOptions, io: CliIo): Promise<{ file: string; stateDir: string }> {
   const { stateDir } = await loadSettings(options, io);
   const from = options.from ?? `${SCHEME}${join(stateDir, "rouse.db")}`;
   if (!from.startsWith(SCHEME)) throw usage('--from: write "sqlite:<path of the store\'s file>"');
@@ -32,9 +32,10 @@ async function sourceOf(options: CopyOptions, io: CliIo): Promise<{ file: string
 }
 
 /** Copies a store from a file into PostgreSQL, with its documents. A second run goes on where the first ended. */
-export async function copy(options: CopyOptions, io: CliIo): Promise<void> {
-  if (!isPostgres(options.to)) throw usage('--to: write "postgres://user:password@host:5432/database"');
-  const { file, stateDir } = await sourceOf(options, io);
+export async function copy(options: StoreCopyOptions, io: CliIo): Promise<void> {
+  const driver = await findDriver(options.to, options, io).catch(() => undefined);
+  if (!driver?.copy) throw usage('--to: write "postgres://user:password@host:5432/database"');
+  const { file, stateDir } = await getSource(options, io);
   const began = io.now();
   const log = createCommandLogger(options, io);
   const progress = createProgress(io, "copying");
@@ -43,14 +44,14 @@ export async function copy(options: CopyOptions, io: CliIo): Promise<void> {
   const lock = await acquireLock(stateDir);
   opened.defer(() => lock.release());
   opened.defer(() => progress.end());
-  const { tables, target } = await copyStore({ file, url: options.to, env: io.env, clock: systemClock, log, onProgress });
+  const target = await copyStore(driver, { file, url: options.to, env: io.env, clock: systemClock, log, onProgress });
   opened.defer(() => target.close());
-  const source = documentsOf(file, stateDir);
-  const documents = await copyKnowledge({ ...source, db: target.db, now: io.now(), onProgress });
+  const source = findDocumentFiles(file, stateDir);
+  const documents = await copyKnowledge({ ...source, target, now: io.now(), onProgress });
   await target.finish();
   progress.end();
-  const shown = { to: target.db.address.shown, documents: documents.length > 0 ? source.database : null };
-  report([...tables, ...documents], shown, (io.now() - began) / 1000, options, io);
+  const shown = { to: target.shown, documents: documents.length > 0 ? source.database : null };
+  report([...target.tables, ...documents], shown, (io.now() - began) / 1000, options, io);
 }
 
 interface Places {
@@ -59,7 +60,7 @@ interface Places {
   documents: string | null;
 }
 
-function report(tables: readonly CopiedCount[], { to, documents }: Places, seconds: number, options: CopyOptions, io: CliIo): void {
+function report(tables: readonly CopiedCount[], { to, documents }: Places, seconds: number, options: StoreCopyOptions, io: CliIo): void {
   if (options.json) return printJson(io, { to, documents, seconds, tables });
   printTable(
     io,

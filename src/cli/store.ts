@@ -3,17 +3,17 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../core/clock.ts";
 import { acquireLock } from "../store/lock.ts";
-import { isShared, openStore, storeUrl } from "../store/open.ts";
-import { storeStatus } from "../store/status.ts";
+import { storeUrl } from "../store/open.ts";
 import type { StoreStatus } from "../store/types.ts";
-import { connected } from "./connect.ts";
+import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { createCommandLogger } from "./log.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { printJson } from "./print.ts";
-import type { CopyOptions } from "./store-copy.ts";
+import type { StoreCopyOptions } from "./store-copy.ts";
 import { createProgress } from "./progress.ts";
 import { loadSettings } from "./settings.ts";
+import { findDriver } from "./store-driver.ts";
 import { bytes } from "./text.ts";
 
 async function backup(name: string, options: CommonOptions, io: CliIo): Promise<void> {
@@ -26,7 +26,7 @@ async function backup(name: string, options: CommonOptions, io: CliIo): Promise<
     );
   }, 200);
   try {
-    const answer = await connected(options, io, (to) => to.request("backup", "POST", "store/backup", { file }));
+    const answer = await connected(options, io, ({ api }) => read(api.store.backup.$post({ json: { file } })));
     progress.end();
     if (options.json) printJson(io, answer);
     else {
@@ -47,7 +47,8 @@ function table({ driver, where, schema, known, bytes: size }: StoreStatus): stri
 
 async function status(options: CommonOptions, io: CliIo): Promise<void> {
   const { config, stateDir } = await loadSettings(options, io);
-  const found = await storeStatus(storeUrl(config.store.url, stateDir), io.env);
+  const url = storeUrl(config.store.url, stateDir);
+  const found = await (await findDriver(url, options, io)).status({ url, env: io.env });
   if (options.json) printJson(io, { ok: true, ...found });
   else io.out(table(found));
 }
@@ -55,29 +56,30 @@ async function status(options: CommonOptions, io: CliIo): Promise<void> {
 async function migrate(options: CommonOptions, io: CliIo): Promise<void> {
   const { config, stateDir } = await loadSettings(options, io);
   const url = storeUrl(config.store.url, stateDir);
-  const before = await storeStatus(url, io.env);
+  const driver = await findDriver(url, options, io);
+  const before = await driver.status({ url, env: io.env });
   // What is up to date is left alone, also while a gateway has it.
   if (before.schema !== before.known) {
-    const lock = await acquireLock(stateDir, undefined, { shared: isShared(url) });
+    const lock = await acquireLock(stateDir, undefined, driver);
     try {
-      const { store } = await openStore({ url, env: io.env, clock: systemClock, log: createCommandLogger(options, io) });
+      const { store } = await driver.open({ url, env: io.env, clock: systemClock, log: createCommandLogger(options, io) });
       await store.close();
     } finally {
       lock.release();
     }
   }
-  const after = await storeStatus(url, io.env);
+  const after = await driver.status({ url, env: io.env });
   if (options.json) printJson(io, { ok: true, from: before.schema, ...after });
   else io.out(before.schema === after.schema ? `schema ${after.schema}: up to date\n` : `schema ${before.schema} → ${after.schema}\n`);
 }
 
-export function registerStore(program: Command, io: CliIo): void {
-  const store = program.command("store").description("look at what is kept, bring it up to date, back it up, move it to PostgreSQL");
+export function register(program: Command, io: CliIo): void {
+  const store = program.command("store").description("show the store, update its schema, back it up, move it to PostgreSQL");
   reading(
     store
       .command("backup <file>")
       .description(
-        "a consistent copy of the store in a new file, also while the gateway runs, and beside it one of the documents where there are any; on PostgreSQL use pg_dump. It holds bodies and replies: keep it safe",
+        "a consistent copy of the store in a new file, also while the gateway runs, with one of the documents beside it, if there are any; on PostgreSQL use pg_dump. It holds bodies and replies: keep it safe",
       ),
     "rouse store backup /backups/rouse-$(date +%F).db",
   ).action((file: string, options: CommonOptions) => backup(file, options, io));
@@ -97,10 +99,10 @@ export function registerStore(program: Command, io: CliIo): void {
     store
       .command("copy")
       .description(
-        "copy the store in a file into PostgreSQL, with the documents; again where it was interrupted. No gateway may run on either",
+        "copy the store in a file into PostgreSQL, with the documents; run it again if it was interrupted. No gateway may run on either",
       )
       .option("--from <url>", "sqlite:<file> (default: the one in the config's state folder)")
       .requiredOption("--to <url>", "postgres://user:password@host:5432/database"),
     "rouse store copy --from sqlite:.rouse/rouse.db --to postgres://localhost:5432/rouse",
-  ).action(async (options: CopyOptions) => (await import("./store-copy.ts")).copy(options, io));
+  ).action(async (options: StoreCopyOptions) => (await import("./store-copy.ts")).copy(options, io));
 }

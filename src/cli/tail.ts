@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { RouseError } from "../core/errors.ts";
-import type { EventView } from "../http/admin-types.ts";
-import { connectRunning, type Connection } from "./connect.ts";
+import type { EventView } from "../admin/views.ts";
+import { connectRunning, read, type GatewayConnection } from "./connect.ts";
 import type { CliIo } from "./io.ts";
-import { query, reading, type CommonOptions } from "./options.ts";
+import { reading, type CommonOptions } from "./options.ts";
 import { cell, shortTime } from "./text.ts";
 
 interface TailOptions extends CommonOptions {
@@ -21,12 +21,17 @@ const LATE_MS = 60_000;
 const MAX_SHOWN = 5000;
 
 /** Reads the events that were not shown yet, oldest first. */
-async function readNew(to: Connection, { path, outcome }: TailOptions, since: string, shown: ReadonlySet<string>): Promise<EventView[]> {
+async function readNew(
+  to: GatewayConnection,
+  { path, outcome }: TailOptions,
+  since: string,
+  shown: ReadonlySet<string>,
+): Promise<EventView[]> {
   const fresh: EventView[] = [];
   let before: string | undefined;
   for (;;) {
-    const parameters = query({ path, outcome, since, before, limit: String(PAGE) });
-    const { events, next } = await to.request("events", "GET", `events${parameters}`);
+    const query = { path, outcome, since, before, limit: String(PAGE) };
+    const { events, next } = await read(to.api.events.$get({ query }));
     const unseen = events.filter(({ id }) => !shown.has(id));
     fresh.push(...unseen);
     // A page with an event that was shown reaches back far enough.
@@ -62,7 +67,7 @@ async function tail(options: TailOptions, io: CliIo): Promise<void> {
   };
   try {
     const { path, outcome, lines } = options;
-    const first = await to.request("events", "GET", `events${query({ path, outcome, limit: String(PAGE) })}`);
+    const first = await read(to.api.events.$get({ query: { path, outcome, limit: String(PAGE) } }));
     for (const { id } of first.events) shown.add(id);
     show(first.events.slice(0, Number(lines)).toReversed());
     while (!ended.signal.aborted) {
@@ -75,7 +80,7 @@ async function tail(options: TailOptions, io: CliIo): Promise<void> {
   }
 }
 
-export function registerTail(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   reading(
     program
       .command("tail")

@@ -64,7 +64,7 @@ export function localTime(time: string | number): string {
 }
 
 /** `1.4 s`, `3 min`, `2 h`: the time between two points, or `–`. */
-export function between(from: string | null, to: string | null): string {
+export function renderDuration(from: string | null, to: string | null): string {
   if (from === null || to === null) return "–";
   const seconds = (Date.parse(to) - Date.parse(from)) / 1000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;

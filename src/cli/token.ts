@@ -4,7 +4,7 @@ import { newToken } from "../core/secret.ts";
 import { readGateway } from "../store/lock.ts";
 import { connected } from "./connect.ts";
 import { EXIT, type CliIo } from "./io.ts";
-import { common, type CommonOptions } from "./options.ts";
+import { addCommonOptions, type CommonOptions } from "./options.ts";
 import { loadSettings } from "./settings.ts";
 
 async function rotate(options: CommonOptions, io: CliIo): Promise<void> {
@@ -18,15 +18,15 @@ async function rotate(options: CommonOptions, io: CliIo): Promise<void> {
   }
   await rotateSecret(stateDir, "hook-token");
   const running = readGateway(stateDir) !== undefined;
-  if (running) await connected(options, io, (to) => to.request("reload", "POST", "reload"));
+  if (running) await connected(options, io, ({ api }) => api.reload.$post());
   io.out(
-    `a new hook token is in ${secretFile(stateDir, "hook-token")}; the old one ${running ? "is refused from now on" : "counts no more"}\n`,
+    `a new hook token is in ${secretFile(stateDir, "hook-token")}; the old one ${running ? "is rejected from now on" : "is no longer valid"}\n`,
   );
 }
 
-export function registerToken(program: Command, io: CliIo): void {
+export function register(program: Command, io: CliIo): void {
   const token = program.command("token").description("rotate the hook token");
-  common(
+  addCommonOptions(
     token.command("rotate").description("make a new hook token in the state folder, or say which field of the config holds it"),
     "rouse token rotate",
   ).action((options: CommonOptions) => rotate(options, io));

@@ -2,37 +2,41 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { editConfigFile } from "../config/edit.ts";
-import { stateSecret } from "../config/state.ts";
 import { systemClock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
-import type { CommandContext, ServiceState } from "../plugin/api.ts";
+import type { ServiceState } from "../contract/channel.ts";
+import type { CommandContext } from "../contract/define.ts";
 import { loadCommandPlugins, sectionFor, type CommandPlugin } from "../plugin/commands.ts";
 import { BUILTIN_PLUGINS } from "../gateway/snapshot.ts";
-import { readGateway } from "../store/lock.ts";
-import { postHook, runningUrl } from "./hooks-send.ts";
+import { connectRunning, read, type GatewayConnection } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
 import { loadSettings, rawConfig, type Settings } from "./settings.ts";
 
 const dashed = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-async function post(path: string, body: unknown, settings: Settings, io: CliIo): Promise<{ status: number; body: unknown }> {
-  const request = { headers: { "content-type": "application/json" }, raw: Buffer.from(JSON.stringify(body)) };
-  const { status, answer } = await postHook(path, request, { settings, url: runningUrl(settings.stateDir), io });
-  return { status, body: answer };
+type Work<T> = (to: GatewayConnection) => Promise<T>;
+
+/** Asks the gateway that runs; undefined if none does. */
+async function withRunning<T>(options: CommonOptions, io: CliIo, work: Work<T>): Promise<T | undefined> {
+  const to = await connectRunning(options, io);
+  return to && work(to);
 }
 
-async function stateOf(id: string, { config, stateDir }: Settings): Promise<ServiceState | undefined> {
-  const running = readGateway(stateDir);
-  if (running?.adminUrl === undefined) return undefined;
-  const token = config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
-  const response = await fetch(`${running.adminUrl}/admin/v1/status`, { headers: { authorization: `Bearer ${token}` } });
-  const { status } = (await response.json()) as { status?: { services?: readonly (ServiceState & { id: string })[] } };
-  return status?.services?.find((service) => service.id === id);
+/** Hands an event to the gateway that runs, which vouches for its plugins: no credential of the path is needed. */
+async function send(plugin: string, path: string, body: unknown, options: CommonOptions, io: CliIo) {
+  const sent = await withRunning(options, io, ({ api }) => read(api.hooks.send.$post({ json: { plugin, path, body } })));
+  if (sent) return sent;
+  throw new RouseError({ code: "internal", message: "no gateway runs on this config; start one with `rouse start`" });
+}
+
+async function findState(id: string, options: CommonOptions, io: CliIo): Promise<ServiceState | undefined> {
+  const answer = await withRunning(options, io, ({ api }) => read(api.status.$get()));
+  return answer?.status.services.find((service) => service.id === id);
 }
 
 /** What a plugin's command gets. Its signal aborts with Ctrl-C and SIGTERM. */
-function contextOf(plugin: CommandPlugin, settings: Settings, options: CommonOptions, io: CliIo, signal: AbortSignal) {
+function createContext(plugin: CommandPlugin, settings: Settings, options: CommonOptions, io: CliIo, signal: AbortSignal) {
   const say = (message: string): void => io.err(`${message}\n`);
   const context: CommandContext<unknown> = {
     config: sectionFor(plugin, settings),
@@ -49,8 +53,8 @@ function contextOf(plugin: CommandPlugin, settings: Settings, options: CommonOpt
     out: (text) => io.out(text),
     err: (text) => io.err(text),
     json: options.json ?? false,
-    hook: (path, body) => post(path, body, settings, io),
-    serviceState: () => stateOf(plugin.id, settings),
+    hook: (path, body) => send(plugin.id, path, body, options, io),
+    serviceState: () => findState(plugin.id, options, io),
     writtenConfig: async () => (await rawConfig(options, io))?.raw ?? {},
     async editConfig(changes) {
       const { file } = settings;
@@ -76,7 +80,7 @@ async function runCommand(
   const stop = (): void => abort.abort();
   process.on("SIGINT", stop).on("SIGTERM", stop);
   try {
-    io.exitCode = await command.run(contextOf(plugin, settings, options, io, abort.signal), options);
+    io.exitCode = await command.run(createContext(plugin, settings, options, io, abort.signal), options);
   } finally {
     process.off("SIGINT", stop).off("SIGTERM", stop);
     abort.abort();
@@ -84,8 +88,8 @@ async function runCommand(
 }
 
 /** Commands that plugins bring: `rouse webhooks <plugin> <command>`. */
-export async function registerWebhooks(program: Command, io: CliIo): Promise<void> {
-  const group = program.command("webhooks").description("senders that need more than a webhook: set up, run and look at them");
+export async function register(program: Command, io: CliIo): Promise<void> {
+  const group = program.command("webhooks").description("senders that need more than a webhook: set up, run and check them");
   const settings = await loadSettings({}, io).catch(() => undefined);
   for (const plugin of await loadCommandPlugins(BUILTIN_PLUGINS, settings)) {
     const own = group.command(plugin.id).description(`commands of ${plugin.id}`);

@@ -5,7 +5,7 @@ import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
 
 /** Paths of the gateway's own routes, which hooks may not lie under. */
-const OWN_PATHS = ["/v1", "/admin", "/console", "/channels", "/docs", "/metrics", "/livez", "/readyz", "/openapi.json"];
+const OWN_PATHS = ["/v1", "/admin", "/console", "/channels", "/plugins", "/docs", "/metrics", "/livez", "/readyz", "/openapi.json"];
 const MIN_TOKEN = 16;
 
 /** `hooks.path` with a leading and no trailing slash. */
@@ -76,39 +76,6 @@ function sessionKeyIssues({ hooks }: Config): Issue[] {
   return checked.flatMap(([path, message]) => (message === undefined ? [] : [{ path, message }]));
 }
 
-/** Embeddings come from an endpoint that speaks OpenAI's API. */
-function embeddingIssues({ platform, models }: Config): Issue[] {
-  const { embeddings } = platform.knowledge;
-  if (embeddings === undefined) return [];
-  const path = "platform.knowledge.embeddings.provider";
-  const provider = Object.hasOwn(models.providers, embeddings.provider) ? models.providers[embeddings.provider] : undefined;
-  // `openai` needs no entry where its key is in the environment.
-  if (provider === undefined && embeddings.provider === "openai") return [];
-  if (provider === undefined)
-    return [{ path, message: `models.providers has no such provider.${didYouMean(embeddings.provider, Object.keys(models.providers))}` }];
-  if (provider.type === "openai" || provider.type === "openai-compatible") return [];
-  return [{ path, message: "must be a provider of type `openai` or `openai-compatible`" }];
-}
-
-/** Tools are `<server>.<tool>` or `<server>.*` of a server in `mcp.servers`: a name that is none would never be missed. */
-function toolIssues(config: Config): Issue[] {
-  const servers = Object.keys(config.mcp.servers);
-  const lists: [path: string, patterns: readonly string[]][] = [
-    ["hooks.tools", config.hooks.tools],
-    ...config.agents.list.map((agent, index): [string, readonly string[]] => [`agents.list[${index}].tools`, agent.tools]),
-  ];
-  return lists.flatMap(([path, patterns]) =>
-    patterns.flatMap((pattern, index): Issue[] => {
-      const [, server, tool] = /^([^.]*)\.(.+)$/.exec(pattern) ?? [];
-      const at = `${path}[${index}]`;
-      if (server === undefined || tool === undefined)
-        return [{ path: at, message: "write `<server>.<tool>`, or `<server>.*` for all of its tools" }];
-      if (servers.includes(server)) return [];
-      return [{ path: at, message: `mcp.servers has no "${server.slice(0, 60)}".${didYouMean(server, servers)}` }];
-    }),
-  );
-}
-
 /** Returns what is allowed in a config and probably not meant. */
 export function configWarnings({ hooks, agents }: Config): Issue[] {
   return hooks.tools.flatMap((pattern, index) => {
@@ -149,8 +116,6 @@ export function checkConfig(config: Config, hasFile: boolean): Issue[] {
     ...pathIssues(config),
     ...tokenIssues(config, hasFile),
     ...agentIssues(config),
-    ...toolIssues(config),
-    ...embeddingIssues(config),
     ...apiKeyIssues(config),
     ...sessionKeyIssues(config),
   ];

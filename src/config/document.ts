@@ -2,15 +2,15 @@ import type { z } from "zod";
 import { fieldSchema, type JsonSchema } from "./json-schema.ts";
 import { configSchema } from "./schema/index.ts";
 
-function typeOf(schema: JsonSchema): string {
+function renderType(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return "conditions";
   if (schema.enum) return schema.enum.map((value) => `\`${JSON.stringify(value)}\``).join(" ");
   if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``;
   if (schema.anyOf) {
     const file = schema.anyOf.some((option) => option.properties?.["file"] !== undefined && Object.keys(option.properties).length === 1);
-    return file ? "secret" : [...new Set(schema.anyOf.map(typeOf))].join(" or ");
+    return file ? "secret" : [...new Set(schema.anyOf.map(renderType))].join(" or ");
   }
-  if (schema.type === "array") return `list of ${schema.items ? typeOf(schema.items) : "values"}`;
+  if (schema.type === "array") return `list of ${schema.items ? renderType(schema.items) : "values"}`;
   return Array.isArray(schema.type) ? schema.type.join(" or ") : (schema.type ?? "any");
 }
 
@@ -30,7 +30,7 @@ function optionsIn(schema: JsonSchema, path: string): Option[] {
     const isGroup = field.properties !== undefined;
     const option: Option = {
       path: at,
-      type: typeOf(field),
+      type: renderType(field),
       defaultValue: field.default === undefined || isGroup ? undefined : JSON.stringify(field.default),
       required: schema.required?.includes(name) ?? false,
       description: field.description ?? "",
@@ -49,11 +49,19 @@ export function describeOptions(schema: z.ZodType): Option[] {
   return optionsIn(fieldSchema(schema), "");
 }
 
-/** The reference of every key of the config file, as markdown. */
-export function configReference(): string {
-  const rows = optionsIn(fieldSchema(configSchema), "").map(({ path, type, defaultValue, description }) => {
+/** Converts markdown to the cell of a table: outside of code `<id>` would be HTML. */
+export const toCell = (text: string): string =>
+  text
+    .replaceAll("|", "\\|")
+    .split("`")
+    .map((part, index) => (index % 2 === 0 ? part.replaceAll("<", "&lt;") : part))
+    .join("`");
+
+/** The reference of every key of the config file, as markdown. `providerTypes`: the kinds of model providers that ship. */
+export function configReference(providerTypes: readonly string[]): string {
+  const rows = optionsIn(fieldSchema(configSchema, { providerTypes }), "").map(({ path, type, defaultValue, description }) => {
     const value = defaultValue === undefined ? "" : `\`${defaultValue}\``;
-    return `| \`${path}\` | ${type} | ${value} | ${description.replaceAll("|", "\\|")} |`;
+    return `| \`${path}\` | ${type} | ${value} | ${toCell(description)} |`;
   });
   return `# Config reference
 

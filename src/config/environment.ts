@@ -18,31 +18,31 @@ const toNumber = (value: unknown): unknown => (typeof value === "string" && NUMB
 
 interface Mismatch {
   path: PropertyKey[];
-  wanted: "number" | "boolean";
+  expected: "number" | "boolean";
   issue: RawIssue;
 }
 
-/** Finds where a schema wanted a number or a boolean and got something else, in the branches of unions too. */
+/** Finds the fields that must be a number or a boolean and are not, also in the branches of unions. */
 function findMismatches(issues: readonly RawIssue[], prefix: readonly PropertyKey[] = []): Mismatch[] {
   return issues.flatMap((issue): Mismatch[] => {
     const path = [...prefix, ...issue.path];
     if (issue.code === "invalid_union") return issue.errors.flatMap((branch) => findMismatches(branch, path));
     if (issue.code !== "invalid_type") return [];
-    if (issue.expected === "number") return [{ path, wanted: "number", issue }];
-    return issue.expected === "boolean" ? [{ path, wanted: "boolean", issue }] : [];
+    if (issue.expected === "number") return [{ path, expected: "number", issue }];
+    return issue.expected === "boolean" ? [{ path, expected: "boolean", issue }] : [];
   });
 }
 
-function convertAt(root: unknown, { path, wanted }: Mismatch): void {
+function convertAt(root: unknown, { path, expected }: Mismatch): void {
   const parent = path.slice(0, -1).reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)[key], root);
   const members = parent as Record<PropertyKey, unknown>;
   const last = path.at(-1) as PropertyKey;
-  members[last] = wanted === "boolean" ? toBoolean(members[last]) : toNumber(members[last]);
+  members[last] = expected === "boolean" ? toBoolean(members[last]) : toNumber(members[last]);
 }
 
 /**
- * Checks a value by a schema. Text that is one variable of the environment becomes a number or a boolean where the schema
- * wants one; text that is neither is an issue that names the variable.
+ * Checks a value by a schema. Text that is one variable of the environment becomes a number or a boolean if the schema
+ * requires one; text that is neither is an issue that names the variable.
  * @param variableAt returns the variable of the field at a path of `value`.
  */
 export function parseWithVariables<T>(
@@ -55,9 +55,9 @@ export function parseWithVariables<T>(
   const converted = structuredClone(value);
   for (const mismatch of findMismatches(first.error.issues)) if (variableAt(mismatch.path) !== undefined) convertAt(converted, mismatch);
   const second = schema.safeParse(converted);
-  for (const { path, wanted, issue } of findMismatches(second.error?.issues ?? [])) {
+  for (const { path, expected, issue } of findMismatches(second.error?.issues ?? [])) {
     const name = variableAt(path);
-    const form = wanted === "boolean" ? "true or false" : "a number such as 8080";
+    const form = expected === "boolean" ? "true or false" : "a number such as 8080";
     if (name !== undefined) Object.assign(issue, { message: `must be ${form}, and the environment's ${name} is not: change the variable` });
   }
   return second;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ONE_VARIABLE } from "./secrets.ts";
+import { VARIABLE_REFERENCE } from "./secrets.ts";
 import { configSchema } from "./schema/index.ts";
 import { mappingFileSchema, PRESET_NAME } from "./schema/mapping.ts";
 
@@ -31,8 +31,10 @@ export interface JsonSchema {
 export interface SchemaParts {
   /** The names of the presets that ship. */
   presets: readonly string[];
-  /** The plugins that ship: the schema of each one's section, and whether it is `channels.<id>` or `hooks.<id>`. */
-  sections: readonly { id: string; section: "channels" | "hooks"; schema: z.ZodType }[];
+  /** The kinds of model providers that ship. */
+  providerTypes: readonly string[];
+  /** The plugins that ship: the schema of each one's section, and where it is. */
+  sections: readonly { id: string; section: "channels" | "hooks" | "plugins"; schema: z.ZodType }[];
 }
 
 const FILE: JsonSchema = {
@@ -41,11 +43,11 @@ const FILE: JsonSchema = {
   required: ["file"],
   additionalProperties: false,
 };
-const VARIABLE: JsonSchema = { type: "string", pattern: ONE_VARIABLE.source };
-const WITH_VARIABLE: JsonSchema = { type: "string", pattern: ONE_VARIABLE.source.slice(1, -1) };
+const VARIABLE: JsonSchema = { type: "string", pattern: VARIABLE_REFERENCE.source };
+const WITH_VARIABLE: JsonSchema = { type: "string", pattern: VARIABLE_REFERENCE.source.slice(1, -1) };
 
 /** What our schemas say of themselves for this file and for masking; no keywords of JSON Schema. */
-const MARKS = ["secret", "preset", "conditions"];
+const MARKS = ["secret", "preset", "providerType", "conditions"];
 
 /** Puts another schema in place of one; its description and default stay. */
 function replace(schema: JsonSchema, by: JsonSchema): void {
@@ -71,7 +73,10 @@ function conditionsSchema(kind: "flat" | "payload"): JsonSchema {
 }
 
 /** The JSON Schema of a zod schema's input. `secretFiles`: secrets may also be `{ file }`. */
-export function fieldSchema(schema: z.ZodType, { secretFiles = true, presets = [] as readonly string[] } = {}): JsonSchema {
+export function fieldSchema(
+  schema: z.ZodType,
+  { secretFiles = true, presets = [], providerTypes = [] }: { secretFiles?: boolean } & Partial<Omit<SchemaParts, "sections">> = {},
+): JsonSchema {
   return z.toJSONSchema(schema, {
     io: "input",
     unrepresentable: "any",
@@ -89,6 +94,9 @@ export function fieldSchema(schema: z.ZodType, { secretFiles = true, presets = [
             { type: "string", pattern: PRESET_NAME.source },
           ],
         });
+      // Other types come from plugins.
+      if (meta["providerType"] === true && providerTypes.length > 0)
+        replace(made, { anyOf: [{ type: "string", enum: [...providerTypes] }, { type: "string" }] });
       if (meta["conditions"] === "flat" || meta["conditions"] === "payload") replace(made, conditionsSchema(meta["conditions"]));
     },
   }) as JsonSchema;
@@ -101,7 +109,7 @@ const isLeaf = ({ const: fixed, anyOf, properties, $ref }: JsonSchema): boolean 
 const isNarrow = ({ type, enum: words, pattern, format }: JsonSchema): boolean =>
   type === "string" && (words ?? pattern ?? format) !== undefined;
 
-/** What may stand in a file in place of a plain value: a variable, and where `files` a file's content. */
+/** The schema of what can replace a plain value in a file: a variable and, if `files` is set, a file's content. */
 function withReferences(schema: JsonSchema, files: boolean): JsonSchema {
   const { type } = schema;
   const isScalar = type === "number" || type === "integer" || type === "boolean";
@@ -160,8 +168,8 @@ function withDefs(schema: JsonSchema): JsonSchema {
 }
 
 /** The JSON Schema of the config file, for editors. Sections of the user's own plugins may hold anything. */
-export function configJsonSchema({ presets, sections }: SchemaParts = { presets: [], sections: [] }): JsonSchema {
-  const schema = asWritten(fieldSchema(configSchema, { presets }));
+export function configJsonSchema({ sections = [], ...names }: Partial<SchemaParts> = {}): JsonSchema {
+  const schema = asWritten(fieldSchema(configSchema, names));
   const addSections = (name: "channels" | "hooks"): JsonSchema => {
     const own = sections.filter(({ section }) => section === name).map((one) => [one.id, sectionSchema(one)] as const);
     const { propertyNames: _any, ...group } = schema.properties?.[name] ?? {};

@@ -17,11 +17,11 @@ function readKey(token: string): string {
   return token.replace(/^["']|["']$/g, "");
 }
 
-/** A key of an object or an entry of a list, and where it begins in the text. */
+/** A key of an object or an entry of a list, with its position in the text. */
 interface Member {
   path: (string | number)[];
   index: number;
-  /** Where the same object has the same key before. */
+  /** The position of the earlier key of the same name in the same object. */
   first?: number;
 }
 
@@ -49,12 +49,12 @@ function* readMembers(text: string): Generator<Member> {
 }
 
 /** A place in a file. Both count from 1. */
-export interface Place {
+export interface TextPosition {
   line: number;
   column: number;
 }
 
-function placeAt(text: string, index: number): Place {
+function placeAt(text: string, index: number): TextPosition {
   const lines = text.slice(0, index).split(/\r\n|[\n\r\u2028\u2029]/);
   return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
 }
@@ -62,7 +62,7 @@ function placeAt(text: string, index: number): Place {
 /** Finds keys that one object of a valid JSON5 text has more than once; the parser keeps the last one. */
 function findDuplicateKeys(text: string): Issue[] {
   const issues: Issue[] = [];
-  const render = ({ line, column }: Place): string => `line ${line}, column ${column}`;
+  const render = ({ line, column }: TextPosition): string => `line ${line}, column ${column}`;
   for (const { path, index, first } of readMembers(text)) {
     if (first === undefined) continue;
     const places = `at ${render(placeAt(text, first))} and at ${render(placeAt(text, index))}`;
@@ -74,17 +74,17 @@ function findDuplicateKeys(text: string): Issue[] {
 /** The fields of a JSON5 file, by their paths. */
 export interface Fields {
   has(path: string): boolean;
-  /** Returns where a field begins, or the nearest field around it; undefined if the file has none of them. */
-  place(path: string): Place | undefined;
+  /** Returns the position of a field or of the nearest field around it. Undefined if the file has none of them. */
+  place(path: string): TextPosition | undefined;
 }
 
-/** Reads where the fields of a JSON5 file begin. A file that cannot be read has none. */
+/** Reads the positions of the fields of a JSON5 file. A file that cannot be read has none. */
 export function readFields(file: string): Fields {
   const parsed = readJson5(file);
   const text = parsed.ok ? readFileSync(file, "utf8") : "";
   const found = new Map<string, number>();
   for (const { path, index } of readMembers(text)) found.set(renderPath(path), index);
-  const place = (path: string): Place | undefined => {
+  const place = (path: string): TextPosition | undefined => {
     const index = found.get(path);
     if (index !== undefined) return placeAt(text, index);
     const around = parentPath(path);
@@ -93,12 +93,12 @@ export function readFields(file: string): Fields {
   return { has: (path) => found.has(path), place };
 }
 
-export type Parsed =
+export type ParsedJson5 =
   | { ok: true; value: unknown; /** Keys that are there twice. */ duplicates: Issue[] }
   /** `message` says what the file is or cannot be; for a syntax error with its place. */
-  | ({ ok: false; message: string } & Partial<Place>);
+  | ({ ok: false; message: string } & Partial<TextPosition>);
 
-function parseJson5(text: string): Parsed {
+function parseJson5(text: string): ParsedJson5 {
   try {
     return { ok: true, value: JSON5.parse<unknown>(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
@@ -108,8 +108,8 @@ function parseJson5(text: string): Parsed {
   }
 }
 
-/** Reads a JSON5 file and finds keys that are there twice. A syntax error is told by line and column, never by its text. */
-export function readJson5(file: string): Parsed {
+/** Reads a JSON5 file and finds keys that are there twice. A syntax error is reported with line and column, never with its text. */
+export function readJson5(file: string): ParsedJson5 {
   try {
     return parseJson5(readFileSync(file, "utf8"));
   } catch (error) {

@@ -5,22 +5,22 @@ import type { Issue } from "../core/errors.ts";
 import { checkConfig, configWarnings } from "./checks.ts";
 import type { Variables } from "./environment.ts";
 import { renderPath } from "./issues.ts";
-import { readFields, readJson5, type Parsed } from "./json5.ts";
+import { readFields, readJson5, type ParsedJson5 } from "./json5.ts";
 import { locateIssues } from "./places.ts";
 import type { Config } from "./schema/index.ts";
 import { resolveReferences } from "./secrets.ts";
 import { followsFrom, parseUsable } from "./usable.ts";
 
 export interface LoadOptions {
-  /** A path that was named: it must be there. */
+  /** The path of the config file, which must exist. */
   file?: string;
-  /** The config itself, in place of a file. Relative paths start at `cwd`. */
+  /** The config, instead of a file. Relative paths start at `cwd`. */
   config?: object;
-  /** The state folder; goes before the environment and the config. */
+  /** The state folder. Overrides the environment and the config. */
   stateDir?: string;
   cwd: string;
   env: Record<string, string | undefined>;
-  /** Take a config whose `${NAME}` or `{ file }` cannot be put in: for checks that need no secret. */
+  /** Accepts a config whose `${NAME}` or `{ file }` cannot be resolved, for checks that need no secret. */
   withoutSecrets?: boolean;
 }
 
@@ -30,39 +30,41 @@ export interface LoadedConfig {
   /** The config's folder: relative paths start here. */
   baseDir: string;
   stateDir: string;
-  /** SHA-256 of what was read. */
+  /** SHA-256 of the files. */
   hash: string;
-  /** Files that the config consists of. */
+  /** The files of the config. */
   files: string[];
   /** For plugins' sections, which the plugins' own schemas check. */
   variables: Variables;
   warnings: Issue[];
-  /** Whether a problem that is found later is there only because of fields that were wrong or could not be put in. */
+  /** Returns whether a later problem is only a consequence of fields that were invalid or could not be resolved. */
   isFollowUp(issue: Issue): boolean;
 }
 
 export type LoadResult =
   | ({ ok: true } & LoadedConfig)
-  /** `rest`: the config without the fields that are wrong, to find further problems in. */
+  /** `rest` is the config without the invalid fields. Further problems can be found in it. */
   | { ok: false; issues: Issue[]; file?: string; rest?: LoadedConfig };
 
 const NAMES = ["rouse.json5", "rouse.json"];
 
-/** The config file: the named one, else `ROUSE_CONFIG`, else `rouse.json5` or `rouse.json` in the working folder. */
+/** Finds the config file: the named one, else `ROUSE_CONFIG`, else `rouse.json5` or `rouse.json` in the working folder. */
 export function findConfig({ file, cwd, env }: LoadOptions): string | undefined {
   const named = file ?? (env["ROUSE_CONFIG"] || undefined);
   if (named !== undefined) return resolve(cwd, named);
   return NAMES.map((name) => join(cwd, name)).find((path) => existsSync(path));
 }
 
-/** The paths of the fields that a config has. */
-function fieldsOf(value: unknown, path: readonly PropertyKey[] = []): Set<string> {
+/** Returns the paths of all fields of a config. */
+function getFieldPaths(value: unknown, path: readonly PropertyKey[] = []): Set<string> {
   if (typeof value !== "object" || value === null) return new Set([renderPath(path)]);
-  const inner = Object.entries(value).flatMap(([key, entry]) => [...fieldsOf(entry, [...path, Array.isArray(value) ? Number(key) : key])]);
+  const inner = Object.entries(value).flatMap(([key, entry]) => [
+    ...getFieldPaths(entry, [...path, Array.isArray(value) ? Number(key) : key]),
+  ]);
   return new Set([renderPath(path), ...inner]);
 }
 
-/** Relative paths are relative to the config's folder. */
+/** Resolves a path relative to the config's folder. */
 function absolutePaths(config: Config, baseDir: string, { cwd, env, stateDir: named }: LoadOptions): string {
   const stateDir = named === undefined ? resolve(baseDir, env["ROUSE_STATE_DIR"] || (config.stateDir ?? ".rouse")) : resolve(cwd, named);
   config.stateDir = stateDir;
@@ -76,12 +78,12 @@ function absolutePaths(config: Config, baseDir: string, { cwd, env, stateDir: na
   return stateDir;
 }
 
-/** Loads and checks the config. All problems come back at once, each with its path and place; nothing is started. */
+/** Loads and checks the config. Returns all problems together, each with its path and position. Starts nothing. */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const { env } = options;
   const file = options.config === undefined ? findConfig(options) : undefined;
   const isWritten = file !== undefined || options.config !== undefined;
-  const parsed: Parsed = file === undefined ? { ok: true, value: options.config ?? {}, duplicates: [] } : readJson5(file);
+  const parsed: ParsedJson5 = file === undefined ? { ok: true, value: options.config ?? {}, duplicates: [] } : readJson5(file);
   const named = file === undefined ? {} : { file };
   if (!parsed.ok) {
     const { ok: _ok, message, ...place } = parsed;
@@ -93,7 +95,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const { config, issues: refused, removed } = parseUsable(resolved.value, variables);
   const wrong = refused.map(({ path, message }) => ({ path: renderPath(path), message }));
   const open = resolved.issues.map(({ path }) => path);
-  // What could not be put in is reported already.
+  // Unresolved references are reported already.
   const issues = [
     ...parsed.duplicates,
     ...(options.withoutSecrets ? [] : resolved.issues),
@@ -101,7 +103,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   ];
   const located = (): Issue[] => locateIssues(issues, { file });
   if (!config) return { ok: false, issues: located(), ...named };
-  const fields = open.length + wrong.length === 0 ? undefined : file === undefined ? fieldsOf(parsed.value) : readFields(file);
+  const fields = open.length + wrong.length === 0 ? undefined : file === undefined ? getFieldPaths(parsed.value) : readFields(file);
   const isFollowUp = followsFrom([...open, ...wrong.map(({ path }) => path), ...removed], (path) => fields?.has(path) === true);
   config.hooks.enabled ??= !isWritten;
   issues.push(...checkConfig(config, isWritten).filter((issue) => !isFollowUp(issue)));

@@ -12,7 +12,7 @@ interface Def {
   options?: unknown[];
 }
 
-const defOf = (schema: unknown): Def => (schema as { def?: Def } | undefined)?.def ?? {};
+const getDefinition = (schema: unknown): Def => (schema as { def?: Def } | undefined)?.def ?? {};
 
 function isSecret(schema: unknown): boolean {
   const meta = (schema as { meta?: () => { secret?: unknown } | undefined } | undefined)?.meta?.();
@@ -33,7 +33,7 @@ function byName(value: unknown): unknown {
 function mask(value: unknown, schemas: readonly unknown[]): unknown {
   const flat = schemas.flatMap((schema): unknown[] => {
     if (isSecret(schema)) return [schema];
-    const { innerType, in: input, options } = defOf(schema);
+    const { innerType, in: input, options } = getDefinition(schema);
     if (options) return options;
     return innerType !== undefined || input !== undefined ? [innerType ?? input] : [schema];
   });
@@ -43,13 +43,13 @@ function mask(value: unknown, schemas: readonly unknown[]): unknown {
     return value.map((member) =>
       mask(
         member,
-        flat.flatMap((schema) => defOf(schema).element ?? []),
+        flat.flatMap((schema) => getDefinition(schema).element ?? []),
       ),
     );
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => {
-      const inner = flat.flatMap((schema) => defOf(schema).shape?.[name] ?? defOf(schema).valueType ?? []);
+      const inner = flat.flatMap((schema) => getDefinition(schema).shape?.[name] ?? getDefinition(schema).valueType ?? []);
       return [
         name,
         inner.length === 0 ? (SECRET_NAME.test(name) && typeof member === "string" ? MASK : byName(member)) : mask(member, inner),
@@ -61,5 +61,7 @@ function mask(value: unknown, schemas: readonly unknown[]): unknown {
 /** The config with every secret masked, fit to be shown. */
 export function maskConfig(config: Config): unknown {
   const masked = mask(config, [configSchema]) as Record<string, unknown>;
-  return { ...masked, channels: byName(config.channels) };
+  const { channels, plugins } = config;
+  const shown = Array.isArray(plugins) ? plugins : { ...plugins, settings: byName(plugins.settings) };
+  return { ...masked, channels: byName(channels), plugins: shown };
 }

@@ -4,9 +4,9 @@ import type { Issue } from "../core/errors.ts";
 import { MAPPING_FILE } from "./issues.ts";
 import { readFields, readJson5, type Fields } from "./json5.ts";
 
-/** Where a problem of the config may stand. */
+/** The files that a problem of the config can be in. */
 export interface ConfigPlaces {
-  /** The config file; undefined where there is none. */
+  /** The config file. Undefined if there is none. */
   file?: string | undefined;
   mappingsDir?: string | undefined;
 }

@@ -5,7 +5,7 @@ import { toBoolean, type Variables } from "./environment.ts";
 import { hooksKeys } from "./schema/hooks.ts";
 
 /** A value that is one variable and nothing else. */
-export const ONE_VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+export const VARIABLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 function isFileSecret(value: object): value is { file: string } {
@@ -20,7 +20,7 @@ function isSwitch(path: string): boolean {
 
 /** A plugin's whole section may happen to have the one field `file`: that is not a secret. */
 function isPluginSection(path: string): boolean {
-  const [top, name, ...rest] = path.split(".");
+  const [top, name, ...rest] = path.replace(/^plugins\.settings\./, "channels.").split(".");
   if (name === undefined || rest.length > 0) return false;
   return top === "channels" || (top === "hooks" && !Object.hasOwn(hooksKeys, name));
 }
@@ -29,8 +29,8 @@ const joinPath = (path: string, key: string | number): string =>
   typeof key === "number" ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
 
 /**
- * Puts in what a config refers to: `${ENV}` in any string (`$${` stands for itself) and `{ file: "…" }` where only that
- * stands, trimmed, relative to `baseDir`. What cannot be resolved is an issue that names the field and the variable.
+ * Resolves the references of a config: `${ENV}` in any string (`$${` is a literal `${`), and values that are `{ file: "…" }`,
+ * trimmed, relative to `baseDir`. An unresolved reference is an issue that names the field and the variable.
  * `variables` are the fields that are one variable and nothing else: a schema may want a number or a boolean there.
  */
 export function resolveReferences(
@@ -64,7 +64,7 @@ export function resolveReferences(
 
   const walk = (value: unknown, path: string): unknown => {
     if (typeof value === "string") {
-      const variable = ONE_VARIABLE.exec(value)?.[1];
+      const variable = VARIABLE_REFERENCE.exec(value)?.[1];
       if (variable !== undefined) variables.set(path, variable);
       return variable !== undefined && isSwitch(path) ? toBoolean(text(value, path)) : text(value, path);
     }

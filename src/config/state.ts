@@ -26,7 +26,7 @@ async function read(file: string): Promise<string | undefined> {
   }
 }
 
-/** Reads a kept secret, or makes it (mode 0600). Two processes that make it at once agree on one. */
+/** Reads a kept secret, or makes it (mode 0600). Two processes that create it at the same time agree on one. */
 export async function stateSecret(stateDir: string, name: StateSecret): Promise<string> {
   const file = secretFile(stateDir, name);
   const kept = await read(file);
@@ -34,7 +34,7 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
   await ensureState(dirname(file));
   const temporary = `${file}.${randomUUID()}`;
   await writeFile(temporary, `${newToken()}\n`, { mode: 0o600 });
-  // A link fails where the file is there already: whoever is first wins, whole.
+  // A link fails if the file exists already, so the first process wins and the file is never half written.
   await link(temporary, file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
   });

@@ -9,7 +9,7 @@ type Path = readonly PropertyKey[];
 /** What takes the place of an entry that other fields may name: left out, each of these fields would be a problem too. */
 const STAND_INS: readonly [RegExp, (index: string) => unknown][] = [
   [/^agents\.list\[(\d+)\]$/, (index) => ({ id: `agent-${index}` })],
-  [/^models\.providers\.([^.]+)$/, () => ({ type: "openai" })],
+  [/^models\.providers\.([^.]+)$/, () => ({ type: "-" })],
   [/^mcp\.servers\.([^.]+)$/, () => ({ command: "true" })],
   [/^hooks\.mappings\[(\d+)\]$/, () => ({ messageTemplate: "-" })],
 ];
@@ -47,7 +47,7 @@ export interface UsableConfig {
   removed: string[];
 }
 
-/** Checks a config. If fields are wrong, takes them out, so that the others can be checked as well. */
+/** Checks a config. Removes invalid fields, so that the remaining fields can be checked as well. */
 export function parseUsable(value: unknown, variables: Variables): UsableConfig {
   const parse = (raw: unknown): z.ZodSafeParseResult<Config> =>
     parseWithVariables(configSchema, raw, (path) => variables.get(renderPath(path)));

@@ -40,7 +40,7 @@ const isPrivate = (address: string): boolean => (privateList ??= createAddressLi
 export interface HostList {
   /** Whether a host of an address may be called at all. */
   allows(hostname: string): boolean;
-  /** Whether an address that a name has led to may be called: private ones only where they are listed as such. */
+  /** Returns whether an address that a name was resolved to may be called. Private addresses must be listed as such. */
   allowsAddress(address: string): boolean;
 }
 
@@ -61,7 +61,7 @@ export function createHostList(entries: readonly string[]): HostList {
 }
 
 /**
- * The caller's address: the connection's own, or, where that is a trusted proxy, the last entry of
+ * Returns the caller's address: the connection's own, or, if that is a trusted proxy, the last entry of
  * `X-Forwarded-For` that is not one.
  */
 export function clientAddress(peer: string, forwardedFor: string | undefined, trusted: AddressList | undefined): string {

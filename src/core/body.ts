@@ -10,7 +10,7 @@ export interface BodyLimits {
   timeoutMs: number;
   /** The longest time without a byte, in milliseconds. Default: no limit. */
   idleMs?: number;
-  /** The memory that the body may use, where that is shared with other bodies. */
+  /** The budget that the body shares with other bodies, if there is one. */
   allowance?: BodyAllowance;
 }
 
@@ -136,7 +136,7 @@ const MAX_DISCARDED = 2 ** 20;
  * bytes unread takes the answer with it. A socket stays open, since the answer is still to be written.
  */
 function stopReading(source: Readable): void {
-  // A stream that is paused or destroyed may still fail, with no one else listening.
+  // A stream that is paused or destroyed may still fail, and no other listener is attached.
   source.on("error", () => undefined);
   if (!("socket" in source)) return void source.destroy();
   let left = MAX_DISCARDED;

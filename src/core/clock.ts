@@ -1,7 +1,7 @@
-/** Where the time comes from, so that a test can set it. Milliseconds since the epoch. */
+/** The source of time, so that tests can set it. Milliseconds since the epoch. */
 export interface Clock {
   now(): number;
-  /** Resolves after `ms`, or at once when `signal` aborts. Does not keep the process alive. */
+  /** Resolves after `ms`, or immediately when `signal` aborts. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** One thing that is wrong in a config, a body or a file: `path` is the dotted path of the field, `message` says what to change. */
+/** A problem of a config, a body or a file. `path` is the dotted path of the field, `message` says what to change. */
 export interface Issue {
   path: string;
   message: string;
@@ -8,7 +8,7 @@ export interface Issue {
   column?: number;
   /** Further lines for the operator: an excerpt of the config or of a module, with a caret below the place. */
   detail?: string;
-  /** The files of the config do not prove it: with the same files the next start may go well. */
+  /** True if the problem does not follow from the files of the config: the next start with the same files may succeed. */
   transient?: true;
 }
 
@@ -32,7 +32,7 @@ export const REQUEST_ERRORS = {
   invalid_json: { status: 400, meaning: "The body is not valid JSON." },
   invalid_body: {
     status: 400,
-    meaning: "The body cannot be read, a field of it is wrong, or the state of the record does not allow the operation.",
+    meaning: "The body cannot be read, or a field of it is wrong.",
   },
   validation_failed: { status: 400, meaning: "The body does not satisfy the schema of the mapping (`validate`)." },
   unknown_agent: { status: 400, meaning: "The config has no agent with this id." },
@@ -45,6 +45,7 @@ export const REQUEST_ERRORS = {
   mapping_incomplete: { status: 400, meaning: "A template of the mapping came out empty where a value is required." },
   idempotency_conflict: { status: 409, meaning: "The idempotency key has been used with another body." },
   run_ended: { status: 409, meaning: "The run has ended already, so it cannot be cancelled." },
+  not_retryable: { status: 409, meaning: "The run or the delivery cannot be retried in its state." },
   transform_failed: { status: 500, meaning: "The transform of the mapping failed, or returned a value that cannot be used." },
   mapping_failed: { status: 500, meaning: "A condition, a template or an expression of the mapping failed." },
   overloaded: { status: 503, meaning: "Too much work is waiting or running; try again later." },
@@ -100,10 +101,10 @@ export const DELIVERY_ERRORS = {
 
 export type DeliveryErrorCode = keyof typeof DELIVERY_ERRORS;
 
-/** A failure as a value: what a function returns where a failure is an expected result. */
+/** A failure as a value. A function returns it if a failure is an expected result. */
 export interface Failure {
   code: ErrorCode;
-  /** Says what to change. Never quotes a body, a token or another's error message. */
+  /** Says what to change. Never quotes a body, a token or an error message of a library. */
   message: string;
   issues?: Issue[];
   retryAfterSeconds?: number;
@@ -111,7 +112,7 @@ export interface Failure {
   extra?: Record<string, unknown>;
 }
 
-/** The one error class. Thrown only where the caller cannot go on; expected results are values. */
+/** The error class of Rouse. Thrown only if the caller cannot continue; expected failures are values. */
 export class RouseError extends Error implements Failure {
   readonly code: ErrorCode;
   readonly issues?: Issue[];
@@ -128,7 +129,7 @@ export class RouseError extends Error implements Failure {
   }
 }
 
-/** What is left of an unknown error once everything that may quote input is gone. */
+/** The parts of an unknown error that cannot quote input. */
 export interface SafeError {
   name: string;
   code?: string;
@@ -147,7 +148,7 @@ const CODE = /^[A-Za-z0-9_.-]{1,64}$/;
  * statuses and stack frames (never the stack's first line) come through.
  */
 export function safeError(error: unknown): SafeError {
-  // What went through once comes through the logger's serializer as it is.
+  // The logger's serializer calls this again with a value that is safe already.
   if (made.has(error as SafeError)) return error as SafeError;
   if (!(error instanceof Error)) return { name: typeof error };
   const safe: SafeError = { name: CODE.test(error.name) ? error.name : "Error" };

@@ -1,15 +1,15 @@
-/** A part that is made at its first use. */
+/** A part that is created at its first use. */
 export interface Lazy<T> {
   (): Promise<T>;
-  /** The part if it has been asked for, without making it. */
+  /** The part if it exists, without creating it. */
   current(): Promise<T> | undefined;
-  /** Discards the part: the next use makes a new one. */
+  /** Discards the part. The next use creates a new one. */
   reset(): void;
 }
 
 /**
- * Makes a part at its first use, once for all who ask: what a gateway may never be asked for shall not make its start
- * longer, nor its memory larger. One that could not be made is tried again.
+ * Creates a part at its first use, once for all callers: a part that is never used must not cost start time or memory.
+ * If the creation fails, the next use tries again.
  */
 export function lazy<T>(make: () => Promise<T>): Lazy<T> {
   let made: Promise<T> | undefined;

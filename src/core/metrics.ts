@@ -13,9 +13,9 @@ const Histogram = require("prom-client/lib/histogram.js") as typeof prom.Histogr
 export interface Metrics {
   /** The hook paths that may be a label; all others count as `other`. `wake` and `agent` are always among them. */
   setPaths(paths: readonly string[]): void;
-  /** Numbers that are read when somebody asks, by names such as `runs.queued`. */
+  /** Gauges that are read at each scrape, by names such as `runs.queued`. */
   watchCounts(read: () => Promise<Record<string, number>>): void;
-  /** Reads how the channels do when metrics are asked for. */
+  /** Reads the health of the channels at each scrape. */
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
@@ -39,7 +39,7 @@ const MAX_VALUES = 100;
 const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const RUN_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
 const SAMPLE_MS = 20;
-/** A store that does not answer for so long is left out: those who scrape wait ten seconds in all. */
+/** The longest wait for the store, in milliseconds. Its gauges are left out after that, since scrapers wait ten seconds in total. */
 const COUNTS_MS = 3000;
 const WAIT_BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
 
@@ -105,7 +105,7 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
     labelNames: ["kind", "state"],
     registers,
     async collect() {
-      // Without the store there are no rows to tell of; what this process counted says that it is gone.
+      // The store's gauges are left out if the store is unavailable. A counter of this process shows that.
       const late = new Promise<Record<string, number>>((done) => setTimeout(() => done({}), COUNTS_MS).unref());
       const counts = await Promise.race([read().catch(() => ({})), late]);
       this.reset();
@@ -130,11 +130,8 @@ function addChannels(registers: prom.Registry[], read: () => readonly { id: stri
   });
 }
 
-/** The counters and histograms of one gateway, in a registry of its own. */
-export function createMetrics(): Metrics {
-  const registry = new Registry();
-  const registers = [registry];
-  const endProcess = addProcess(registers);
+/** The counters and histograms that count as something happens. */
+function createInstruments(registers: prom.Registry[]) {
   const hooks = new Counter({ name: "rouse_hooks_total", help: "Hooks by path and outcome.", labelNames: ["path", "outcome"], registers });
   const answers = new Histogram({
     name: "rouse_hook_answer_seconds",
@@ -180,12 +177,20 @@ export function createMetrics(): Metrics {
     labelNames: ["channel", "status"],
     registers,
   });
+  return { hooks, answers, acknowledged, refusals, signatures, waits, runs, deliveries };
+}
 
-  const answerOf = children((outcome) => answers.labels({ outcome }));
-  const refusalOf = children((reason) => refusals.labels({ reason }));
-  const runOf = children((status) => runs.labels({ status }));
-  const signatureOf = children((path) => children((secret) => signatures.labels({ path, secret })));
-  const deliveryOf = children((channel) => children((status) => deliveries.labels({ channel, status })));
+/** The counters and histograms of one gateway, in a registry of its own. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const endProcess = addProcess(registers);
+  const { hooks, answers, acknowledged, refusals, signatures, waits, runs, deliveries } = createInstruments(registers);
+  const getAnswerCounter = children((outcome) => answers.labels({ outcome }));
+  const getRefusalCounter = children((reason) => refusals.labels({ reason }));
+  const getRunCounter = children((status) => runs.labels({ status }));
+  const getSignatureCounter = children((path) => children((secret) => signatures.labels({ path, secret })));
+  const getDeliveryCounter = children((channel) => children((status) => deliveries.labels({ channel, status })));
   const hookChildren = (path: string) => children((outcome) => hooks.labels({ path, outcome }));
   const otherPaths = hookChildren(OTHER);
   let paths = new Map(OWN_PATHS.map((path) => [path, hookChildren(path)]));
@@ -200,14 +205,14 @@ export function createMetrics(): Metrics {
     watchChannels: (read) => addChannels(registers, read),
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
-      answerOf(outcome).observe(seconds);
+      getAnswerCounter(outcome).observe(seconds);
     },
     failureAcknowledged: (path) => acknowledged.inc({ path }),
-    refused: (reason) => refusalOf(reason).inc(),
-    signed: ({ path, secret }) => signatureOf(path)(String(secret)).inc(),
+    refused: (reason) => getRefusalCounter(reason).inc(),
+    signed: ({ path, secret }) => getSignatureCounter(path)(String(secret)).inc(),
     runStarted: ({ waitSeconds }) => waits.observe(waitSeconds),
-    runEnded: ({ status, seconds }) => runOf(status).observe(seconds),
-    deliveryEnded: ({ channel, status }) => deliveryOf(channel)(status).inc(),
+    runEnded: ({ status, seconds }) => getRunCounter(status).observe(seconds),
+    deliveryEnded: ({ channel, status }) => getDeliveryCounter(channel)(status).inc(),
     render: () => registry.metrics(),
     close: endProcess,
   };

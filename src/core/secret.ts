@@ -11,7 +11,7 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Tells which of `secrets` equals a presented value, in time that depends on neither.
+ * Compares a presented value with all `secrets`, in time that does not depend on any of them.
  * Returns `matches(presented) → index | -1`. Every secret is compared each time.
  */
 export function secretMatcher(secrets: readonly string[]): (presented: string) => number {
@@ -33,7 +33,7 @@ export function sha256Hex(data: string | Uint8Array): string {
 
 const LEAST_KEY_BYTES = 24;
 
-/** The bytes of a Standard Webhooks secret: base64, with or without `whsec_` before it. Undefined where it is none, or too short. */
+/** The bytes of a Standard Webhooks secret: base64, with or without `whsec_` before it. Undefined if it is not a secret, or too short. */
 export function callbackKey(secret: string): Buffer | undefined {
   const text = secret.replace(/^whsec_/, "");
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;

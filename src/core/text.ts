@@ -40,10 +40,10 @@ export function oneLine(text: string): string {
   return text.replace(CONTROL, " ").replace(/ {2,}/g, " ").trim();
 }
 
-/** Stands where outside text stood that is no longer kept. */
+/** Replaces outside text that is no longer kept. */
 export const FORGOTTEN = "[no longer kept]";
 
-/** The parts with what came from outside taken away. */
-export function forgetOutside(parts: readonly TextPart[]): TextPart[] {
+/** Removes the outside parts. */
+export function redactOutside(parts: readonly TextPart[]): TextPart[] {
   return parts.map((part) => (part.outside ? { text: FORGOTTEN, outside: true } : part));
 }

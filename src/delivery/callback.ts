@@ -4,14 +4,14 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import type { Callback } from "../config/schema/limits.ts";
 import { createHostList, type HostList } from "../core/address.ts";
 import { callbackKey } from "../core/secret.ts";
-import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
+import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 
 /** The name under which receipts on their way stand among the deliveries. No plugin can have it. */
 export const CALLBACK = "callback";
 
 export interface CallbackOptions {
   /** The callback of a mapping as the config is now. */
-  callbackOf(mapping: string | undefined): Callback | undefined;
+  getCallback(mapping: string | undefined): Callback | undefined;
   /** `hooks.callbackHosts` as it is now. */
   hosts(): readonly string[];
   clock: { now(): number };
@@ -50,16 +50,16 @@ async function post(url: URL, body: string, options: RequestOptions): Promise<In
   });
 }
 
-function waitOf(answer: IncomingMessage): { afterMs?: number } {
+function getRetryAfter(answer: IncomingMessage): { afterMs?: number } {
   const seconds = Number(answer.headers["retry-after"]);
   return Number.isFinite(seconds) && seconds > 0 ? { afterMs: seconds * 1000 } : {};
 }
 
-function resultOf(answer: IncomingMessage): SendResult {
+function toSendResult(answer: IncomingMessage): SendResult {
   const status = answer.statusCode ?? 0;
   const reason = `the address answered ${status}`;
   if (status >= 200 && status < 300) return { status: "sent" };
-  if (status === 408 || status === 429 || status >= 500) return { status: "retry", reason, ...waitOf(answer) };
+  if (status === 408 || status === 429 || status >= 500) return { status: "retry", reason, ...getRetryAfter(answer) };
   return { status: "failed", reason: status >= 300 && status < 400 ? `${reason}: redirects are not followed` : reason };
 }
 
@@ -67,9 +67,9 @@ function resultOf(answer: IncomingMessage): SendResult {
  * Posts receipts, signed by Standard Webhooks (https://www.standardwebhooks.com, `v1`): the id is the same for every
  * try. Goes to listed hosts alone, and to no private address that is not listed. A message's `thread` is the mapping.
  */
-export function createCallbackChannel({ callbackOf, hosts, clock }: CallbackOptions): Channel {
+export function createCallbackChannel({ getCallback, hosts, clock }: CallbackOptions): Channel {
   const send = async ({ text, thread, idempotencyKey }: OutgoingMessage, signal: AbortSignal): Promise<SendResult> => {
-    const callback = callbackOf(thread);
+    const callback = getCallback(thread);
     const key = callback && callbackKey(callback.secret);
     if (!callback || !key) return { status: "failed", reason: "the mapping has no callback any more" };
     const list = createHostList(hosts());
@@ -88,7 +88,7 @@ export function createCallbackChannel({ callbackOf, hosts, clock }: CallbackOpti
     };
     const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     try {
-      return resultOf(await post(url, text, { headers, signal: until, lookup: await guardedLookup(list) }));
+      return toSendResult(await post(url, text, { headers, signal: until, lookup: await guardedLookup(list) }));
     } catch (error) {
       const { code = "error" } = error as { code?: string };
       if (code === FORBIDDEN)

@@ -1,4 +1,4 @@
-import type { Channel } from "../plugin/api.ts";
+import type { Channel } from "../contract/channel.ts";
 import type { Channels, LoadedChannel, RecipientCheck } from "./types.ts";
 
 /** A channel that is known by name, whether or not its plugin is loaded. */
@@ -8,7 +8,7 @@ export interface KnownChannel {
 }
 
 /** What a request says for "wherever the owner was last": never the name of a channel. */
-export const LAST = "last";
+export const LAST_CHANNEL = "last";
 
 function check(channel: Channel | undefined, to: string): RecipientCheck {
   const trimmed = to.trim();
@@ -47,7 +47,7 @@ export function createChannels(
   const list: LoadedChannel[] = [...loaded].map(([id, channel]) => ({ id, channel }));
   const ids = new Map<string, string>([...known.map(({ id }) => id), ...loaded.keys()].map((id) => [id, id]));
   for (const { id, aliases = [] } of known) for (const alias of aliases) if (!ids.has(alias)) ids.set(alias, id);
-  ids.delete(LAST);
+  ids.delete(LAST_CHANNEL);
   return Object.freeze({
     resolve(name: string) {
       const id = ids.get(name.trim().toLowerCase());

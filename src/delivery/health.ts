@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { SendResult } from "../plugin/api.ts";
+import type { SendResult } from "../contract/channel.ts";
 import { sendPiece } from "./send.ts";
 import { splitMeasured } from "./split.ts";
 import type { Channels } from "./types.ts";
@@ -17,7 +17,7 @@ export interface ChannelState {
 
 export interface ChannelHealth {
   /** Looks at all channels now; those that cannot tell are left out. */
-  look(): Promise<readonly ChannelState[]>;
+  probeAll(): Promise<readonly ChannelState[]>;
   /** What the last look found; empty before the first. */
   states(): readonly ChannelState[];
   /** Looks at start and every five minutes, until `signal` aborts. Keeps nothing waiting. */
@@ -33,7 +33,7 @@ const EVERY_MS = 300_000;
 export function createChannelHealth({ channels, clock, log }: { channels(): Channels; clock: Clock; log: Logger }): ChannelHealth {
   let states: readonly ChannelState[] = [];
 
-  const look = async (): Promise<readonly ChannelState[]> => {
+  const probeAll = async (): Promise<readonly ChannelState[]> => {
     const signal = AbortSignal.timeout(PROBE_MS);
     const found = channels().loaded.flatMap(({ id, channel }) => {
       if (!channel.probe) return [];
@@ -60,18 +60,18 @@ export function createChannelHealth({ channels, clock, log }: { channels(): Chan
   };
 
   return {
-    look,
+    probeAll,
     states: () => states,
     async watch(signal) {
       while (!signal.aborted) {
-        await look().catch((error: unknown) => log.error({ err: safeError(error) }, "the channels could not be looked at"));
+        await probeAll().catch((error: unknown) => log.error({ err: safeError(error) }, "the channels could not be looked at"));
         await clock.sleep(EVERY_MS, signal);
       }
     },
     async test(id, to, text) {
       const channel = channels().get(id)?.channel;
       if (!channel) return { status: "failed", reason: "the channel is not configured" };
-      const [piece = text] = splitMeasured(text, channel.limit ?? Infinity, channel.measure?.bind(channel));
+      const [piece = text] = splitMeasured(text, channel.limit ?? Infinity, channel.lengthOf?.bind(channel));
       const idempotencyKey = `test_${clock.now().toString(36)}.0`;
       return sendPiece(channel, { to, text: piece, idempotencyKey }, clock, new AbortController().signal);
     },

@@ -1,10 +1,10 @@
 import type { LastRoute, ReplyTarget, Route, RouteDecision, Store } from "../store/types.ts";
-import { LAST } from "./channels.ts";
+import { LAST_CHANNEL } from "./channels.ts";
 import type { Channels, LoadedChannel } from "./types.ts";
 
 /** What a run asks for, and where its route is looked for. */
 export interface RouteRequest extends ReplyTarget {
-  store: Pick<Store, "lastRoutes">;
+  store: Pick<Store, "list">;
   channels: Channels;
   /** The agent whose main session has the last routes. */
   agentId: string;
@@ -19,7 +19,7 @@ function noRoute(reason: string): FoundRoute {
   return { status: "no_route", reason };
 }
 
-function given(id: string, to: string, channels: Channels): FoundRoute {
+function checkGivenRoute(id: string, to: string, channels: Channels): FoundRoute {
   const checked = channels.checkRecipient(id, to);
   if (!checked.ok) return noRoute(`the channel "${id}" cannot send to this recipient: ${checked.message}`);
   return { status: "route", route: { channel: id, to: checked.to } };
@@ -33,7 +33,7 @@ function stored({ channel, to, thread }: Last): FoundRoute {
 
 /** The first of the channels that takes the recipient. */
 function firstThatTakes(candidates: readonly LoadedChannel[], to: string, channels: Channels): FoundRoute {
-  const tried = candidates.map(({ id }) => given(id, to, channels));
+  const tried = candidates.map(({ id }) => checkGivenRoute(id, to, channels));
   const refusals = tried.flatMap((decision) => (decision.status === "route" ? [] : decision.reason));
   const why = refusals.join("; ") || `${NO_LAST_ROUTE}, and not exactly one channel is configured`;
   return tried.find(({ status }) => status === "route") ?? noRoute(`${why}: name the \`channel\` of this recipient`);
@@ -43,7 +43,7 @@ function byFallback(channels: Channels): FoundRoute {
   const { fallback } = channels;
   if (!fallback) return noRoute(`${NO_LAST_ROUTE}, and no configured channel is a fallback: name \`channel\` and \`to\``);
   const { id, channel } = fallback;
-  if (channel.defaultTo !== undefined) return given(id, channel.defaultTo, channels);
+  if (channel.defaultTo !== undefined) return checkGivenRoute(id, channel.defaultTo, channels);
   return noRoute(
     `${NO_LAST_ROUTE}, and the channel "${id}" has no default recipient: set its \`defaultTo\`, or name \`channel\` and \`to\``,
   );
@@ -57,18 +57,18 @@ function withoutChannel(to: string | undefined, lastRoutes: readonly Last[], cha
   return firstThatTakes(channel ? [channel, ...channels.forRecipient] : channels.forRecipient, to, channels);
 }
 
-function decide({ channel, to }: ReplyTarget, lastRoutes: readonly Last[], channels: Channels): FoundRoute {
+function findReplyRoute({ channel, to }: ReplyTarget, lastRoutes: readonly Last[], channels: Channels): FoundRoute {
   // A mapping's template whose field is missing: the reply was meant for one person, not for the last one.
   if (to?.trim() === "") return noRoute("`to` is empty, and the reply is not sent to another recipient: see what `to` is made of");
-  if (channel === LAST) return withoutChannel(to, lastRoutes, channels);
+  if (channel === LAST_CHANNEL) return withoutChannel(to, lastRoutes, channels);
   const named = channels.resolve(channel);
   if (!named) return noRoute("no channel of this name is known any more: name another one");
   const target = channels.get(named.id)?.channel;
   if (!target) return noRoute(`the channel "${named.id}" is not configured: add \`channels.${named.id}\` to the config`);
-  if (to !== undefined) return given(named.id, to, channels);
+  if (to !== undefined) return checkGivenRoute(named.id, to, channels);
   const last = lastRoutes.find((route) => route.channel === named.id);
   if (last) return stored(last);
-  if (target.defaultTo !== undefined) return given(named.id, target.defaultTo, channels);
+  if (target.defaultTo !== undefined) return checkGivenRoute(named.id, target.defaultTo, channels);
   return noRoute(`the channel "${named.id}" has neither a last nor a default recipient: set its \`defaultTo\`, or name \`to\``);
 }
 
@@ -79,7 +79,7 @@ function decide({ channel, to }: ReplyTarget, lastRoutes: readonly Last[], chann
  * to the last route, else to the default recipient of the fallback.
  */
 export async function resolveRoute({ store, channels, agentId, ...target }: RouteRequest): Promise<FoundRoute> {
-  return decide(target, await store.lastRoutes(agentId), channels);
+  return findReplyRoute(target, await store.list("lastRoutes", agentId), channels);
 }
 
 /**
@@ -97,9 +97,9 @@ export function findRouteProblem(
     to === null ? { ...channels, checkRecipient: (_id: string, text: string) => ({ ok: true as const, to: text }) } : channels;
   const owned = channels.loaded.filter(({ id }) => hasOwner(id));
   const lastRoutes: Last[][] = [[], ...owned.map(({ id }) => [{ channel: id, to: "the owner" }])];
-  const decisions = lastRoutes.map((routes) => decide(target, routes, checked));
+  const decisions = lastRoutes.map((routes) => findReplyRoute(target, routes, checked));
   const [reason] = decisions.flatMap((decision) => (decision.status === "no_route" ? decision.reason : []));
   if (reason === undefined || decisions.some(({ status }) => status === "route")) return undefined;
-  const isAboutChannel = to === undefined || (channel !== LAST && channels.resolve(channel)?.loaded !== true);
+  const isAboutChannel = to === undefined || (channel !== LAST_CHANNEL && channels.resolve(channel)?.loaded !== true);
   return { field: isAboutChannel ? "channel" : "to", message: `replies have no route: ${reason}` };
 }

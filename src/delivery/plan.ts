@@ -25,14 +25,14 @@ export interface Planned {
 
 /** Writes a planned delivery. */
 export function writeDelivery(tx: Writes, { delivery, job }: Planned): void {
-  tx.addDelivery(delivery);
-  if (job) tx.enqueue(job);
+  tx.add("delivery", delivery);
+  if (job) tx.add("job", job);
 }
 
 /** A reply in pieces that fit the channel of its route. */
 export function splitFor({ channel: id }: Route, text: string, channels: Channels): string[] {
   const channel = channels.get(id)?.channel;
-  return splitMeasured(text, channel?.limit ?? Infinity, channel?.measure?.bind(channel));
+  return splitMeasured(text, channel?.limit ?? Infinity, channel?.lengthOf?.bind(channel));
 }
 
 interface Reply {

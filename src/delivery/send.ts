@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { cutText, oneLine } from "../core/text.ts";
-import type { Channel, OutgoingMessage, SendResult } from "../plugin/api.ts";
+import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 
 /** Time for one piece; then the plugin's signal aborts. */
 const SEND_TIMEOUT_MS = 30_000;
@@ -34,14 +34,14 @@ function checkResult(result: unknown): SendResult {
 export async function sendPiece(channel: Channel, message: OutgoingMessage, clock: Clock, stop: AbortSignal): Promise<SendResult> {
   const abort = new AbortController();
   const settled = new AbortController();
-  const cutOff = (): string => (stop.aborted ? "the gateway stopped" : `no answer within ${SEND_TIMEOUT_MS / 1000} seconds`);
+  const renderTimeout = (): string => (stop.aborted ? "the gateway stopped" : `no answer within ${SEND_TIMEOUT_MS / 1000} seconds`);
   const send = async (): Promise<SendResult> => {
     try {
       return checkResult(await channel.send(message, abort.signal));
     } catch (error) {
       const { code, name, status } = safeError(error);
       const reason = abort.signal.aborted
-        ? cutOff()
+        ? renderTimeout()
         : `sending failed (${[code ?? name, status].filter((part) => part !== undefined).join(", ")})`;
       return { status: "retry", reason };
     } finally {
@@ -52,7 +52,7 @@ export async function sendPiece(channel: Channel, message: OutgoingMessage, cloc
     await clock.sleep(SEND_TIMEOUT_MS, AbortSignal.any([stop, settled.signal]));
     if (!settled.signal.aborted) abort.abort();
     await clock.sleep(GRACE_MS, settled.signal);
-    return { status: "retry", reason: cutOff() };
+    return { status: "retry", reason: renderTimeout() };
   };
   const sending = send();
   // A send that has ended just as the wait did is what counts.

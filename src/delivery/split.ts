@@ -1,11 +1,11 @@
-import { readLines, type Fence, type Line } from "./fences.ts";
+import { readMarkdownLines, type CodeFence, type Line } from "./code-fences.ts";
 
 /** Where a piece may end: its text goes up to `end`, the next one begins at `next`; between them is white space or a fence's line. */
 interface Break {
   end: number;
   next: number;
   /** Code that is open there. */
-  fence: Fence | undefined;
+  fence: CodeFence | undefined;
 }
 
 interface Source {
@@ -29,9 +29,9 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 export function splitText(text: string, limit: number): string[] {
   if (text.trim() === "") return [];
   if (text.length <= limit) return [text];
-  const source: Source = { text, limit, lines: readLines(text, limit) };
+  const source: Source = { text, limit, lines: readMarkdownLines(text, limit) };
   const pieces: string[] = [];
-  let fence: Fence | undefined;
+  let fence: CodeFence | undefined;
   let line = 0;
   for (let at = skipBlankLines(text, 0); at < text.length;) {
     while ((source.lines[line + 1]?.start ?? Infinity) <= at) line++;
@@ -63,7 +63,7 @@ const LEAST_PIECE = 20;
  */
 export function splitMeasured(text: string, limit: number, measure?: (text: string) => number): string[] {
   if (!measure) return splitText(text, limit);
-  const lengthOf = (piece: string): number => {
+  const measurePiece = (piece: string): number => {
     try {
       return measure(piece);
     } catch {
@@ -72,9 +72,9 @@ export function splitMeasured(text: string, limit: number, measure?: (text: stri
     }
   };
   return splitText(text, limit).flatMap((piece) => {
-    const length = lengthOf(piece);
+    const length = measurePiece(piece);
     const room = Math.max(LEAST_PIECE, Math.floor(Math.min(piece.length - 1, (piece.length * limit) / length)));
-    return length <= limit || piece.length <= LEAST_PIECE ? [piece] : splitMeasured(piece, room, scaled(lengthOf, limit, room));
+    return length <= limit || piece.length <= LEAST_PIECE ? [piece] : splitMeasured(piece, room, scaled(measurePiece, limit, room));
   });
 }
 

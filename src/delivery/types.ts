@@ -1,4 +1,4 @@
-import type { Channel } from "../plugin/api.ts";
+import type { Channel } from "../contract/channel.ts";
 
 /** A channel of this snapshot. */
 export interface LoadedChannel {

@@ -1,4 +1,14 @@
-import { ENDED, deliveryState, type DeliveryRecord, type EventRecord, type RunRecord, type Store, type Writes } from "../store/types.ts";
+import {
+  ENDED,
+  deliveryState,
+  type DeliveryRecord,
+  type DeliveryStatus,
+  type EventRecord,
+  type RunRecord,
+  type RunStatus,
+  type Store,
+  type Writes,
+} from "../store/types.ts";
 import type { EndedDelivery, EndedRun, GatewayEvents, RecordedEvent } from "./types.ts";
 
 type Name = keyof GatewayEvents;
@@ -91,49 +101,44 @@ interface Ends {
 
 /** Passes everything on to `tx`, and notes what ends by it. */
 function noting(tx: Writes, { runs, deliveries }: Ends): Writes {
-  const noted: Partial<Writes> = {
-    insertRun(run) {
-      if (ENDED.includes(run.status)) runs.add(run.id);
-      tx.insertRun(run);
+  const note = (kind: "run" | "delivery", id: string, status: RunStatus | DeliveryStatus | undefined): void => {
+    if (status === undefined || status === "pending") return;
+    if (kind === "delivery") deliveries.add(id);
+    else if (ENDED.some((ended) => ended === status)) runs.add(id);
+  };
+  return {
+    ...tx,
+    add(kind, ...of) {
+      const [record] = of as [{ id: string; status?: RunStatus; error?: unknown }];
+      if (kind === "run") note("run", record.id, record.status);
+      // A delivery that is added with an error has failed already.
+      if (kind === "delivery") note("delivery", record.id, record.error === undefined ? "pending" : "failed");
+      tx.add(kind, ...of);
     },
-    updateRun(id, change) {
-      if (change.status !== undefined && ENDED.includes(change.status)) runs.add(id);
-      tx.updateRun(id, change);
-    },
-    addDelivery(delivery) {
-      if (delivery.error !== undefined) deliveries.add(delivery.id);
-      tx.addDelivery(delivery);
-    },
-    updateDelivery(id, change) {
-      if (change.status !== undefined && change.status !== "pending") deliveries.add(id);
-      tx.updateDelivery(id, change);
+    update(kind, ...of) {
+      const [id, change] = of as [string, { status?: RunStatus | DeliveryStatus }];
+      if (kind === "run" || kind === "delivery") note(kind, id, change.status);
+      tx.update(kind, ...of);
     },
   };
-  return new Proxy(tx, {
-    get(target, name) {
-      const own: unknown = Reflect.get(noted, name);
-      const member: unknown = own ?? Reflect.get(target, name);
-      return own === undefined && typeof member === "function" ? (member.bind(target) as unknown) : member;
-    },
-  });
 }
 
 /** The same store, whose commits are reported once they are on disk. Without listeners, commits are not wrapped. */
 export function reportingStore(store: Store, reporter: Reporter): Store {
   const report = async ({ runs, deliveries }: Ends): Promise<void> => {
     for (const id of runs) {
-      const run = await store.getRun(id);
+      const run = await store.get("run", id);
       if (run) reporter.emit("run.ended", toEndedRun(run));
     }
     for (const id of deliveries) {
-      const delivery = await store.getDelivery(id);
+      const delivery = await store.get("delivery", id);
       if (delivery) reporter.emit("delivery.ended", toEndedDelivery(delivery));
     }
   };
   return {
     ...store,
-    async accept(event, keys, fence) {
-      const result = await store.accept(event, keys, fence);
+    async accept(event, keys, fencingToken) {
+      const result = await store.accept(event, keys, fencingToken);
       if (result.kind === "accepted") reporter.emit("event.recorded", toRecordedEvent(event));
       return result;
     },

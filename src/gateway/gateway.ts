@@ -1,14 +1,16 @@
 import { hostname } from "node:os";
-import { retryOnRedelivery } from "../actions/retry-on-redelivery.ts";
+import { createEarlierRuns } from "../chat/earlier-runs.ts";
+import { createReceipts } from "../runs/read-receipts.ts";
+import { retryOnRedelivery } from "../runs/retry-on-redelivery.ts";
 import { RouseError } from "../core/errors.ts";
 import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
-import { openResources, type GatewayOptions, type Resources } from "./resources.ts";
+import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
 import { createHooks, createServiceHook } from "../http/hooks.ts";
-import { listen } from "../http/listen.ts";
+import { listenHttp } from "../http/listen.ts";
 import { createRejections } from "../http/rejections.ts";
-import type { AdminDeps, GatewayStatus } from "../http/types.ts";
+import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/shared-counts.ts";
 import { createReceive } from "./receive.ts";
@@ -18,14 +20,40 @@ import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./wor
 
 const ALIVE_MS = 2 ** 30;
 
-export interface Gateway extends Pick<Library, "receive" | "start" | "stop"> {
+export interface RunningGateway extends Pick<Library, "receive" | "start" | "stop"> {
   /** Answers a request as the HTTP server would. `bindings`: what the server knows of it, as `{ incoming }`. */
   fetch(request: Request, bindings?: object): Promise<Response>;
   /** Builds a new snapshot and swaps it in, or keeps the old one. */
   reload: AdminDeps["reload"];
   /** The operator's token. */
   readonly operatorToken: string;
-  readonly status: () => GatewayStatus;
+  readonly status: () => RuntimeStatus;
+}
+
+/** The platform API, which is loaded when the first request for it comes. */
+function createLazyPlatform(
+  { options, store, clock, log, snapshot }: Resources,
+  { chats, keys, knowledge }: Workers,
+  sharedCounts: ReturnType<typeof createSharedCounts>,
+  status: () => RuntimeStatus,
+) {
+  const { startedAt } = status();
+  return lazy(async () => {
+    const { createPlatform } = await import("../http/platform/app.ts");
+    return createPlatform({
+      sharedCounts,
+      chats,
+      keys,
+      knowledge,
+      earlierRuns: createEarlierRuns(store),
+      clock,
+      fetch: options.fetch,
+      log,
+      snapshot,
+      draining: () => status().draining,
+      startedAt,
+    });
+  });
 }
 
 function createSurface(
@@ -33,63 +61,51 @@ function createSurface(
   workers: Workers,
   services: Services,
   input: ReturnType<typeof createInput>,
-  status: () => GatewayStatus,
+  status: () => RuntimeStatus,
 ): Apps {
-  const { options, store, queue, peers, clock, log, metrics, snapshot, reloader, operatorToken } = resources;
+  const { store, queue, cluster, clock, log, metrics, snapshot, reloader, operatorToken } = resources;
   const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = workers;
   const { intake, sharedCounts } = input;
   const draining = (): boolean => status().draining;
   const admin = {
     clock,
+    log,
     store,
     queue,
-    peers,
+    cluster,
     snapshot,
     status,
     refusals: intake.denials.list,
     signatures: intake.signatures,
     runs: { ...turns, cancel: workers.cancel },
-    limits: admission.usage,
+    limits: () => admission.usage(),
     channels: health,
     replay: intake.replay,
     retryDelivery: deliveries.retry,
+    sendEvent: createServiceHook(intake),
     reload: reloader.reload,
     metrics: metrics.render,
     keys,
     chats,
     knowledge,
   };
-  const { startedAt } = status();
-  const platform = lazy(async () => {
-    const { createPlatform } = await import("../http/platform/app.ts");
-    return createPlatform({
-      sharedCounts,
-      chats,
-      keys,
-      knowledge,
-      store,
-      clock,
-      fetch: options.fetch,
-      log,
-      snapshot,
-      draining,
-      startedAt,
-    });
-  });
+  const platform = createLazyPlatform(resources, workers, sharedCounts, status);
   const serviceRequest = services.request;
+  const receipts = createReceipts({ store, waitForRun: runEnds.wait });
   return createApps({
     admin,
-    hooks: createHooks({ intake, store, snapshot, waitForRun: runEnds.wait }),
+    hooks: createHooks({ intake, snapshot, receipts }),
+    receipts,
     hasCredential: intake.hasCredential,
     bodyBudget: intake.bodyBudget,
     denials: intake.denials,
     platform,
-    store,
+    keys,
     clock,
     log,
     snapshot,
     operatorToken,
-    ready: () => !draining() && peers.reachable(),
+    ready: () => !draining() && cluster.reachable(),
     sharedCounts,
     serviceRequest,
   });
@@ -97,11 +113,11 @@ function createSurface(
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
-  { store, peers, clock, log, metrics, snapshot, reloader }: Resources,
+  { store, cluster, clock, log, metrics, snapshot, reloader }: Resources,
   { turns, deliveries, admission }: Workers,
   draining: () => boolean,
 ) {
-  const sharedCounts = createSharedCounts(peers);
+  const sharedCounts = createSharedCounts(cluster);
   const intake = createIntake({
     sharedCounts,
     store,
@@ -111,7 +127,7 @@ function createInput(
     snapshot,
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,
-    admit: admission.admit,
+    admit: (applicants, now) => admission.admit(applicants, now),
     retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
   });
   return { intake, sharedCounts };
@@ -125,7 +141,7 @@ interface Progress {
   draining: boolean;
 }
 
-function createStatus({ snapshot, reloader }: Resources, workers: Workers, services: Services, progress: Progress): () => GatewayStatus {
+function createStatus({ snapshot, reloader }: Resources, workers: Workers, services: Services, progress: Progress): () => RuntimeStatus {
   return () => ({
     version: VERSION,
     pid: process.pid,
@@ -140,13 +156,13 @@ function createStatus({ snapshot, reloader }: Resources, workers: Workers, servi
   });
 }
 
-type Answer = (app: Apps["main"], request: Request, env?: object) => Promise<Response>;
+type AnswerRequest = (app: Apps["main"], request: Request, env?: object) => Promise<Response>;
 
 /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
-async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer: Answer): Promise<Addresses> {
+async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer: AnswerRequest): Promise<Addresses> {
   const { gateway, hooks } = snapshot().config;
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
-    const listener = await listen((request, env) => answer(app, request, env), {
+    const listener = await listenHttp((request, env) => answer(app, request, env), {
       host: gateway.host,
       port,
       bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
@@ -164,9 +180,9 @@ interface Parts {
   workers: Workers;
   services: Services;
   apps: Apps;
-  answer: Answer;
+  answer: AnswerRequest;
   progress: Progress;
-  status(): GatewayStatus;
+  status(): RuntimeStatus;
 }
 
 async function startParts(parts: Parts, options: StartOptions): Promise<Addresses | undefined> {
@@ -209,32 +225,32 @@ async function stopParts({ resources, workers, services, progress }: Parts): Pro
  * The composition root: builds every part and hands each what it needs.
  * @throws RouseError `config_invalid` with all issues, or `store_locked`.
  */
-export async function createGateway(options: GatewayOptions): Promise<Gateway> {
+export async function openGateway(options: ResourceOptions): Promise<RunningGateway> {
   const opened = new AsyncDisposableStack();
   const resources = await openResources(options, opened).catch(async (error: unknown) => {
     await opened.disposeAsync();
     throw error;
   });
-  const { clock, log, peers, cursorOf, reloader, snapshot, operatorToken } = resources;
+  const { clock, log, cluster, createCursor, reloader, snapshot, operatorToken } = resources;
   const progress: Progress = { startedAt: clock.now(), url: undefined, workers: false, draining: false };
   const workers = createWorkers(resources);
   const input = createInput(resources, workers, () => progress.draining);
   const services = createServices({
     hook: createServiceHook(input.intake),
-    peers,
-    cursorOf,
+    cluster,
+    createCursor,
     clock,
     log,
   });
   const status = createStatus(resources, workers, services, progress);
   const apps = createSurface(resources, workers, services, input, status);
-  peers.describe(() => {
+  cluster.describe(() => {
     const { version, pid, startedAt, url, workers } = status();
     return { host: hostname(), pid, version, url, snapshot: snapshot().clusterHash, workers, startedAt };
   });
   const rejections = createRejections({ log, trustedProxies: () => snapshot().config.gateway.trustedProxies });
   opened.defer(rejections.close);
-  const answer: Answer = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
+  const answer: AnswerRequest = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
 
   const parts: Parts = { resources, intake: input.intake, workers, services, apps, answer, progress, status };
   let isStarted = false;

@@ -1,6 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import type { Intake } from "../intake/receive.ts";
-import type { RawInput, Receipt as RecordedReceipt, Received } from "../intake/types.ts";
+import type { RawInput, IntakeReceipt as RecordedReceipt, Received } from "../intake/types.ts";
 import type { ActionReceipt, Denied, Gateway, Handshake, HookError, HookInput, HookOrigin, Receipt } from "./types.ts";
 
 function toError({ code, message, issues, retryAfterSeconds }: Failure): HookError {

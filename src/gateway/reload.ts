@@ -3,7 +3,7 @@ import { watchFiles } from "../config/watch.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { AdminDeps } from "../http/types.ts";
+import type { AdminDeps } from "../admin/types.ts";
 import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
 
 export interface ReloaderOptions {
@@ -31,6 +31,17 @@ export interface Reloader {
   watch(): void;
   /** Ends the watching; resolves when no reload is under way and nothing of the snapshot runs. */
   close(): Promise<void>;
+}
+
+/** Makes an issue fit for the log: an excerpt may hold whatever stands in a module. */
+const withoutDetail = ({ detail: _detail, ...issue }: Issue): Issue => issue;
+
+/** Builds a snapshot. An error that is no problem of the config becomes one, and the log has it. */
+function buildOrReport({ build, log }: ReloaderOptions): Promise<BuildResult> {
+  return build().catch((error: unknown) => {
+    log.error({ err: safeError(error) }, "the new config could not be built");
+    return { ok: false, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
+  });
 }
 
 /**
@@ -61,15 +72,10 @@ export function createReloader(options: ReloaderOptions): Reloader {
   };
 
   const reloadNow: AdminDeps["reload"] = async () => {
-    const next = await options.build().catch((error: unknown) => {
-      log.error({ err: safeError(error) }, "the new config could not be built");
-      return { ok: false as const, issues: [{ path: "", message: "the config could not be read; the log says why" }] };
-    });
+    const next = await buildOrReport(options);
     if (!next.ok) {
       problems = next.issues;
-      // An excerpt may hold whatever stands in a module.
-      const issues = next.issues.map(({ detail: _detail, ...issue }: Issue) => issue);
-      log.error({ issues }, "the config was changed and has problems; the one before it stays in use");
+      log.error({ issues: next.issues.map(withoutDetail) }, "the config was changed and has problems; the one before it stays in use");
       return { ok: false, issues: next.issues };
     }
     problems = [];

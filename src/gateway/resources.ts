@@ -5,18 +5,19 @@ import { RouseError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../intake/types.ts";
-import { createTransformPool } from "../mapping/pool.ts";
+import { createTransformPool } from "../mapping/transform-pool.ts";
 import { reportingStore, type Reporter } from "./events.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
 import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
-import { isShared, openStore, storeUrl } from "../store/open.ts";
-import type { CommonValues, Cursor } from "../plugin/api.ts";
+import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
+import type { Cursor, SharedValues } from "../contract/channel.ts";
 import { keptCursor } from "../store/cursor.ts";
-import type { Fence, StoreHandle } from "../store/types.ts";
+import type { SqlSource } from "../store/sql.ts";
+import type { FencingToken, StoreDriver, StoreHandle } from "../store/types.ts";
 
-export interface GatewayOptions extends Omit<SnapshotOptions, "pool" | "common" | "withoutSecrets"> {
+export interface ResourceOptions extends Omit<SnapshotOptions, "pool" | "sharedValues" | "withoutSecrets"> {
   /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
   setLogLevel?(level: Config["log"]["level"]): void;
   /** Hears of what is recorded and of what ends. */
@@ -25,7 +26,7 @@ export interface GatewayOptions extends Omit<SnapshotOptions, "pool" | "common" 
 
 /** What stands for as long as the gateway does. */
 export interface Resources extends StoreHandle {
-  options: GatewayOptions;
+  options: ResourceOptions;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
@@ -33,11 +34,13 @@ export interface Resources extends StoreHandle {
   reloader: Reloader;
   operatorToken: string;
   stateDir: string;
+  /** The store's database, if documents are kept there. */
+  sql: SqlSource | undefined;
   snapshot(): Snapshot;
   /** Sets an address in place of that of the config, from now on. */
   setAddress(address: ListenAddress): void;
   /** The place of a plugin's service. */
-  cursorOf(service: string, fence: Fence | undefined): Cursor;
+  createCursor(service: string, fencingToken: FencingToken | undefined): Cursor;
   /** Called with each snapshot that takes another's place. */
   swapped: ((loaded: LoadedSnapshot) => void)[];
   /** Aborts when the gateway stops. */
@@ -52,54 +55,75 @@ function configInvalid({ issues, file }: Extract<Awaited<ReturnType<typeof build
   return new RouseError({ code: "config_invalid", message, issues });
 }
 
+/** Finds the driver of the store and takes the lock of the state folder. Disposes of the snapshot on an error. */
+async function takeStateFolder(url: string, { snapshot, stateDir, dispose }: LoadedSnapshot): Promise<{ driver: StoreDriver; lock: Lock }> {
+  try {
+    const driver = await findStoreDriver(
+      url,
+      snapshot.offers.stores.map(({ value }) => value),
+    );
+    return { driver, lock: await acquireLock(stateDir, undefined, driver) };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
+
+/** Opens the store. Closes the reloader on an error. */
+async function openStore(driver: StoreDriver, url: string, { env, clock, log }: ResourceOptions, reloader: Reloader): Promise<StoreHandle> {
+  return driver.open({ url, env, clock, log }).catch(async (error: unknown) => {
+    await reloader.close();
+    throw error;
+  });
+}
+
+/** Applies what a snapshot says about things that outlive it. */
+function applySettings({ snapshot }: LoadedSnapshot, metrics: Metrics, options: ResourceOptions): void {
+  metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
+  options.setLogLevel?.(snapshot.config.log.level);
+}
+
+/** The values of plugins that all gateways on one database see. */
+function createSharedValues(store: StoreHandle["store"]): SharedValues {
+  return {
+    get: (key) => store.get("value", key),
+    set: async (key, value) => void (await store.commit((tx) => tx.set("value", key, value))),
+  };
+}
+
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
-export async function openResources(options: GatewayOptions, opened: AsyncDisposableStack): Promise<Resources> {
+export async function openResources(options: ResourceOptions, opened: AsyncDisposableStack): Promise<Resources> {
   const { clock, log, env } = options;
   const metrics = createMetrics();
   opened.defer(() => metrics.close());
   const pool = createTransformPool({ log, env });
   opened.defer(() => pool.close());
-  let shared: CommonValues | undefined;
-  const common = (): CommonValues | undefined => shared;
+  let shared: SharedValues | undefined;
+  const sharedValues = (): SharedValues | undefined => shared;
   const address: ListenAddress = {};
-  const build = () => buildSnapshot({ ...options, ...address, pool, common });
+  const build = () => buildSnapshot({ ...options, ...address, pool, sharedValues });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
-  const applySettings = ({ snapshot }: LoadedSnapshot): void => {
-    metrics.setPaths(snapshot.mappings.paths.map((rules) => rules.path));
-    options.setLogLevel?.(snapshot.config.log.level);
-  };
   const { stateDir, snapshot: firstSnapshot } = first.loaded;
-  applySettings(first.loaded);
+  applySettings(first.loaded, metrics, options);
   await ensureState(stateDir);
   const url = storeUrl(firstSnapshot.config.store.url, stateDir);
-  const lock = await acquireLock(stateDir, undefined, { shared: isShared(url) }).catch(async (error: unknown) => {
-    await first.loaded.dispose();
-    throw error;
-  });
+  const { driver, lock } = await takeStateFolder(url, first.loaded);
   opened.defer(() => lock.release());
   const keptToken = await stateSecret(stateDir, "hook-token");
   const swapped: Resources["swapped"] = [];
   const onSwap = (loaded: LoadedSnapshot): void => {
     // Children may hold modules, or what these import, as they were.
     pool.recycle();
-    applySettings(loaded);
+    applySettings(loaded, metrics, options);
     for (const listener of swapped) listener(loaded);
   };
   const reloader = createReloader({ first: first.loaded, build, keptToken, clock, log, signal: ended.signal, onSwap });
-  const handle = await openStore({ url, env, clock, log }).catch(async (error: unknown) => {
-    await reloader.close();
-    throw error;
-  });
+  const handle = await openStore(driver, url, options, reloader);
   opened.defer(() => handle.store.close());
   const store = options.reporter ? reportingStore(handle.store, options.reporter) : handle.store;
-  if (isShared(url)) {
-    shared = {
-      get: (key) => store.getValue(key),
-      set: async (key, value) => void (await store.commit((tx) => tx.setValue(key, value))),
-    };
-  }
+  if (driver.shared) shared = createSharedValues(store);
   opened.defer(() => reloader.close());
   metrics.watchCounts(() => store.counts());
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
@@ -114,13 +138,14 @@ export async function openResources(options: GatewayOptions, opened: AsyncDispos
     reloader,
     operatorToken,
     stateDir,
+    sql: getSqlSource(driver, url),
     snapshot: () => reloader.loaded().snapshot,
     setAddress({ host, port }) {
       // A host that is undefined would be every address of the machine.
       Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
       Object.assign(reloader.loaded().snapshot.config.gateway, address);
     },
-    cursorOf: (service, fence) => keptCursor(store, `service.cursor:${service}`, fence),
+    createCursor: (service, fencingToken) => keptCursor(store, `service.cursor:${service}`, fencingToken),
     swapped,
     ended,
     opened,

@@ -1,27 +1,31 @@
-import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COUNTED_LIMITS, limitsPath } from "../actions/limit-text.ts";
-import { createBudgets } from "../actions/limits.ts";
-import { createAgents } from "../actions/agents.ts";
-import { createRooms } from "../actions/rooms.ts";
+import { COUNTED_LIMITS, limitsPath } from "../limits/limit-text.ts";
+import { createBudgets } from "../limits/limiter.ts";
+import { createAgents } from "../runs/agents.ts";
+import { createRooms } from "../runs/rooms.ts";
+import { mergeProviders } from "../agent/providers.ts";
 import { createAgentRuntime } from "../agent/runtime.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
+import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
-import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Issue } from "../core/errors.ts";
+import { RouseError, type Issue } from "../core/errors.ts";
 import { createLogger, type Logger } from "../core/log.ts";
-import { LAST } from "../delivery/channels.ts";
+import { LAST_CHANNEL } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
 import { createAddressList, isLoopback } from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
-import { createTransformPool, type TransformPool } from "../mapping/pool.ts";
-import { PRESETS_DIR } from "../mapping/presets.ts";
-import type { CommonValues, Plugin, Service } from "../plugin/api.ts";
+import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
+import { PRESETS_DIR, SCHEMES_DIR } from "../mapping/presets.ts";
+import type { SharedValues } from "../contract/channel.ts";
+import type { Plugin } from "../contract/define.ts";
 import { loadPlugins } from "../plugin/host.ts";
+import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
+import { findStoreDriver, storeUrl } from "../store/open.ts";
+import type { StoreDriver } from "../store/types.ts";
+import { unsignedHeaders } from "./unsigned-headers.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 
 /** Two folders up: the clone, or the folder `dist` of the built package. */
@@ -52,15 +56,14 @@ export interface SnapshotOptions {
   host?: string;
   /** Take a config whose `${NAME}` or `{ file }` cannot be put in. Nothing can be sent or verified with it. */
   withoutSecrets?: boolean;
-  /** Values of plugins that all gateways of one database have; undefined where there is but one. */
-  common?: () => CommonValues | undefined;
+  /** Values of plugins that all gateways on one database see; undefined if there is one gateway. */
+  sharedValues?: () => SharedValues | undefined;
 }
 
 export interface LoadedSnapshot {
   snapshot: Snapshot;
   stateDir: string;
   baseDir: string;
-  services: readonly { id: string; service: Service }[];
   /** Folders and files whose change means a new snapshot. */
   watched: { dirs: string[]; files: string[] };
   /** Ends what belongs to the snapshot alone. */
@@ -69,19 +72,18 @@ export interface LoadedSnapshot {
 
 export type BuildResult = { ok: true; loaded: LoadedSnapshot } | { ok: false; issues: Issue[]; file?: string };
 
-type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms">;
+type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms"> & { store: StoreDriver | undefined };
 
-function warningsOf({ config, budgets, mappings, channels, rooms }: WarnedParts): Issue[] {
+function getWarnings({ config, budgets, mappings, channels, rooms, store }: WarnedParts): Issue[] {
   const warnings: Issue[] = [];
   const { channel, to } = config.agents.defaults.heartbeat;
   const heartbeat =
-    channel === LAST && to === undefined
+    channel === LAST_CHANNEL && to === undefined
       ? undefined
       : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
   if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
   const [limited] = budgets.all;
-  if (limited && /^postgres(?:ql)?:/.test(config.store.url ?? ""))
-    warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
+  if (limited && store?.shared) warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
     warnings.push({
       path: "gateway.host",
@@ -90,41 +92,6 @@ function warningsOf({ config, budgets, mappings, channels, rooms }: WarnedParts)
   }
   if (config.hooks.enabled === false) warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
   return warnings;
-}
-
-/** A signature of the body alone leaves the headers to whoever sends the same body again. */
-function unsignedHeaders(mappings: Snapshot["mappings"], verifiers: Snapshot["verifiers"]): Issue[] {
-  return mappings.mappings.flatMap(({ at, paths, headers }) => {
-    const signing = paths.flatMap((path) => verifiers.get(path) ?? []).filter((verifier) => !verifier.coversNothing);
-    const open = headers.filter((name) => name !== "content-type" && signing.some((verifier) => !verifier.coveredHeaders.includes(name)));
-    return open.map((name) => ({
-      path: at,
-      message: `reads the header "${name}", which the signature of its path does not cover: decide by a field of the body`,
-    }));
-  });
-}
-
-/** What belongs to a machine, and may differ between gateways that do the same. */
-function withoutMachineSettings({ stateDir: _stateDir, log: _log, gateway, store, hooks, ...rest }: Config): object {
-  const { host: _host, port: _port, adminPort: _adminPort, ...shared } = gateway;
-  const { url: _url, ...kept } = store;
-  const { mappingsDir: _mappingsDir, transformsDir: _transformsDir, transformPermissions: _permissions, ...rules } = hooks;
-  return { ...rest, gateway: shared, store: kept, hooks: rules };
-}
-
-/** The same on each machine that has the same settings, mapping files and modules, wherever it has them. */
-function clusterHashOf(config: Config, files: readonly string[]): string {
-  const hash = createHash("sha256").update(JSON.stringify(withoutMachineSettings(config)));
-  const contents = files.filter((file) => existsSync(file)).map((file) => [basename(file), readFileSync(file)] as const);
-  const digests = contents.map(([name, content]) => `${name} ${createHash("sha256").update(content).digest("hex")}`);
-  for (const line of digests.toSorted()) hash.update(`\n${line}`);
-  return hash.digest("hex");
-}
-
-function hashOf(configHash: string, files: readonly string[]): string {
-  const hash = createHash("sha256").update(configHash);
-  for (const file of [...files].toSorted()) if (existsSync(file)) hash.update(file).update(readFileSync(file));
-  return hash.digest("hex");
 }
 
 function readConfig({ configFile: file, withoutSecrets = false, ...options }: SnapshotOptions): Promise<LoadResult> {
@@ -149,19 +116,9 @@ function secretPlaces({ file, config, stateDir }: LoadedConfig): { what: string;
   ];
 }
 
-/** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
-export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
-  const { env, clock, fetch, log, pool, print } = options;
-  const read = await readConfig(options);
-  const loaded = read.ok ? read : read.rest;
-  const first = read.ok ? [] : read.issues;
-  const named = read.file === undefined ? {} : { file: read.file };
-  if (!loaded) return { ok: false, issues: first, ...named };
-  const { config, variables, baseDir, stateDir } = loaded;
-  if (options.port !== undefined) config.gateway.port = options.port;
-  if (options.host !== undefined) config.gateway.host = options.host;
-  const ended = new AbortController();
-  const issues: Issue[] = [];
+/** Loads what the config names: plugins, models, agents and rooms. `signal` aborts when the snapshot is disposed of. */
+async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig, options: SnapshotOptions, signal: AbortSignal) {
+  const { env, clock, fetch, log, print } = options;
   const plugins = await loadPlugins({
     config,
     variables,
@@ -169,22 +126,29 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     builtinDir: BUILTIN_PLUGINS,
     inline: options.plugins ?? [],
     stateDir,
-    ...(options.common ? { common: options.common } : {}),
+    ...(options.sharedValues && { sharedValues: options.sharedValues }),
     env,
     fetch,
     clock,
     log,
     ...(print ? { print } : {}),
-    signal: ended.signal,
+    signal,
   });
-  issues.push(...plugins.issues);
-  const { runtime, issues: modelIssues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log });
-  issues.push(...modelIssues);
-  const agents = createAgents(config, runtime.models.standard.ref);
-  const rooms = createRooms(config, agents, plugins.channels);
-  issues.push(...rooms.issues);
-  const wrong = createAddressList(config.gateway.trustedProxies).wrong;
-  for (const entry of wrong)
+  const kinds = mergeProviders(readProviders(BUILTIN_PLUGINS), plugins.offers.providers);
+  const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds });
+  const agents = createAgents(config, runtime.models.default.ref);
+  const { rooms, ...found } = createRooms(config, agents, plugins.channels);
+  return { plugins, runtime, agents, rooms, issues: [...plugins.issues, ...issues, ...found.issues], warnings: found.warnings };
+}
+
+type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;
+
+/** Compiles the mappings, and what verifies the signatures of their hooks. */
+async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, rooms }: SnapshotParts, options: SnapshotOptions) {
+  const { config, baseDir } = loaded;
+  const { env, fetch, pool } = options;
+  const issues: Issue[] = [];
+  for (const entry of createAddressList(config.gateway.trustedProxies).wrong)
     issues.push({ path: "gateway.trustedProxies", message: `"${entry.slice(0, 60)}" is no address or CIDR range` });
   const mappings = await compileMappings({
     hooks: config.hooks,
@@ -193,75 +157,105 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     transformsDir: config.hooks.transformsDir,
     secretPlaces: secretPlaces(loaded),
     presetsDir: PRESETS_DIR,
-    pluginPresets: plugins.presets,
+    pluginPresets: plugins.offers.presets,
+    pluginTransforms: plugins.offers.transforms,
     pluginsMissing: plugins.incomplete,
     env,
     known: {
       agents: new Set(agents.list.map((agent) => agent.id)),
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
       model: (name: string) => runtime.models.resolveRequested(name),
-      routeProblem: (target) => findRouteProblem(target, plugins.channels, rooms.rooms.hasOwner),
+      routeProblem: (target) => findRouteProblem(target, plugins.channels, rooms.hasOwner),
     },
     pool,
   });
-  issues.push(...mappings.issues);
   const signed = mappings.set.paths.flatMap(({ path, auth, authAt }) =>
     auth && "scheme" in auth ? [{ path, auth, at: authAt ?? path }] : [],
   );
-  const signatures = createVerifiers(signed, PRESETS_DIR, config.gateway.publicUrl, fetch);
-  issues.push(...signatures.issues);
-  const problems = [...first, ...getProblems(issues, loaded)];
-  if (problems.length > 0) {
-    ended.abort();
-    await runtime.close();
-    return { ok: false, issues: problems, ...named };
+  const signatures = createVerifiers(signed, { dir: SCHEMES_DIR, plugins: plugins.offers.schemes }, config.gateway.publicUrl, fetch);
+  return { mappings, signatures, issues: [...issues, ...mappings.issues, ...signatures.issues] };
+}
+
+/** Finds the driver of the store. If there is none, `issues` says why. */
+async function findDriver({ config, stateDir }: LoadedConfig, { plugins }: SnapshotParts) {
+  try {
+    const drivers = plugins.offers.stores.map(({ value }) => value);
+    return { driver: await findStoreDriver(storeUrl(config.store.url, stateDir), drivers), issues: [] };
+  } catch (error) {
+    if (!(error instanceof RouseError)) throw error;
+    return { driver: undefined, issues: error.issues ?? [] };
   }
+}
+
+function freezeSnapshot(
+  loaded: LoadedConfig,
+  { plugins, runtime, agents, rooms, ...parts }: SnapshotParts,
+  { mappings, signatures }: Awaited<ReturnType<typeof compileHooks>>,
+  store: StoreDriver | undefined,
+  files: readonly string[],
+): Snapshot {
+  const { config } = loaded;
+  const { channels, offers } = plugins;
   const budgets = createBudgets(config.hooks.limits, mappings.set);
-  const files = [...loaded.files, ...mappings.set.files, ...signatures.files, ...plugins.files];
-  const snapshot: Snapshot = Object.freeze({
-    hash: hashOf(loaded.hash, files),
-    clusterHash: clusterHashOf(config, files.slice(loaded.files.length)),
+  return Object.freeze({
+    hash: hashFiles(loaded.hash, files),
+    clusterHash: hashForCluster(config, files.slice(loaded.files.length)),
     config,
     configFile: loaded.file,
     agents,
     models: runtime.models,
     runtime,
-    channels: plugins.channels,
-    rooms: rooms.rooms,
+    channels,
+    rooms,
     mappings: mappings.set,
     budgets,
-    callbackOf: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
+    getCallback: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
+    offers,
     warnings: [
       ...loaded.warnings,
       ...mappings.warnings,
       ...unsignedHeaders(mappings.set, signatures.verifiers),
       ...plugins.warnings,
-      ...rooms.warnings,
-      ...warningsOf({ config, budgets, mappings: mappings.set, channels: plugins.channels, rooms: rooms.rooms }),
+      ...parts.warnings,
+      ...getWarnings({ config, budgets, mappings: mappings.set, channels, rooms, store }),
     ],
   });
+}
+
+/** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
+export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
+  const read = await readConfig(options);
+  const loaded = read.ok ? read : read.rest;
+  const first = read.ok ? [] : read.issues;
+  const named = read.file === undefined ? {} : { file: read.file };
+  if (!loaded) return { ok: false, issues: first, ...named };
+  const { config, baseDir, stateDir } = loaded;
+  if (options.port !== undefined) config.gateway.port = options.port;
+  if (options.host !== undefined) config.gateway.host = options.host;
+  const ended = new AbortController();
+  const parts = await loadParts(loaded, options, ended.signal);
+  const dispose = async (): Promise<void> => {
+    ended.abort();
+    await parts.runtime.close();
+  };
+  const compiled = await compileHooks(loaded, parts, options);
+  const store = await findDriver(loaded, parts);
+  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues], loaded)];
+  if (problems.length > 0) {
+    await dispose();
+    return { ok: false, issues: problems, ...named };
+  }
+  const files = [...loaded.files, ...compiled.mappings.set.files, ...compiled.signatures.files, ...parts.plugins.files];
+  const snapshot = freezeSnapshot(loaded, parts, compiled, store.driver, files);
   const dirs = [
     config.hooks.mappingsDir,
     config.hooks.transformsDir,
     join(baseDir, "plugins"),
     ...(loaded.file === undefined ? [] : [dirname(loaded.file)]),
   ];
-  return {
-    ok: true,
-    loaded: {
-      snapshot,
-      stateDir,
-      baseDir,
-      services: plugins.services,
-      watched: { dirs, files },
-      async dispose() {
-        ended.abort();
-        await runtime.close();
-      },
-    },
-  };
+  return { ok: true, loaded: { snapshot, stateDir, baseDir, watched: { dirs, files }, dispose } };
 }
 
 export type SnapshotCheck =

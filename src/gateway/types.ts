@@ -2,7 +2,7 @@
 import type { ConfigInput } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { ErrorCode, Issue } from "../core/errors.ts";
-import type { Plugin } from "../plugin/define.ts";
+import type { Plugin } from "../contract/define.ts";
 
 export type { Clock };
 

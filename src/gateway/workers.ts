@@ -1,37 +1,38 @@
-import { createAdmission } from "../actions/admission.ts";
-import { createSharedAdmission } from "../actions/shared-admission.ts";
-import { cancelRun } from "../actions/cancel.ts";
-import { createChats } from "../actions/chat.ts";
-import type { Chats } from "../actions/chat-types.ts";
-import { createRunEnds, type RunEnds } from "../actions/run-ends.ts";
-import type { Admission, RunOperations } from "../actions/types.ts";
-import { createTurnWorker, type TurnWorker } from "../actions/worker.ts";
+import { createAdmission } from "../limits/admission.ts";
+import { createSharedAdmission } from "../limits/shared-admission.ts";
+import { cancelRun } from "../runs/cancel.ts";
+import { createChats } from "../chat/chats.ts";
+import type { Chats } from "../chat/types.ts";
+import { createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
+import type { Admission } from "../limits/types.ts";
+import type { RunOperations, TurnDeps } from "../runs/types.ts";
+import { createTurnWorker, type TurnWorker } from "../runs/worker.ts";
 import { safeError } from "../core/errors.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
-import { channelServices } from "../delivery/listen.ts";
+import { channelServices } from "../plugin/channel-services.ts";
 import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
 import type { Resources } from "./resources.ts";
 import type { Intake } from "../intake/receive.ts";
 import { combineEvents } from "../intake/resolve.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
-import { configuredEmbedder, sharedUrl } from "../knowledge/configured.ts";
+import { configuredEmbedder } from "../knowledge/configured.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
-import { createApiKeys, type ApiKeys } from "../http/platform/keys.ts";
-import { knowledgeFor } from "../http/platform/knowledge-scope.ts";
+import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
+import { knowledgeFor } from "../chat/document-access.ts";
 import { createHeartbeat, type Heartbeat } from "../sessions/heartbeat.ts";
 import { sweepRegularly } from "../store/sweeper.ts";
-import type { Held, Peers } from "../store/types.ts";
+import type { Held, Cluster } from "../store/types.ts";
 
-/** What carries accepted work out. */
+/** Everything that executes accepted work. */
 export interface Workers {
   heartbeat: Heartbeat;
   deliveries: DeliveryWorker;
   turns: TurnWorker;
-  /** Cancels a run, whichever gateway carries it out. */
+  /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
-  /** Turns of the API's users: they do not wait in the queue, since somebody waits for them. */
+  /** Turns of API users: they are not queued, since a person waits for them. */
   chats: Chats;
   keys: ApiKeys;
   knowledge: LazyKnowledge;
@@ -41,41 +42,42 @@ export interface Workers {
 }
 
 /** The documents: their threads and the code that reads files are loaded when something first needs them. */
-function createDocuments({ stateDir, options: { env, fetch }, clock, log, snapshot, opened }: Resources): LazyKnowledge {
+function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, snapshot, opened }: Resources): LazyKnowledge {
+  const extractors = () => snapshot().offers.extractors.map(({ value }) => value);
   const knowledge = createLazyKnowledge({
+    extractors,
     dir: stateDir,
-    shared: sharedUrl(snapshot().config) !== undefined,
+    shared: sql !== undefined,
     embeds: () => snapshot().config.platform.knowledge.embeddings !== undefined,
     async open() {
       const { createKnowledge } = await import("../knowledge/knowledge.ts");
-      const { config } = snapshot();
-      const embed = configuredEmbedder(config, env, fetch);
-      const url = sharedUrl(config);
-      const common = { dir: stateDir, env, clock, log, config: config.platform.knowledge, ...(url === undefined ? {} : { url }) };
-      return createKnowledge(embed ? { ...common, embed } : common);
+      const { config, models } = snapshot();
+      const embed = configuredEmbedder({ config, env, fetch, kinds: models.kinds });
+      const knowledgeSettings = { dir: stateDir, env, extractors, clock, log, config: config.platform.knowledge, sql };
+      return createKnowledge(embed ? { ...knowledgeSettings, embed } : knowledgeSettings);
     },
   });
   opened.defer(() => knowledge.close());
   return knowledge;
 }
 
-/** Makes what carries accepted work out, and starts none of it. */
+/** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, peers, ledger, clock, log, metrics, snapshot, ended } = resources;
+  const { store, queue, cluster, sharedUsage, clock, log, metrics, snapshot, ended } = resources;
   const heartbeat = createHeartbeat({
     store,
-    peers,
+    cluster,
     clock,
     log,
-    settings: () => ({ agentId: snapshot().agents.standard.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
+    settings: () => ({ agentId: snapshot().agents.default.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
   });
   const deliveries = createDeliveryWorker({
     store,
     queue,
     channels: () => snapshot().channels,
-    mainAgentId: () => snapshot().agents.standard.id,
+    mainAgentId: () => snapshot().agents.default.id,
     callbacks: createCallbackChannel({
-      callbackOf: (mapping) => snapshot().callbackOf(mapping),
+      getCallback: (mapping) => snapshot().getCallback(mapping),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
     }),
@@ -84,53 +86,36 @@ export function createWorkers(resources: Resources): Workers {
     log,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
-  const runEnds = createRunEnds({ store, peers, clock, signal: ended.signal });
+  const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
   const admissionDeps = { store, clock, log, context: snapshot };
-  const admission = ledger ? createSharedAdmission(admissionDeps, ledger) : createAdmission(admissionDeps);
-  const keys = createApiKeys({ store, peers, clock, config: () => snapshot().config });
+  const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
+  const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
   const knowledge = createDocuments(resources);
-  const found = knowledgeFor(knowledge, keys);
-  const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, peers, chats, turns, runEnds });
-  const turns: TurnWorker = createTurnWorker({
-    store,
-    queue,
-    clock,
-    log,
-    context: snapshot,
-    heartbeat,
-    onRunEnd: runEnds.ended,
-    admission,
-    cancel,
-    combine: (mapping, events) => combineEvents(mapping, events, snapshot()),
-    metrics,
-    knowledge: found,
-  });
+  const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
+  const runDeps = { store, clock, log, metrics, context: snapshot, onRunEnd: runEnds.ended, knowledge: knowledgeFor(knowledge, keys) };
+  const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
+  const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
-  const chats = createChats({
-    gateway: peers.id,
-    store,
-    clock,
-    log,
-    context: snapshot,
-    onRunEnd: runEnds.ended,
-    metrics,
-    knowledge: found,
-  });
+  const chats = createChats({ ...runDeps, gateway: cluster.id });
   return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, admission, health };
 }
 
-const aliveIds = async (peers: Peers): Promise<Set<string>> =>
-  new Set((await peers.list()).filter((peer) => peer.alive).map((peer) => peer.id));
+const aliveIds = async (cluster: Cluster): Promise<Set<string>> =>
+  new Set((await cluster.list()).filter((peer) => peer.alive).map((peer) => peer.id));
 
 /** Between looks for what gateways that are gone have left behind. */
 const LEFT_MS = 10_000;
 
-/** Turns of the API's users end with their gateway, and what runs had of budgets is still taken; one of the others says so. */
-async function recoverLeft({ signal, fence }: Held, { peers, clock, log }: Resources, { chats, admission }: Workers): Promise<void> {
+/** Ends the API turns of gateways that are gone, and gives back what their runs had taken of budgets. One gateway does this for all. */
+async function recoverLeft(
+  { signal, fencingToken }: Held,
+  { cluster, clock, log }: Resources,
+  { chats, admission }: Workers,
+): Promise<void> {
   while (!signal.aborted) {
-    await aliveIds(peers)
-      .then((alive) => chats.recover(alive, fence))
+    await aliveIds(cluster)
+      .then((alive) => chats.recover(alive, fencingToken))
       .then(() => admission.tidy?.())
       .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
     await clock.sleep(LEFT_MS, signal);
@@ -138,13 +123,13 @@ async function recoverLeft({ signal, fence }: Held, { peers, clock, log }: Resou
 }
 
 /** Counts what waits and what has been spent, before anything is accepted: also without workers. */
-export async function restoreWorkers({ queue, peers, swapped, log }: Resources, { admission, chats, knowledge }: Workers): Promise<void> {
-  peers.on("cancel", (runIds) => {
+export async function restoreWorkers({ queue, cluster, swapped, log }: Resources, { admission, chats, knowledge }: Workers): Promise<void> {
+  cluster.on("cancel", (runIds) => {
     for (const id of runIds) void chats.cancel(id);
   });
   await knowledge.sweep();
   await queue.recover();
-  await chats.recover(await aliveIds(peers));
+  await chats.recover(await aliveIds(cluster));
   await admission.recount();
   // Limits may have changed with the config: those that wait get their moment afresh.
   swapped.push(() => {
@@ -152,7 +137,7 @@ export async function restoreWorkers({ queue, peers, swapped, log }: Resources, 
   });
 }
 
-/** Starts all that carries work out, and what only one gateway does at a time. */
+/** Starts the workers, and what only one gateway does at a time. */
 export async function startWorkers(
   resources: Resources,
   workers: Workers,
@@ -160,17 +145,17 @@ export async function startWorkers(
   { receiveMessage: receive }: Intake,
 ): Promise<void> {
   const { heartbeat, turns, deliveries, health, knowledge } = workers;
-  const { store, peers, clock, log, snapshot, ended, reloader, swapped } = resources;
-  const servicesOf = ({ services: own, snapshot: { channels } }: LoadedSnapshot) => [
-    ...own,
+  const { store, cluster, clock, log, snapshot, ended, reloader, swapped } = resources;
+  const getServices = ({ snapshot: { offers, channels } }: LoadedSnapshot) => [
+    ...offers.sources.map(({ plugin: id, value: service }) => ({ id, service })),
     ...channelServices(channels, { store, receive }),
   ];
-  await services.replace(servicesOf(reloader.loaded()));
-  swapped.push((loaded) => void services.replace(servicesOf(loaded)));
+  await services.replace(getServices(reloader.loaded()));
+  swapped.push((loaded) => void services.replace(getServices(loaded)));
   store.onSystemEvents((_agentId, mode) => {
     if (mode === "now") heartbeat.request();
   });
-  peers.on("cancel", (runIds) => {
+  cluster.on("cancel", (runIds) => {
     for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
   });
   turns.start();
@@ -180,6 +165,6 @@ export async function startWorkers(
   knowledge.start().catch((error: unknown) => log.error({ err: safeError(error) }, "the documents could not be opened"));
   const settings = () => ({ bodies: snapshot().config.hooks.retention, ...snapshot().config.store.retention });
   void health.watch(ended.signal);
-  void peers.hold("sweep", ended.signal, (held) => sweepRegularly(held, { store, clock, log, settings }));
-  if (peers.shared) void peers.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
+  void cluster.hold("sweep", ended.signal, (held) => sweepRegularly(held, { store, clock, log, settings }));
+  if (cluster.shared) void cluster.hold("recovery", ended.signal, (held) => recoverLeft(held, resources, workers));
 }

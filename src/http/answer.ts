@@ -1,15 +1,12 @@
 import type { Context } from "hono";
-import { deliveryStatus } from "../actions/receipts.ts";
-import type { Denied, Hints, RawInput, Receipt, Received, Snapshot } from "../intake/types.ts";
-import type { ActionReceipt, Store, StoredReceipt } from "../store/types.ts";
+import type { Receipts } from "../runs/read-receipts.ts";
+import type { DeniedRequest, DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
 import { getStatus } from "../core/errors.ts";
 import { errorBody, failureResponse } from "./errors.ts";
 
 export interface AnswerDeps {
-  store: Pick<Store, "getRun" | "getDelivery">;
   snapshot(): Snapshot;
-  /** Resolves when the run has ended or the time is over. */
-  waitForRun(runId: string, ms: number): Promise<void>;
+  receipts: Pick<Receipts, "wait">;
 }
 
 /** The answer to a hook: its status and its body as JSON. */
@@ -18,13 +15,15 @@ export interface Answer {
   body: unknown;
 }
 
+type ActionReceipt = IntakeReceipt["actions"][number];
+type StoredReceipt = NonNullable<NonNullable<IntakeReceipt["repeats"]>["receipt"]>;
 type Done = Extract<ActionReceipt, { ok: true }>;
 
 function renderItem(action: ActionReceipt, index: number, eventId: string): unknown {
   return action.ok ? action : { ok: false, index, error: errorBody(action.error, eventId).error };
 }
 
-function renderWork({ actions, list, warnings = [] }: StoredReceipt | Receipt, eventId: string): Answer {
+function renderWork({ actions, list, warnings = [] }: StoredReceipt | IntakeReceipt, eventId: string): Answer {
   const done = actions.filter((action): action is Done => action.ok);
   const body: Record<string, unknown> = { ok: true, eventId };
   if (list) body["results"] = actions.map((action, index) => renderItem(action, index, eventId));
@@ -37,7 +36,7 @@ function renderWork({ actions, list, warnings = [] }: StoredReceipt | Receipt, e
   return { status: done.some((action) => action.runId !== undefined) ? 202 : 200, body };
 }
 
-function renderOutcome(receipt: StoredReceipt | Receipt, eventId: string): Answer {
+function renderOutcome(receipt: StoredReceipt | IntakeReceipt, eventId: string): Answer {
   if (receipt.actions.length > 0) return renderWork(receipt, eventId);
   const { outcome, reason, quiet } = receipt;
   if (outcome === "skipped") return quiet ? { status: 204, body: null } : { status: 200, body: { ok: true, eventId, outcome, reason } };
@@ -46,7 +45,7 @@ function renderOutcome(receipt: StoredReceipt | Receipt, eventId: string): Answe
 }
 
 /** Renders the answer to a hook. A repeat gets the answer of the first request. */
-export function renderAnswer(received: Receipt | Denied): Answer {
+export function renderAnswer(received: IntakeReceipt | DeniedRequest): Answer {
   const { error } = received;
   if (received.kind === "denied") return { status: getStatus(received.error.code), body: errorBody(received.error, received.requestId) };
   if (error && !received.acknowledged) return { status: getStatus(error.code), body: errorBody(error, received.eventId) };
@@ -56,7 +55,7 @@ export function renderAnswer(received: Receipt | Denied): Answer {
   return repeats.answer ?? { status: 200, body: { ok: true, eventId: repeats.eventId } };
 }
 
-function hintHeaders({ methods, bodyUnread, tokenInQuery }: Hints = {}): Record<string, string> {
+function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): Record<string, string> {
   return {
     ...(methods ? { allow: methods.join(", ") } : {}),
     ...(bodyUnread ? { connection: "close" } : {}),
@@ -75,20 +74,12 @@ function waitSeconds(prefer: string | undefined): number {
 
 /** Returns the run's own answer once it has ended; undefined if it has not within `seconds`. */
 async function renderEnded(runId: string, seconds: number, deps: AnswerDeps): Promise<Answer | undefined> {
-  await deps.waitForRun(runId, seconds * 1000);
-  const run = await deps.store.getRun(runId);
-  if (run?.endedAt === undefined) return undefined;
-  const delivery = run.deliveryId === undefined ? undefined : await deps.store.getDelivery(run.deliveryId);
-  const status = deliveryStatus(run, delivery);
-  const body = {
-    ok: run.status === "succeeded",
-    runId,
-    status: run.status,
-    // With `status`, what the agent said is not the caller's to read.
-    ...(deps.snapshot().config.hooks.receipts === "full" ? { reply: run.reply ?? null } : {}),
-    delivery: status === undefined ? null : { status },
-  };
-  return { status: 200, body };
+  const ended = await deps.receipts.wait(runId, seconds * 1000);
+  if (!ended) return undefined;
+  const { reply, ...rest } = ended;
+  // With `status`, what the agent said is not the caller's to read.
+  const isFull = deps.snapshot().config.hooks.receipts === "full";
+  return { status: 200, body: { ok: ended.status === "succeeded", ...rest, ...(isFull ? { reply } : {}) } };
 }
 
 /** Writes an answer, with a `location` if it is that of a run. */

@@ -1,29 +1,29 @@
 import type { Context } from "hono";
 import { Hono } from "hono";
+import { showReadiness } from "../admin/system.ts";
+import type { AdminDeps } from "../admin/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { lazy } from "../core/lazy.ts";
 import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
-import type { Store } from "../store/types.ts";
 import { isLoopback } from "../core/address.ts";
 import { presentedToken } from "../intake/authenticate.ts";
 import { createFailureLimiter } from "../intake/failure-limiter.ts";
 import { answerChannelRequest, type ChannelRequestDeps } from "./channel-requests.ts";
 import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
 import { createConsoleSessions } from "./console/session.ts";
+import { createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
-import { gatewaysOf } from "./gateways.ts";
 import type { Intake } from "../intake/receive.ts";
-import { eventReceipt, runReceipt } from "../actions/receipts.ts";
+import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import { isDisguisedPath } from "./request-path.ts";
 import type { createSharedCounts } from "../intake/shared-counts.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { AdminDeps } from "./types.ts";
 
-export interface AppDeps extends ChannelRequestDeps {
+export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   admin: AdminDeps;
   /** Answers `{base}/<path>`, for every method. */
   hooks(c: Context, path: string): Promise<Response>;
@@ -31,7 +31,7 @@ export interface AppDeps extends ChannelRequestDeps {
   hasCredential: Intake["hasCredential"];
   /** The platform API, made at its first request. */
   platform(): Promise<Platform>;
-  store: Store;
+  receipts: Receipts;
   clock: Clock;
   log: Logger;
   operatorToken: string;
@@ -87,7 +87,7 @@ function operatorRoutes(deps: AppDeps): Hono {
   };
   const sessions = createConsoleSessions(deps.clock);
   // A page of another site can send the cookie along with a form, but neither this header nor this origin.
-  const bySession = (c: Context): boolean =>
+  const hasSession = (c: Context): boolean =>
     c.req.path.startsWith("/admin/") &&
     c.req.header("x-rouse-console") !== undefined &&
     isSameOrigin(c) &&
@@ -97,25 +97,22 @@ function operatorRoutes(deps: AppDeps): Hono {
     consoleRoutes({ sessions, limiter: createFailureLimiter(deps.clock, deps.sharedCounts?.("console")), isOperator, hasToken }),
   );
   app.use("*", async (c, next) => {
-    if (!hasToken(c) && !bySession(c)) return failureResponse(c, NO_TOKEN, newId("req"));
+    if (!hasToken(c) && !hasSession(c)) return failureResponse(c, NO_TOKEN, newId("req"));
     await next();
     c.res.headers.set("cache-control", "no-store");
   });
   app.get("/metrics", async (c) => c.text(await deps.admin.metrics(), 200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }));
   const admin = lazy(async () => {
-    const { createAdminRoutes } = await import("./admin.ts");
-    const routes = new Hono();
-    routes.onError(createErrorHandler(deps.log));
-    return routes.route("/admin/v1", createAdminRoutes(deps.admin));
+    const { createAdminRoutes } = await import("./admin/app.ts");
+    return new Hono().route("/admin/v1", createAdminRoutes(deps.admin));
   });
   app.all("/admin/v1/*", async (c) => (await admin()).fetch(c.req.raw, c.env));
+  app.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...(await showReadiness(deps.admin)) }, deps.ready() ? 200 : 503));
   return app;
 }
 
-type Receipts = (c: Context, kind: "events" | "runs", id: string) => Promise<Response>;
-
-/** Who reads a receipt: the gateway token all, a credential what came in by it. Header only. */
-function createReceipts(deps: AppDeps): Receipts {
+/** Creates the handler of receipts. The gateway token reads all, a credential what came in by it; both only in a header. */
+function createReceiptHandler(deps: AppDeps): (c: Context, kind: "events" | "runs", id: string) => Promise<Response> {
   const isOperator = secretMatcher([deps.operatorToken]);
   const mayRead = (c: Context, credential: string | undefined): boolean => {
     if (credential === undefined) return false;
@@ -124,17 +121,62 @@ function createReceipts(deps: AppDeps): Receipts {
     return (presented !== undefined && isOperator(presented.token) >= 0) || deps.hasCredential(headers, credential);
   };
   return async (c, kind, id) => {
-    if (kind === "events") {
-      const event = await deps.store.getEvent(id);
-      if (!event || !mayRead(c, event.credential)) return notFound(c);
-      return c.json(await eventReceipt(deps.store, event), 200, PRIVATE);
-    }
-    const run = await deps.store.getRun(id);
-    const event = run?.eventId ? await deps.store.getEvent(run.eventId) : undefined;
-    if (!run || !mayRead(c, event?.credential)) return notFound(c);
-    return c.json(await runReceipt(deps.store, run, deps.snapshot().config.hooks.receipts === "full"), 200, PRIVATE);
+    const receipt = await deps.receipts.find(kind, id, deps.snapshot().config.hooks.receipts === "full");
+    if (!receipt || !mayRead(c, receipt.credential)) return notFound(c);
+    return c.json(await receipt.render(), 200, PRIVATE);
   };
 }
+
+/** Adds what anyone may ask for: probes, the home page, and the reference of the interface unless `gateway.docs` is false. */
+function addPublicRoutes(app: Hono, deps: AppDeps): void {
+  app.get("/livez", (c) => c.text("ok"));
+  app.get("/readyz", async (c, next) => {
+    if (c.req.query("detail") !== undefined) return next();
+    if (!deps.ready()) return c.text("unready", 503);
+    // Hooks are taken as ever: a probe must not take the gateway out of service because one sender's grant has ended.
+    return c.text(deps.admin.status().services.every((service) => service.ok) ? "ready" : "degraded");
+  });
+  app.get("/", (c) => {
+    const { adminPort, docs } = deps.snapshot().config.gateway;
+    return homePage(c, { console: adminPort === undefined, docs });
+  });
+  app.get("/openapi.json", async (c) => {
+    const { gateway, hooks } = deps.snapshot().config;
+    if (!gateway.docs) return notFound(c);
+    const { openApiDocument } = await import("./openapi/document.ts");
+    return c.json(openApiDocument(hooks.path));
+  });
+  app.get("/docs", async (c) => {
+    const { gateway, hooks } = deps.snapshot().config;
+    if (!gateway.docs) return notFound(c);
+    const { docsPage } = await import("./openapi/page.ts");
+    const origin = gateway.publicUrl?.replace(/\/$/, "") ?? new URL(c.req.url).origin;
+    return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
+  });
+  app.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
+}
+
+/** Adds what senders and callers reach: requests for channels, the platform API, hooks and their receipts. */
+function addCallerRoutes(app: Hono, deps: AppDeps): void {
+  app.all("/channels/:id{[a-z0-9:-]+}/*", async (c) => (await answerChannelRequest(c, c.req.param("id"), deps)) ?? notFound(c));
+  app.all("*", (c, next) => {
+    if (!isPlatform(c.req.path)) return next();
+    return deps.platform().then((platform) => platform.fetch(c.req.raw, c.env as object));
+  });
+  const answerReceipt = createReceiptHandler(deps);
+  // The base path may change while the gateway runs: it is looked up, not routed.
+  app.all("*", (c, next) => {
+    const { hooks } = deps.snapshot().config;
+    if (!c.req.path.startsWith(`${hooks.path}/`)) return next();
+    const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
+    const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
+    if (receipt) return answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string);
+    return deps.hooks(c, path);
+  });
+}
+
+const isOperatorPath = (path: string): boolean =>
+  path === "/metrics" || path === "/readyz" || path === "/console" || /^\/(?:admin|console|plugins)\//.test(path);
 
 /** Builds the HTTP surface. Routes only: what they do is in the folders beside. */
 export function createApps(deps: AppDeps): Apps {
@@ -150,55 +192,12 @@ export function createApps(deps: AppDeps): Apps {
     return app;
   };
   const main = createApp();
-  main.get("/livez", (c) => c.text("ok"));
-  main.get("/readyz", async (c, next) => {
-    if (c.req.query("detail") !== undefined) return next();
-    if (!deps.ready()) return c.text("unready", 503);
-    // Hooks are taken as ever: a probe must not take the gateway out of service because one sender's grant has ended.
-    return c.text(deps.admin.status().services.every((service) => service.ok) ? "ready" : "degraded");
-  });
   const operator = operatorRoutes(deps);
-  operator.get("/readyz", async (c) =>
-    c.json(
-      { ready: deps.ready(), ...deps.admin.status(), counts: await deps.store.counts(), ...(await gatewaysOf(deps.admin.peers)) },
-      deps.ready() ? 200 : 503,
-    ),
-  );
-  main.get("/", (c) => {
-    const { adminPort, docs } = deps.snapshot().config.gateway;
-    return homePage(c, { console: adminPort === undefined, docs });
-  });
-  main.get("/openapi.json", async (c) => {
-    const { gateway, hooks } = deps.snapshot().config;
-    if (!gateway.docs) return notFound(c);
-    const { openApiDocument } = await import("./openapi.ts");
-    return c.json(openApiDocument(hooks.path));
-  });
-  main.get("/docs", async (c) => {
-    const { gateway, hooks } = deps.snapshot().config;
-    if (!gateway.docs) return notFound(c);
-    const { docsPage } = await import("./docs-page.ts");
-    const origin = gateway.publicUrl?.replace(/\/$/, "") ?? new URL(c.req.url).origin;
-    return c.html(docsPage({ base: hooks.path, origin, style: "/docs/style.css" }), 200, PAGE_HEADERS);
-  });
-  main.get("/docs/style.css", (c) => (deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(c)));
-  main.all("/channels/:id{[a-z0-9:-]+}/*", async (c) => (await answerChannelRequest(c, c.req.param("id"), deps)) ?? notFound(c));
-  main.all("*", (c, next) => {
-    if (!isPlatform(c.req.path)) return next();
-    return deps.platform().then((platform) => platform.fetch(c.req.raw, c.env as object));
-  });
-  const receipts = createReceipts(deps);
-  // The base path may change while the gateway runs: it is looked up, not routed.
-  main.all("*", (c, next) => {
-    const { hooks } = deps.snapshot().config;
-    if (!c.req.path.startsWith(`${hooks.path}/`)) return next();
-    const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
-    const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
-    if (receipt) return receipts(c, receipt[1] as "events" | "runs", receipt[2] as string);
-    return deps.hooks(c, path);
-  });
-  const isOperatorPath = (path: string): boolean =>
-    path === "/metrics" || path === "/readyz" || path === "/console" || /^\/(?:admin|console)\//.test(path);
+  addPublicRoutes(main, deps);
+  const pluginRoutes = createPluginRoutes(deps);
+  main.all(PLUGIN_PATH, async (c, next) => (await pluginRoutes(c, "anyone")) ?? next());
+  operator.all(PLUGIN_PATH, async (c) => (await pluginRoutes(c, "operator")) ?? notFound(c));
+  addCallerRoutes(main, deps);
   main.all("*", (c) => {
     const separate = deps.snapshot().config.gateway.adminPort !== undefined;
     return isOperatorPath(c.req.path) && !separate ? operator.fetch(c.req.raw, c.env) : notFound(c);

@@ -11,19 +11,32 @@ import type { Snapshot } from "../intake/types.ts";
 /** The longest body of a vendor's webhook. Plugins may set less. */
 const MAX_BYTES = 8 * 2 ** 20;
 
-export interface ChannelRequestDeps {
+export interface GuardedDeps {
   snapshot(): Snapshot;
   bodyBudget: BodyBudget;
   denials: Denials;
+}
+
+export interface ChannelRequestDeps extends GuardedDeps {
   /** Lets the service of a plugin answer; undefined if there is none that answers requests. */
   serviceRequest(id: string, request: Request): Promise<Response> | undefined;
 }
 
+/** Answers `/channels/<id>/…` by its plugin, which checks who sends the request after it has read the body. */
+export function answerChannelRequest(c: Context, id: string, deps: ChannelRequestDeps): Promise<Response | undefined> {
+  return answerGuarded(c, `channels/${id}`, deps, (request) => deps.serviceRequest(id, request));
+}
+
 /**
- * Answers `/channels/<id>/…` by its plugin, which checks who sends the request after it has read the body. Whatever the
- * plugin does, the body stays within the clock, the rate and the budget of unauthenticated callers.
+ * Lets a plugin answer a request; undefined if `answer` gives none. Whatever the plugin does, the body stays within the
+ * clock, the rate and the budget of unauthenticated callers. `path` names the place if the request is denied.
  */
-export async function answerChannelRequest(c: Context, id: string, deps: ChannelRequestDeps): Promise<Response | undefined> {
+export async function answerGuarded(
+  c: Context,
+  path: string,
+  deps: GuardedDeps,
+  answer: (request: Request) => Promise<Response> | undefined,
+): Promise<Response | undefined> {
   const snapshot = deps.snapshot();
   const { hooks } = snapshot.config;
   const { address, share } = getCaller(c, c.req.header("x-forwarded-for"), snapshot);
@@ -31,7 +44,7 @@ export async function answerChannelRequest(c: Context, id: string, deps: Channel
   const limits = { maxBytes: MAX_BYTES, timeoutMs: hooks.bodyTimeoutSeconds * 1000, allowance };
   const guarded = guardRequest(c.req.raw, limits);
   try {
-    const answering = deps.serviceRequest(id, guarded.request);
+    const answering = answer(guarded.request);
     if (!answering) return undefined;
     // What a plugin makes of a body that broke off, an error or an answer, is not what happened.
     const settled = await answering.catch((error: unknown) => ({ error }));
@@ -41,7 +54,7 @@ export async function answerChannelRequest(c: Context, id: string, deps: Channel
       throw settled.error;
     }
     const failure = bodyFailure(problem, limits);
-    deps.denials.note({ address, path: `channels/${id}` }, failure.code);
+    deps.denials.note({ address, path }, failure.code);
     return failureResponse(c, failure, newId("req"), { connection: "close" });
   } finally {
     guarded.end();

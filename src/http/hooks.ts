@@ -23,10 +23,10 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 /** Creates what services of plugins send events to hooks by. They are answered as callers are. */
 export function createServiceHook({ receive }: Pick<Intake, "receive">): ServicesOptions["hook"] {
-  return async (plugin, path, value, fence) => {
+  return async (plugin, path, value, fencingToken) => {
     const body = Buffer.from(JSON.stringify(value) ?? "");
     const input = { method: "POST", path: path.replace(/\/+$/, ""), query: {}, headers: JSON_TYPE, body };
-    const received = await receive(input, { kind: "source", plugin, fence });
+    const received = await receive(input, { kind: "source", plugin, fencingToken });
     return received.kind === "handshake" ? { status: received.answer.status, body: received.answer.body } : renderAnswer(received);
   };
 }

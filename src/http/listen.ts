@@ -38,7 +38,7 @@ function closeIfUnread(response: Response, { headers, complete }: IncomingMessag
  * Serves an app over HTTP. Port 0 takes a free one.
  * @throws RouseError `config_invalid` where the address cannot be had.
  */
-export async function listen(
+export async function listenHttp(
   fetchApp: FetchApp,
   { host, port, bodyTimeoutMs }: { host: string; port: number; bodyTimeoutMs: number },
 ): Promise<Listener> {

@@ -9,7 +9,7 @@ const LINGER_MS = 5_000;
 export const UPLOAD_MS = 30 * 60_000;
 
 /** A request's body as a stream of Node. */
-export function sourceOf(c: Context): Readable {
+export function toReadable(c: Context): Readable {
   const source = bodySource(c);
   if (source === null) return Readable.from([]);
   return source instanceof Readable ? source : Readable.fromWeb(source);

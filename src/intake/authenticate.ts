@@ -6,7 +6,7 @@ import type { Denials } from "./denials.ts";
 import type { FailureLimiter } from "./failure-limiter.ts";
 import type { ReceivedHook, Snapshot, StageResult } from "./types.ts";
 
-/** Which configured credential a hook came in by. `credential` is what is stored; it holds no value. */
+/** The configured credential of a hook. `credential` is its name, which is stored; it never holds the value. */
 interface Identity {
   credential: string;
   byHookToken: boolean;
@@ -14,7 +14,7 @@ interface Identity {
 
 type AuthResult = ({ ok: true; byQuery: boolean } & Identity) | { ok: false; failure: Failure; reason: string };
 
-/** What a caller may show its credential in. Header names are lower-case. */
+/** The parts of a request that may carry a credential. Header names are lower-case. */
 interface Presented {
   headers: Record<string, string>;
   query: Record<string, string>;
@@ -30,8 +30,8 @@ function presentedBasic(headers: Record<string, string>): string | undefined {
 }
 
 /**
- * Returns the first form of a token that is present: there is no second try with another. `Authorization` with another
- * scheme is no form of a token: a proxy in front may have its own basic authentication there.
+ * Returns the first token of the request. Further tokens are ignored. `Authorization` with a scheme other than Bearer is not
+ * a token: a proxy in front of the gateway may use it for its own basic authentication.
  */
 export function presentedToken({ headers, query }: Presented): { token: string; byQuery: boolean } | undefined {
   const bearer = BEARER.exec(headers["authorization"] ?? "");
@@ -44,15 +44,15 @@ export function presentedToken({ headers, query }: Presented): { token: string; 
 
 const BY_HOOK_TOKEN: Identity = { credential: "hooks.token", byHookToken: true };
 
-/** Returns the credential by which callers of a path come in. */
+/** Returns the credential that callers of a path need. */
 function identify(rules: PathRules | undefined): Identity {
   return rules?.auth ? { credential: `path:${rules.path}`, byHookToken: false } : BY_HOOK_TOKEN;
 }
 
 export interface Authenticator {
-  /** Checks token, basic and address authentication. For paths with a signature scheme only the address. */
+  /** Checks the address, and the token or basic authentication. On paths with a signature scheme, checks only the address. */
   check(request: Presented & { address: string }, rules: PathRules | undefined): AuthResult;
-  /** Whether a request carries, in a header, the credential that an event was stored under. */
+  /** Returns whether the headers carry the credential that an event was stored with. */
   hasCredential(headers: Record<string, string>, credential: string): boolean;
 }
 
@@ -75,7 +75,7 @@ function compilePath(rules: PathRules): PathCheck {
 
 const unauthorized = (message: string, reason: string): AuthResult => ({ ok: false, failure: { code: "unauthorized", message }, reason });
 
-/** Compiles the authentication of a snapshot: the hook token and what paths say of their own. */
+/** Compiles the authentication of a snapshot: the hook token and the `auth` of paths. */
 export function createAuthenticator(hookTokens: readonly string[], paths: readonly PathRules[], allowQueryToken: boolean): Authenticator {
   const hookToken = secretMatcher(hookTokens);
   const checks = new Map(paths.map((rules) => [rules.path, compilePath(rules)]));
@@ -112,7 +112,7 @@ export function createAuthenticator(hookTokens: readonly string[], paths: readon
     },
     hasCredential(headers, credential) {
       const check = checks.get(credential.replace(/^path:/, ""));
-      // Nobody signs a question for a receipt: those of signed paths are the operator's.
+      // Senders do not sign requests for receipts, so only the operator reads the receipts of signed paths.
       if (credential !== "hooks.token" && check?.signed) return false;
       const basic = presentedBasic(headers);
       if (credential !== "hooks.token" && check?.basic) return basic !== undefined && check.basic(basic) >= 0;
@@ -130,8 +130,8 @@ export interface AuthenticateDeps {
 }
 
 /**
- * Finds out by which credential a hook comes in. A caller has to show it; any other origin has proved itself elsewhere and
- * counts as a caller of the path, so that its events share session and receipts with those of callers.
+ * Sets the credential of a hook. HTTP callers must present it. Other origins are authenticated elsewhere and count as callers
+ * of the path, so that their events share sessions and receipts with the events of HTTP callers.
  */
 export function authenticate(hook: ReceivedHook, { compiled, limiter, denials }: AuthenticateDeps): StageResult {
   const { origin, input, address, rules } = hook;
@@ -144,7 +144,7 @@ export function authenticate(hook: ReceivedHook, { compiled, limiter, denials }:
   if (!result.ok) return denials.denyUnauthenticated(hook, result.failure, result.reason);
   hook.credential = result.credential;
   hook.byHookToken = result.byHookToken;
-  // Its signature is still to be checked.
+  // A later stage checks the signature.
   if (hook.verifier) return undefined;
   limiter.succeeded(address);
   if (result.byQuery) {

@@ -3,24 +3,24 @@ import type { Clock } from "../core/clock.ts";
 
 /** Bodies of callers that are not authenticated yet hold at most this many bytes together. */
 const TOTAL_BYTES = 32 * 2 ** 20;
-/** Of these, a part that only small bodies may use: large ones cannot turn away an ordinary hook. */
+/** Of these, a part that only small bodies may use: large bodies cannot cause the rejection of an ordinary hook. */
 const RESERVED_BYTES = 6 * 2 ** 20;
 const SMALL_BYTES = 64 * 2 ** 10;
 /** What several bodies of one address may hold together. A single body may hold more, up to its path's limit. */
 const ADDRESS_BYTES = TOTAL_BYTES / 4;
 
-/** How long a body may hold its room while others need it. Bodies of ordinary senders have arrived long before. */
+/** How long a body may hold its room while other bodies need it. Bodies of ordinary senders arrive faster. */
 const UNDISTURBED_MS = 2_000;
 
 /** The part of the budget that one body holds. */
 export interface BudgetedAllowance extends BodyAllowance {
-  /** Gives back what the body holds. May be called again. */
+  /** Releases the bytes that the body holds. Can be called again. */
   release(): void;
 }
 
 /** The budget for bodies of unauthenticated callers. It is charged by bytes received: what a caller declares costs nothing. */
 export interface BodyBudget {
-  /** Opens an allowance for one body. `share` names whose share of the budget it counts against; undefined: no one's. */
+  /** Opens an allowance for one body. `share` names the share of the budget that it counts against. Undefined: none. */
   open(share: string | undefined): BudgetedAllowance;
 }
 
@@ -30,8 +30,8 @@ interface Share {
 }
 
 /**
- * Creates the budget. If it is used up, the body that has been on its way longest makes room: a caller that sends slowly
- * in order to hold memory loses it to those that send at once.
+ * Creates the budget. If it is used up, the body that has been arriving longest is dropped: a caller that sends slowly in
+ * order to hold memory loses it to callers that send quickly.
  */
 export function createBodyBudget(clock: Pick<Clock, "now">): BodyBudget {
   let total = 0;

@@ -23,7 +23,7 @@ export function bodyFailure(problem: BodyProblem, { maxBytes }: Pick<BodyLimits,
   }
 }
 
-/** Reads a body within its limits. A declared length over the limit is rejected before a byte is read. Never throws. */
+/** Reads a body within its limits. Rejects a declared length over the limit before it reads a byte. Never throws. */
 export async function collectBytes(source: BodySource, declared: string | undefined, limits: BodyLimits): Promise<BodyResult> {
   const body = await collectBody(source, declared, limits);
   return body.ok ? body : { ok: false, failure: bodyFailure(body.problem, limits) };
@@ -38,7 +38,7 @@ const COMPRESSED: Failure = { code: "unsupported_media_type", message: "send the
  */
 const HOLD_MS = 250;
 const MAX_HOLD_MS = 5_000;
-/** The most answers that wait at the same time. Further ones go out at once: the load is then the number of connections. */
+/** The most answers that wait at the same time. Further answers are sent immediately: then the number of connections is the load. */
 const MAX_HELD = 2_000;
 
 /** Creates the function that delays these answers. */
@@ -65,7 +65,7 @@ export interface ReadBodyDeps {
  * Reads the body within the path's limits, as it is; a GET has none. The body of a hook that has still to show its signature
  * is read within a budget that all such share. Nothing of it is kept if that fails.
  */
-export function readBody(hook: ReceivedHook, { bodyBudget, denials, hold }: ReadBodyDeps): StageResult | Promise<StageResult> {
+export function readHookBody(hook: ReceivedHook, { bodyBudget, denials, hold }: ReadBodyDeps): StageResult | Promise<StageResult> {
   const { input, origin, rules, snapshot, verifier } = hook;
   const encoding = input.headers["content-encoding"];
   const isPlain = encoding === undefined || encoding.toLowerCase() === "identity";
@@ -99,7 +99,7 @@ export function readBody(hook: ReceivedHook, { bodyBudget, denials, hold }: Read
 
 export type Payload = { ok: true; payload: unknown } | { ok: false; failure: Failure };
 
-/** True where a value is nested deeper than `left` levels. */
+/** Returns whether a value is nested deeper than `left` levels. */
 function isTooDeep(value: unknown, left: number): boolean {
   if (left === 0) return true;
   if (Array.isArray(value)) {
@@ -119,7 +119,7 @@ function mediaType(contentType: string | undefined): string {
   return contentType === undefined ? "" : (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-/** The content types that messages name. Any other is the caller's own text, which no message quotes. */
+/** The content types that messages name. Messages never quote another content type: it is the caller's own text. */
 const NAMED = new Set([
   "application/json",
   "application/octet-stream",
@@ -176,7 +176,7 @@ function fromEntries(entries: Iterable<[string, string]>): Record<string, unknow
   return fields;
 }
 
-/** A form with the one field `payload` that holds JSON is that JSON, as several senders do it. */
+/** Parses the JSON in a form whose only field is `payload`. Several senders post such forms. */
 function formPayload(fields: Record<string, unknown>): Payload {
   const only = fields["payload"];
   if (Object.keys(fields).length === 1 && typeof only === "string" && /^\s*[[{]/.test(only)) return parseJson(only);
@@ -189,20 +189,20 @@ async function parseMultipart(bytes: Buffer, contentType: string): Promise<Paylo
   return { ok: false, failure: { code: "invalid_body", message: "the multipart body is malformed" } };
 }
 
-/** Plain text that is a JSON object or list is that value: it is what programs send that name no content type for a string. */
+/** Parses plain text that is a JSON object or list. HTTP clients call JSON plain text if the program names no content type. */
 function textPayload(text: string, type: string): unknown {
   if (type !== "text/plain" || !/^\s*[[{]/.test(text)) return text;
   const json = parseJson(text);
   return json.ok ? json.payload : text;
 }
 
-/** Makes the payload of a body by its content type. JSON is the default; nothing at all is `{}`, whatever it is called. */
+/** Parses a body by its content type. The default is JSON. An empty body is `{}` for every content type. */
 export function parsePayload(bytes: Buffer, contentType: string | undefined): Payload | Promise<Payload> {
   if (bytes.length === 0) return { ok: true, payload: {} };
   const type = mediaType(contentType);
   if (type === "application/json" || type === "" || type.endsWith("+json") || type === "text/json")
     return parseJson(bytes.toString("utf8"), contentType);
-  // curl's -d says "form" whatever it sends: what begins like JSON is tried as that first.
+  // curl's -d names the content type of forms even for JSON, so a body that begins like JSON is parsed as JSON first.
   if (type === "application/x-www-form-urlencoded" && bytes[0] === 0x7b) {
     const json = parseJson(bytes.toString("utf8"));
     if (json.ok) return json;
@@ -220,7 +220,7 @@ export function parsePayload(bytes: Buffer, contentType: string | undefined): Pa
   };
 }
 
-/** Makes the payload of a hook; that of a GET is its query. */
+/** Parses the payload of a hook. The payload of a GET request is its query. */
 export function parseBody(hook: ReceivedHook): StageResult | Promise<StageResult> {
   const { input, kept } = hook;
   const keep = (payload: Payload): StageResult => {

@@ -2,14 +2,14 @@ import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
-import type { IncomingMessage, ReceivedMessage } from "../plugin/api.ts";
+import type { IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
 import { channelSession, mainSession } from "../sessions/keys.ts";
-import type { EventRecord, Fence, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
-import { renderMessage } from "../actions/channel-input.ts";
-import { parseCommand } from "../actions/commands.ts";
-import type { ActionContext } from "../actions/types.ts";
+import type { EventRecord, FencingToken, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
+import { renderMessage } from "../runs/channel-input.ts";
+import { parseCommand } from "../runs/commands.ts";
+import type { ActionContext } from "../runs/types.ts";
 import { toReceipt } from "./record.ts";
-import type { Receipt } from "./types.ts";
+import type { IntakeReceipt } from "./types.ts";
 
 export interface MessageDeps {
   store: Pick<Store, "accept">;
@@ -25,7 +25,7 @@ const REQUEST: EventRecord["request"] = { method: "MESSAGE", headers: {}, query:
 
 const isText = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
 
-/** Returns what is wrong with a message that a channel handed over, or undefined: its plugin may be anybody's. */
+/** Returns the problem of a channel's message, or undefined. Third parties write channels, so their messages are checked. */
 function findProblem(message: ReceivedMessage): string | undefined {
   const { id } = message;
   const { from, to, thread = "none" } = "skipped" in message ? { from: id, to: id } : message;
@@ -37,10 +37,10 @@ function findProblem(message: ReceivedMessage): string | undefined {
   return isText(text) || (text === "" && files.length > 0) ? undefined : "the message has no text";
 }
 
-/** The session of a message: the main session for the owner's direct messages, with `dmScope: "shared"` for everybody's. */
+/** Returns the session of a message. Direct messages of the owner use the main session; with `dmScope: "shared"` all direct messages do. */
 function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean, { agents, config, rooms }: ActionContext): SessionRef {
   const agent = rooms.agentFor(channel, message);
-  const isMain = message.direct && agent.id === agents.standard.id && (isOwner || config.sessions.dmScope === "shared");
+  const isMain = message.direct && agent.id === agents.default.id && (isOwner || config.sessions.dmScope === "shared");
   return isMain ? mainSession(agent.id) : channelSession(agent.id, channel, message);
 }
 
@@ -74,7 +74,7 @@ function buildAction(channel: string, message: IncomingMessage, now: number, con
 }
 
 /** The outcome of a message without problems: its reason, or its work. */
-function decide(channel: string, message: ReceivedMessage, now: number, context: ActionContext): Partial<EventRecord> {
+function checkMessage(channel: string, message: ReceivedMessage, now: number, context: ActionContext): Partial<EventRecord> {
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
   const { from, to, thread, text, files } = message;
   if (!context.channels.get(channel)?.channel.allowFrom?.includes(from))
@@ -87,17 +87,17 @@ function decide(channel: string, message: ReceivedMessage, now: number, context:
 }
 
 /**
- * Takes a message of a channel. From a person in `allowFrom` it becomes a turn, whose reply goes back to the same
- * conversation. From other people, and if the channel skips it, it is recorded without its text and not answered.
- * Resolves once that is on disk; a repeat of a message changes nothing, and gets the first event's id.
- * @throws RouseError `store_unavailable`, also if the lease of `fence` is lost: the message must come again.
+ * Processes a message of a channel. A message of a person in `allowFrom` becomes a turn, whose reply goes to the same
+ * conversation. A message of another person, or one that the channel skips, is recorded without its text and not answered.
+ * Resolves once the outcome is on disk. A repeated message has no effect and gets the id of the first event.
+ * @throws RouseError `store_unavailable`, also if the lease of `fencingToken` is lost: the channel must hand it over again.
  */
 export async function receiveMessage(
   { store, log, context, now }: MessageDeps,
   channel: string,
   message: ReceivedMessage,
-  fence?: Fence,
-): Promise<Receipt> {
+  fencingToken?: FencingToken,
+): Promise<IntakeReceipt> {
   const path = `channels/${channel}`;
   const problem = findProblem(message);
   const event: EventRecord = {
@@ -108,14 +108,14 @@ export async function receiveMessage(
     outcome: "skipped",
     actions: [],
     request: REQUEST,
-    ...(problem === undefined ? decide(channel, message, now, context) : { reason: problem }),
+    ...(problem === undefined ? checkMessage(channel, message, now, context) : { reason: problem }),
   };
   const expiresAt = now + context.config.hooks.dedupe.ttl;
   // A vendor may send one message in two forms, of which only the second is for the agent: the first must not hide it.
   const key = sha256Hex("skipped" in message ? `skipped ${message.id}` : message.id);
   const keys = problem === undefined ? [{ scope: path, key, expiresAt }] : [];
-  const accepted = await store.accept(event, keys, fence);
-  const receipt: Receipt =
+  const accepted = await store.accept(event, keys, fencingToken);
+  const receipt: IntakeReceipt =
     accepted.kind === "duplicate"
       ? { kind: "receipt", eventId: accepted.record.eventId, outcome: "duplicate", actions: [] }
       : { kind: "receipt", eventId: event.id, outcome: event.outcome, actions: event.actions.map((action) => toReceipt(action, "queued")) };

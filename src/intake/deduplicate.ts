@@ -11,7 +11,7 @@ const KEY_LENGTH: Failure = {
   issues: [{ path: "idempotencyKey", message: `use 1 to ${MAX_KEY} characters` }],
 };
 
-/** The key that a body names; of another type it is none. */
+/** Returns the duplicate key that a body names. A value of another type is ignored. */
 function bodyKey(payload: unknown): string | undefined {
   if (typeof payload !== "object" || payload === null || !Object.hasOwn(payload, "idempotencyKey")) return undefined;
   const { idempotencyKey } = payload as { idempotencyKey?: unknown };
@@ -19,8 +19,8 @@ function bodyKey(payload: unknown): string | undefined {
 }
 
 /**
- * Returns the key by which a repeat is known before anything is resolved: the sender's if it is signed, else the caller's.
- * Null if the caller's is empty or too long.
+ * Returns the key that identifies a repeat before the hook is resolved: the sender's key if it is signed, else the caller's.
+ * Null if the caller's key is empty or too long.
  */
 function getEventKey({ path, credential, signedKey, input, payload, bytes }: ReceivedHook): EventKey | null | undefined {
   const scope = `${path}|${credential}`;
@@ -31,7 +31,7 @@ function getEventKey({ path, credential, signedKey, input, payload, bytes }: Rec
   return { scope, key, bodyHash: sha256Hex(bytes) };
 }
 
-/** Answers a hook that repeats an earlier one as that one was answered. */
+/** Answers a repeated hook with the answer of the first one. */
 export function deduplicate(hook: ReceivedHook, deps: RecordDeps): StageResult | Promise<StageResult> {
   const key = getEventKey(hook);
   if (key === null) return { kind: "rejected", error: KEY_LENGTH };

@@ -4,7 +4,7 @@ import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { FailureLimiter } from "./failure-limiter.ts";
-import type { Denial, Denied, Hints } from "./types.ts";
+import type { Denial, DeniedRequest, DenialHints } from "./types.ts";
 
 const MAX_DENIALS = 1000;
 const MAX_CALLERS = 10_000;
@@ -12,16 +12,16 @@ const HOUR_MS = 3_600_000;
 
 type Denying = Pick<Denial, "address" | "path">;
 
-/** Makes the result of a request that is denied. */
-export function toDenied(error: Failure, hints?: Hints): Denied {
+/** Builds the result of a denied request. */
+export function toDenied(error: Failure, hints?: DenialHints): DeniedRequest {
   return { kind: "denied", requestId: newId("req"), error, ...(hints ? { hints } : {}) };
 }
 
 /** Denied requests: counted and kept in memory, never stored. */
 export interface Denials {
   /** Denies a request whose authentication failed; after too many from one address the answer says to wait. */
-  denyUnauthenticated(request: Denying, failure: Failure, reason: string): Denied;
-  /** Takes note of a request that is denied for another reason than its credential. */
+  denyUnauthenticated(request: Denying, failure: Failure, reason: string): DeniedRequest;
+  /** Records a request that is denied for another reason than its credential. */
   note(request: Denying, reason: string, authenticated?: boolean): void;
   /** Warns once per caller and hour of a token that came as a query parameter. */
   warnQueryToken(address: string, requestId: string): void;
@@ -29,7 +29,7 @@ export interface Denials {
   list(): readonly Denial[];
 }
 
-/** Creates the memory of denied requests. */
+/** Creates the list of denied requests. */
 export function createDenials(deps: {
   clock: Pick<Clock, "now">;
   log: Pick<Logger, "warn">;

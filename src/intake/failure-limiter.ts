@@ -12,7 +12,7 @@ export interface FailureLimiter {
   succeeded(address: string): void;
 }
 
-/** Creates a limiter. What other gateways have counted counts here too. */
+/** Creates a limiter. It includes the counts of other gateways. */
 export function createFailureLimiter(clock: Pick<Clock, "now">, shared?: SharedCounts): FailureLimiter {
   const failures = new Map<string, { count: number; since: number }>();
   const add = (address: string, n: number): { count: number; since: number } => {
@@ -26,7 +26,7 @@ export function createFailureLimiter(clock: Pick<Clock, "now">, shared?: SharedC
     if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value as string);
     return entry;
   };
-  // None at all: it has succeeded at another gateway.
+  // A count of 0: the caller has succeeded at another gateway.
   shared?.on(({ caller, n }) => (n === 0 ? failures.delete(caller) : add(caller, n)));
   return {
     failed(address) {

@@ -7,12 +7,12 @@ export interface KeptNames {
   query: ReadonlySet<string>;
 }
 
-/** Headers that are kept whatever the path. */
+/** Headers that are kept on all paths. */
 const HARMLESS = ["accept", "content-length", "content-type", "date", "host", "user-agent"];
 /** Paths that no mapping takes. */
 const WITHOUT_MAPPINGS = new Set(["wake", "agent"]);
 
-/** Adds up what the mappings and the scheme of a path name, without credentials. */
+/** Collects the names that the mappings and the scheme of a path use, without credentials. */
 function collectNames(path: string, { mappings, verifiers }: Pick<Snapshot, "mappings" | "verifiers">): KeptNames {
   const byHookToken = mappings.rules(path)?.auth === undefined && !WITHOUT_MAPPINGS.has(path);
   const taking = mappings.mappings.filter(({ paths }) => (paths.length === 0 ? byHookToken : paths.includes(path)));
@@ -24,7 +24,7 @@ function collectNames(path: string, { mappings, verifiers }: Pick<Snapshot, "map
   return { headers: keep("headers", HARMLESS), query: keep("query", []) };
 }
 
-/** Makes the lookup of a snapshot. Names are collected once a path; all paths that no mapping names share one entry. */
+/** Creates the lookup of a snapshot. Names are collected once for each path; all paths without a mapping share one entry. */
 export function createKeptNames(snapshot: Pick<Snapshot, "mappings" | "verifiers">): (path: string) => KeptNames {
   const known = new Map<string, KeptNames>();
   return (path) => {
@@ -43,7 +43,10 @@ function pick(values: Values, names: ReadonlySet<string>): Values {
   return kept;
 }
 
-/** Returns what is kept of a request. The query of a GET is its payload: all of it but credentials. Header names are lower-case. */
+/**
+ * Returns the headers and parameters that are kept. The query of a GET request is its payload: all of it is kept except
+ * credentials. Header names are lower-case.
+ */
 export function keptParts(kept: KeptNames, { method, headers, query }: { method: string; headers: Values; query: Values }) {
   const payload = (): Values => Object.fromEntries(Object.entries(query).filter(([name]) => !isCredentialName(name)));
   return { headers: pick(headers, kept.headers), query: method === "GET" ? payload() : pick(query, kept.query) };

@@ -10,14 +10,14 @@ export interface RateLimit {
   per: number;
 }
 
-/** So many callers are remembered at most; those that have been quiet longest go first. */
+/** The maximum of callers that are kept. The callers with the oldest last request are dropped first. */
 const MAX_CALLERS = 10_000;
 
 /** Each method returns the answer to a caller that is too fast, or undefined. */
 export interface RateLimiter {
   /** Takes one request from the caller's bucket. */
   take(caller: string, limit: RateLimit): Failure | undefined;
-  /** Looks whether the bucket is empty, and takes nothing: for requests that are not authenticated yet. */
+  /** Checks whether the bucket is empty without taking from it, for requests that are not authenticated yet. */
   check(caller: string, limit: RateLimit): Failure | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface RateDeps {
   denials: Denials;
 }
 
-/** Whose bucket of `hooks.rateLimit` a hook takes from. */
+/** Returns the caller whose bucket of `hooks.rateLimit` a hook uses. */
 const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
 
 function denyIf(tooFast: Failure | undefined, hook: ReceivedHook, { denials }: RateDeps): StageResult {
@@ -73,15 +73,15 @@ function denyIf(tooFast: Failure | undefined, hook: ReceivedHook, { denials }: R
 }
 
 /**
- * Only looks: a hook whose signature is still to be checked takes nothing from the bucket of one that is authenticated. An
- * empty bucket was emptied by authenticated hooks from this address: to `doctor` this is one more of them.
+ * Checks the bucket without taking from it: a hook whose signature is not verified yet must not use up the limit of
+ * authenticated hooks. Only authenticated hooks empty a bucket, so `doctor` counts this hook as one of them.
  */
 export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
   const { rateLimit } = hook.snapshot.config.hooks;
   return rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps);
 }
 
-/** Takes a hook from its caller's bucket of `hooks.rateLimit`. */
+/** Takes one request from the caller's bucket of `hooks.rateLimit`. */
 export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
   const { rateLimit } = hook.snapshot.config.hooks;
   return rateLimit && denyIf(deps.rate.take(callerName(hook), rateLimit), hook, deps);

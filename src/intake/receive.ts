@@ -3,10 +3,10 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { ReceivedMessage } from "../plugin/api.ts";
-import type { Fence, Store } from "../store/types.ts";
+import type { ReceivedMessage } from "../contract/channel.ts";
+import type { FencingToken, Store } from "../store/types.ts";
 import { authenticate, createAuthenticator, type AuthenticateDeps, type Authenticator } from "./authenticate.ts";
-import { createHold, parseBody, readBody, type ReadBodyDeps } from "./body.ts";
+import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { receiveMessage } from "./channel-message.ts";
 import { deduplicate } from "./deduplicate.ts";
@@ -28,10 +28,10 @@ import {
   type SignatureDeps,
 } from "./signature.ts";
 import type {
-  Denied,
+  DeniedRequest,
   Origin,
   RawInput,
-  Receipt,
+  IntakeReceipt,
   Received,
   ReceivedHook,
   Rejected,
@@ -54,37 +54,37 @@ export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
   sharedCounts: ReturnType<typeof createSharedCounts>;
 }
 
-/** The way of everything that comes in, from the raw input to the recorded outcome. */
+/** Processes all input, from the raw request to the recorded outcome. */
 export interface Intake {
-  /** Takes a hook. What it resolves to is on disk, unless it was denied or is a handshake. Never throws. */
+  /** Processes a hook. Its outcome is on disk when this resolves, unless the hook was denied or is a handshake. Never throws. */
   receive(input: RawInput, origin: Origin): Promise<Received>;
   /**
-   * Takes a message of a channel: resolves once it is on disk. Refused once the lease of `fence` is lost.
-   * @throws RouseError `store_unavailable`: the message must come again.
+   * Processes a message of a channel and resolves once it is on disk. Fails if the lease of `fencingToken` is lost.
+   * @throws RouseError `store_unavailable`: the channel must hand the message over again.
    */
-  receiveMessage(channel: string, message: ReceivedMessage, fence?: Fence): Promise<Receipt>;
+  receiveMessage(channel: string, message: ReceivedMessage, fencingToken?: FencingToken): Promise<IntakeReceipt>;
   /**
-   * Runs a recorded event through the mappings of the current snapshot, as a new event; with `dryRun` nothing is kept or
+   * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
    * started. Fails with `not_found` if the event or its body is no longer there.
    */
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;
-  /** Whether a caller shows, in a header, the credential that an event came in by. */
+  /** Returns whether the headers carry the credential that an event was received with. */
   hasCredential(headers: Record<string, string>, credential: string): boolean;
-  /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
+  /** Lists, for each signed path, the secret that matched last and the candidates for a pending secret. */
   signatures(): readonly SignatureState[];
-  /** Shared with other input of unauthenticated callers. */
+  /** Shared with the other interfaces that unauthenticated callers reach. */
   readonly denials: Denials;
   readonly bodyBudget: BodyBudget;
 }
 
-/** What the stages need besides the hook. */
+/** The dependencies of the stages. */
 interface StageDeps extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, Pick<SignatureDeps, "signatures"> {
   compiled(snapshot: Snapshot): Compiled;
 }
 
 type Stage = (hook: ReceivedHook, deps: StageDeps) => StageResult | Promise<StageResult>;
 
-/** The way of a hook. Each stage takes it further, or ends its way with what it returns. */
+/** The stages of a hook, in order. A stage that returns a result ends the processing. */
 const STAGES: readonly Stage[] = [
   checkRoute,
   answerUnsignedHandshake,
@@ -92,20 +92,20 @@ const STAGES: readonly Stage[] = [
   authenticate,
   checkRate,
   precheckSignature,
-  readBody,
+  readHookBody,
   verifySignature,
   takeRate,
   parseBody,
   deduplicate,
   resolve,
-  // Admits the work that it was resolved to, and keeps it with the event in one commit.
+  // Admits the resolved work and stores it with the event in one commit.
   record,
 ];
 
-/** Needed only on paths whose senders sign. */
+/** The stages that only paths with a signature scheme need. */
 const SIGNATURE_STAGES: ReadonlySet<Stage> = new Set([answerUnsignedHandshake, checkMethod, checkRate, precheckSignature, verifySignature]);
 const TOKEN_STAGES = STAGES.filter((stage) => !SIGNATURE_STAGES.has(stage));
-/** The way of an event that was authenticated, counted and recorded before. */
+/** The stages of an event that was authenticated, counted and recorded before. */
 const REPLAY_STAGES: readonly Stage[] = [parseBody, resolve, record];
 const DRY_RUN_STAGES: readonly Stage[] = [parseBody, resolve];
 
@@ -114,11 +114,11 @@ const DRAINING: Failure = { code: "draining", message: "the gateway is stopping;
 const METHOD: Failure = { code: "method_not_allowed", message: "hooks are called with POST" };
 const UNEXPECTED: Failure = { code: "internal", message: "something failed inside the gateway; its log has the request id" };
 
-const denyMethod = (methods: readonly string[]): Denied => toDenied(METHOD, { methods });
+const denyMethod = (methods: readonly string[]): DeniedRequest => toDenied(METHOD, { methods });
 
 const takesGet = ({ rules }: ReceivedHook): boolean => rules?.methods.includes("GET") ?? false;
 
-/** Hooks are on, the path takes the method, and the gateway takes new work. */
+/** Denies a hook if hooks are disabled, the path does not accept the method, or the gateway is stopping. */
 function checkRoute(hook: ReceivedHook, { draining }: StageDeps): StageResult {
   const { snapshot, verifier, input } = hook;
   if (!snapshot.config.hooks.enabled) return toDenied(NOT_FOUND);
@@ -129,17 +129,17 @@ function checkRoute(hook: ReceivedHook, { draining }: StageDeps): StageResult {
   return draining() ? toDenied(DRAINING) : undefined;
 }
 
-/** A GET that was no handshake is a hook only if the path says so. */
+/** Denies a GET request that was no handshake, unless the path accepts GET. */
 function checkMethod(hook: ReceivedHook): StageResult {
   return hook.input.method === "GET" && !takesGet(hook) ? denyMethod(["GET", "POST"]) : undefined;
 }
 
 const NOTHING = Buffer.alloc(0);
 
-/** What a snapshot says of callers, compiled once. */
+/** A snapshot's rules for callers, compiled once. */
 interface Compiled {
   auth: Authenticator;
-  kept: ReturnType<typeof createKeptNames>;
+  keptNames: ReturnType<typeof createKeptNames>;
 }
 
 function createCompiler({ hookTokens }: IntakeDeps): (snapshot: Snapshot) => Compiled {
@@ -150,7 +150,7 @@ function createCompiler({ hookTokens }: IntakeDeps): (snapshot: Snapshot) => Com
     const { mappings, config } = snapshot;
     const made: Compiled = {
       auth: createAuthenticator(hookTokens(snapshot), mappings.paths, config.hooks.allowQueryToken),
-      kept: createKeptNames(snapshot),
+      keptNames: createKeptNames(snapshot),
     };
     known.set(snapshot, made);
     return made;
@@ -158,7 +158,7 @@ function createCompiler({ hookTokens }: IntakeDeps): (snapshot: Snapshot) => Com
 }
 
 /** The address that an event is recorded with. */
-function addressOf(origin: Origin): string {
+function getAddress(origin: Origin): string {
   if (origin.kind === "http") return origin.address;
   return origin.kind === "replay" ? (origin.address ?? "replay") : "127.0.0.1";
 }
@@ -174,12 +174,12 @@ function openHook(input: RawInput, origin: Origin, now: number, { snapshot, comp
     path,
     input,
     origin,
-    address: addressOf(origin),
+    address: getAddress(origin),
     snapshot: current,
     rules: mappings.rules(path),
     verifier: origin.kind === "http" ? verifiers.get(path) : undefined,
-    // What was recorded is all that its path kept then.
-    kept: isReplay ? { headers, query } : keptParts(compiled(current).kept(path), input),
+    // The event was recorded with the headers and parameters that its path kept then.
+    kept: isReplay ? { headers, query } : keptParts(compiled(current).keptNames(path), input),
     credential: isReplay ? origin.credential : "",
     byHookToken: isReplay && origin.credential === "hooks.token",
     bytes: isReplay && input.body instanceof Uint8Array ? Buffer.from(input.body) : NOTHING,
@@ -197,14 +197,18 @@ async function runStages(stages: readonly Stage[], hook: ReceivedHook, deps: Sta
 }
 
 /** Records an invalid hook. If it cannot be recorded, the sender gets the same answer. */
-function reject(hook: ReceivedHook, { error }: Rejected, deps: StageDeps): Promise<Receipt> {
-  return rejectInvalid(deps, hook, error).catch((problem: unknown): Receipt => {
+function reject(hook: ReceivedHook, { error }: Rejected, deps: StageDeps): Promise<IntakeReceipt> {
+  return rejectInvalid(deps, hook, error).catch((problem: unknown): IntakeReceipt => {
     deps.log.error({ err: safeError(problem), requestId: hook.id }, "a rejected hook could not be recorded");
     return { kind: "receipt", eventId: hook.id, outcome: "rejected", actions: [], error };
   });
 }
 
-function count({ path, now }: ReceivedHook, { eventId, outcome, acknowledged, error }: Receipt, { clock, metrics, log }: StageDeps): void {
+function count(
+  { path, now }: ReceivedHook,
+  { eventId, outcome, acknowledged, error }: IntakeReceipt,
+  { clock, metrics, log }: StageDeps,
+): void {
   metrics.hookAnswered({ path, outcome, seconds: (clock.now() - now) / 1000 });
   if (!acknowledged) return;
   metrics.failureAcknowledged(path);
@@ -212,7 +216,7 @@ function count({ path, now }: ReceivedHook, { eventId, outcome, acknowledged, er
   log.warn({ requestId: eventId, path, code: error?.code }, advice);
 }
 
-/** Counts what a hook came to, and adds what its caller should be told besides. */
+/** Counts the outcome of a hook and adds the hints for its caller. */
 function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Received {
   const { origin, path } = hook;
   if (received.kind === "receipt" && origin.kind !== "replay") count(hook, received, deps);
@@ -222,8 +226,8 @@ function conclude(hook: ReceivedHook, received: Received, deps: StageDeps): Rece
   return received;
 }
 
-/** Denies an input of which nothing could be recorded: the counter is all there is of it. */
-function failed({ path }: RawInput, begun: number, error: unknown, { clock, metrics, log }: StageDeps): Denied {
+/** Denies an input that could not be recorded. Only the counter and the log show it. */
+function failed({ path }: RawInput, begun: number, error: unknown, { clock, metrics, log }: StageDeps): DeniedRequest {
   metrics.hookAnswered({ path, outcome: "unrecorded", seconds: (clock.now() - begun) / 1000 });
   if (error instanceof RouseError) return toDenied(error);
   const denied = toDenied(UNEXPECTED);
@@ -264,8 +268,8 @@ export function createIntake(given: IntakeDeps): Intake {
         return failed(input, now, error, deps);
       }
     },
-    receiveMessage: (channel, message, fence) =>
-      receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fence),
+    receiveMessage: (channel, message, fencingToken) =>
+      receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fencingToken),
     async replay(eventId, { dryRun }) {
       const found = await findReplayed(eventId, store);
       if (!found.ok) return found;

@@ -1,17 +1,17 @@
-import type { Admission, Placement } from "../actions/types.ts";
+import type { Admission, Placement } from "../limits/types.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
-import type { ActionReceipt, DedupeEntry, DedupeRecord, EventRecord, Store, StoredAction, StoredReceipt } from "../store/types.ts";
-import type { EventKey, Item, ReceivedHook, Receipt, Resolution } from "./types.ts";
+import type { StoredActionReceipt, DedupeEntry, DedupeRecord, EventRecord, Store, StoredAction, StoredReceipt } from "../store/types.ts";
+import type { EventKey, Item, ReceivedHook, IntakeReceipt, Resolution } from "./types.ts";
 
 export interface RecordDeps {
   store: Pick<Store, "accept" | "findDuplicates">;
-  /** Takes room for what an event brings, or says that there is none. */
+  /** Reserves capacity for the actions of an event, or fails if there is none. */
   admit: Admission["admit"];
   /** Restarts the failed runs of an earlier event, and retries its failed deliveries. */
   retryFailed(record: DedupeRecord): Promise<void>;
 }
 
-function toEvent(hook: ReceivedHook, outcome: Receipt["outcome"], actions: StoredAction[]): EventRecord {
+function toEvent(hook: ReceivedHook, outcome: IntakeReceipt["outcome"], actions: StoredAction[]): EventRecord {
   const { input, origin, kept } = hook;
   const event: EventRecord = {
     id: hook.id,
@@ -36,21 +36,21 @@ function commit(
   event: EventRecord,
   keys: readonly DedupeEntry[],
 ): ReturnType<Store["accept"]> {
-  return store.accept(event, keys, hook.origin.kind === "source" ? hook.origin.fence : undefined);
+  return store.accept(event, keys, hook.origin.kind === "source" ? hook.origin.fencingToken : undefined);
 }
 
-/** What becomes of an event that brings no work. */
-type WithoutWork = Pick<Receipt, "outcome" | "reason" | "mapping" | "nearest" | "error" | "acknowledged" | "quiet" | "repeats"> &
+/** The outcome of an event without work. */
+type WithoutWork = Pick<IntakeReceipt, "outcome" | "reason" | "mapping" | "nearest" | "error" | "acknowledged" | "quiet" | "repeats"> &
   Pick<EventRecord, "missing" | "would">;
 
-/** Keeps an event that brings no work: skipped, unmatched, rejected, failed, duplicate. */
+/** Stores an event without work: skipped, unmatched, rejected, failed or duplicate. */
 async function recordWithoutWork(
   deps: Pick<RecordDeps, "store">,
   hook: ReceivedHook,
   what: WithoutWork,
   keys: readonly DedupeEntry[] = [],
-): Promise<Receipt> {
-  const { missing, would, ...told } = what;
+): Promise<IntakeReceipt> {
+  const { missing, would, ...acceptance } = what;
   const event = toEvent(hook, what.outcome, []);
   const { reason, mapping, nearest, error } = what;
   if (error && !what.acknowledged) event.status = getStatus(error.code);
@@ -58,16 +58,16 @@ async function recordWithoutWork(
   for (const [name, value] of Object.entries({ reason, mapping, missing, nearest, would }))
     if (value !== undefined) Object.assign(event, { [name]: value });
   await commit(deps, hook, event, keys);
-  return { kind: "receipt", eventId: hook.id, actions: [], ...told };
+  return { kind: "receipt", eventId: hook.id, actions: [], ...acceptance };
 }
 
 /** Records an invalid hook. It binds no duplicate key: a repeat is evaluated again. */
-export function rejectInvalid(deps: Pick<RecordDeps, "store">, hook: ReceivedHook, error: Failure): Promise<Receipt> {
+export function rejectInvalid(deps: Pick<RecordDeps, "store">, hook: ReceivedHook, error: Failure): Promise<IntakeReceipt> {
   return recordWithoutWork(deps, hook, { outcome: "rejected", reason: error.message, error });
 }
 
 /** Records a repeat, which gets the answer of the first event. If the caller chose the key and the body differs, it is a conflict. */
-export async function recordDuplicate(deps: RecordDeps, hook: ReceivedHook, key: EventKey, record: DedupeRecord): Promise<Receipt> {
+export async function recordDuplicate(deps: RecordDeps, hook: ReceivedHook, key: EventKey, record: DedupeRecord): Promise<IntakeReceipt> {
   const { eventId, receipt, answer } = record;
   if (record.bodyHash !== undefined && key.bodyHash !== undefined && record.bodyHash !== key.bodyHash) {
     const message = "this idempotency key came with another body before; use a new key for new work";
@@ -83,8 +83,8 @@ function toEntry({ now, snapshot }: ReceivedHook, { minKeepMs = 0, ...key }: Eve
   return { ...key, expiresAt: now + Math.max(snapshot.config.hooks.dedupe.ttl, minKeepMs), receipt };
 }
 
-/** Keeps an event without work together with its key, or an event that a mapping could make no work of: that binds no key. */
-function recordResolved(deps: RecordDeps, hook: ReceivedHook, resolution: Exclude<Resolution, { kind: "work" }>): Promise<Receipt> {
+/** Stores an event without work. A skipped event binds its duplicate key; unmatched and rejected events bind none. */
+function recordResolved(deps: RecordDeps, hook: ReceivedHook, resolution: Exclude<Resolution, { kind: "work" }>): Promise<IntakeReceipt> {
   switch (resolution.kind) {
     case "unmatched": {
       const { kind: outcome, ...details } = resolution;
@@ -96,7 +96,7 @@ function recordResolved(deps: RecordDeps, hook: ReceivedHook, resolution: Exclud
     }
     case "skipped": {
       const { kind: outcome, echo, ...details } = resolution;
-      // In shadow, and of its own echo, the sender is told; nothing to do at all is no news.
+      // The answer gives the reason only for shadow mappings and for the agent's own echo.
       const quiet = !details.would && !echo;
       const receipt: StoredReceipt = { outcome, actions: [], reason: details.reason, quiet };
       const keys = hook.eventKey ? [toEntry(hook, hook.eventKey, receipt)] : [];
@@ -105,29 +105,29 @@ function recordResolved(deps: RecordDeps, hook: ReceivedHook, resolution: Exclud
   }
 }
 
-type Good = Extract<Item, { ok: true }>;
+type ValidItem = Extract<Item, { ok: true }>;
 
-const nameOf = ({ key }: Good): string | undefined => key && `${key.scope}\n${key.key}`;
+const getDedupeName = ({ key }: ValidItem): string | undefined => key && `${key.scope}\n${key.key}`;
 
-/** The receipts of actions whose keys are bound already, by name. */
-async function knownKeys(deps: RecordDeps, items: readonly Item[]): Promise<Map<string, ActionReceipt>> {
+/** Returns the receipts of actions whose duplicate keys are bound already, by name. */
+async function knownKeys(deps: RecordDeps, items: readonly Item[]): Promise<Map<string, StoredActionReceipt>> {
   const keyed = items.flatMap((item) => (item.ok && item.key ? [item.key] : []));
-  const known = new Map<string, ActionReceipt>();
+  const known = new Map<string, StoredActionReceipt>();
   for (const record of await deps.store.findDuplicates(keyed)) {
     if (!record) continue;
-    known.set(`${record.scope}\n${record.key}`, (record.item ?? { ok: true }) as ActionReceipt);
-    // What failed for good is not done: it starts again, under the id that is answered.
+    known.set(`${record.scope}\n${record.key}`, (record.item ?? { ok: true }) as StoredActionReceipt);
+    // A repeat retries work that failed for good. The answer has the id of the first run.
     await deps.retryFailed(record);
   }
   return known;
 }
 
-/** The items that are new work: no key of theirs is bound, and none came before in the same event. */
-function freshItems(items: readonly Item[], known: ReadonlyMap<string, ActionReceipt>): Good[] {
+/** Returns the items whose key is not bound yet and does not occur earlier in the same event. */
+function freshItems(items: readonly Item[], known: ReadonlyMap<string, StoredActionReceipt>): ValidItem[] {
   const seen = new Set<string>();
-  const fresh: Good[] = [];
+  const fresh: ValidItem[] = [];
   for (const item of items) {
-    const name = item.ok ? nameOf(item) : undefined;
+    const name = item.ok ? getDedupeName(item) : undefined;
     if (!item.ok || (name !== undefined && (known.has(name) || seen.has(name)))) continue;
     if (name !== undefined) seen.add(name);
     fresh.push(item);
@@ -135,16 +135,16 @@ function freshItems(items: readonly Item[], known: ReadonlyMap<string, ActionRec
   return fresh;
 }
 
-/** The action as it is kept, once it is known where it goes. */
-function place(action: StoredAction, placement: Placement): StoredAction {
+/** Adds the placement to an action before it is stored. */
+function applyPlacement(action: StoredAction, placement: Placement): StoredAction {
   if (action.kind !== "run" || placement.state === "queued") return action;
   if (placement.state === "parked") return { ...action, parked: placement.parked };
-  return { ...action, runId: placement.runId, collect: placement.collect };
+  return { ...action, runId: placement.runId, collect: placement.batch };
 }
 
-/** What a caller is told of an accepted action. */
-export function toReceipt(action: StoredAction, state: Placement["state"]): ActionReceipt {
-  const receipt: ActionReceipt = { ok: true };
+/** Builds the receipt of an accepted action for its caller. */
+export function toReceipt(action: StoredAction, state: Placement["state"]): StoredActionReceipt {
+  const receipt: StoredActionReceipt = { ok: true };
   if (action.kind === "wake") {
     receipt.systemEventId = action.systemEventId;
     receipt.mode = action.mode;
@@ -159,16 +159,16 @@ export function toReceipt(action: StoredAction, state: Placement["state"]): Acti
 }
 
 interface Planned {
-  receipts: ActionReceipt[];
+  receipts: StoredActionReceipt[];
   actions: StoredAction[];
   entries: DedupeEntry[];
 }
 
-/** What is kept and told, item by item. `placements` are those of the fresh items, in their order. */
+/** Builds the receipts, the stored actions and the duplicate keys of all items. `placements` has one entry for each fresh item, in order. */
 function planItems(
   { now, snapshot }: ReceivedHook,
   items: readonly Item[],
-  found: ReadonlyMap<string, ActionReceipt>,
+  found: ReadonlyMap<string, StoredActionReceipt>,
   placements: readonly Placement[],
 ): Planned {
   const known = new Map(found);
@@ -178,14 +178,14 @@ function planItems(
       planned.receipts.push({ ok: false, error: item.failure });
       continue;
     }
-    const name = nameOf(item);
+    const name = getDedupeName(item);
     const before = name === undefined ? undefined : known.get(name);
     if (before) {
-      planned.receipts.push({ ...before, duplicate: true } as ActionReceipt);
+      planned.receipts.push({ ...before, duplicate: true } as StoredActionReceipt);
       continue;
     }
     const placement = placements[planned.actions.length] as Placement;
-    const action = place(item.action, placement);
+    const action = applyPlacement(item.action, placement);
     const receipt = toReceipt(action, placement.state);
     planned.receipts.push(receipt);
     planned.actions.push(action);
@@ -196,9 +196,9 @@ function planItems(
   return planned;
 }
 
-type Work = Extract<Resolution, { kind: "work" }>;
+type WorkResolution = Extract<Resolution, { kind: "work" }>;
 
-function toWorkEvent(hook: ReceivedHook, { items, mapping, would }: Work, actions: StoredAction[]): EventRecord {
+function toWorkEvent(hook: ReceivedHook, { items, mapping, would }: WorkResolution, actions: StoredAction[]): EventRecord {
   const event = toEvent(hook, actions.length > 0 ? "accepted" : "duplicate", actions);
   if (mapping !== undefined) event.mapping = mapping;
   if (would) event.would = would;
@@ -208,14 +208,14 @@ function toWorkEvent(hook: ReceivedHook, { items, mapping, would }: Work, action
   return event;
 }
 
-/** Two that arrive at the same moment with the same key: the one that comes second looks again. */
+/** The maximum of further attempts if simultaneous events bind the same key or close the same batch. */
 const MAX_LOOKS = 4;
 
-/** Admits the new actions of an event and keeps it with them, in one durable commit. */
-async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: Work, looks: number): Promise<Receipt> {
+/** Admits the new actions of an event and stores the event with them in one durable commit. */
+async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: WorkResolution, looks: number): Promise<IntakeReceipt> {
   const { items, list, mapping, warnings } = work;
   const key = hook.eventKey;
-  const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, ActionReceipt>();
+  const known = items.some((item) => item.ok && item.key) ? await knownKeys(deps, items) : new Map<string, StoredActionReceipt>();
   const asked = deps.admit(freshItems(items, known), hook.now);
   const admitted = asked instanceof Promise ? await asked : asked;
   if (!admitted.ok) {
@@ -224,34 +224,34 @@ async function admitAndRecord(deps: RecordDeps, hook: ReceivedHook, work: Work, 
   }
   const { receipts, actions, entries } = planItems(hook, items, known, admitted.placements);
   const event = toWorkEvent(hook, work, actions);
-  const told = {
+  const acceptance = {
     outcome: actions.length > 0 ? ("accepted" as const) : ("duplicate" as const),
     actions: receipts,
     list,
     ...(warnings && { warnings }),
   };
-  const keys = key ? [toEntry(hook, key, told), ...entries] : entries;
+  const keys = key ? [toEntry(hook, key, acceptance), ...entries] : entries;
   const accepted = await commit(deps, hook, event, keys).catch((error: unknown) => {
     admitted.settle(false);
     throw error;
   });
   admitted.settle(accepted.kind === "accepted");
   if (accepted.kind === "accepted") {
-    const receipt: Receipt = { kind: "receipt", eventId: hook.id, ...told };
+    const receipt: IntakeReceipt = { kind: "receipt", eventId: hook.id, ...acceptance };
     if (mapping !== undefined) receipt.mapping = mapping;
     if (event.reason !== undefined) receipt.reason = event.reason;
     return receipt;
   }
   if (looks >= MAX_LOOKS) throw new Error("duplicate keys or windows kept changing");
-  // A window that has closed meanwhile: the action opens the next one.
+  // The batch has closed meanwhile. The next attempt opens a new one.
   if (accepted.kind === "closed") return admitAndRecord(deps, hook, work, looks + 1);
   const { record } = accepted;
   if (key && record.scope === key.scope && record.key === key.key) return recordDuplicate(deps, hook, key, record);
   return admitAndRecord(deps, hook, work, looks + 1);
 }
 
-/** Keeps the outcome of a hook, with its work, in one durable commit. */
-export function record(hook: ReceivedHook, deps: RecordDeps): Promise<Receipt> {
+/** Stores the outcome of a hook, with its work, in one durable commit. */
+export function record(hook: ReceivedHook, deps: RecordDeps): Promise<IntakeReceipt> {
   const resolution = hook.resolution as Resolution;
   return resolution.kind === "work" ? admitAndRecord(deps, hook, resolution, 0) : recordResolved(deps, hook, resolution);
 }

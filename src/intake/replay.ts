@@ -5,9 +5,9 @@ import type { Origin, RawInput, ReceivedHook, ReplayResult, Resolution, StageRes
 
 type Replayed = { ok: true; input: RawInput; origin: Extract<Origin, { kind: "replay" }> } | { ok: false; failure: Failure };
 
-/** Reads a recorded event as what came in. Fails with `not_found` if the event or its body is no longer there. */
-export async function findReplayed(eventId: string, store: Pick<Store, "getEvent">): Promise<Replayed> {
-  const event = await store.getEvent(eventId);
+/** Reads a recorded event as the input of a new one. Fails with `not_found` if the event or its body is no longer there. */
+export async function findReplayed(eventId: string, store: Pick<Store, "get">): Promise<Replayed> {
+  const event = await store.get("event", eventId);
   if (!event) return { ok: false, failure: { code: "not_found", message: "there is no event with this id" } };
   const { body, contentType, method, query, headers } = event.request;
   if (body === null)
@@ -47,7 +47,7 @@ function describe(resolution: Resolution): Omit<ReplayResult, "eventId"> {
   }
 }
 
-/** Describes what a replay came to. `end` is what the stages returned: nothing for a dry run that came through. */
+/** Builds the result of a replay. `end` is the result of the stages: undefined for a dry run without a failure. */
 export function toReplayResult(eventId: string, { resolution }: ReceivedHook, end: StageResult): ReplayResult {
   const described: Omit<ReplayResult, "eventId"> = resolution ? describe(resolution) : { outcome: "rejected", actions: [] };
   if (end?.kind === "rejected") return { eventId, ...described, reason: end.error.message };

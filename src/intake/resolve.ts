@@ -1,13 +1,13 @@
-import type { Combined } from "../actions/types.ts";
-import { checkDraft } from "../actions/from-draft.ts";
-import { checkAgent, checkWake, type ActionSource } from "../actions/validate.ts";
-import { agentBody, issuesOf, unknownFields, wakeBody, withoutNulls } from "../actions/fields.ts";
+import type { CombinedAction } from "../runs/types.ts";
+import { checkDraft } from "../runs/from-draft.ts";
+import { checkAgent, checkWake, type ActionSource } from "../runs/validate.ts";
+import { agentBody, toIssues, unknownFields, wakeBody, withoutNulls } from "../runs/fields.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type { DraftResult, MappingInput, MappingOutcome, Nearest } from "../mapping/types.ts";
 import type { Collected, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { nameContentType } from "./body.ts";
-import type { HookInput, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
+import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
 
 const refused = (failure: Failure): Resolution => ({ kind: "refused", outcome: "rejected", failure });
 
@@ -16,7 +16,7 @@ function isObject(payload: unknown): payload is Record<string, unknown> {
 }
 
 function invalid(error: z.ZodError): Resolution {
-  const issues = issuesOf(error);
+  const issues = toIssues(error);
   const first = issues[0];
   return refused({ code: "invalid_body", message: first ? `${first.path}: ${first.message}` : "the body is not as it should be", issues });
 }
@@ -27,13 +27,13 @@ function notAnObject({ payload, headers }: MappingInput): Resolution {
   return refused({ code: "invalid_body", message: `the body must be a JSON object, and ${came}: send a JSON object as application/json` });
 }
 
-/** Adds to a message how the body came if it was read as text: then it has no fields, which is most often the reason. */
+/** Adds the content type to a message if the body was read as text. Text has no fields, which is the usual reason. */
 function withContentType(message: string, { payload, headers }: MappingInput): string {
   if (typeof payload !== "string") return message;
   return `${message}; the body came as ${nameContentType(headers["content-type"])} and was read as text: send JSON as application/json`;
 }
 
-function resolveWake(input: HookInput, snapshot: Snapshot): Resolution {
+function resolveWake(input: ParsedHook, snapshot: Snapshot): Resolution {
   const { payload, now, credential } = input;
   if (!isObject(payload)) return notAnObject(input);
   const body = wakeBody.safeParse(withoutNulls(payload));
@@ -45,7 +45,7 @@ function resolveWake(input: HookInput, snapshot: Snapshot): Resolution {
   return { kind: "work", list: false, items: [item], warnings: unknownFields(payload, wakeBody) };
 }
 
-function resolveAgent(input: HookInput, snapshot: Snapshot): Resolution {
+function resolveAgent(input: ParsedHook, snapshot: Snapshot): Resolution {
   const { payload, now, credential } = input;
   if (!isObject(payload)) return notAnObject(input);
   const body = agentBody.safeParse(withoutNulls(payload));
@@ -67,7 +67,7 @@ function unmatchedReason(nearest: Nearest | undefined): string {
   return `no mapping matched${closest}; \`rouse hooks test\` shows every condition`;
 }
 
-function resolveMapped(outcome: MappingOutcome, input: HookInput, snapshot: Snapshot): Resolution {
+function resolveMapped(outcome: MappingOutcome, input: ParsedHook, snapshot: Snapshot): Resolution {
   switch (outcome.kind) {
     case "unmatched":
       if (!snapshot.mappings.owns(input)) return { kind: "refused", outcome: "unmatched", failure: noMapping };
@@ -91,7 +91,7 @@ function resolveMapped(outcome: MappingOutcome, input: HookInput, snapshot: Snap
 
 type Actions = Extract<MappingOutcome, { kind: "actions" }>;
 
-function itemOf(result: DraftResult, input: HookInput, snapshot: Snapshot): Item {
+function toItem(result: DraftResult, input: ParsedHook, snapshot: Snapshot): Item {
   if (!result.ok) return { ok: false, failure: result.failure, mapping: result.mapping };
   const { draft } = result;
   const { now, payload, headers, query, path, credential } = input;
@@ -99,29 +99,29 @@ function itemOf(result: DraftResult, input: HookInput, snapshot: Snapshot): Item
   const checked = checkDraft({ ...draft, fields }, { hook: path, credential, now }, snapshot);
   if (!checked.ok) return { ok: false, failure: checked.failure, mapping: draft.mapping };
   const item: Item = { ok: true, action: checked.action, missing: draft.missing };
-  if (draft.collect) {
+  if (draft.batch) {
     const event: Collected = { at: now, payload, headers, query, path };
     if (credential !== undefined) event.credential = credential;
-    item.collect = { ...draft.collect, event };
+    item.batch = { ...draft.batch, event };
   }
   if (draft.dedupeKey !== undefined) item.key = { scope: `${path}|${draft.mapping}`, key: draft.dedupeKey };
   return item;
 }
 
-/** Checks what mappings want done, and tells what is to be done from what is only to be recorded. */
-function resolveDrafts({ mapping, list, results }: Actions, input: HookInput, snapshot: Snapshot): Resolution {
+/** Validates the actions of mappings, and separates them from the actions that are only recorded (shadow mappings). */
+function resolveDrafts({ mapping, list, results }: Actions, input: ParsedHook, snapshot: Snapshot): Resolution {
   const items: Item[] = [];
   const would: StoredAction[] = [];
   let refusedToo = 0;
   for (const result of results) {
-    const item = itemOf(result, input, snapshot);
+    const item = toItem(result, input, snapshot);
     const shadow = result.ok && result.draft.shadow;
     if (!shadow) items.push(item);
     else if (item.ok) would.push(item.action);
     else refusedToo++;
   }
   const [first] = items;
-  // Items stand alone: only where all failed is the event itself refused, by the first item's failure.
+  // Items are independent. The event is rejected, with the first item's failure, only if all items failed.
   if (first && !first.ok && items.every((item) => !item.ok)) {
     const outcome = getStatus(first.failure.code) >= 500 ? "failed" : "rejected";
     return { kind: "refused", outcome, failure: first.failure, mapping: first.mapping ?? mapping };
@@ -136,9 +136,9 @@ function resolveDrafts({ mapping, list, results }: Actions, input: HookInput, sn
   };
 }
 
-/** What events that a mapping has collected come to together. Never throws. */
-export async function combineEvents(mapping: string, events: readonly Collected[], snapshot: Snapshot): Promise<Combined> {
-  const inputs = events.map(({ at, credential, ...event }): HookInput => ({
+/** Resolves the events of a batch together. Never throws. */
+export async function combineEvents(mapping: string, events: readonly Collected[], snapshot: Snapshot): Promise<CombinedAction> {
+  const inputs = events.map(({ at, credential, ...event }): ParsedHook => ({
     ...event,
     credential,
     method: "POST",
@@ -154,8 +154,8 @@ export async function combineEvents(mapping: string, events: readonly Collected[
   return debug ? { ...resolved, debug } : resolved;
 }
 
-/** What collected events come to: one run, or why they make none. */
-function resolveCombined(resolution: Resolution): Combined {
+/** The result of a batch: one run, or the reason for none. */
+function resolveCombined(resolution: Resolution): CombinedAction {
   if (resolution.kind === "refused") return { ok: false, failure: resolution.failure };
   if (resolution.kind === "unmatched") return { ok: true, skipped: resolution.reason };
   const item = resolution.kind === "work" ? resolution.items[0] : undefined;
@@ -169,8 +169,8 @@ function resolveCombined(resolution: Resolution): Combined {
   };
 }
 
-/** Says how a text body came, and acknowledges an event whose mapping failed if its sender disables hooks for errors. */
-function finish(resolution: Resolution, input: HookInput, { verifiers }: Snapshot): Resolution {
+/** Adds the content type of a text body. Acknowledges a failed event if its sender disables hooks after errors. */
+function finish(resolution: Resolution, input: ParsedHook, { verifiers }: Snapshot): Resolution {
   if (resolution.kind === "unmatched") return { ...resolution, reason: withContentType(resolution.reason, input) };
   if (resolution.kind !== "refused") return resolution;
   const failure = { ...resolution.failure, message: withContentType(resolution.failure.message, input) };
@@ -178,7 +178,7 @@ function finish(resolution: Resolution, input: HookInput, { verifiers }: Snapsho
   return { ...resolution, failure, outcome: "failed", acknowledged: true };
 }
 
-function resolveInput(input: HookInput, hook: ReceivedHook): Resolution | Promise<Resolution> {
+function resolveInput(input: ParsedHook, hook: ReceivedHook): Resolution | Promise<Resolution> {
   const { snapshot } = hook;
   if (input.path === "wake") return resolveWake(input, snapshot);
   if (input.path === "agent") return resolveAgent(input, snapshot);
@@ -188,7 +188,7 @@ function resolveInput(input: HookInput, hook: ReceivedHook): Resolution | Promis
   });
 }
 
-/** An operator's replay is meant: keys that earlier work holds do not stop it, and nothing waits for more events. */
+/** Removes duplicate keys and batches: a replay is intended, so earlier work must not block it and it must not wait for more events. */
 function withoutKeys(resolution: Resolution): Resolution {
   if (resolution.kind !== "work") return resolution;
   const items = resolution.items.map((item): Item => (item.ok ? { ok: true, action: item.action, missing: item.missing } : item));

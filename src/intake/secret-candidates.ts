@@ -1,11 +1,11 @@
 import type { Clock } from "../core/clock.ts";
 
-/** A secret that a request brought to a path whose secret is still `pending`. It counts for nothing until the operator accepts it. */
+/** A secret that a request brought to a path whose secret is still `pending`. It has no effect until the operator accepts it. */
 export interface SecretCandidate {
-  /** Names it within its path, and is never given again. */
+  /** Identifies the candidate on its path. Never reused. */
   id: number;
   address: string;
-  /** When it came last, in milliseconds since the epoch. */
+  /** When it was last received, in milliseconds since the epoch. */
   at: number;
   secret: string;
 }

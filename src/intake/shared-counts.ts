@@ -1,31 +1,31 @@
-import type { Peers } from "../store/types.ts";
+import type { Cluster } from "../store/types.ts";
 
-/** What was counted here of one caller since it was told last. */
+/** The requests of one caller that this gateway has counted since it last published the count. */
 export interface Count {
   caller: string;
   n: number;
-  /** What the others need to count it as this gateway does. */
+  /** What other gateways need to apply the count as this gateway does. */
   limit?: { requests: number; per: number };
 }
 
 /** Counts of one limiter, over all gateways. */
 export interface SharedCounts {
-  /** Tells the others, within a second. */
+  /** Publishes a count to the other gateways within a second. */
   add(count: Count): void;
-  /** Hears what the others have counted. */
+  /** Calls back with the counts of other gateways. */
   on(listener: (count: Count) => void): void;
 }
 
-/** Counts are told in batches: no hook waits for it, and no other gateway knows later than that. */
+/** The interval between publications, in milliseconds. Hooks do not wait for a publication. */
 const BATCH_MS = 1000;
-/** Callers of one batch; those of a flood from more addresses are told in the next ones. */
+/** The maximum of callers in one publication. Further callers follow in the next ones. */
 const MAX_CALLERS = 2000;
 
 type Message = [limiter: string, caller: string, n: number, requests?: number, per?: number];
 
-/** Makes the counts that limiters share; undefined where a gateway is alone. */
-export function createSharedCounts(peers: Pick<Peers, "shared" | "tell" | "on">): ((limiter: string) => SharedCounts) | undefined {
-  if (!peers.shared) return undefined;
+/** Creates the counts that limiters share. Undefined if there is only one gateway. */
+export function createSharedCounts(cluster: Pick<Cluster, "shared" | "tell" | "on">): ((limiter: string) => SharedCounts) | undefined {
+  if (!cluster.shared) return undefined;
   const listeners = new Map<string, (count: Count) => void>();
   const waiting = new Map<string, { limiter: string; count: Count }>();
   let timer: NodeJS.Timeout | undefined;
@@ -40,11 +40,11 @@ export function createSharedCounts(peers: Pick<Peers, "shared" | "tell" | "on">)
       const message: Message = limit ? [limiter, caller, n, limit.requests, limit.per] : [limiter, caller, n];
       values.push(JSON.stringify(message));
     }
-    peers.tell("spent", values);
+    cluster.tell("spent", values);
     if (waiting.size > 0) timer = setTimeout(flush, BATCH_MS).unref();
   };
 
-  peers.on("spent", (values) => {
+  cluster.on("spent", (values) => {
     for (const value of values) {
       const [limiter, caller, n, requests, per] = JSON.parse(value) as Message;
       listeners.get(limiter)?.({ caller, n, ...(requests === undefined || per === undefined ? {} : { limit: { requests, per } }) });
@@ -56,7 +56,7 @@ export function createSharedCounts(peers: Pick<Peers, "shared" | "tell" | "on">)
       const key = `${limiter} ${caller}`;
       const known = waiting.get(key);
       if (!known && waiting.size >= MAX_CALLERS * 10) return;
-      // A count of 0 takes back what came before it.
+      // A count of 0 cancels the earlier counts.
       const sum = n === 0 ? 0 : (known?.count.n ?? 0) + n;
       waiting.set(key, { limiter, count: { caller, n: sum, ...(limit ? { limit } : {}) } });
       timer ??= setTimeout(flush, BATCH_MS).unref();

@@ -1,4 +1,4 @@
-import type { Handshake } from "../config/schema/signature.ts";
+import type { HandshakeConfig } from "../config/schema/signature.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -9,7 +9,7 @@ import { toDenied, type Denials } from "./denials.ts";
 import { createFailureLimiter, type FailureLimiter } from "./failure-limiter.ts";
 import { SecretCandidates } from "./secret-candidates.ts";
 import type { SharedCounts } from "./shared-counts.ts";
-import type { Denied, ReceivedHook, SignatureState, Snapshot, StageResult } from "./types.ts";
+import type { DeniedRequest, ReceivedHook, SignatureState, Snapshot, StageResult } from "./types.ts";
 
 const MAX_HANDSHAKE_BYTES = 4096;
 const HANDSHAKE_MS = 5000;
@@ -26,19 +26,19 @@ const unconfirmed: Failure = {
 };
 const often: Failure = { code: "rate_limited", message: "too many handshakes from this address", retryAfterSeconds: 60 };
 
-/** What is said of a signature that did not fit: never why, which is in the counters and the list of denied requests. */
+/** The message for a wrong signature. It never has the reason: counters and the list of denied requests have it. */
 const wrong: Failure = { code: "unauthorized", message: "the signature is missing, wrong or too old" };
 
-/** What is remembered of signatures and handshakes, in memory alone. */
+/** The state of signatures and handshakes, kept in memory only. */
 export interface SignatureMemory {
-  /** Of each signed path, which of its secrets fitted last: tells when an old one may go. */
+  /** For each signed path, the secret that matched last. It shows when an old secret can be removed. */
   readonly last: Map<string, NonNullable<SignatureState["last"]>>;
   readonly candidates: SecretCandidates;
   /** Counts unsigned handshakes. */
   readonly limiter: FailureLimiter;
 }
 
-/** Creates the memory of signatures. What other gateways have counted counts here too. */
+/** Creates the state of signatures. It includes the counts of other gateways. */
 export function createSignatureMemory(clock: Pick<Clock, "now">, shared: SharedCounts | undefined): SignatureMemory {
   return { last: new Map(), candidates: new SecretCandidates(clock), limiter: createFailureLimiter(clock, shared) };
 }
@@ -58,17 +58,17 @@ function publicAddress(address: string, publicUrl: string | undefined): string {
   return publicUrl.replace(/\/$/, "") + pathname + search;
 }
 
-/** Whether a path answers GET: only for a handshake of its own. */
+/** Returns whether a path has a handshake that the sender makes with GET. */
 export function hasGetHandshake(verifier: Verifier | undefined): boolean {
   return verifier?.handshakes.some((handshake) => handshake.when.method === "GET") ?? false;
 }
 
-/** Whether the sender of a path has still to bring its secret. */
+/** Returns whether the secret of a path is still pending. */
 function isPending({ secrets }: Pick<Verifier, "secrets">): boolean {
   return secrets.length > 0 && secrets.every((secret) => secret === "pending");
 }
 
-/** Returns, for each signed path, which secret fitted last and which secrets were brought while it has none. */
+/** Returns, for each signed path, the secret that matched last and the candidates for a pending secret. */
 export function listSignatures({ verifiers }: Snapshot, { last, candidates }: SignatureMemory): SignatureState[] {
   return [...verifiers].map(([path, verifier]) => ({
     path,
@@ -77,7 +77,7 @@ export function listSignatures({ verifiers }: Snapshot, { last, candidates }: Si
   }));
 }
 
-async function readFirstBody({ input }: ReceivedHook, open: readonly Handshake[]): ReturnType<typeof collectBytes> {
+async function readFirstBody({ input }: ReceivedHook, open: readonly HandshakeConfig[]): ReturnType<typeof collectBytes> {
   if (input.method !== "POST" || !open.some(readsBody)) return { ok: true, bytes: Buffer.alloc(0) };
   return collectBytes(input.body, input.headers["content-length"], { maxBytes: MAX_HANDSHAKE_BYTES, timeoutMs: HANDSHAKE_MS });
 }
@@ -85,7 +85,7 @@ async function readFirstBody({ input }: ReceivedHook, open: readonly Handshake[]
 async function answerUnsigned(
   hook: ReceivedHook,
   verifier: Verifier,
-  open: readonly Handshake[],
+  open: readonly HandshakeConfig[],
   { denials, signatures }: SignatureDeps,
 ): Promise<StageResult> {
   const { method, headers, query } = hook.input;
@@ -95,14 +95,14 @@ async function answerUnsigned(
   const answer = answerHandshake(verifier, { method, headers, query, raw: body.bytes }, false);
   if (!answer) return pending ? denials.denyUnauthenticated(hook, stillPending, "pending_secret") : undefined;
   if (signatures.limiter.failed(hook.address) > 0) return denials.denyUnauthenticated(hook, often, "handshakes");
-  // What the operator has to see goes to where the operator looks, not into the log.
+  // The operator has to see it, and the log must not have it.
   if (answer.note !== undefined) signatures.candidates.add(hook.path, hook.address, answer.note);
   return { kind: "handshake", answer };
 }
 
 /**
- * Answers handshakes that come without a signature: small, plain and not too often from one address. The body is read only
- * while the sender has not yet told its secret: then nothing else can be authenticated on that path.
+ * Answers unsigned handshakes, with limits on their size, form and rate per address. The body is read only if the secret of
+ * the path is still pending: then no other request can be authenticated on that path.
  */
 export function answerUnsignedHandshake(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
   const { verifier } = hook;
@@ -110,15 +110,15 @@ export function answerUnsignedHandshake(hook: ReceivedHook, deps: SignatureDeps)
   return verifier && open && open.length > 0 ? answerUnsigned(hook, verifier, open, deps) : undefined;
 }
 
-/** Denies what the headers alone say against a signed hook, before its body is read. */
+/** Denies a signed hook whose headers alone are invalid, before its body is read. */
 export function precheckSignature(hook: ReceivedHook, { clock, denials }: SignatureDeps): StageResult {
   const { method, headers, query } = hook.input;
   const reason = hook.verifier?.precheck({ method, headers, query }, clock.now());
   return reason && denials.denyUnauthenticated(hook, wrong, `signature_${reason}`);
 }
 
-/** Something of the gateway failed: the sender is to try again. */
-function fail(hook: ReceivedHook, denials: Denials, failure: Failure, reason: string, authenticated: boolean): Denied {
+/** Denies a hook because of a failure of the gateway. The sender should try again. */
+function fail(hook: ReceivedHook, denials: Denials, failure: Failure, reason: string, authenticated: boolean): DeniedRequest {
   denials.note(hook, reason, authenticated);
   return toDenied(failure);
 }
@@ -127,7 +127,7 @@ async function verify(hook: ReceivedHook, verifier: Verifier, deps: SignatureDep
   const { clock, metrics, limiter, denials, signatures } = deps;
   const { path, input, snapshot, bytes } = hook;
   const { method, headers, query, url = "" } = input;
-  // As its sender signed it: by its public address.
+  // The sender signs the public address.
   const signed = { method, url: publicAddress(url, snapshot.config.gateway.publicUrl), headers, query, raw: bytes };
   const checking = verifier.verify(signed, clock.now());
   const verified = checking instanceof Promise ? await checking : checking;
@@ -147,7 +147,7 @@ async function verify(hook: ReceivedHook, verifier: Verifier, deps: SignatureDep
   return undefined;
 }
 
-/** Checks the signature over the raw bytes, then answers handshakes that are signed. */
+/** Verifies the signature over the raw bytes, then answers signed handshakes. */
 export function verifySignature(hook: ReceivedHook, deps: SignatureDeps): StageResult | Promise<StageResult> {
   const { verifier, allowance } = hook;
   if (!verifier) return undefined;

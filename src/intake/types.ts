@@ -1,15 +1,17 @@
 import type { Readable } from "node:stream";
-import type { ActionContext } from "../actions/types.ts";
+import type { ActionContext } from "../runs/types.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure, Issue } from "../core/errors.ts";
+import type { Applicant } from "../limits/types.ts";
 import type { MappingInput, MappingSet, Nearest, PathRules } from "../mapping/types.ts";
+import type { Offers } from "../contract/offers.ts";
 import type { HandshakeAnswer } from "../signatures/handshake.ts";
 import type { Duplicate, Verifier } from "../signatures/types.ts";
-import type { ActionReceipt, Collected, EventOutcome, Fence, Ms, StoredAction, StoredAnswer, StoredReceipt } from "../store/types.ts";
+import type { StoredActionReceipt, EventOutcome, FencingToken, Ms, StoredAction, StoredAnswer, StoredReceipt } from "../store/types.ts";
 import type { BudgetedAllowance } from "./body-budget.ts";
 import type { SecretCandidate } from "./secret-candidates.ts";
 
-/** Config, mappings and plugins, frozen: all that a request reads. Made at start and at each reload. */
+/** Config, mappings and plugins, frozen. Created at start and at each reload; a request reads nothing else. */
 export interface Snapshot extends ActionContext {
   /** SHA-256 of the config, the mapping files and the transform modules. */
   readonly hash: string;
@@ -20,7 +22,9 @@ export interface Snapshot extends ActionContext {
   /** By path, for those whose callers sign. */
   readonly verifiers: ReadonlyMap<string, Verifier>;
   readonly plugins: readonly { id: string; origin: string; channel: boolean; configured: boolean }[];
-  /** Things that work but are worth a look, each with the path of its field. */
+  /** What plugins offer, without channels. */
+  readonly offers: Offers;
+  /** Warnings, each with the path of its field. */
   readonly warnings: readonly Issue[];
 }
 
@@ -43,19 +47,19 @@ export interface RawInput {
   url?: string;
 }
 
-/** Where an event comes from. Only HTTP input has to authenticate: the others have proved themselves elsewhere. */
+/** The origin of an event. Only HTTP callers must authenticate: other origins are authenticated elsewhere. */
 export type Origin =
-  /** `share` names whose share of the budget for unauthenticated bodies the body counts against; undefined: no one's. */
+  /** `share` names the share of the budget for unauthenticated bodies that the body counts against. Undefined: none. */
   | { kind: "http"; address: string; share?: string | undefined }
-  /** A plugin's service. The event is kept only while this gateway holds the lease of `fence`. */
-  | { kind: "source"; plugin: string; fence?: Fence | undefined }
+  /** A plugin's service. The event is kept only while this gateway holds the lease of `fencingToken`. */
+  | { kind: "source"; plugin: string; fencingToken?: FencingToken | undefined }
   /** An event that was recorded before, with its body as bytes: its id, credential and address. */
   | { kind: "replay"; of: string; credential: string; address?: string | undefined }
   /** Code of this process: tests, and programs that embed the gateway. */
   | { kind: "internal" };
 
-/** What a transport should tell the caller besides the outcome. */
-export interface Hints {
+/** What a transport adds to the answer of the outcome. */
+export interface DenialHints {
   /** The methods that the path takes. */
   methods?: readonly string[];
   /** The body was not read to its end: what is left of it stands before the next request. */
@@ -65,57 +69,57 @@ export interface Hints {
 }
 
 /** The recorded outcome of one event. */
-export interface Receipt {
+export interface IntakeReceipt {
   kind: "receipt";
   eventId: string;
   outcome: EventOutcome;
   /** One for each action that was asked for, in order. */
-  actions: readonly ActionReceipt[];
+  actions: readonly StoredActionReceipt[];
   /** The form of several actions, also if there is only one. */
   list?: boolean;
   warnings?: readonly string[];
   mapping?: string;
   reason?: string;
-  /** Skipped, and the sender is not told why: there was simply nothing to do. */
+  /** True if the answer to a skipped event leaves out the reason, since there was nothing to do. */
   quiet?: boolean;
   /** The mapping that came closest, if none matched. */
   nearest?: Nearest;
   /** Why the event was rejected or failed. */
   error?: Failure;
-  /** It failed, but its sender disables hooks that answer with errors: it is told success. */
+  /** True if a failed event is answered with success, since its sender disables hooks that answer with errors. */
   acknowledged?: true;
-  /** Set if the event repeats an earlier one, by its key: that event, and what its sender was told. */
+  /** The earlier event with the same key and its answer, if this event is a repeat. */
   repeats?: { eventId: string; receipt?: StoredReceipt; answer?: StoredAnswer };
-  hints?: Hints;
+  hints?: DenialHints;
 }
 
-/** Authentication, a limit or a failure of the gateway stopped it. It is not recorded as an event. */
-export interface Denied {
+/** A request that authentication, a limit or a failure of the gateway stopped. It is not recorded as an event. */
+export interface DeniedRequest {
   kind: "denied";
   /** Names it in the log and in the answer. */
   requestId: string;
   error: Failure;
-  hints?: Hints;
+  hints?: DenialHints;
 }
 
-/** A question of the sender whether this address is its own, with the answer that its scheme describes. */
-export interface Handshake {
+/** The answer to a sender's handshake, which verifies the address of the hook. */
+export interface HandshakeReply {
   kind: "handshake";
   answer: HandshakeAnswer;
 }
 
-export type Received = Receipt | Denied | Handshake;
+export type Received = IntakeReceipt | DeniedRequest | HandshakeReply;
 
-/** Wrong in itself: it is recorded as rejected. */
+/** An invalid hook. It is recorded as rejected. */
 export interface Rejected {
   kind: "rejected";
   error: Failure;
 }
 
-/** What ends the way of a hook; undefined: the next stage takes it. */
+/** The result that ends the processing of a hook. Undefined: the next stage follows. */
 export type StageResult = Received | Rejected | undefined;
 
-/** A hook on its way through the stages: what came in, and what the stages have found out. */
+/** A hook in processing: the input and the results of the stages so far. */
 export interface ReceivedHook {
   readonly id: string;
   readonly now: Ms;
@@ -135,17 +139,17 @@ export interface ReceivedHook {
   bytes: Buffer;
   /** What the body holds of the budget, until its signature is checked. */
   allowance?: BudgetedAllowance;
-  /** What tells a repeat, if the sender has signed it. */
+  /** The key that identifies a repeat, if the sender has signed it. */
   signedKey?: Duplicate;
   payload: unknown;
   eventKey?: EventKey;
   resolution?: Resolution;
-  /** What the mappings' code did: kept with the event, and told to no caller. */
+  /** What the mappings' code did. Stored with the event and never sent to a caller. */
   debug?: EventDebug;
-  hints?: Hints;
+  hints?: DenialHints;
 }
 
-/** The event's key: a repeat with the same one is answered as the first was. */
+/** The event's key. A repeat with the same key gets the answer of the first event. */
 export interface EventKey {
   scope: string;
   key: string;
@@ -156,19 +160,16 @@ export interface EventKey {
 }
 
 /** What a hook brings: `credential` is the name of the configured one, absent for events that an earlier version collected. */
-export interface HookInput extends MappingInput {
+export interface ParsedHook extends MappingInput {
   credential: string | undefined;
 }
 
-/** How an action is collected with others. */
-export type Collecting = { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number; event: Collected };
-
 /** One action of an event, or why this item has none. */
 export type Item =
-  | { ok: true; action: StoredAction; missing: string[]; key?: { scope: string; key: string }; collect?: Collecting }
+  | (Applicant & { ok: true; missing: string[]; key?: { scope: string; key: string } })
   | { ok: false; failure: Failure; mapping?: string };
 
-/** What a hook's path and body come to, before anything is kept. */
+/** The result of the path and body of a hook, before it is stored. */
 export type Resolution =
   | {
       kind: "work";
@@ -180,7 +181,7 @@ export type Resolution =
       /** What mappings in shadow would have done. */
       would?: StoredAction[];
     }
-  /** `would` is set where a mapping in shadow is the reason. */
+  /** `would` is set if a shadow mapping is the reason. */
   | { kind: "skipped"; mapping: string; reason: string; would?: StoredAction[]; echo?: true }
   /** No mapping of the path matched: not an error to the sender. */
   | { kind: "unmatched"; reason: string; nearest?: Nearest }
@@ -208,11 +209,11 @@ export interface Denial {
   address: string;
   path: string;
   reason: string;
-  /** Its credential was right; it was denied for another reason, such as a rate limit. */
+  /** True if the credential was right and the reason is another one, such as a rate limit. */
   authenticated: boolean;
 }
 
-/** What a replay made, or would make with `dryRun`. */
+/** The result of a replay, or with `dryRun` the result that it would have. */
 export interface ReplayResult {
   eventId: string;
   /** The new event; absent with `dryRun`. */

@@ -1,7 +1,7 @@
 import { countTokens } from "./tokenize.ts";
 
 /** A piece of a document as an extractor gives it. */
-export interface Block {
+export interface TextBlock {
   kind: "heading" | "text" | "row";
   text: string;
   /** From 1, of a heading. */
@@ -23,17 +23,17 @@ export interface Chunk {
 }
 
 /** Tokens as `countTokens` estimates them. */
-const MOST = 500;
-const AIM = 450;
+const MAX_TOKENS = 500;
+const TARGET_TOKENS = 450;
 /** A heading ends the chunk before it, unless that has less: a page of one-line sections is no list of chunks. */
-const LEAST = 120;
+const MIN_TOKENS = 120;
 /** A sentence that is repeated at the head of the next chunk; a longer one would be half of it. */
-const MOST_OVERLAP = 100;
+const MAX_OVERLAP = 100;
 /** A row stays whole up to here. */
-const MOST_ROW = 1500;
+const MAX_ROW = 1500;
 /** How many UTF-16 units are looked at for sentences at once: the segmenter's time grows faster than the text. */
 const WINDOW = 20_000;
-export const BETWEEN = "\n\n";
+export const SEPARATOR = "\n\n";
 
 interface Unit {
   kind: "heading" | "sentence" | "row";
@@ -67,25 +67,25 @@ function* cutLong(text: string, most: number): Generator<string> {
   yield rest;
 }
 
-function* sentencesOf(text: string): Generator<string> {
+function* splitSentences(text: string): Generator<string> {
   for (let from = 0; from < text.length;) {
     let to = Math.min(text.length, from + WINDOW);
     if (to < text.length) {
       const space = text.lastIndexOf(" ", to);
       if (space > from) to = space + 1;
     }
-    for (const { segment } of sentences.segment(text.slice(from, to))) yield* cutLong(segment, MOST);
+    for (const { segment } of sentences.segment(text.slice(from, to))) yield* cutLong(segment, MAX_TOKENS);
     from = to;
   }
 }
 
 /** The path of headings after one more. */
-function under(path: { level: number; text: string }[], block: Block): { level: number; text: string }[] {
+function under(path: { level: number; text: string }[], block: TextBlock): { level: number; text: string }[] {
   const level = block.level ?? 1;
   return [...path.filter((heading) => heading.level < level), { level, text: block.text.replace(/\s+/g, " ").trim().slice(0, 200) }];
 }
 
-function* unitsOf(blocks: Iterable<Block>): Generator<Unit> {
+function* splitUnits(blocks: Iterable<TextBlock>): Generator<Unit> {
   let offset = 0;
   let path: { level: number; text: string }[] = [];
   for (const block of blocks) {
@@ -93,19 +93,19 @@ function* unitsOf(blocks: Iterable<Block>): Generator<Unit> {
     if (block.kind === "heading") path = under(path, block);
     const headings = path.map(({ text }) => text);
     const shared = { page: block.page, header: block.header, headings };
-    let glue = block.kind === "row" ? "\n" : BETWEEN;
-    const pieces = block.kind === "text" ? sentencesOf(block.text) : cutLong(block.text, block.kind === "row" ? MOST_ROW : MOST);
+    let glue = block.kind === "row" ? "\n" : SEPARATOR;
+    const pieces = block.kind === "text" ? splitSentences(block.text) : cutLong(block.text, block.kind === "row" ? MAX_ROW : MAX_TOKENS);
     for (const text of pieces) {
       const kind = block.kind === "text" ? "sentence" : block.kind;
       yield { kind, text, start: offset, end: offset + text.length, tokens: countTokens(text), glue, ...shared };
       offset += text.length;
       glue = "";
     }
-    offset += BETWEEN.length;
+    offset += SEPARATOR.length;
   }
 }
 
-function chunkOf(units: readonly Unit[]): Chunk | undefined {
+function buildChunk(units: readonly Unit[]): Chunk | undefined {
   const first = units[0];
   const last = units.at(-1);
   if (!first || !last) return undefined;
@@ -120,39 +120,39 @@ function chunkOf(units: readonly Unit[]): Chunk | undefined {
 /** Whether a unit can no longer be added. */
 function isFull(current: readonly Unit[], tokens: number, unit: Unit): boolean {
   if (current.length === 0) return false;
-  if (unit.kind === "heading") return tokens >= LEAST;
-  if (tokens + unit.tokens > MOST) return true;
+  if (unit.kind === "heading") return tokens >= MIN_TOKENS;
+  if (tokens + unit.tokens > MAX_TOKENS) return true;
   // Past the aim, a chunk ends where a block does.
-  return tokens >= AIM && unit.glue !== "";
+  return tokens >= TARGET_TOKENS && unit.glue !== "";
 }
 
 /** The units that the next chunk repeats: the last sentence, where the text goes on under the same heading. */
-function overlapOf(current: readonly Unit[], next: Unit): Unit[] {
+function getOverlap(current: readonly Unit[], next: Unit): Unit[] {
   const last = current.at(-1);
   const goesOn = last?.kind === "sentence" && next.kind === "sentence" && current.length > 1;
-  return goesOn && last.tokens <= MOST_OVERLAP && last.tokens + next.tokens <= MOST ? [last] : [];
+  return goesOn && last.tokens <= MAX_OVERLAP && last.tokens + next.tokens <= MAX_TOKENS ? [last] : [];
 }
 
 /**
  * Cuts a document into chunks of 350 to 500 tokens (the last of a section may be shorter): by heading, then by
  * sentence, with one sentence of overlap; table rows stay whole.
  */
-export function* chunksOf(blocks: Iterable<Block>): Generator<Chunk> {
+export function* splitChunks(blocks: Iterable<TextBlock>): Generator<Chunk> {
   let current: Unit[] = [];
   let tokens = 0;
-  for (const unit of unitsOf(blocks)) {
+  for (const unit of splitUnits(blocks)) {
     if (isFull(current, tokens, unit)) {
       // A heading at the very end belongs to what follows.
       const headings: Unit[] = [];
       while (current.length > 1 && current.at(-1)?.kind === "heading") headings.unshift(current.pop() as Unit);
-      const chunk = chunkOf(current);
+      const chunk = buildChunk(current);
       if (chunk) yield chunk;
-      current = headings.length > 0 ? headings : overlapOf(current, unit);
+      current = headings.length > 0 ? headings : getOverlap(current, unit);
       tokens = current.reduce((sum, { tokens: own }) => sum + own, 0);
     }
     current.push(unit);
     tokens += unit.tokens;
   }
-  const chunk = chunkOf(current);
+  const chunk = buildChunk(current);
   if (chunk) yield chunk;
 }

@@ -3,16 +3,14 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../core/errors.ts";
-import { copyTable, type CopiedCount, type OnProgress } from "../store/copy/copy-table.ts";
-import { renumber } from "../store/copy/copy-store.ts";
-import { columnsOf, sameTable, type CopiedTable } from "../store/copy/table.ts";
-import type { Db } from "../store/postgres/db.ts";
-import { migrate } from "../store/postgres/migrate.ts";
+import { sameTable, toColumns, type CopiedCount, type CopiedTable, type OnProgress } from "../store/copied-table.ts";
+import type { SqlDatabase } from "../store/sql.ts";
+import type { CopyTarget } from "../store/types.ts";
 import { namesBeside } from "./backup.ts";
 import { prepareKnowledge } from "./db/schema.ts";
-import { Files } from "./postgres/files.ts";
-import { MIGRATIONS, MIGRATIONS_TABLE } from "./postgres/schema.ts";
-import { chunkTokens } from "./postgres/terms.ts";
+import { Files } from "./shared/files.ts";
+import { SHARED_MIGRATIONS, MIGRATIONS_TABLE } from "./shared/schema.ts";
+import { chunkTokens } from "./shared/terms.ts";
 import { indexWords } from "./tokenize.ts";
 
 const seq = { order: "seq", numbered: "seq" };
@@ -26,7 +24,7 @@ const DOCUMENTS = sameTable(
 );
 
 /** The words of a chunk are made anew, as they were made when it was read: an index of SQLite keeps none. */
-function tokensOf(row: Record<string, unknown>): { tokens: string; length: number } {
+function getTokens(row: Record<string, unknown>): { tokens: string; length: number } {
   const headings = JSON.parse(String(row["headings"])) as string[];
   const words = indexWords(`${(row["title"] as string | null) ?? ""}\n${headings.join("\n")}\n${String(row["text"])}`);
   const { tokens, length } = chunkTokens(String(row["tenant"]), words);
@@ -40,13 +38,13 @@ const TABLES: readonly CopiedTable[] = [
   {
     name: "knowledge_chunks",
     columns: [
-      ...columnsOf("n:seq n:doc n:generation n:n n:words"),
+      ...toColumns("n:seq n:doc n:generation n:n n:words"),
       { name: "tokens", type: "text", write: "tokens::bigint[]", read: "tokens::text" },
     ],
     select: `SELECT c.seq, c.doc, c.generation, p.n, p.text, p.headings, d.tenant, coalesce(d.title, d.found_title) AS title ${FROM_CHUNKS} ORDER BY c.seq`,
     count: `SELECT count(*) AS n ${FROM_CHUNKS}`,
     values(row) {
-      const { tokens, length } = tokensOf(row);
+      const { tokens, length } = getTokens(row);
       return [row["seq"], row["doc"], row["generation"], row["n"], length, tokens];
     },
     numbered: "seq",
@@ -65,7 +63,7 @@ const FINISH: readonly string[] = [
 ];
 
 /** Reads a file back and says whether it is what its name says. */
-async function isWhole(db: Db, sha256: string): Promise<boolean> {
+async function isWhole(db: SqlDatabase, sha256: string): Promise<boolean> {
   const hash = createHash("sha256");
   for (let n = 0; ; n++) {
     const [part] = await db.query<{ data: Buffer }>("SELECT data FROM knowledge_file_parts WHERE sha256 = $1 AND n = $2", [sha256, n]);
@@ -74,7 +72,7 @@ async function isWhole(db: Db, sha256: string): Promise<boolean> {
   }
 }
 
-async function copyFiles(from: DatabaseSync, db: Db, folder: string, onProgress: OnProgress): Promise<CopiedCount> {
+async function copyFiles(from: DatabaseSync, db: SqlDatabase, folder: string, onProgress: OnProgress): Promise<CopiedCount> {
   const files = new Files(db);
   const names = from.prepare("SELECT DISTINCT sha256 FROM documents ORDER BY sha256").all() as { sha256: string }[];
   // One that is gone from the source's folder as well is missed when the document is read anew, as it was there.
@@ -97,28 +95,24 @@ export interface DocumentFiles {
 }
 
 /** The documents that belong to the store in `file`: those of the same backup, of the same folder, or else of the state folder. */
-export function documentsOf(file: string, stateDir: string): DocumentFiles {
+export function findDocumentFiles(file: string, stateDir: string): DocumentFiles {
   const inFolder = (dir: string): DocumentFiles => ({ database: join(dir, "knowledge.db"), files: join(dir, "knowledge") });
   const places = [namesBeside(file), inFolder(dirname(file))];
   return places.find(({ database }) => existsSync(database)) ?? inFolder(stateDir);
 }
 
-/** Copies documents into PostgreSQL, with their files, passages and vectors; nothing where there are none. */
-export async function copyKnowledge(options: DocumentFiles & { db: Db; now: number; onProgress: OnProgress }): Promise<CopiedCount[]> {
-  const { database, files, db, now, onProgress } = options;
+/** Copies documents into the database of a store, with their files, passages and vectors; nothing if there are none. */
+export async function copyKnowledge(
+  options: DocumentFiles & { target: CopyTarget; now: number; onProgress: OnProgress },
+): Promise<CopiedCount[]> {
+  const { database, files, target, now, onProgress } = options;
   if (!existsSync(database)) return [];
-  await migrate(db, MIGRATIONS, MIGRATIONS_TABLE);
+  await target.sql.migrate(SHARED_MIGRATIONS, MIGRATIONS_TABLE);
   const from = new DatabaseSync(database);
   try {
     prepareKnowledge(from, now);
-    const copied: CopiedCount[] = [];
-    for (const table of TABLES) copied.push(await copyTable(from, db, table, onProgress));
-    copied.push(await copyFiles(from, db, files, onProgress));
-    await db.transaction(async (sql) => {
-      for (const text of FINISH) await sql.query(text);
-    });
-    await renumber(db, TABLES, "1");
-    return copied;
+    const copied = await target.copyTables(database, TABLES, FINISH, onProgress);
+    return [...copied, await copyFiles(from, target.sql, files, onProgress)];
   } finally {
     from.close();
   }

@@ -22,14 +22,14 @@ export class EmbeddingRefused extends Error {
   }
 }
 
-interface Answer {
+interface EmbeddingAnswer {
   data?: { index?: number; embedding?: unknown }[];
 }
 
 const isVector = (value: unknown): value is number[] =>
   Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === "number");
 
-function vectorsOf(answer: Answer, count: number): Float32Array[] {
+function parseVectors(answer: EmbeddingAnswer, count: number): Float32Array[] {
   const data = (answer.data ?? []).map((entry, index) => ({ at: entry.index ?? index, embedding: entry.embedding }));
   const vectors = data
     .toSorted((a, b) => a.at - b.at)
@@ -66,7 +66,7 @@ export function createEmbedder(options: {
         if (response.status >= 400 && response.status < 500 && !NOT_THE_TEXT.has(response.status)) throw new EmbeddingRefused();
         throw new RouseError({ code: "internal", message: `the embedding endpoint answered ${response.status}` });
       }
-      return vectorsOf((await response.json()) as Answer, texts.length);
+      return parseVectors((await response.json()) as EmbeddingAnswer, texts.length);
     },
   };
 }
@@ -81,8 +81,24 @@ export function normalized(vector: Float32Array): Float32Array {
 
 export interface EmbeddingLoop {
   /** There is something new to embed. */
-  poke(): void;
+  wake(): void;
   close(): Promise<void>;
+}
+
+/** Embeds passages. A passage whose text the endpoint refuses gets no vector. */
+async function embedAll(embedder: Embedder, batch: readonly Pending[], signal: AbortSignal): Promise<NewVector[]> {
+  try {
+    const vectors = await embedder.embed(
+      batch.map(({ text }) => text),
+      signal,
+    );
+    return batch.map(({ seq }, index) => ({ seq, vector: normalized(vectors[index] as Float32Array) }));
+  } catch (error) {
+    if (!(error instanceof EmbeddingRefused)) throw error;
+    // Which of them it was is found one by one.
+    if (batch.length > 1) return (await Promise.all(batch.map((one) => embedAll(embedder, [one], signal)))).flat();
+    return batch.map(({ seq }) => ({ seq, vector: null }));
+  }
 }
 
 /**
@@ -101,26 +117,11 @@ export function createEmbeddingLoop(options: {
   let again = false;
   let running: Promise<void> | undefined;
 
-  const embedAll = async (batch: readonly Pending[]): Promise<NewVector[]> => {
-    try {
-      const vectors = await embedder.embed(
-        batch.map(({ text }) => text),
-        stop.signal,
-      );
-      return batch.map(({ seq }, index) => ({ seq, vector: normalized(vectors[index] as Float32Array) }));
-    } catch (error) {
-      if (!(error instanceof EmbeddingRefused)) throw error;
-      // Which of them it was is found one by one.
-      if (batch.length > 1) return (await Promise.all(batch.map((one) => embedAll([one])))).flat();
-      return batch.map(({ seq }) => ({ seq, vector: null }));
-    }
-  };
-
   const pass = async (): Promise<void> => {
     for (let after = 0; !stop.signal.aborted;) {
       const batch = await reader.call("pending", embedder.model, after, BATCH);
       if (batch.length === 0) return;
-      await writer.call("putVectors", embedder.model, await embedAll(batch));
+      await writer.call("putVectors", embedder.model, await embedAll(embedder, batch, stop.signal));
       after = batch.at(-1)?.seq ?? after;
     }
   };
@@ -143,7 +144,7 @@ export function createEmbeddingLoop(options: {
   };
 
   return {
-    poke() {
+    wake() {
       again = true;
       if (stop.signal.aborted) return;
       running ??= work().finally(() => (running = undefined));

@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { RouseError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { chunksOf } from "./chunk.ts";
+import { splitChunks } from "./chunk.ts";
+import { getSqlSource } from "../store/open.ts";
+import type { StoreDriver } from "../store/types.ts";
 import { openDatabase, type Database } from "./db/client.ts";
-import { scratchSchema } from "./postgres/scratch.ts";
-import { stageBytes } from "./stage.ts";
+import { stageBytes } from "./upload-staging.ts";
 import { indexWords } from "./tokenize.ts";
 
 export interface Evaluation {
@@ -89,7 +90,7 @@ async function writeCorpus(corpus: string, out: string): Promise<{ owners: strin
   let waiting = "";
   for await (const { _id, title = "", text } of jsonLines(corpus)) {
     documents++;
-    for (const chunk of chunksOf([{ kind: "text", text }])) {
+    for (const chunk of splitChunks([{ kind: "text", text }])) {
       waiting += `${JSON.stringify({ ...chunk, words: indexWords(`${title}\n${chunk.text}`) })}\n`;
       owners.push(_id);
     }
@@ -126,8 +127,8 @@ const percentile = (sorted: readonly number[], part: number): number =>
 
 /**
  * Builds an index of its own from a folder in the BEIR layout (`corpus.jsonl`, `queries.jsonl`, `qrels.tsv`) and measures
- * how well the search by words finds what it should. A document ranks with its best chunk. With `url`, the index is made
- * in PostgreSQL, in a schema of its own, which is dropped at the end.
+ * how well the search by words finds what it should. A document ranks with its best chunk. With `store`, the index
+ * is made in that store's database, in a place of its own, which is dropped at the end.
  * @throws RouseError `usage` for a file that is not as it should be; a missing file's own error.
  */
 export async function evaluate(
@@ -136,14 +137,15 @@ export async function evaluate(
     log: Logger;
     env?: Record<string, string | undefined>;
     onProgress?(done: number, total: number): void;
-    url?: string | undefined;
+    store?: { driver: StoreDriver; url: string } | undefined;
   },
 ): Promise<Evaluation> {
-  const { log, env, onProgress = () => undefined, url } = options;
+  const { log, env, onProgress = () => undefined, store } = options;
   const judgements = await readJudgements(join(folder, "qrels.tsv"));
   const dir = await mkdtemp(join(tmpdir(), "rouse-eval-"));
-  const scratch = url === undefined ? undefined : await scratchSchema(url, env);
-  const settings = { database: scratch?.url ?? join(dir, "knowledge.db"), files: join(dir, "knowledge"), now: 0 };
+  const scratch = store && (await store.driver.scratch?.({ url: store.url, env }));
+  const sql = scratch && getSqlSource(store.driver, scratch.url);
+  const settings = { database: join(dir, "knowledge.db"), sql, files: join(dir, "knowledge"), now: 0 };
   let writer: Database<"writer"> | undefined;
   let reader: Database<"reader"> | undefined;
   try {

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
-import type { Format, FormatId } from "./types.ts";
+import type { Extractor } from "../contract/kinds.ts";
+import type { Format } from "./types.ts";
 
 interface Spec {
   mimeType: string;
@@ -12,7 +13,7 @@ const OASIS = "application/vnd.oasis.opendocument";
 const OOXML = "application/vnd.openxmlformats-officedocument";
 
 /** What each format is called, and which optional packages read it. */
-export const FORMATS: Record<FormatId, Spec> = {
+export const FORMATS = {
   pdf: { mimeType: "application/pdf", extensions: ["pdf"], packages: ["pdfjs-dist"] },
   docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], packages: ["mammoth", "linkedom", "fflate"] },
   xlsx: { mimeType: `${OOXML}.spreadsheetml.sheet`, extensions: ["xlsx"], packages: ["read-excel-file", "fflate"] },
@@ -27,7 +28,9 @@ export const FORMATS: Record<FormatId, Spec> = {
   markdown: { mimeType: "text/markdown", extensions: ["md", "markdown"], packages: [] },
   json: { mimeType: "application/json", extensions: ["json", "jsonl", "ndjson"], packages: [] },
   text: { mimeType: "text/plain", extensions: ["txt", "text", "log"], packages: [] },
-};
+} satisfies Record<string, Spec>;
+
+export type FormatId = keyof typeof FORMATS;
 
 const require = createRequire(import.meta.url);
 
@@ -43,11 +46,22 @@ function isInstalled(name: string): boolean {
   });
 }
 
-/** Every format, with the packages that are missing here. */
-export function installedFormats(): Format[] {
-  return (Object.entries(FORMATS) as [FormatId, Spec][]).map(([id, spec]) => ({
+/** A format of a plugin as it is listed. */
+export const toFormat = ({ extensions, mediaTypes }: Extractor): Format => ({
+  id: extensions[0] ?? "",
+  mimeType: mediaTypes[0] ?? "application/octet-stream",
+  extensions,
+  packages: [],
+  missing: [],
+});
+
+/** Lists every format, with the packages that are missing here. A plugin's format takes the place of a shipped one of the same id. */
+export function installedFormats(extractors: readonly Extractor[] = []): Format[] {
+  const added = extractors.map(toFormat);
+  const shipped = Object.entries<Spec>(FORMATS).map(([id, spec]) => ({
     id,
     ...spec,
     missing: spec.packages.filter((name) => !isInstalled(name)),
   }));
+  return [...shipped.filter(({ id }) => !added.some((format) => format.id === id)), ...added];
 }

@@ -5,8 +5,8 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Database } from "./db/client.ts";
-import type { Job } from "./db/protocol.ts";
-import type { ExtractDone, Extractor } from "./extract/extractor.ts";
+import type { IndexJob } from "./db/protocol.ts";
+import type { ExtractDone, ExtractorProcess } from "./extract/extractor.ts";
 
 /** The share of the reading in all of the work. */
 const READING = 0.7;
@@ -16,12 +16,12 @@ const AHEAD = 16;
 const SHARED_WAIT_MS = 500;
 const SHARED_AHEAD = 2;
 /** How much the last document counts in the mean. */
-const LAST = 0.2;
+const NEWEST_WEIGHT = 0.2;
 const AGAIN_MS = 5_000;
 
-export interface Jobs {
+export interface IndexJobs {
   /** There is a document to read. */
-  poke(): void;
+  wake(): void;
   /** Stops the work on a document that is gone or is to be read anew. */
   abort(id: string): void;
   /** From 0 to 1, of a document that is worked on. */
@@ -34,7 +34,7 @@ export interface Jobs {
 /** Takes queued documents, has them read by a child and their chunks indexed by the thread that writes. */
 export function createJobs(options: {
   writer: Database<"writer">;
-  extractor: Extractor;
+  extractor: ExtractorProcess;
   config: KnowledgeConfig;
   /** Where the files lie; undefined where they are in the database. */
   files: string | undefined;
@@ -42,7 +42,7 @@ export function createJobs(options: {
   clock: Clock;
   log: Logger;
   onSettled(id: string, removed: readonly string[]): void;
-}): Jobs {
+}): IndexJobs {
   const { writer, extractor, config, files, tmp, clock, log, onSettled } = options;
   const limits = { pages: config.pages, textChars: config.textMb * 1e6, unzipRatio: config.unzipRatio };
   /** How long a document takes, of those that are worked on at once; no time is known at first. */
@@ -53,7 +53,7 @@ export function createJobs(options: {
   let taking = false;
   let again = false;
 
-  const index = async (job: Job, file: string, done: ExtractDone): Promise<void> => {
+  const index = async (job: IndexJob, file: string, done: ExtractDone): Promise<void> => {
     for (let offset = 0, first = 0; ;) {
       const { id, generation } = job;
       if (closed.signal.aborted) return;
@@ -65,7 +65,7 @@ export function createJobs(options: {
     }
   };
 
-  const work = async (job: Job, stop: AbortController): Promise<void> => {
+  const work = async (job: IndexJob, stop: AbortController): Promise<void> => {
     const out = join(tmp, `chunks-${job.id}-${job.generation}`);
     const fetched = `${out}-file`;
     const onProgress = (part: number): void => {
@@ -91,13 +91,13 @@ export function createJobs(options: {
     }
   };
 
-  const begin = (job: Job): void => {
+  const begin = (job: IndexJob): void => {
     const stop = new AbortController();
     const entry = { stop, progress: 0, ended: Promise.resolve() };
     running.set(job.id, entry);
     const began = performance.now();
     entry.ended = work(job, stop).finally(() => {
-      meanMs += LAST * ((performance.now() - began) / Math.max(1, running.size) - meanMs);
+      meanMs += NEWEST_WEIGHT * ((performance.now() - began) / Math.max(1, running.size) - meanMs);
       if (running.get(job.id) === entry) running.delete(job.id);
       void take();
     });
@@ -125,7 +125,7 @@ export function createJobs(options: {
   };
 
   return {
-    poke: () => void take(),
+    wake: () => void take(),
     abort: (id) => running.get(id)?.stop.abort(),
     progress: (id) => running.get(id)?.progress,
     running: () => [...running.keys()],

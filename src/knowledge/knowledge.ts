@@ -5,17 +5,19 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { isVisible } from "./access.ts";
+import type { SqlSource } from "../store/sql.ts";
 import { openDatabase, type Database } from "./db/client.ts";
 import { createEmbeddingLoop, normalized } from "./embed.ts";
 import { createExtractor } from "./extract/extractor.ts";
 import { installedFormats } from "./formats.ts";
+import type { Extractor } from "../contract/kinds.ts";
 import { createJobs } from "./jobs.ts";
-import { createSharing } from "./sharing.ts";
-import { stagingFolder, UPLOAD } from "./stage.ts";
+import { createClusterWorker } from "./cluster-worker.ts";
+import { stagingFolder, UPLOAD_PREFIX } from "./upload-staging.ts";
 import type { DocumentRecord, Embedder, Knowledge, SearchQuery } from "./types.ts";
 
 const LIMIT = 8;
-const MOST = 1000;
+const MAX_RESULTS = 1000;
 /** A question waits so long for its vector; then words alone answer it. */
 const QUERY_VECTOR_MS = 3_000;
 const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
@@ -23,23 +25,25 @@ const OLD_UPLOAD_MS = 24 * 60 * 60 * 1000;
 export interface KnowledgeOptions {
   /** The state folder: `knowledge.db`, `knowledge/` and `tmp/` are made in it. One process at a time. */
   dir: string;
-  /** PostgreSQL's URL, where documents are there instead; only `tmp/` is made in the folder then. Any number of processes. */
-  url?: string;
-  /** What the threads that talk to PostgreSQL and the processes that read documents take from the environment. */
+  /** The store's database, if documents are there instead; only `tmp/` is made in the folder then. Any number of processes. */
+  sql?: SqlSource | undefined;
+  /** What the threads that talk to that database and the processes that read documents take from the environment. */
   env?: Record<string, string | undefined>;
   clock: Clock;
   log: Logger;
   config: KnowledgeConfig;
   /** None: search by words alone. */
   embed?: Embedder;
+  /** What plugins read now. Default: nothing. */
+  extractors?(): readonly Extractor[];
   /** The file that an extraction process runs, for a test. */
   extractionChild?: string;
 }
 
-async function prepareFolders(dir: string, url: string | undefined): Promise<{ database: string; files: string; tmp: string }> {
+async function prepareFolders(dir: string, isShared: boolean): Promise<{ database: string; files: string; tmp: string }> {
   const tmp = stagingFolder(dir);
   await mkdir(tmp, { recursive: true, mode: 0o700 });
-  if (url !== undefined) return { database: url, files: "", tmp };
+  if (isShared) return { database: "", files: "", tmp };
   const database = join(dir, "knowledge.db");
   // For its owner alone before it is opened: its companions take over its mode.
   await writeFile(database, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
@@ -54,13 +58,13 @@ async function sweepTmp(tmp: string, now: number): Promise<void> {
   for (const name of await readdir(tmp)) {
     const file = join(tmp, name);
     const isOld = async (): Promise<boolean> => now - (await stat(file)).mtimeMs > OLD_UPLOAD_MS;
-    if (name.startsWith("chunks-") || (name.startsWith(UPLOAD) && (await isOld()))) await rm(file, { force: true });
+    if (name.startsWith("chunks-") || (name.startsWith(UPLOAD_PREFIX) && (await isOld()))) await rm(file, { force: true });
   }
 }
 
 /** A searcher over the thread that reads: by words, and by vectors where there is an embedder. */
 function createSearch(reader: Database<"reader">, embed: Embedder | undefined, log: Logger) {
-  const vectorOf = async (text: string): Promise<Float32Array | undefined> => {
+  const embedQuery = async (text: string): Promise<Float32Array | undefined> => {
     try {
       const [vector] = (await embed?.embed([text], AbortSignal.timeout(QUERY_VECTOR_MS))) ?? [];
       return vector && normalized(vector);
@@ -70,23 +74,23 @@ function createSearch(reader: Database<"reader">, embed: Embedder | undefined, l
     }
   };
   return async ({ tenant, agentIds, text, limit = LIMIT }: SearchQuery) => {
-    const most = Math.max(1, Math.min(MOST, limit));
+    const most = Math.max(1, Math.min(MAX_RESULTS, limit));
     if (text.trim() === "") return [];
-    const vector = embed && (await vectorOf(text));
+    const vector = embed && (await embedQuery(text));
     const query = { tenant, text, limit: most, ...(agentIds === undefined ? {} : { agentIds }) };
     return reader.call("search", query, vector && { model: embed.model, vector });
   };
 }
 
 /**
- * Opens the documents of a state folder, or of PostgreSQL. Work on them begins with `start`.
+ * Opens the documents of a state folder, or of the store's database. Work on them begins with `start`.
  * @throws RouseError `config_invalid` where the database was written by a newer version, `store_unavailable` where it
  * cannot be opened.
  */
 export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
-  const { dir, url, env = {}, clock, log, config, embed, extractionChild } = options;
-  const { database, files, tmp } = await prepareFolders(dir, url);
-  const settings = { database, files, now: clock.now() };
+  const { dir, sql, env = {}, clock, log, config, embed, extractionChild, extractors = () => [] } = options;
+  const { database, files, tmp } = await prepareFolders(dir, sql !== undefined);
+  const settings = { database, sql, files, now: clock.now() };
   const writer = await openDatabase({ role: "writer", ...settings }, { log, env });
   const reader = await openDatabase({ role: "reader", ...settings }, { log, env }).catch(async (error: unknown) => {
     await writer.close();
@@ -97,6 +101,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     memoryMb: config.memoryMb,
     timeoutMs: config.timeout,
     env,
+    plugins: extractors,
     ...(extractionChild === undefined ? {} : { child: extractionChild }),
   });
   const embedding = embed && createEmbeddingLoop({ embedder: embed, reader, writer, clock, log });
@@ -106,23 +111,21 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     writer,
     extractor,
     config,
-    files: url === undefined ? files : undefined,
+    files: sql ? undefined : files,
     tmp,
     clock,
     log,
     onSettled(id, removed) {
       for (const one of removed) jobs.abort(one);
       for (const one of [id, ...removed]) settle(one);
-      embedding?.poke();
+      embedding?.wake();
     },
   });
   const search = createSearch(reader, embed, log);
   const others =
-    url === undefined
-      ? undefined
-      : createSharing({ writer, jobs, embedding, log, reader, awaited: () => [...waiters.keys()], onSettled: settle });
+    sql && createClusterWorker({ writer, jobs, embedding, log, reader, awaited: () => [...waiters.keys()], onSettled: settle });
   let started = false;
-  const work = (): void => void (started && jobs.poke());
+  const work = (): void => void (started && jobs.wake());
 
   const live = (document: DocumentRecord): DocumentRecord => {
     const progress = jobs.progress(document.id);
@@ -174,7 +177,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
           const document = await get(id);
           if (!document || isOver(document) || over.aborted) return document;
           // What another gateway did is not told here.
-          others?.look();
+          others?.refresh();
           await changed.promise;
         } finally {
           set.delete(changed.resolve);
@@ -184,14 +187,14 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     },
     search,
     has: (scope) => reader.call("has", scope),
-    formats: installedFormats,
+    formats: () => installedFormats(extractors()),
     async start() {
       await sweepTmp(tmp, clock.now());
       const again = await writer.call("recover");
       if (again > 0) log.info({ documents: again }, "documents whose indexing was interrupted are read again");
       started = true;
-      jobs.poke();
-      embedding?.poke();
+      jobs.wake();
+      embedding?.wake();
       others?.start();
     },
     async close() {

@@ -5,13 +5,14 @@ import type { Readable } from "node:stream";
 import { DatabaseSync } from "node:sqlite";
 import { lazy } from "../core/lazy.ts";
 import { installedFormats } from "./formats.ts";
-import { stageFile, stagingFolder, UPLOAD, type StagedFile } from "./stage.ts";
+import type { Extractor } from "../contract/kinds.ts";
+import { stageFile, stagingFolder, UPLOAD_PREFIX, type StagedFile } from "./upload-staging.ts";
 import type { DocumentPage, Knowledge } from "./types.ts";
 
 /** The documents of a gateway, opened when something first needs them. */
 export interface LazyKnowledge extends Knowledge {
   /** Writes a stream into a file for `add`; see `stageFile`. */
-  stage(source: Readable, mostBytes: number): Promise<StagedFile>;
+  stageUpload(source: Readable, mostBytes: number): Promise<StagedFile>;
   /** Before anything is uploaded: deletes what a killed process left of uploads. */
   sweep(): Promise<void>;
 }
@@ -49,8 +50,10 @@ export function createLazyKnowledge(options: {
   shared: boolean;
   open(): Promise<Knowledge>;
   embeds(): boolean;
+  /** What plugins read now. Default: nothing. */
+  extractors?(): readonly Extractor[];
 }): LazyKnowledge {
-  const { dir, shared, open, embeds } = options;
+  const { dir, shared, open, embeds, extractors = () => [] } = options;
   const file = join(dir, "knowledge.db");
   /** Tenants that had no documents in the file: whatever adds one opens it. */
   const without = new Set<string>();
@@ -74,11 +77,12 @@ export function createLazyKnowledge(options: {
   };
 
   return {
-    stage: (source, mostBytes) => stageFile(dir, source, mostBytes),
+    stageUpload: (source, mostBytes) => stageFile(dir, source, mostBytes),
     async sweep() {
       const tmp = stagingFolder(dir);
       const names = await readdir(tmp).catch(() => []);
-      for (const name of names) if (name.startsWith(UPLOAD) || name.startsWith("chunks-")) await rm(join(tmp, name), { force: true });
+      for (const name of names)
+        if (name.startsWith(UPLOAD_PREFIX) || name.startsWith("chunks-")) await rm(join(tmp, name), { force: true });
     },
     add: async (upload) => {
       const knowledge = await opened().catch(async (error: unknown) => {
@@ -94,7 +98,7 @@ export function createLazyKnowledge(options: {
     wait: (id, ms) => ask((knowledge) => knowledge.wait(id, ms), undefined),
     search: (query) => ask((knowledge) => knowledge.search(query), []),
     has: async (scope) => !hasNone(scope.tenant) && ask((knowledge) => knowledge.has(scope), false),
-    formats: installedFormats,
+    formats: () => installedFormats(extractors()),
     async start() {
       working = true;
       const opening = opened.current();

@@ -27,28 +27,10 @@ export interface DocumentError {
   package?: string;
 }
 
-/** The kinds of document that can be read. */
-export const FORMAT_IDS = [
-  "pdf",
-  "docx",
-  "xlsx",
-  "pptx",
-  "odt",
-  "ods",
-  "odp",
-  "epub",
-  "html",
-  "eml",
-  "csv",
-  "markdown",
-  "json",
-  "text",
-] as const;
-export type FormatId = (typeof FORMAT_IDS)[number];
-
 /** A format, and whether what reads it is installed. */
 export interface Format {
-  id: FormatId;
+  /** Of a plugin's format: its first file name extension. */
+  id: string;
   mimeType: string;
   extensions: readonly string[];
   /** The npm packages that read it; none for built-in ones. */

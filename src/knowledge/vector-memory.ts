@@ -1,4 +1,4 @@
-import type { Ranked } from "./fuse.ts";
+import type { Ranked } from "./rank-fusion.ts";
 
 /** Vectors of one allocation. */
 const BLOCK = 4096;
@@ -17,7 +17,7 @@ export interface KnownVector {
   vector: Uint8Array;
 }
 
-export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+export const toFloats = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
 
 export function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
@@ -55,7 +55,7 @@ export class VectorMemory {
     const slot = at % BLOCK;
     if (slot === 0) this.#blocks.push({ scales: new Float32Array(BLOCK), numbers: new Int8Array(BLOCK * this.#dimension) });
     const { numbers, scales } = this.#blocks.at(-1) as Block;
-    const floats = floatsOf(vector);
+    const floats = toFloats(vector);
     let most = 0;
     for (let i = 0; i < floats.length; i++) most = Math.max(most, Math.abs(floats[i] as number));
     const scale = most / LARGEST || 1;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { registerHooks, type LoadHookContext, type ResolveFnOutput } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { registerOwnModules, VERSION } from "../plugin/resolve.ts";
+import { registerOwnModules, MODULE_VERSION } from "../plugin/resolve.ts";
 
 interface BuiltFile {
   /** The JavaScript of a TypeScript file, the text of a JSON file. A JavaScript file has none: it is read from the disk. */
@@ -18,26 +18,26 @@ const modules = new Map<string, BuiltModule>();
 let registered = false;
 
 /** The version that a URL is marked with and the file of that version's module, if there is one. */
-function findFile(url: string | undefined, version = versionOf(url)): { version: string; file: BuiltFile } | undefined {
+function findFile(url: string | undefined, version = getVersion(url)): { version: string; file: BuiltFile } | undefined {
   if (url === undefined || version === undefined || !url.startsWith("file:")) return undefined;
   const file = modules.get(version)?.[fileURLToPath(url)];
   return file && { version, file };
 }
 
-function versionOf(url: string | undefined): string | undefined {
-  return url?.startsWith("file:") ? (new URL(url).searchParams.get(VERSION) ?? undefined) : undefined;
+function getVersion(url: string | undefined): string | undefined {
+  return url?.startsWith("file:") ? (new URL(url).searchParams.get(MODULE_VERSION) ?? undefined) : undefined;
 }
 
 const isJson = (url: string): boolean => new URL(url).pathname.endsWith(".json");
-const formatOf = (url: string): "commonjs" | "module" => (new URL(url).pathname.endsWith(".cts") ? "commonjs" : "module");
+const getModuleFormat = (url: string): "commonjs" | "module" => (new URL(url).pathname.endsWith(".cts") ? "commonjs" : "module");
 
 /** Marks a file of a module with the version of the file that imports it. */
 function mark(found: ResolveFnOutput, parent: string | undefined): ResolveFnOutput {
-  const target = findFile(found.url, versionOf(parent));
+  const target = findFile(found.url, getVersion(parent));
   if (!target) return found;
   const url = new URL(found.url);
-  url.searchParams.set(VERSION, target.version);
-  return { ...found, url: url.href, ...(target.file.code !== undefined && !isJson(url.href) && { format: formatOf(url.href) }) };
+  url.searchParams.set(MODULE_VERSION, target.version);
+  return { ...found, url: url.href, ...(target.file.code !== undefined && !isJson(url.href) && { format: getModuleFormat(url.href) }) };
 }
 
 /** JSON as a module, with its members as names: TypeScript imports it without `with { type: "json" }`. */
@@ -51,7 +51,7 @@ function moduleFromJson(text: string): string {
 }
 
 function loadJson(url: string, { importAttributes, conditions }: LoadHookContext): string | undefined {
-  const version = versionOf(url);
+  const version = getVersion(url);
   const asJson = conditions.includes("require") || importAttributes["type"] !== undefined;
   if (asJson || version === undefined || !modules.has(version)) return undefined;
   return moduleFromJson(findFile(url)?.file.code ?? readFileSync(fileURLToPath(url), "utf8"));
@@ -69,7 +69,7 @@ function registerBuiltModules(): void {
     load(url, context, next) {
       const json = url.startsWith("file:") && isJson(url);
       const code = json ? loadJson(url, context) : findFile(url)?.file.code;
-      return code === undefined ? next(url, context) : { format: json ? "module" : formatOf(url), source: code, shortCircuit: true };
+      return code === undefined ? next(url, context) : { format: json ? "module" : getModuleFormat(url), source: code, shortCircuit: true };
     },
   });
 }
@@ -79,6 +79,6 @@ export async function importBuiltModule(file: string, version: string, module: B
   registerBuiltModules();
   modules.set(version, module);
   const url = pathToFileURL(file);
-  url.searchParams.set(VERSION, version);
+  url.searchParams.set(MODULE_VERSION, version);
   return (await import(/* @vite-ignore */ url.href)) as Record<string, unknown>;
 }

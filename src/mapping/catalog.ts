@@ -4,7 +4,8 @@ import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
 import { fileInside } from "../core/files.ts";
 import { presetNames } from "./presets.ts";
-import type { PluginPreset, PresetEntry } from "./source.ts";
+import type { PresetEntry } from "./source.ts";
+import { OWN_ORIGIN, type PluginPreset } from "../contract/offers.ts";
 
 /** A file of `hooks.mappingsDir`. One with `preset: true` is live only if `hooks.presets` names it, any other always. */
 export interface MappingsEntry extends PresetEntry {
@@ -47,16 +48,25 @@ function shippedPresets(folder: string): PresetEntry[] {
     const found = fileInside(folder, `${name}.json`);
     if (!found.ok) return [];
     const { file } = found;
-    return [{ name, origin: "rouse", label: `preset ${name}`, place: file, folder, file, read: () => readJson5(file) }];
+    return [{ name, origin: OWN_ORIGIN, label: `preset ${name}`, place: file, folder, file, read: () => readJson5(file) }];
   });
 }
 
 function toEntries(presets: readonly PluginPreset[], folder: string): PresetEntry[] {
-  return presets.map(({ plugin, origin, document }) => {
+  return presets.map(({ plugin, origin, document, settings }) => {
     const { id: name } = document;
-    const label = `preset ${name} of the plugin ${plugin}`;
+    const isOwn = origin === OWN_ORIGIN;
+    const label = `preset ${name}${isOwn ? "" : ` of the plugin ${plugin}`}`;
     const read: PresetEntry["read"] = () => ({ ok: true, value: document, duplicates: [] });
-    return { name, origin: `plugin ${plugin}`, label, place: `the plugin "${plugin}" (${origin})`, folder, read };
+    return {
+      name,
+      origin: isOwn ? OWN_ORIGIN : `plugin ${plugin}`,
+      label,
+      place: `the plugin "${plugin}" (${origin})`,
+      folder,
+      read,
+      ...(settings && { settings }),
+    };
   });
 }
 
@@ -75,7 +85,7 @@ export interface CatalogOptions {
 }
 
 /** Finds all presets: those that ship, those of plugins, and the files of `hooks.mappingsDir`. */
-export function readCatalog({ presetsDir, mappingsDir, pluginPresets = [] }: CatalogOptions): Catalog {
+export function readMappings({ presetsDir, mappingsDir, pluginPresets = [] }: CatalogOptions): Catalog {
   const issues: Issue[] = [];
   const files = mappingsDir === presetsDir ? [] : readFolder(mappingsDir, issues);
   const presets = new Map<string, PresetEntry[]>();

@@ -1,6 +1,6 @@
 import { plainText } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
-import type { Scope } from "./scope.ts";
+import type { TemplateContext } from "./template-context.ts";
 import type { DraftResult, MappingOutcome } from "./types.ts";
 
 const MAX_KEY = 512;
@@ -10,7 +10,11 @@ const WINDOWS = 10;
 type Marked = { ok: true; results: DraftResult[] } | { ok: false; outcome: MappingOutcome };
 
 /** Marks what one event comes to as to be collected: with others of the same key it becomes one run. */
-export async function markCollected({ config, coalesceKey }: CompiledMapping, scope: Scope, results: DraftResult[]): Promise<Marked> {
+export async function markBatched(
+  { config, coalesceKey }: CompiledMapping,
+  scope: TemplateContext,
+  results: DraftResult[],
+): Promise<Marked> {
   const { coalesce, id } = config;
   if (!coalesce || !coalesceKey) return { ok: true, results };
   const [result] = results;
@@ -38,6 +42,6 @@ export async function markCollected({ config, coalesceKey }: CompiledMapping, sc
     return { ok: true, results: [{ ok: true, draft: { ...result.draft, warnings } }] };
   }
   const { windowSeconds, maxSeconds = windowSeconds * WINDOWS, maxEvents } = coalesce;
-  const collect = { key: plainText(key.parts).slice(0, MAX_KEY), windowSeconds, maxSeconds, maxEvents };
-  return { ok: true, results: [{ ok: true, draft: { ...result.draft, collect } }] };
+  const batch = { key: plainText(key.parts).slice(0, MAX_KEY), windowSeconds, maxSeconds, maxEvents };
+  return { ok: true, results: [{ ok: true, draft: { ...result.draft, batch } }] };
 }

@@ -1,22 +1,20 @@
 import { readFileSync } from "node:fs";
-import { THINKING_LEVELS } from "../config/schema/common.ts";
 import type { MappingConfig } from "../config/schema/mapping.ts";
-import { didYouMean } from "../config/suggest.ts";
 import { createHostList } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
-import { isCredentialName } from "../core/credential-name.ts";
 import { fileInside } from "../core/files.ts";
 import { callbackKey } from "../core/secret.ts";
-import { TEMPLATE_FIELDS, USELESS, type CompiledMapping } from "./compiled.ts";
+import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
 import { compileExpression, type JsonataRunner } from "./expression.ts";
+import { checkLiteral, checkUse, CONTENT_FIELD, type FieldProblem, type Known } from "./field-checks.ts";
 import { compileMatch } from "./match.ts";
-import { compilePaths } from "./paths.ts";
-import type { TransformPool } from "./pool.ts";
+import { compilePaths } from "./route-rules.ts";
+import type { TransformPool } from "./transform-pool.ts";
 import { createMappingSet } from "./run.ts";
-import { parsePath, type Path } from "./path.ts";
+import { parsePath, type Path } from "./json-path.ts";
 import { namesUsed } from "./headers.ts";
 import { joinLines } from "./lines.ts";
-import type { Source } from "./source.ts";
+import type { MappingSource } from "./source.ts";
 import { sessionKeyIssues } from "./session-keys.ts";
 import { collectSources, type SourceOptions } from "./sources.ts";
 import { compileTemplate, type Template, type TemplateOptions } from "./template.ts";
@@ -25,54 +23,50 @@ import { checkPlaces, createPermissions, type SecretPlace, type TransformPermiss
 import type { MappingSet, MappingSettings } from "./types.ts";
 import { compileValidator, type Validator } from "./validate.ts";
 
-export interface CompileOptions extends SourceOptions {
+export interface MappingOptions extends SourceOptions {
   transformsDir: string;
+  /** Transform modules of plugins: absolute files by `<plugin>/<name>`. Default: none. */
+  pluginTransforms?: ReadonlyMap<string, string>;
   secretPlaces: readonly SecretPlace[];
-  /** What is loaded: agents, channels (and `last`), models that a mapping may name. */
-  known: {
-    agents: ReadonlySet<string>;
-    channels: (name: string) => boolean;
-    model: (name: string) => { ok: true } | { ok: false; message: string };
-    /** Why replies can have no route; `to` is null if it is known only with the event. */
-    routeProblem: (target: { channel: string; to?: string | null }) => { field: string; message: string } | undefined;
-  };
+  known: Known;
   pool: TransformPool;
 }
-
-/** The field that says what an action is about. */
-const CONTENT_FIELD = { wake: "textTemplate", agent: "messageTemplate" } as const;
 
 class MappingCompiler {
   readonly issues: Issue[] = [];
   readonly warnings: Issue[] = [];
   readonly files: string[] = [];
-  readonly #options: CompileOptions;
+  readonly #options: MappingOptions;
   readonly #permissions: TransformPermissions;
 
-  constructor(options: CompileOptions) {
+  constructor(options: MappingOptions) {
     this.#options = options;
     this.#permissions = createPermissions(options.transformsDir, options.hooks.transformPermissions);
   }
 
-  #problem(source: Source, field: string, message: string, detail?: string): void {
+  #problem(source: MappingSource, field: string, message: string, detail?: string): void {
     const at = source.options?.fields.includes(field) ? source.options.at : source.at;
     this.issues.push({ path: `${at}.${field}`, message, ...(detail === undefined ? {} : { detail }) });
   }
 
-  #compileTemplate(source: Source, field: string, text: string, options: TemplateOptions): Template | undefined {
+  #add(source: MappingSource, problems: readonly FieldProblem[]): void {
+    for (const { field, message } of problems) this.#problem(source, field, message);
+  }
+
+  #compileTemplate(source: MappingSource, field: string, text: string, options: TemplateOptions): Template | undefined {
     const compiled = compileTemplate(text, { ...options, field });
     if (compiled.ok) return compiled.template;
     this.#problem(source, field, compiled.message, compiled.detail);
     return undefined;
   }
 
-  #template(source: Source, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
+  #template(source: MappingSource, field: keyof MappingConfig, options: TemplateOptions): Template | undefined {
     const text = source.config[field];
     return typeof text === "string" ? this.#compileTemplate(source, field, text, options) : undefined;
   }
 
   /** The message of an agent action or the text of a wake: one template, or a list of lines. */
-  #content(source: Source, options: TemplateOptions): Template | undefined {
+  #content(source: MappingSource, options: TemplateOptions): Template | undefined {
     const { action, strict } = source.config;
     const field = CONTENT_FIELD[action];
     const content = source.config[field];
@@ -81,23 +75,7 @@ class MappingCompiler {
     return joinLines(lines, { strict });
   }
 
-  /** A field that holds no expression is checked now against what is loaded. */
-  #checkStatic(source: Source, field: (typeof TEMPLATE_FIELDS)[number], text: string): void {
-    const { known, hooks } = this.#options;
-    if (field === "agentId") {
-      if (!known.agents.has(text)) this.#problem(source, field, `names no agent.${didYouMean(text, known.agents)}`);
-      else if (hooks.allowedAgentIds && !hooks.allowedAgentIds.includes(text))
-        this.#problem(source, field, "is not in hooks.allowedAgentIds");
-    } else if (field === "channel" && !known.channels(text))
-      this.#problem(source, field, "names no channel; use `last` or one that is loaded");
-    else if (field === "model") {
-      const model = known.model(text);
-      if (!model.ok) this.#problem(source, field, model.message);
-    } else if (field === "thinking" && !(THINKING_LEVELS as readonly string[]).includes(text))
-      this.#problem(source, field, `use one of ${THINKING_LEVELS.join(", ")}`);
-  }
-
-  #validator(source: Source): Validator | undefined {
+  #validator(source: MappingSource): Validator | undefined {
     const { validate } = source.config;
     if (validate === undefined) return undefined;
     let schema: unknown = validate;
@@ -121,22 +99,8 @@ class MappingCompiler {
     return undefined;
   }
 
-  #checkUse(source: Source): void {
-    const { config } = source;
-    const field = CONTENT_FIELD[config.action];
-    if (config[field] === undefined && config.transform === undefined)
-      this.#problem(source, field, `is required for action "${config.action}", unless a transform makes it`);
-    if (config.coalesce && config.forEach !== undefined)
-      this.#problem(source, "coalesce", "cannot stand beside `forEach`: collect the events, or make one action for each item");
-    if (config.methods?.includes("GET") && config.dedupeKey === undefined)
-      this.#problem(source, "dedupeKey", "is required where `methods` has GET");
-    if (config.transform !== undefined) return;
-    for (const useless of USELESS[config.action])
-      if (config[useless] !== undefined) this.#problem(source, useless, `has no effect for action "${config.action}"`);
-  }
-
   /** A transform may set the channel, the recipient and whether there is a delivery at all. */
-  #checkRoute({ config, at }: Source, fields: CompiledMapping["fields"]): void {
+  #checkRoute({ config, at }: MappingSource, fields: CompiledMapping["fields"]): void {
     if (config.action !== "agent" || config.deliver === false || config.shadow || config.transform !== undefined) return;
     const [channel, to] = (["channel", "to"] as const).map((name) => fields.find(({ field }) => field === name)?.template);
     if (channel?.literal === false) return;
@@ -145,17 +109,12 @@ class MappingCompiler {
     if (problem) this.warnings.push({ path: `${at}.${problem.field}`, message: problem.message });
   }
 
-  compile(source: Source, order: number): CompiledMapping {
+  compile(source: MappingSource, order: number): CompiledMapping {
     const { config, at } = source;
-    const { pool, hooks, transformsDir } = this.#options;
-    const permissions = this.#permissions;
-    const loadMs = hooks.transformLoadSeconds * 1000;
+    const { pool, hooks } = this.#options;
     const timeoutMs = hooks.transformTimeoutSeconds * 1000;
     const runner: JsonataRunner = (text, input, now) => pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
-    this.#checkUse(source);
-    for (const field of ["keepHeaders", "keepQuery"] as const)
-      for (const [index, name] of config[field].entries())
-        if (isCredentialName(name)) this.#problem(source, `${field}[${index}]`, "may carry a credential: such a value is never kept");
+    this.#add(source, checkUse(config));
     const matched = compileMatch(config.match, { path: `${at}.match`, runner });
     this.issues.push(...matched.issues);
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
@@ -163,7 +122,7 @@ class MappingCompiler {
       const template = this.#template(source, field, { runner, encodeColon: field === "sessionKey" });
       if (!template) continue;
       fields.push({ field, template });
-      if (template.literal) this.#checkStatic(source, field, template.source);
+      if (template.literal) this.#add(source, checkLiteral(field, template.source, this.#options));
     }
     this.#checkRoute(source, fields);
     const made: { -readonly [K in keyof CompiledMapping]: CompiledMapping[K] } = {
@@ -204,16 +163,32 @@ class MappingCompiler {
       if (compiled.ok) made.forEach = compiled.expression;
       else this.#problem(source, "forEach", compiled.message, compiled.detail);
     }
-    if (config.transform) {
-      const compiled = compileTransform(config.transform, { id: config.id, transformsDir, permissions, loadMs, timeoutMs, pool });
-      if (compiled.ok) made.transform = compiled.transform;
-      else this.#problem(source, `transform.${compiled.field}`, compiled.message, compiled.detail);
-    }
+    const transform = this.#transform(source);
+    if (transform) made.transform = transform;
     return made;
   }
 
+  #transform(source: MappingSource): CompiledMapping["transform"] {
+    const { id, transform } = source.config;
+    if (!transform) return undefined;
+    const { pool, hooks, transformsDir, pluginTransforms = new Map<string, string>(), secretPlaces } = this.#options;
+    const compiled = compileTransform(transform, {
+      id,
+      transformsDir,
+      permissions: this.#permissions,
+      pluginTransforms,
+      secretPlaces,
+      loadMs: hooks.transformLoadSeconds * 1000,
+      timeoutMs: hooks.transformTimeoutSeconds * 1000,
+      pool,
+    });
+    if (compiled.ok) return compiled.transform;
+    this.#problem(source, `transform.${compiled.field}`, compiled.message, compiled.detail);
+    return undefined;
+  }
+
   /** How the agent's own events are known; undefined where the operator has named no account and no marker. */
-  #self(source: Source): CompiledMapping["self"] {
+  #self(source: MappingSource): CompiledMapping["self"] {
     const { ignoreSelf } = source.config;
     if (!ignoreSelf || (ignoreSelf.accounts.length === 0 && ignoreSelf.marker === undefined)) return undefined;
     const paths = (field: "from" | "text"): Path[] =>
@@ -231,7 +206,7 @@ class MappingCompiler {
     return { ...self, accounts: new Set(ignoreSelf.accounts.map((account) => account.toLowerCase())) };
   }
 
-  #settings(source: Source): MappingSettings {
+  #settings(source: MappingSource): MappingSettings {
     const { id, limits, callback } = source.config;
     const settings: MappingSettings = {};
     if (source.budget) settings.budget = source.budget;
@@ -261,7 +236,7 @@ class MappingCompiler {
 }
 
 /** Compiles all mappings of a snapshot, and loads their modules once, in a child. All problems come back at once; with any, the set must not be used. */
-export async function compileMappings(options: CompileOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
+export async function compileMappings(options: MappingOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
   const { hooks } = options;
   const collected = collectSources(options);
   const compiler = new MappingCompiler(options);

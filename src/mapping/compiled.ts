@@ -4,7 +4,7 @@ import type { CompiledMatch } from "./match.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transform.ts";
-import type { Path } from "./path.ts";
+import type { Path } from "./json-path.ts";
 import type { MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 
@@ -37,7 +37,7 @@ export interface CompiledMapping {
 }
 
 /** Fields that mean nothing for an action; a transform may set the other one, so they are checked only without. */
-export const USELESS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
+export const UNUSED_KEYS: Record<"wake" | "agent", readonly (keyof MappingConfig)[]> = {
   wake: [
     "messageTemplate",
     "agentId",

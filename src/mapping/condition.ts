@@ -60,7 +60,7 @@ function wants(ok: boolean, what: string, path: string, issues: Issue[]): boolea
 
 const equal: Compile = (operand, path, issues) =>
   wants(scalar(operand), "text, a number, true, false or null", path, issues) ? onEach((value) => value === operand) : undefined;
-const oneOf: Compile = (operand, path, issues) => {
+const compileOneOf: Compile = (operand, path, issues) => {
   if (!wants(Array.isArray(operand) && operand.every(scalar), "a list of values", path, issues)) return undefined;
   const set = new Set(operand as unknown[]);
   return onEach((value) => set.has(value));
@@ -92,8 +92,8 @@ const group =
 const OPERATORS: Record<string, Compile> = {
   $eq: equal,
   $ne: inverted(equal),
-  $in: oneOf,
-  $nin: inverted(oneOf),
+  $in: compileOneOf,
+  $nin: inverted(compileOneOf),
   $exists: (operand, path, issues) =>
     wants(typeof operand === "boolean", "true or false", path, issues) ? (value) => (value !== undefined) === operand : undefined,
   $regex: (operand, path, issues) => {
@@ -129,7 +129,7 @@ const OPERATORS: Record<string, Compile> = {
 export function compileCondition(condition: Condition, path: string, issues: Issue[]): Test {
   const never: Test = () => "unknown";
   if (condition === null || typeof condition !== "object") return equal(condition, path, issues) ?? never;
-  if (Array.isArray(condition)) return oneOf(condition, path, issues) ?? never;
+  if (Array.isArray(condition)) return compileOneOf(condition, path, issues) ?? never;
   const tests: Test[] = [];
   for (const [operator, operand] of Object.entries(condition)) {
     const compile = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
@@ -148,7 +148,7 @@ export function compileCondition(condition: Condition, path: string, issues: Iss
 }
 
 /** The values that alone can make a condition true, where it is a plain equality. */
-export function equalityOf(condition: unknown): (string | number | boolean | null)[] | undefined {
+export function getEqualValues(condition: unknown): (string | number | boolean | null)[] | undefined {
   if (scalar(condition)) return [condition as string];
   if (Array.isArray(condition) && condition.every(scalar)) return condition as string[];
   if (typeof condition !== "object" || condition === null) return undefined;

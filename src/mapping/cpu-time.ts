@@ -1,10 +1,10 @@
 /** Clocks in milliseconds: time that passes, and processor time of this thread. */
-export interface Clock {
+export interface CpuClock {
   wall(): number;
   cpu(): number;
 }
 
-export const SYSTEM_CLOCK: Clock = {
+export const SYSTEM_CLOCK: CpuClock = {
   wall: () => performance.now(),
   cpu() {
     const { user, system } = process.threadCpuUsage();
@@ -25,13 +25,13 @@ export interface CpuLimit {
 
 /** Evaluations that start within this time start from one reading of the thread's time, which costs half a microsecond. */
 const SAME_READING_MS = 1;
-let lastStart: { clock: Clock | undefined; wall: number; cpu: number } = { clock: undefined, wall: 0, cpu: 0 };
+let lastStart: { clock: CpuClock | undefined; wall: number; cpu: number } = { clock: undefined, wall: 0, cpu: 0 };
 
 /**
  * Limits the processor time of one evaluation after the other. Time in which the machine was busy elsewhere or stood still
  * does not count.
  */
-export function createCpuLimit(limitMs: number, clock: Clock): CpuLimit {
+export function createCpuLimit(limitMs: number, clock: CpuClock): CpuLimit {
   let begun = 0;
   // Reading the thread's time costs several times as much as reading the clock, and never gives more than has passed.
   let nextLook = 0;
@@ -62,13 +62,13 @@ export function createCpuLimit(limitMs: number, clock: Clock): CpuLimit {
 }
 
 const MINUTE = 60_000;
-const LONGEST = 60 * MINUTE;
+const MAX_PAUSE_MS = 60 * MINUTE;
 
 /**
  * Creates the record of an expression's offences against its limit. The second within a minute excludes it from this
  * process for a minute, and for twice as long each further time, up to an hour.
  */
-export function createOffences(clock: Clock): { isExcluded(): boolean; add(): void } {
+export function createOffences(clock: CpuClock): { isExcluded(): boolean; add(): void } {
   let last = -Infinity;
   let until = -Infinity;
   let next = MINUTE;
@@ -78,7 +78,7 @@ export function createOffences(clock: Clock): { isExcluded(): boolean; add(): vo
       const now = clock.wall();
       if (now - last < MINUTE) {
         until = now + next;
-        next = Math.min(next * 2, LONGEST);
+        next = Math.min(next * 2, MAX_PAUSE_MS);
         last = -Infinity;
       } else last = now;
     },

@@ -122,14 +122,14 @@ const MAX_FRAMES = 10;
 /** A longer line of a stack is no frame of a file. */
 const MAX_FRAME = 500;
 
-const nameOf = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : inspect(error, { depth: 3 }));
+const renderError = (error: unknown): string => (error instanceof Error ? `${error.name}: ${error.message}` : inspect(error, { depth: 3 }));
 
 /** Describes what code threw, with its causes. Never throws itself, whatever the error's members do. */
 export function describeThrown(error: unknown): Thrown {
   try {
-    const messages = [nameOf(error)];
+    const messages = [renderError(error)];
     for (let at = error; at instanceof Error && at.cause !== undefined && messages.length <= MAX_CAUSES; at = at.cause)
-      messages.push(`caused by ${nameOf(at.cause)}`);
+      messages.push(`caused by ${renderError(at.cause)}`);
     const stack = error instanceof Error ? (error.stack ?? "") : "";
     // The stack begins with the message, which may look like frames.
     const head = error instanceof Error ? stack.indexOf(error.message) : -1;
@@ -142,7 +142,7 @@ export function describeThrown(error: unknown): Thrown {
 
 const FRAME = /^\s*at (?:(?:async )?(.*?) \()?(?:async )?((?:file:\/\/)?\/.*?)(?:\?[^:)]*)?:(\d+):(\d+)\)?$/;
 
-function pathOf(place: string): string | undefined {
+function toPath(place: string): string | undefined {
   try {
     return place.startsWith("file:") ? fileURLToPath(place) : place;
   } catch {
@@ -154,7 +154,7 @@ function pathOf(place: string): string | undefined {
 function ownFrames(stack: string, folder: string): string[] {
   return stack.split("\n").flatMap((line) => {
     const [, name = "", place = "", row, column] = (line.length <= MAX_FRAME && FRAME.exec(line)) || [];
-    const path = pathOf(place);
+    const path = toPath(place);
     if (place === "" || path === undefined) return [];
     const file = relative(folder, path);
     if (!isInside(folder, path) || file.split(sep).includes("node_modules")) return [];

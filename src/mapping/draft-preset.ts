@@ -28,14 +28,14 @@ const KINDS = ["type", "event", "event_type", "eventType", "action", "kind", "we
 /** Fields that name what the event is about. */
 const IDS = /(?:^|\.)(?:id|key|uuid|number|identifier)$/i;
 
-function fieldsOf(value: unknown, prefix: string, depth: number): Field[] {
+function getFields(value: unknown, prefix: string, depth: number): Field[] {
   if (typeof value !== "object" || value === null || Array.isArray(value) || depth > MAX_DEPTH) return [];
   const entries = Object.entries(value).filter(([key]) => PLAIN_KEY.test(key) && key !== "__proto__");
   const own = entries.flatMap(([key, member]): Field[] =>
     typeof member === "string" || typeof member === "number" || typeof member === "boolean" ? [{ path: prefix + key, value: member }] : [],
   );
   // What is near the root comes first.
-  return [...own, ...entries.flatMap(([key, member]) => fieldsOf(member, `${prefix}${key}.`, depth + 1))];
+  return [...own, ...entries.flatMap(([key, member]) => getFields(member, `${prefix}${key}.`, depth + 1))];
 }
 
 /**
@@ -43,7 +43,7 @@ function fieldsOf(value: unknown, prefix: string, depth: number): Field[] {
  * of the shortest fields. `payload` is the event's body.
  */
 export function draftPreset(name: string, path: string, payload: unknown): PresetDraft {
-  const fields = fieldsOf(payload, "", 0);
+  const fields = getFields(payload, "", 0);
   const kind = KINDS.flatMap((wanted) =>
     fields.filter((field) => field.path.split(".").at(-1) === wanted && typeof field.value === "string"),
   )[0];

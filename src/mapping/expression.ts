@@ -1,9 +1,9 @@
-import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type Clock } from "./cpu-time.ts";
+import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type CpuClock } from "./cpu-time.ts";
 import type { CodeError } from "../core/debug.ts";
-import { compileGuarded } from "./guards.ts";
+import { compileGuarded } from "./jsonata-sandbox.ts";
 import { describeFailure, renderFailure } from "./jsonata-errors.ts";
-import { parsePath, readScope } from "./path.ts";
-import { jsonataInput, NOTES, type Scope } from "./scope.ts";
+import { parsePath, readScope } from "./json-path.ts";
+import { jsonataInput, NOTES, type TemplateContext } from "./template-context.ts";
 import { compileShortcut } from "./shortcut.ts";
 
 /** Processor time in the gateway's own process, where an expression that runs holds up everything else. */
@@ -21,12 +21,12 @@ export type JsonataRunner = (source: string, input: Record<string, unknown>, now
 
 export interface Expression {
   readonly source: string;
-  evaluate(scope: Scope): Evaluated | Promise<Evaluated>;
+  evaluate(scope: TemplateContext): Evaluated | Promise<Evaluated>;
 }
 
 export interface ExpressionOptions {
   runner?: JsonataRunner;
-  clock?: Clock;
+  clock?: CpuClock;
   /** The field that the expression stands in, for the operator. */
   field?: string;
 }
@@ -38,7 +38,7 @@ const failed = (error: unknown, source: string): Explained => ({
 });
 
 /** Takes what is for the operator alone out of a result, and keeps it. */
-function note({ error, ...result }: Explained, { [NOTES]: notes, index }: Scope, field: string): Evaluated {
+function note({ error, ...result }: Explained, { [NOTES]: notes, index }: TemplateContext, field: string): Evaluated {
   if (error) notes?.add({ field, ...(index === undefined ? {} : { item: index }), error });
   return result;
 }
@@ -59,7 +59,7 @@ export function compileExpression(
   if (!guarded.ok) return guarded;
   const { compiled } = guarded;
   const offences = createOffences(clock);
-  const evaluate = async (scope: Scope): Promise<Evaluated> => {
+  const evaluate = async (scope: TemplateContext): Promise<Evaluated> => {
     const input = jsonataInput(scope);
     if (runner && offences.isExcluded()) return note(await runner(source, input, scope.now), scope, field);
     const turn = takeTurn();

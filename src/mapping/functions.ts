@@ -3,7 +3,7 @@ import { AFTER_EACH_STEP, type Definition, type Frame, type Implementation } fro
 import { distinct, sort, spread } from "./lists.ts";
 import { formatMoney } from "./money.ts";
 import { formatPairs } from "./pairs.ts";
-import { GuardError, MAX_SEQUENCE, MAX_TEXT, normalise, sizeOf, tooLong, tooMany } from "./values.ts";
+import { GuardError, MAX_SEQUENCE, MAX_TEXT, normalise, getRenderedSize, tooLong, tooMany } from "./values.ts";
 
 /** Bound to the time of the event, in milliseconds since the epoch. No variable in an expression can have this name. */
 export const EVENT_TIME = "time of the event";
@@ -25,12 +25,12 @@ const MAX_PICTURED = 200;
 
 function picture(...pictures: unknown[]): void {
   for (const given of pictures)
-    if (sizeOf(given) > MAX_PICTURE) throw new GuardError(`uses a picture of more than ${MAX_PICTURE} characters`);
+    if (getRenderedSize(given) > MAX_PICTURE) throw new GuardError(`uses a picture of more than ${MAX_PICTURE} characters`);
 }
 
 function pictured(text: unknown, format: unknown): void {
   picture(format);
-  if (format !== undefined && sizeOf(text) > MAX_PICTURED)
+  if (format !== undefined && getRenderedSize(text) > MAX_PICTURED)
     throw new GuardError(`reads a text of more than ${MAX_PICTURED} characters by a picture`);
 }
 
@@ -41,17 +41,17 @@ const BEFORE: Record<string, (args: readonly unknown[]) => void> = {
     if (first !== undefined && second !== undefined && count(first) + count(second) > MAX_SEQUENCE) tooMany();
   },
   string: ([value, pretty]) => {
-    if (pretty) sizeOf(value, 2);
+    if (pretty) getRenderedSize(value, 2);
   },
   join: ([list, separator]) => {
-    if (Array.isArray(list) && list.length * sizeOf(separator ?? "") > MAX_TEXT) tooLong();
+    if (Array.isArray(list) && list.length * getRenderedSize(separator ?? "") > MAX_TEXT) tooLong();
   },
   pad: ([text, width, fill]) => {
-    if (text !== undefined && Math.abs(Number(width)) * sizeOf(fill ?? " ") > MAX_TEXT) tooLong();
+    if (text !== undefined && Math.abs(Number(width)) * getRenderedSize(fill ?? " ") > MAX_TEXT) tooLong();
   },
   replace: ([text, pattern, replacement, limit]) => {
     if (typeof text !== "string" || typeof pattern !== "string" || pattern === "") return;
-    const size = sizeOf(replacement);
+    const size = getRenderedSize(replacement);
     if (text.length * size <= MAX_TEXT) return;
     const most = Number(limit ?? Infinity);
     let made = 0;
@@ -114,7 +114,7 @@ function bounded(name: string, { implementation: own, signature }: Definition, f
   const isOnText = TEXT_FUNCTIONS.includes(name);
   const implementation: Implementation = function (...args) {
     this.environment.base.options.limit.check();
-    if (isOnText) for (const arg of args) sizeOf(arg);
+    if (isOnText) for (const arg of args) getRenderedSize(arg);
     before?.(args);
     const result = run.apply(this, args);
     return result instanceof Promise ? result.then(checkLength) : checkLength(result);

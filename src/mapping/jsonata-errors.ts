@@ -1,6 +1,6 @@
 import type { CodeError } from "../core/debug.ts";
 import { placeIn } from "./excerpt.ts";
-import { GuardError, isFunction } from "./values.ts";
+import { GuardError, isJsonataFunction } from "./values.ts";
 
 /** What JSONata throws. Its messages quote the input, and are set when the whole expression has failed. */
 interface JsonataError {
@@ -18,13 +18,14 @@ const MAX_VALUE = 200;
 /** Failures for which JSONata's message says less than ours. */
 const OWN_WORDS = ["D1011", "D1012", "D2015"];
 
-const codeOf = ({ code }: JsonataError): string | undefined => (typeof code === "string" && /^[A-Z]\d{4}$/.test(code) ? code : undefined);
+const getErrorCode = ({ code }: JsonataError): string | undefined =>
+  typeof code === "string" && /^[A-Z]\d{4}$/.test(code) ? code : undefined;
 
 /** Renders a failure in words of our own, which quote no value. Names of functions come from the source. */
 export function renderFailure(error: unknown): string {
   if (error instanceof GuardError) return `the expression ${error.message}`;
   const { token, index } = error as JsonataError;
-  const code = codeOf(error as JsonataError);
+  const code = getErrorCode(error as JsonataError);
   if (code === "D1012") return "the expression took too long";
   if (code === "D1011") return "the expression calls itself too deeply";
   if (code === "D2015") return "the expression makes a list that is too long";
@@ -36,7 +37,7 @@ export function renderFailure(error: unknown): string {
 }
 
 /** Where in the source an error is; undefined if it does not say. */
-function offsetOf({ position, token }: JsonataError, source: string): number | undefined {
+function getOffset({ position, token }: JsonataError, source: string): number | undefined {
   if (typeof position !== "number") return undefined;
   if (token === "(end)") return source.length;
   const before = source.slice(0, position);
@@ -52,7 +53,7 @@ function offsetOf({ position, token }: JsonataError, source: string): number | u
 
 /** What a value looks like, in a message that does not name it. */
 function renderCause({ value }: JsonataError, message: string): string {
-  if (value === undefined || isFunction(value)) return "";
+  if (value === undefined || isJsonataFunction(value)) return "";
   try {
     const text = JSON.stringify(value);
     return message.includes(text) ? "" : `; got: ${text.slice(0, MAX_VALUE)}${text.length > MAX_VALUE ? "…" : ""}`;
@@ -64,9 +65,9 @@ function renderCause({ value }: JsonataError, message: string): string {
 /** Describes a failure to the operator: JSONata's own message, which quotes values, and the place in the expression. */
 export function describeFailure(error: unknown, source: string): CodeError {
   const thrown = error as JsonataError;
-  const offset = offsetOf(thrown, source);
+  const offset = getOffset(thrown, source);
   const place = offset === undefined ? {} : placeIn(source, offset);
-  const code = codeOf(thrown);
+  const code = getErrorCode(thrown);
   if (error instanceof GuardError || code === undefined || OWN_WORDS.includes(code)) return { message: renderFailure(error), ...place };
   const said = String(thrown.message);
   return { message: `${said.slice(0, MAX_MESSAGE)}${renderCause(thrown, said)} (JSONata ${code})`, ...place };
@@ -75,8 +76,8 @@ export function describeFailure(error: unknown, source: string): CodeError {
 /** Why a text is no expression, and where: it quotes the operator's own text alone. */
 export function describeSyntaxError(error: unknown, source: string): { message: string; detail?: string } {
   const thrown = error as JsonataError;
-  const code = codeOf(thrown);
-  const offset = offsetOf(thrown, source);
+  const code = getErrorCode(thrown);
+  const offset = getOffset(thrown, source);
   const said = code === undefined ? "" : `: ${String(thrown.message).slice(0, MAX_VALUE)} (${code})`;
   if (offset === undefined) return { message: `is not valid JSONata${said}` };
   const { line, column, excerpt } = placeIn(source, offset);

@@ -1,5 +1,5 @@
 import type { Focus, Implementation } from "./jsonata-internals.ts";
-import { isFunction, MAX_SEQUENCE, MAX_TEXT, tooLong, tooMany } from "./values.ts";
+import { isJsonataFunction, MAX_SEQUENCE, MAX_TEXT, tooLong, tooMany } from "./values.ts";
 
 /** Functions of JSONata whose time grows with the square of a list: the same results in linear time. */
 
@@ -7,7 +7,7 @@ type Comparator = (left: unknown, right: unknown) => unknown;
 
 /** Returns a text that is equal for equal values. Keys of objects have no order, and a function equals itself alone. */
 function identity(value: unknown, left: { chars: number; functions: Map<unknown, number> }): string {
-  if (isFunction(value)) {
+  if (isJsonataFunction(value)) {
     const number = left.functions.get(value) ?? left.functions.size;
     left.functions.set(value, number);
     return `function ${number}`;

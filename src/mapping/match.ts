@@ -2,10 +2,10 @@ import type { z } from "zod";
 import type { Condition, FieldConditions, matchSchema } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { all, any, compileCondition, equalityOf, not, type Truth } from "./condition.ts";
+import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
-import { parsePath, readForCondition, type Path } from "./path.ts";
-import { ownMember, type Scope } from "./scope.ts";
+import { parsePath, readForCondition, type Path } from "./json-path.ts";
+import { ownMember, type TemplateContext } from "./template-context.ts";
 import type { ConditionTrace } from "./types.ts";
 
 export type { Truth } from "./condition.ts";
@@ -16,7 +16,7 @@ export interface MatchFailed {
 
 interface Check {
   name: string;
-  test(scope: Scope): Truth;
+  test(scope: TemplateContext): Truth;
 }
 
 /** A payload field that must equal one of some values for the match to hold. */
@@ -30,11 +30,11 @@ export interface CompiledMatch {
   readonly paths: readonly string[] | undefined;
   readonly equalities: readonly Equality[];
   /** Everything but the path. */
-  test(scope: Scope): Truth | MatchFailed | Promise<Truth | MatchFailed>;
-  trace(scope: Scope): Promise<ConditionTrace[]>;
+  test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
+  trace(scope: TemplateContext): Promise<ConditionTrace[]>;
 }
 
-type Read = (scope: Scope) => unknown;
+type Read = (scope: TemplateContext) => unknown;
 type FieldTest = (value: unknown) => Truth;
 const GROUPS = ["$and", "$or", "$not"];
 
@@ -72,7 +72,7 @@ function compileGroup(operator: string, operand: unknown, path: string, issues: 
 /** Headers and parameters are flat: a name is looked up as it is. */
 function compileFlat(
   conditions: FieldConditions,
-  read: (scope: Scope) => Record<string, string>,
+  read: (scope: TemplateContext) => Record<string, string>,
   path: string,
   lower: boolean,
   issues: Issue[],
@@ -84,7 +84,7 @@ function compileFlat(
   });
 }
 
-function checksOf(match: z.output<typeof matchSchema>, path: string, issues: Issue[]): Check[] {
+function compileChecks(match: z.output<typeof matchSchema>, path: string, issues: Issue[]): Check[] {
   const checks: Check[] = [];
   if (match.source !== undefined) {
     const test = compileCondition(match.source, `${path}.source`, issues);
@@ -97,17 +97,17 @@ function checksOf(match: z.output<typeof matchSchema>, path: string, issues: Iss
     checks.push(
       ...compileFields(match.payload, `${path}.payload`, issues).map(({ name, test }) => ({
         name,
-        test: (scope: Scope) => test(read(scope)),
+        test: (scope: TemplateContext) => test(read(scope)),
       })),
     );
   }
   return checks;
 }
 
-function equalitiesOf(match: z.output<typeof matchSchema>): Equality[] {
+function getEqualities(match: z.output<typeof matchSchema>): Equality[] {
   const found: Equality[] = [];
   const add = (field: string, condition: unknown): void => {
-    const values = equalityOf(condition);
+    const values = getEqualValues(condition);
     const path = parsePath(field);
     if (values && path) found.push({ field, path, values });
   };
@@ -116,7 +116,7 @@ function equalitiesOf(match: z.output<typeof matchSchema>): Equality[] {
   return found;
 }
 
-async function testWhen(when: Expression, scope: Scope): Promise<Truth | MatchFailed> {
+async function testWhen(when: Expression, scope: TemplateContext): Promise<Truth | MatchFailed> {
   const result = await when.evaluate(scope);
   if (!result.ok) return { failed: result.message };
   return typeof result.value === "boolean" ? result.value : "unknown";
@@ -128,7 +128,7 @@ export function compileMatch(
   options: { path: string; runner?: JsonataRunner },
 ): { match: CompiledMatch; issues: Issue[] } {
   const issues: Issue[] = [];
-  const checks = checksOf(match, options.path, issues);
+  const checks = compileChecks(match, options.path, issues);
   let when: Expression | undefined;
   if (match.when !== undefined) {
     const compiled = compileExpression(match.when, { field: "match.when", ...(options.runner ? { runner: options.runner } : {}) });
@@ -140,7 +140,7 @@ export function compileMatch(
   }
   const compiled: CompiledMatch = {
     paths: match.path === undefined ? undefined : [match.path].flat(),
-    equalities: equalitiesOf(match),
+    equalities: getEqualities(match),
     test(scope) {
       for (const check of checks) {
         const truth = check.test(scope);

@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import type { BuildFailure, Message } from "esbuild";
 import type { Issue } from "../core/errors.ts";
-import { excerptOf } from "./excerpt.ts";
+import { renderExcerpt } from "./excerpt.ts";
 
 /** What is wrong with a module, without the path of the mapping that names it. */
 export type ModuleProblem = Omit<Issue, "path">;
@@ -9,14 +9,14 @@ export type ModuleProblem = Omit<Issue, "path">;
 const MAX_ERRORS = 5;
 
 /** `shop.ts:3:9`, as the compiler names a place below its working folder, counted from 1; then what it says, and the line. */
-function renderError({ text, location }: Message): { said: string; excerpt: string } {
-  if (!location) return { said: text, excerpt: "" };
+function renderError({ text, location }: Message): { message: string; excerpt: string } {
+  if (!location) return { message: text, excerpt: "" };
   const { file, line, column, lineText } = location;
   // No line of a file outside the folder is shown: it may hold anything.
-  if (file.startsWith("..") || isAbsolute(file)) return { said: `${file}:${line}: it cannot be compiled`, excerpt: "" };
+  if (file.startsWith("..") || isAbsolute(file)) return { message: `${file}:${line}: it cannot be compiled`, excerpt: "" };
   // esbuild counts a column in bytes of UTF-8.
   const at = Buffer.from(lineText).subarray(0, column).toString("utf8").length;
-  return { said: `${file}:${line}:${at + 1}: ${text}`, excerpt: excerptOf(lineText, at) };
+  return { message: `${file}:${line}:${at + 1}: ${text}`, excerpt: renderExcerpt(lineText, at) };
 }
 
 /** Says in full what the compiler found: each error with its place and its line. Undefined if it is no error of the compiler. */
@@ -24,8 +24,8 @@ export function toCompileProblem(error: unknown): ModuleProblem | undefined {
   const errors = ((error as Partial<BuildFailure>).errors ?? []).slice(0, MAX_ERRORS).map(renderError);
   const [first, ...others] = errors;
   if (!first) return undefined;
-  const detail = [first.excerpt, ...others.flatMap(({ said, excerpt }) => [said, excerpt])].filter(Boolean).join("\n");
-  return { message: `cannot be loaded: ${first.said}`, ...(detail === "" ? {} : { detail }) };
+  const detail = [first.excerpt, ...others.flatMap(({ message, excerpt }) => [message, excerpt])].filter(Boolean).join("\n");
+  return { message: `cannot be loaded: ${first.message}`, ...(detail === "" ? {} : { detail }) };
 }
 
 /**
@@ -44,7 +44,7 @@ export async function findCompileProblem(file: string, folder: string): Promise<
       format: "esm",
       packages: "external",
       // Rouse's own names, which are no packages.
-      external: ["#plugin", "#transform"],
+      external: ["#plugin", "#channel-kit", "#transform"],
       tsconfigRaw: {},
       logLevel: "silent",
     });

@@ -1,4 +1,4 @@
-import { ownMember } from "./scope.ts";
+import { ownMember } from "./template-context.ts";
 import { isEmptyValue, renderValue } from "./values.ts";
 
 /**

@@ -1,16 +1,20 @@
 import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
 import type { PresetUse } from "../config/schema/preset.ts";
 import type { Issue } from "../core/errors.ts";
-import type { PresetEntry, Source, WrittenSource } from "./source.ts";
+import type { PresetEntry, MappingSource, WrittenSource } from "./source.ts";
 
 /** Where the presets that ship with Rouse lie: `mappings/` at the root of the clone or of the package. */
 export const PRESETS_DIR = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../mappings" : "../../../mappings", import.meta.url),
 );
 
-/** The names of the presets that ship with Rouse. */
+/** Where the signature schemes that ship with Rouse lie. */
+export const SCHEMES_DIR = join(PRESETS_DIR, "schemes");
+
+/** The names of the presets in a folder. */
 export function presetNames(presetsDir: string): string[] {
   if (!existsSync(presetsDir)) return [];
   return readdirSync(presetsDir)
@@ -21,10 +25,11 @@ export function presetNames(presetsDir: string): string[] {
 
 const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "summary", "model", "coalesce", "callback"] as const;
 
-/** What the section of a plugin that feeds a preset says of its turns: `hooks.<preset>.model` and the like. */
+/** What the section of the plugin that brings a preset says of its turns: `hooks.<plugin>.model` and the like. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"] as const;
 
-function withSection(mapping: MappingConfig, section: Readonly<Record<string, unknown>>): MappingConfig {
+function withSettings(mapping: MappingConfig, settings: object): MappingConfig {
+  const section = settings as Partial<Record<string, unknown>>;
   const stated = SECTION_FIELDS.filter((field) => section[field] !== undefined).map((field) => [field, section[field]]);
   return { ...mapping, ...(Object.fromEntries(stated) as Partial<MappingConfig>) };
 }
@@ -47,7 +52,7 @@ function toAuth(
   use: PresetUse,
   { at, entry }: { at: string; entry: PresetEntry },
   issues: Issue[],
-): Pick<WrittenSource, "unsigned"> & Pick<Source["shared"], "auth"> {
+): Pick<WrittenSource, "unsigned"> & Pick<MappingSource["shared"], "auth"> {
   const { secret, verifyToken, audience, email } = use;
   const given = { secret, verifyToken, audience, email };
   const stated = Object.entries(given).filter(([, value]) => value !== undefined);
@@ -71,10 +76,10 @@ function toAuth(
 export function presetSources(
   file: MappingFile,
   use: PresetUse,
-  { at, entry, again, section = {} }: { at: string; entry: PresetEntry; again: boolean; section?: Readonly<Record<string, unknown>> },
+  { at, entry, again }: { at: string; entry: PresetEntry; again: boolean },
   issues: Issue[],
 ): WrittenSource[] {
-  const { unsigned, ...shared }: ReturnType<typeof toAuth> & Source["shared"] = toAuth(file, use, { at, entry }, issues);
+  const { unsigned, ...shared }: ReturnType<typeof toAuth> & MappingSource["shared"] = toAuth(file, use, { at, entry }, issues);
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
   if (again && use.path === undefined) issues.push({ path: at, message: "this preset is in use before: give each a `path` of its own" });
   const named = file.mappings.some((mapping) => mapping.event !== undefined);
@@ -84,7 +89,7 @@ export function presetSources(
   const fields = AGENT_FIELDS.filter((field) => use[field] !== undefined);
   const budget = use.limits && { scope: `preset:${use.use}${again ? `@${use.path}` : ""}`, limits: use.limits };
   return file.mappings.map((mapping, index): WrittenSource => ({
-    config: adapt(withSection(mapping, section), use, again ? `@${use.path}` : ""),
+    config: adapt(withSettings(mapping, entry.settings ?? {}), use, again ? `@${use.path}` : ""),
     at: `${entry.label}: mappings[${index}]`,
     origin: `preset:${use.use}`,
     shared,

@@ -14,7 +14,7 @@ let library: typeof re2 | undefined;
 /** Loaded when the first expression is compiled. */
 const load = (): typeof re2 => (library ??= require("re2js") as typeof re2);
 
-function flagsOf(flags: string, RE2JS: typeof re2.RE2JS): number | undefined {
+function toFlags(flags: string, RE2JS: typeof re2.RE2JS): number | undefined {
   let bits = 0;
   for (const flag of flags) {
     if (flag === "i") bits |= RE2JS.CASE_INSENSITIVE;
@@ -40,7 +40,7 @@ function withAllSpaces(source: string): string {
 /** Compiles a pattern. Lookaround and backreferences need more than linear time and are refused. */
 export function compileRegex(source: string, flags = ""): { ok: true; regex: LinearRegex } | { ok: false; message: string } {
   const { RE2JS } = load();
-  const bits = flagsOf(flags, RE2JS);
+  const bits = toFlags(flags, RE2JS);
   if (bits === undefined) return { ok: false, message: "use no other flags than i, m, s, g and u" };
   if (/\(\?(?:[=!]|<[=!])/.test(source))
     return { ok: false, message: "lookahead and lookbehind are not supported: their time has no bound" };
@@ -68,7 +68,7 @@ export function compileRegex(source: string, flags = ""): { ok: true; regex: Lin
 }
 
 /** JSONata makes an engine of the same expression for every evaluation. */
-const compiledOf = new WeakMap<RegExp, LinearRegex>();
+const compiledByRegex = new WeakMap<RegExp, LinearRegex>();
 
 /** The same for libraries that want something like `RegExp`: throws a SyntaxError on what is not linear. */
 export class LinearRegExp {
@@ -82,11 +82,11 @@ export class LinearRegExp {
     this.source = typeof source === "string" ? source : source.source;
     this.flags = typeof source === "string" ? flags : source.flags;
     this.global = this.flags.includes("g");
-    const known = typeof source === "string" ? undefined : compiledOf.get(source);
+    const known = typeof source === "string" ? undefined : compiledByRegex.get(source);
     const compiled = known ? { ok: true as const, regex: known } : compileRegex(this.source, this.flags);
     if (!compiled.ok) throw new SyntaxError(compiled.message);
     this.#regex = compiled.regex;
-    if (typeof source !== "string") compiledOf.set(source, compiled.regex);
+    if (typeof source !== "string") compiledByRegex.set(source, compiled.regex);
   }
 
   test(text: string): boolean {

@@ -1,13 +1,13 @@
 import type { CompiledMapping } from "./compiled.ts";
 import { oneLine, plainText } from "../core/text.ts";
-import { markCollected } from "./collect.ts";
+import { markBatched } from "./collect.ts";
 import { DebugNotes } from "./debug.ts";
-import { echoReason } from "./echo.ts";
-import { makeDrafts } from "./drafts.ts";
-import { createLookup, type Lookup } from "./lookup.ts";
+import { findLoop } from "./loop-guard.ts";
+import { makeDrafts } from "./render.ts";
+import { createMatchIndex, type MatchIndex } from "./match-index.ts";
 import type { MatchFailed, Truth } from "./match.ts";
 import { isWanted } from "./presets.ts";
-import { NOTES, withEvents, type Scope } from "./scope.ts";
+import { NOTES, withEvents, type TemplateContext } from "./template-context.ts";
 import type {
   ConditionTrace,
   Debugged,
@@ -32,12 +32,12 @@ type Step =
   | { kind: "skipped"; reason: string }
   | { kind: "end"; outcome: MappingOutcome };
 
-function scopeOf(input: MappingInput): Scope {
+function toTemplateContext(input: MappingInput): TemplateContext {
   const { payload, headers, query, path, now } = input;
   return { payload, headers, query, path, now };
 }
 
-const tooMany = (mapping: string, count: number, most: number): Step => ({
+const tooMany = (mapping: string, count: number, most: number): Extract<Step, { kind: "end" }> => ({
   kind: "end",
   outcome: {
     kind: "rejected",
@@ -49,7 +49,7 @@ const tooMany = (mapping: string, count: number, most: number): Step => ({
   },
 });
 
-async function oneScope(mapping: CompiledMapping, scope: Scope): Promise<Step> {
+async function oneScope(mapping: CompiledMapping, scope: TemplateContext): Promise<Step> {
   const pending = makeDrafts(mapping, scope);
   const made = pending instanceof Promise ? await pending : pending;
   const { id } = mapping.config;
@@ -64,7 +64,7 @@ async function oneScope(mapping: CompiledMapping, scope: Scope): Promise<Step> {
 }
 
 /** One action for each item. Items stand alone: what fails for one is its result and stops no other. */
-async function eachItem(mapping: CompiledMapping, scope: Scope, maxActions: number): Promise<Step> {
+async function eachItem(mapping: CompiledMapping, scope: TemplateContext, maxActions: number): Promise<Step> {
   const { id } = mapping.config;
   const list = await (mapping.forEach as NonNullable<typeof mapping.forEach>).evaluate(scope);
   if (!list.ok)
@@ -86,7 +86,7 @@ async function eachItem(mapping: CompiledMapping, scope: Scope, maxActions: numb
 }
 
 /** Why an event is left out, where only some of a preset's are wanted. */
-async function unwanted({ event, events, config }: CompiledMapping, scope: Scope): Promise<Step | undefined> {
+async function unwanted({ event, events, config }: CompiledMapping, scope: TemplateContext): Promise<Step | undefined> {
   if (!events) return undefined;
   const rendered = await event?.render(scope);
   if (rendered && !rendered.ok) {
@@ -97,7 +97,7 @@ async function unwanted({ event, events, config }: CompiledMapping, scope: Scope
   return isWanted(name, events) ? undefined : { kind: "skipped", reason: `the event "${name}" is not among the preset's \`events\`` };
 }
 
-async function runMapping(mapping: CompiledMapping, given: Scope, maxActions: number): Promise<Step> {
+async function runMapping(mapping: CompiledMapping, given: TemplateContext, maxActions: number): Promise<Step> {
   const scope = mapping.coalesceKey ? withEvents(given, [given.payload]) : given;
   const left = await unwanted(mapping, scope);
   if (left) return left;
@@ -109,7 +109,7 @@ async function runMapping(mapping: CompiledMapping, given: Scope, maxActions: nu
   const step = await (mapping.forEach ? eachItem(mapping, scope, maxActions) : oneScope(mapping, scope));
   if (step.kind !== "results") return step;
   if (step.results.length > maxActions) return tooMany(mapping.config.id, step.results.length, maxActions);
-  const marked = await markCollected(mapping, scope, step.results);
+  const marked = await markBatched(mapping, scope, step.results);
   return marked.ok ? { ...step, results: marked.results } : { kind: "end", outcome: marked.outcome };
 }
 
@@ -126,7 +126,7 @@ async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingI
   const { id } = mapping.config;
   notes.mapping = id;
   const payloads = inputs.map((input) => input.payload);
-  const scope = { ...scopeOf(inputs.at(-1) as MappingInput), [NOTES]: notes };
+  const scope = { ...toTemplateContext(inputs.at(-1) as MappingInput), [NOTES]: notes };
   const step = await oneScope(mapping, withEvents(scope, payloads));
   if (step.kind === "end") return step.outcome;
   if (step.kind === "skipped") return { kind: "skipped", mapping: id, reason: step.reason };
@@ -136,13 +136,13 @@ async function combineEvents(mapping: CompiledMapping, inputs: readonly MappingI
 const isFailed = (truth: Truth | MatchFailed): truth is MatchFailed => typeof truth === "object";
 
 /** How the conditions of a mapping come out, besides its path; a disabled mapping has one more, which fails. */
-async function traceMapping({ match, config, at }: CompiledMapping, scope: Scope): Promise<ConditionTrace[]> {
+async function traceMapping({ match, config, at }: CompiledMapping, scope: TemplateContext): Promise<ConditionTrace[]> {
   const traces = (await match.trace(scope)).map((trace) => ({ ...trace, condition: trace.condition.slice(at.length + 1) }));
   return config.enabled ? traces : [...traces, { condition: "enabled", result: false }];
 }
 
 /** Finds the mapping of which most conditions held. */
-async function findNearest(mappings: readonly CompiledMapping[], scope: Scope): Promise<Nearest | undefined> {
+async function findNearest(mappings: readonly CompiledMapping[], scope: TemplateContext): Promise<Nearest | undefined> {
   let best: (Nearest & { held: number }) | undefined;
   for (const mapping of mappings.slice(0, 200)) {
     const traces = await traceMapping(mapping, scope);
@@ -153,72 +153,99 @@ async function findNearest(mappings: readonly CompiledMapping[], scope: Scope): 
   return best && { mapping: best.mapping, condition: best.condition };
 }
 
+/** Returns what looks up the mappings of a hook: those of its path, and for the hook token those of every path. */
+function createLookup(mappings: readonly CompiledMapping[], paths: Iterable<string>): (input: MappingInput) => MatchIndex {
+  const onPath = new Map(
+    [...paths].map((path) => [path, mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false)] as const),
+  );
+  const anywhere = mappings.filter((mapping) => mapping.match.paths === undefined);
+  const indexes = new Map<string, MatchIndex>();
+  return ({ path, byHookToken }) => {
+    const name = `${byHookToken ? "*" : ""}${onPath.has(path) ? path : ""}`;
+    let index = indexes.get(name);
+    if (!index) {
+      const own = onPath.get(path) ?? [];
+      index = createMatchIndex(byHookToken ? [...own, ...anywhere].toSorted((a, b) => a.order - b.order) : own);
+      indexes.set(name, index);
+    }
+    return index;
+  };
+}
+
+/** What the mappings make of one event, one after the other. */
+class EventRun {
+  readonly #scope: TemplateContext;
+  readonly #maxActions: number;
+  readonly #results: DraftResult[] = [];
+  #first: string | undefined;
+  #isList = false;
+  #skipped: string | undefined;
+
+  constructor(scope: TemplateContext, maxActions: number) {
+    this.#scope = scope;
+    this.#maxActions = maxActions;
+  }
+
+  /** Runs a mapping if its conditions hold. Returns the event's outcome if that is decided by it, else whether others may follow. */
+  async add(mapping: CompiledMapping): Promise<MappingOutcome | "next" | "last"> {
+    const { id, continue: continues } = mapping.config;
+    const echo = this.#isList ? undefined : findLoop(mapping, this.#scope);
+    if (echo !== undefined) return { kind: "skipped", mapping: id, reason: echo, echo: true };
+    const pending = mapping.match.test(this.#scope);
+    const truth = pending instanceof Promise ? await pending : pending;
+    if (isFailed(truth)) {
+      const failure = { code: "mapping_failed" as const, message: `match.when: ${truth.failed}` };
+      return this.#end({ kind: "failed", mapping: id, failure }, id, continues);
+    }
+    if (truth !== true) return "next";
+    this.#first ??= id;
+    this.#isList ||= continues;
+    const step = await runMapping(mapping, this.#scope, this.#maxActions);
+    if (step.kind === "end") return this.#end(step.outcome, id, continues);
+    if (step.kind === "skipped") this.#skipped ??= step.reason;
+    else {
+      this.#results.push(...step.results);
+      this.#isList ||= step.list;
+    }
+    return continues ? "next" : "last";
+  }
+
+  /** Returns the outcome of all mappings; undefined if none matched. */
+  finish(): MappingOutcome | undefined {
+    const [mapping, results] = [this.#first, this.#results];
+    if (mapping === undefined) return undefined;
+    if (results.length === 0) return { kind: "skipped", mapping, reason: this.#skipped ?? "nothing to do" };
+    if (results.length > this.#maxActions) return tooMany(mapping, results.length, this.#maxActions).outcome;
+    return { kind: "actions", mapping, list: this.#isList || results.length > 1, results };
+  }
+
+  /** One of several stands alone: what it fails by is its result, and takes nothing from the others. */
+  #end(outcome: MappingOutcome, mapping: string, continues: boolean): MappingOutcome | "next" | "last" {
+    if (!this.#isList || !("failure" in outcome) || outcome.failure.code === "too_many_actions") return outcome;
+    this.#results.push({ ok: false, mapping, failure: outcome.failure });
+    return continues && outcome.failure.code !== "mapping_failed" ? "next" : "last";
+  }
+}
+
 /** Makes the set of a snapshot's mappings. */
 export function createMappingSet({ mappings, rules, files, maxActions }: SetParts): MappingSet {
-  const onPath = new Map<string, CompiledMapping[]>();
   const byId = new Map(mappings.map((mapping) => [mapping.config.id, mapping]));
-  const anywhere = mappings.filter((mapping) => mapping.match.paths === undefined);
-  for (const path of rules.keys())
-    onPath.set(
-      path,
-      mappings.filter((mapping) => mapping.match.paths?.includes(path) ?? false),
-    );
-  const lookups = new Map<string, Lookup>();
-  const lookupFor = (input: MappingInput): Lookup => {
-    const name = `${input.byHookToken ? "*" : ""}${onPath.has(input.path) ? input.path : ""}`;
-    let lookup = lookups.get(name);
-    if (!lookup) {
-      const own = onPath.get(input.path) ?? [];
-      lookup = createLookup(input.byHookToken ? [...own, ...anywhere].toSorted((a, b) => a.order - b.order) : own);
-      lookups.set(name, lookup);
-    }
-    return lookup;
-  };
+  const isAnywhere = mappings.some((mapping) => mapping.match.paths === undefined);
+  const lookup = createLookup(mappings, rules.keys());
 
   const runEach = async (candidates: readonly CompiledMapping[], input: MappingInput, notes: DebugNotes): Promise<MappingOutcome> => {
-    const scope = { ...scopeOf(input), [NOTES]: notes };
-    const results: DraftResult[] = [];
-    let first: string | undefined;
-    let list = false;
-    let skipped: string | undefined;
+    const run = new EventRun({ ...toTemplateContext(input), [NOTES]: notes }, maxActions);
     for (const mapping of candidates) {
       if (!mapping.config.enabled) continue;
       notes.mapping = mapping.config.id;
-      const echo = list ? undefined : echoReason(mapping, scope);
-      if (echo !== undefined) return { kind: "skipped", mapping: mapping.config.id, reason: echo, echo: true };
-      const pending = mapping.match.test(scope);
-      const truth = pending instanceof Promise ? await pending : pending;
-      const { id } = mapping.config;
-      if (isFailed(truth)) {
-        const failure = { code: "mapping_failed" as const, message: `match.when: ${truth.failed}` };
-        if (!list) return { kind: "failed", mapping: id, failure };
-        results.push({ ok: false, mapping: id, failure });
-        break;
-      }
-      if (truth !== true) continue;
-      first ??= id;
-      list ||= mapping.config.continue;
-      const step = await runMapping(mapping, scope, maxActions);
-      if (step.kind === "end") {
-        const { outcome } = step;
-        // One of several stands alone: what it fails by is its result, and takes nothing from the others.
-        if (!list || !("failure" in outcome) || outcome.failure.code === "too_many_actions") return outcome;
-        results.push({ ok: false, mapping: id, failure: outcome.failure });
-        if (outcome.failure.code === "mapping_failed") break;
-      } else if (step.kind === "skipped") skipped ??= step.reason;
-      else {
-        results.push(...step.results);
-        list ||= step.list;
-      }
-      if (!mapping.config.continue) break;
+      const next = await run.add(mapping);
+      if (next === "last") break;
+      if (next !== "next") return next;
     }
-    if (first === undefined) {
-      const nearest = await findNearest(lookupFor(input).all, scopeOf(input));
-      return nearest ? { kind: "unmatched", nearest } : { kind: "unmatched" };
-    }
-    if (results.length === 0) return { kind: "skipped", mapping: first, reason: skipped ?? "nothing to do" };
-    if (results.length > maxActions) return (tooMany(first, results.length, maxActions) as Extract<Step, { kind: "end" }>).outcome;
-    return { kind: "actions", mapping: first, list: list || results.length > 1, results };
+    const outcome = run.finish();
+    if (outcome) return outcome;
+    const nearest = await findNearest(lookup(input).all, toTemplateContext(input));
+    return nearest ? { kind: "unmatched", nearest } : { kind: "unmatched" };
   };
 
   const runAll = (candidates: readonly CompiledMapping[], input: MappingInput): Promise<Debugged<MappingOutcome>> =>
@@ -228,9 +255,9 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     mappings: mappings.map((mapping) => mapping.info),
     paths: [...rules.values()],
     rules: (path) => rules.get(path),
-    owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && anywhere.length > 0),
+    owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && isAnywhere),
     files,
-    run: (input) => runAll(lookupFor(input).candidates(input.payload), input),
+    run: (input) => runAll(lookup(input).candidates(input.payload), input),
     async combine(id, inputs) {
       const mapping = byId.get(id);
       return mapping && withNotes((notes) => combineEvents(mapping, inputs, notes));
@@ -238,8 +265,8 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
     settings: (id) => byId.get(id)?.settings,
     budgets: [...new Map(mappings.flatMap(({ settings: { budget } }) => (budget ? [[budget.scope, budget]] : []))).values()],
     async explain(input, only) {
-      const scope = scopeOf(input);
-      const chosen = only === undefined ? lookupFor(input).all : mappings.filter((mapping) => mapping.config.id === only);
+      const scope = toTemplateContext(input);
+      const chosen = only === undefined ? lookup(input).all : mappings.filter((mapping) => mapping.config.id === only);
       const traces: MappingTrace[] = [];
       for (const mapping of chosen) {
         const path = { condition: "match.path", result: mapping.match.paths?.includes(input.path) ?? true };

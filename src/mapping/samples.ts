@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MappingFile } from "../config/schema/mapping.ts";
-import { fileInside } from "../core/files.ts";
-import { compilePaths } from "./paths.ts";
+import { compilePaths } from "./route-rules.ts";
+import type { PresetEntry } from "./source.ts";
 import { collectSources } from "./sources.ts";
 import type { PathRules } from "./types.ts";
 
-/** A request body that a sender posts, kept beside the preset that takes it. */
+/** A request body that a sender posts. */
 export interface Sample {
   contentType: string;
   /** The event as the sender's headers name it. */
@@ -14,35 +14,37 @@ export interface Sample {
   body: string;
 }
 
-const folderOf = (presetsDir: string, preset: string): string => join(presetsDir, "samples", preset);
+/** What the document of a preset says besides its mappings. It may not have been checked. */
+function readDocument({ read }: PresetEntry): Pick<MappingFile, "setup" | "samples"> {
+  const parsed = read();
+  return parsed.ok ? (parsed.value as Pick<MappingFile, "setup" | "samples">) : {};
+}
 
-/** The names of a preset's samples: its events. */
-export function sampleNames(presetsDir: string, preset: string): string[] {
-  const folder = folderOf(presetsDir, preset);
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".json"))
-    .map((name) => name.slice(0, -".json".length))
-    .toSorted();
+/** The folder with a preset's samples, beside the preset. */
+const getFolder = ({ folder, name }: PresetEntry): string => join(folder, "samples", name);
+
+/** The names of a preset's samples: those in its document, and those in files. */
+export function sampleNames(entry: PresetEntry): string[] {
+  const folder = getFolder(entry);
+  const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
+  return [...Object.keys(readDocument(entry).samples ?? {}), ...files.map((name) => name.slice(0, -".json".length))].toSorted();
 }
 
 /** Reads a sample by its name; undefined if the preset has none of this name. */
-export function readSample(presetsDir: string, preset: string, name: string): Sample | undefined {
-  if (!sampleNames(presetsDir, preset).includes(name)) return undefined;
-  const text = readFileSync(join(folderOf(presetsDir, preset), `${name}.json`), "utf8");
-  const { body, event = name, contentType = "application/json" } = JSON.parse(text) as Partial<Sample> & { body: unknown };
+export function readSample(entry: PresetEntry, name: string): Sample | undefined {
+  if (!sampleNames(entry).includes(name)) return undefined;
+  const own = readDocument(entry).samples?.[name];
+  const sample = own ?? (JSON.parse(readFileSync(join(getFolder(entry), `${name}.json`), "utf8")) as NonNullable<typeof own>);
+  const { body, event = name, contentType = "application/json" } = sample;
   return { event, contentType, body: typeof body === "string" ? body : JSON.stringify(body) };
 }
 
-/** What a preset's file says of its sender; undefined if there is no such preset or it says nothing. */
-export function presetSetup(presetsDir: string, preset: string): MappingFile["setup"] {
-  const found = fileInside(presetsDir, `${preset}.json`);
-  return found.ok ? (JSON.parse(readFileSync(found.file, "utf8")) as Pick<MappingFile, "setup">).setup : undefined;
-}
+/** What a preset says of its sender; undefined if it says nothing. */
+export const presetSetup = (entry: PresetEntry): MappingFile["setup"] => readDocument(entry).setup;
 
 /** The headers by which a preset's sender names an event; undefined if it names events in the body alone. */
-export function eventHeaders(presetsDir: string, preset: string, event: string): Record<string, string> | undefined {
-  const named = presetSetup(presetsDir, preset)?.eventHeaders;
+export function eventHeaders(entry: PresetEntry, event: string): Record<string, string> | undefined {
+  const named = presetSetup(entry)?.eventHeaders;
   if (!named) return undefined;
   const kind = event.split(".")[0] ?? event;
   return Object.fromEntries(

@@ -1,11 +1,11 @@
-import { parsePath, readScope } from "./path.ts";
-import type { Scope } from "./scope.ts";
+import { parsePath, readScope } from "./json-path.ts";
+import type { TemplateContext } from "./template-context.ts";
 import { renderValue } from "./values.ts";
 
 /** What an expression gave; undefined if JSONata has to evaluate it. */
-type Found = { ok: true; value: unknown } | undefined;
+type FoundValue = { ok: true; value: unknown } | undefined;
 
-type Evaluate = (scope: Scope) => unknown;
+type Evaluate = (scope: TemplateContext) => unknown;
 
 /** Stands for a value with which JSONata has rules of its own: an object, a list, the text of a number. */
 const NOT_PLAIN = Symbol("not plain");
@@ -18,7 +18,7 @@ const CONSTANTS: ReadonlyMap<string, unknown> = new Map([
 ]);
 
 /** The tokens of an expression; undefined if it holds any that these forms do not have. */
-function tokensOf(source: string): string[] | undefined {
+function tokenize(source: string): string[] | undefined {
   const tokens: string[] = [];
   TOKEN.lastIndex = 0;
   while (TOKEN.lastIndex < source.length) {
@@ -128,8 +128,8 @@ class Parser {
  * that may be missing, without JSONata, which takes about twenty times as long for them. Undefined for any other
  * expression. The function gives what JSONata gives, or undefined if the values are not plain: then JSONata has to.
  */
-export function compileShortcut(source: string): ((scope: Scope) => Found) | undefined {
-  const tokens = tokensOf(source);
+export function compileShortcut(source: string): ((scope: TemplateContext) => FoundValue) | undefined {
+  const tokens = tokenize(source);
   const evaluate = tokens && new Parser(tokens).parse();
   if (!evaluate) return undefined;
   return (scope) => {

@@ -1,12 +1,12 @@
-import type { Parsed } from "../config/json5.ts";
-import type { Limits } from "../config/schema/limits.ts";
-import type { MappingConfig, MappingFile, PresetDocument } from "../config/schema/mapping.ts";
+import type { ParsedJson5 } from "../config/json5.ts";
+import type { LimitsConfig } from "../config/schema/limits.ts";
+import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
 
 /** A mapping that has an id, its own or one by its path. */
 export type NamedMapping = MappingConfig & { id: string };
 
 /** A mapping and where it was written. */
-export interface Source {
+export interface MappingSource {
   config: NamedMapping;
   at: string;
   origin: string;
@@ -21,22 +21,13 @@ export interface Source {
   /** The events that are wanted of a preset; undefined: all. */
   events?: readonly string[];
   /** Limits that all mappings of a preset share, and whose they are. */
-  budget?: { scope: string; limits: Limits };
+  budget?: { scope: string; limits: LimitsConfig };
   /** The folder that files it names lie in. */
   folder: string;
 }
 
 /** A mapping as it was written, perhaps without an id. */
-export type WrittenSource = Omit<Source, "config"> & { config: MappingConfig };
-
-/** A preset that a plugin brings. */
-export interface PluginPreset {
-  /** The plugin's id. */
-  plugin: string;
-  /** Where the plugin comes from. */
-  origin: string;
-  document: PresetDocument;
-}
+export type WrittenSource = Omit<MappingSource, "config"> & { config: MappingConfig };
 
 /** A preset that `hooks.presets` can name. */
 export interface PresetEntry {
@@ -49,7 +40,9 @@ export interface PresetEntry {
   place: string;
   /** The folder that files it names lie in. */
   folder: string;
+  /** The section of the plugin that brings it. */
+  settings?: object;
   /** Its file, if it has one of its own. */
   file?: string;
-  read(): Parsed;
+  read(): ParsedJson5;
 }

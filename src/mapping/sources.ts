@@ -1,14 +1,14 @@
 import { configIssues } from "../config/issues.ts";
 import type { z } from "zod";
-import { hooksKeys, type hooksSchema } from "../config/schema/hooks.ts";
+import type { hooksSchema } from "../config/schema/hooks.ts";
 import { mappingFileSchema, type MappingFile } from "../config/schema/mapping.ts";
 import { getPresetName, type PresetUse } from "../config/schema/preset.ts";
 import { resolveReferences } from "../config/secrets.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import { ambiguous, readCatalog, type Catalog, type CatalogOptions } from "./catalog.ts";
+import { ambiguous, readMappings, type Catalog, type CatalogOptions } from "./catalog.ts";
 import { presetSources } from "./presets.ts";
-import type { PresetEntry, Source, WrittenSource } from "./source.ts";
+import type { PresetEntry, MappingSource, WrittenSource } from "./source.ts";
 
 type Env = Record<string, string | undefined>;
 
@@ -52,8 +52,8 @@ function readDocument({ label, file, read }: PresetEntry, references: References
   return undefined;
 }
 
-function sourcesOf(file: MappingFile, label: string, folder: string): WrittenSource[] {
-  const shared: Source["shared"] = {};
+function toSources(file: MappingFile, label: string, folder: string): WrittenSource[] {
+  const shared: MappingSource["shared"] = {};
   if (file.auth) shared.auth = file.auth;
   if (file.maxBodyBytes !== undefined) shared.maxBodyBytes = file.maxBodyBytes;
   return file.mappings.map((config, index) => ({
@@ -70,7 +70,7 @@ function sourcesOf(file: MappingFile, label: string, folder: string): WrittenSou
  * Gives mappings without an id one: the first path, or `any` without a path, and `#2`, `#3`, … behind it where that is
  * taken. Ids that are given go first, and a mapping of another path changes none.
  */
-function nameMappings(sources: readonly WrittenSource[]): Source[] {
+function nameMappings(sources: readonly WrittenSource[]): MappingSource[] {
   const taken = new Set(sources.flatMap(({ config }) => config.id ?? []));
   const freeId = (name: string): string => {
     let id = name;
@@ -107,14 +107,11 @@ function collectFiles({ files }: Catalog, enabled: ReadonlySet<string>, referenc
     if (enabled.has(entry.name)) continue;
     if (!entry.isPreset) to.files.push(entry.file);
     const file = readDocument(entry, entry.isPreset ? undefined : references, to.issues);
-    if (file && !entry.isPreset) to.sources.push(...sourcesOf(file, entry.label, entry.folder));
+    if (file && !entry.isPreset) to.sources.push(...toSources(file, entry.label, entry.folder));
   }
 }
 
 function collectPresets(hooks: z.output<typeof hooksSchema>, catalog: Catalog, references: References, to: Collected): void {
-  /** The section of the plugin that a preset is named like. */
-  const section = (preset: string): Record<string, unknown> | undefined =>
-    preset in hooksKeys ? undefined : (hooks as Record<string, Record<string, unknown> | undefined>)[preset];
   const used = new Set<string>();
   for (const [index, written] of hooks.presets.entries()) {
     const use: PresetUse = typeof written === "string" ? { use: written } : written;
@@ -123,11 +120,9 @@ function collectPresets(hooks: z.output<typeof hooksSchema>, catalog: Catalog, r
     if (!entry) continue;
     if (entry.file !== undefined) to.files.push(entry.file);
     const file = readDocument(entry, references, to.issues);
-    const own = section(use.use);
     if (file && file.id !== entry.name)
       to.issues.push({ path: `${entry.label}: id`, message: `must be "${entry.name}", the name that \`hooks.presets\` enables it by` });
-    if (file)
-      to.sources.push(...presetSources(file, use, { at, entry, again: used.has(use.use), ...(own ? { section: own } : {}) }, to.issues));
+    if (file) to.sources.push(...presetSources(file, use, { at, entry, again: used.has(use.use) }, to.issues));
     used.add(use.use);
   }
 }
@@ -146,10 +141,10 @@ export interface SourceOptions extends CatalogOptions {
  * All mappings in the order in which they are tried: the config's own, the files of `mappingsDir` by name, presets. A file
  * that `hooks.presets` names is a preset, with the options that stand there.
  */
-export function collectSources(options: SourceOptions): { sources: Source[]; issues: Issue[]; files: string[] } {
+export function collectSources(options: SourceOptions): { sources: MappingSource[]; issues: Issue[]; files: string[] } {
   const { hooks, baseDir, mappingsDir, env, pluginsMissing = false } = options;
   const references = { env, baseDir };
-  const catalog = readCatalog(options);
+  const catalog = readMappings(options);
   const enabled = new Set(hooks.presets.map(getPresetName));
   const sources = hooks.mappings.map((config, index): WrittenSource => ({
     config,

@@ -1,6 +1,6 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
-import type { Scope } from "./scope.ts";
+import type { TemplateContext } from "./template-context.ts";
 import { whenSettled } from "./settle.ts";
 import { isEmptyValue, renderValue } from "./values.ts";
 
@@ -15,7 +15,7 @@ export interface Template {
   readonly literal: boolean;
   /** The text before the first expression. */
   readonly start: string;
-  render(scope: Scope): Rendered | Promise<Rendered>;
+  render(scope: TemplateContext): Rendered | Promise<Rendered>;
 }
 
 export interface TemplateOptions extends ExpressionOptions {
@@ -85,7 +85,7 @@ export function compileTemplate(
     }
     return { ok: true, parts: joinParts(parts), missing, empty };
   };
-  const render = (scope: Scope): Rendered | Promise<Rendered> =>
+  const render = (scope: TemplateContext): Rendered | Promise<Rendered> =>
     whenSettled(
       pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope))),
       finish,

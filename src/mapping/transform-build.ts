@@ -15,7 +15,7 @@ const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path)
 const isJson = (path: string): boolean => path.endsWith(".json");
 /** What is compiled or sent along; of packages only what is TypeScript. */
 const isOwn = (path: string): boolean => isTypeScript(path) || ((isJson(path) || /\.[cm]?jsx?$/.test(path)) && !isPackage(path));
-const loaderOf = (path: string): Loader => (path.endsWith("x") ? "tsx" : "ts");
+const getLoader = (path: string): Loader => (path.endsWith("x") ? "tsx" : "ts");
 
 /** Follows a module's imports. What is not its own (packages, Node's modules, what is missing) is left to Node. */
 function followOwnFiles(): Plugin {
@@ -39,7 +39,7 @@ async function compileFile(path: string): Promise<string | undefined> {
   if (!isTypeScript(path)) return undefined;
   const { transform } = await import("esbuild");
   const { code } = await transform(readFileSync(path, "utf8"), {
-    loader: loaderOf(path),
+    loader: getLoader(path),
     sourcefile: path,
     sourcemap: "inline",
     sourcesContent: false,

@@ -55,7 +55,7 @@ export function mayRead({ read }: TransformPermissions, path: string): boolean {
 }
 
 /** What is in a folder. What this process cannot list, a module cannot read either. */
-function entriesOf(folder: string): Dirent[] {
+function readEntries(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
@@ -65,7 +65,7 @@ function entriesOf(folder: string): Dirent[] {
 
 /** Node follows links wherever they lead, so that one in a readable folder would open what it points to. */
 function* linksIn(folder: string): Generator<string> {
-  for (const entry of entriesOf(folder)) {
+  for (const entry of readEntries(folder)) {
     const path = join(folder, entry.name);
     if (entry.isSymbolicLink()) yield path;
     else if (entry.isDirectory() && entry.name !== "node_modules") yield* linksIn(path);
@@ -73,7 +73,7 @@ function* linksIn(folder: string): Generator<string> {
 }
 
 /** What a link means, also if nothing is there yet. */
-const targetOf = (link: string): string => realPath(resolve(dirname(link), readlinkSync(link)));
+const readLinkTarget = (link: string): string => realPath(resolve(dirname(link), readlinkSync(link)));
 
 const FOLDER = "hooks.transformsDir";
 
@@ -83,9 +83,9 @@ function findOpening({ folder, read, write, ...rest }: TransformPermissions, sec
   if (exposed) return `contains ${exposed.what} (${exposed.path}), which modules could then read: use a folder that holds modules alone`;
   const wildcard = [...read, ...write].find((path) => path.includes("*"));
   if (wildcard !== undefined) return `modules cannot be confined to ${wildcard}: Node takes the * in its name for any text; rename it`;
-  const open = [...linksIn(folder)].find((link) => !mayRead({ folder, read, write, ...rest }, targetOf(link)));
+  const open = [...linksIn(folder)].find((link) => !mayRead({ folder, read, write, ...rest }, readLinkTarget(link)));
   if (open === undefined) return undefined;
-  return `contains the link ${relative(folder, open)}, which leads to ${targetOf(open)}: put a copy there, or grant the place with hooks.transformPermissions.read`;
+  return `contains the link ${relative(folder, open)}, which leads to ${readLinkTarget(open)}: put a copy there, or grant the place with hooks.transformPermissions.read`;
 }
 
 /** What transform modules must not see: the config file, the state folder and the like. */

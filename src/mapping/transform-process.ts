@@ -10,7 +10,7 @@ const NICENESS = 5;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 /** In a clone `#plugin` means a source file, in a child as in its parent. */
 const SOURCE_CONDITION = extension === ".ts" ? ["--conditions=rouse-source"] : [];
-const CHILD = fileURLToPath(new URL(`./child${extension}`, import.meta.url));
+const CHILD = fileURLToPath(new URL(`./transform-worker${extension}`, import.meta.url));
 /** Newer versions of Node deny the network too, unless it is allowed. */
 const NETWORK = process.allowedNodeEnvironmentFlags.has("--allow-net") ? ["--allow-net"] : [];
 

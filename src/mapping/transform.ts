@@ -1,21 +1,22 @@
+import { dirname } from "node:path";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { fileInside } from "../core/files.ts";
 import { lazy } from "../core/lazy.ts";
 import { codeError, type Thrown } from "./debug.ts";
 import { compileExpression } from "./expression.ts";
 import { findCompileProblem, type ModuleProblem } from "./module-errors.ts";
-import type { TransformPool } from "./pool.ts";
-import type { CallFailure, CallResult, ModuleTarget } from "./pool-messages.ts";
-import { NOTES, type Scope } from "./scope.ts";
+import type { TransformPool } from "./transform-pool.ts";
+import type { CallFailure, CallResult, ModuleTarget } from "./transform-messages.ts";
+import { NOTES, type TemplateContext } from "./template-context.ts";
 import { prepareModule } from "./transform-build.ts";
-import type { TransformPermissions } from "./transform-permissions.ts";
+import { checkPlaces, createPermissions, type SecretPlace, type TransformPermissions } from "./transform-permissions.ts";
 
 export type TransformOutcome =
   | { ok: true; actions: Record<string, unknown>[]; list: boolean }
   | { ok: true; skipped: true }
   | { ok: false; message: string };
 export interface CompiledTransform {
-  run(scope: Scope): Promise<TransformOutcome>;
+  run(scope: TemplateContext): Promise<TransformOutcome>;
   /** The files of the module that are known, whose change means a new snapshot. */
   files?(): Promise<readonly string[]>;
   /** Loads the module and says what is wrong with it. */
@@ -77,7 +78,7 @@ function readResult(value: unknown, allowed: readonly string[]): TransformOutcom
 }
 
 /** Keeps what a module printed and threw, for the operator. */
-function note(result: CallResult, folder: string, { [NOTES]: notes, index }: Scope): void {
+function note(result: CallResult, folder: string, { [NOTES]: notes, index }: TemplateContext): void {
   const thrown = result.ok ? undefined : result.thrown;
   notes?.add({
     field: "transform.module",
@@ -107,10 +108,14 @@ function toProblem(result: CallResult, file: string, folder: string): ModuleProb
   return result.thrown ? toLoadProblem(result.thrown, file, folder) : { message: REASONS[result.reason] };
 }
 
-export interface TransformOptions {
+export interface TransformCompileOptions {
   id: string;
   transformsDir: string;
   permissions: TransformPermissions;
+  /** Files of plugins by the name that stands for them. */
+  pluginTransforms?: ReadonlyMap<string, string>;
+  /** What modules must not see. */
+  secretPlaces?: readonly SecretPlace[];
   loadMs: number;
   timeoutMs: number;
   pool: TransformPool;
@@ -119,7 +124,7 @@ export interface TransformOptions {
 /** Compiles a mapping's transform: a module in a child process, or an expression behind guards. */
 export function compileTransform(
   transform: NonNullable<MappingConfig["transform"]>,
-  options: TransformOptions,
+  options: TransformCompileOptions,
 ): { ok: true; transform: CompiledTransform } | { ok: false; field: string; message: string; detail?: string } {
   const { id, pool, timeoutMs } = options;
   if ("jsonata" in transform) {
@@ -128,12 +133,20 @@ export function compileTransform(
     const compiled = compileExpression(transform.jsonata, { runner, field: "transform.jsonata" });
     if (!compiled.ok) return { ...compiled, field: "jsonata" };
     const allowed = FIELDS.filter((field) => field !== "instructions");
-    const run = async (scope: Scope): Promise<TransformOutcome> => {
+    const run = async (scope: TemplateContext): Promise<TransformOutcome> => {
       const result = await compiled.expression.evaluate(scope);
       const read = result.ok ? readResult(result.value, allowed) : result;
       return read.ok ? read : { ok: false, message: `transform.jsonata ${read.message}` };
     };
     return { ok: true, transform: { run } };
+  }
+  const file = options.pluginTransforms?.get(transform.module);
+  if (file !== undefined) {
+    // A plugin's module may read its own folder, which is not the one of the other modules.
+    const permissions = createPermissions(dirname(file), options.permissions);
+    const [opening] = checkPlaces(permissions, options.secretPlaces ?? []).issues;
+    if (opening) return { ok: false, field: "module", message: `the folder ${dirname(file)} of the plugin's module ${opening.message}` };
+    return { ok: true, transform: moduleTransform(transform, file, { ...options, permissions }) };
   }
   const found = fileInside(options.transformsDir, transform.module);
   if (!found.ok) return { ok: false, field: "module", message: found.message };
@@ -143,7 +156,7 @@ export function compileTransform(
 function moduleTransform(
   { module, export: exportName }: { module: string; export?: string | undefined },
   file: string,
-  { id, permissions, loadMs, timeoutMs, pool }: TransformOptions,
+  { id, permissions, loadMs, timeoutMs, pool }: TransformCompileOptions,
 ): CompiledTransform {
   const prepare = lazy(() => prepareModule(file, permissions));
   /** Calls the pool with the module, once it is compiled. */

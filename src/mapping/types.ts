@@ -1,4 +1,4 @@
-import type { Callback, Limits } from "../config/schema/limits.ts";
+import type { Callback, LimitsConfig } from "../config/schema/limits.ts";
 import type { Summary } from "../config/schema/common.ts";
 import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
@@ -53,7 +53,7 @@ export interface ActionDraft {
   /** The mapping's own; no template and no transform sets it. */
   summary?: Summary;
   /** The event is to be collected with others of the same key. */
-  collect?: { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number };
+  batch?: { key: string; windowSeconds: number; maxSeconds: number; maxEvents: number };
   /** Template expressions that found nothing, as written. */
   missing: string[];
   /** Warnings for the caller and the operator; they quote no value. */
@@ -129,7 +129,7 @@ export interface MappingInfo {
 /** What a mapping says of the runs that it makes. */
 export interface MappingSettings {
   /** Limits, and whose they are: `mapping:<id>`, `preset:<name>`. */
-  budget?: { scope: string; limits: Limits };
+  budget?: { scope: string; limits: LimitsConfig };
   callback?: Callback;
 }
 

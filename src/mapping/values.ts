@@ -17,7 +17,7 @@ export function tooMany(): never {
 }
 
 /** Returns whether JSONata treats a value as a function: a built-in one, a lambda, or a regular expression. */
-export function isFunction(value: unknown): boolean {
+export function isJsonataFunction(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return typeof value === "function";
   const { _jsonata_function: builtIn, _jsonata_lambda: lambda } = value as Record<string, unknown>;
   return builtIn === true || lambda === true;
@@ -27,12 +27,14 @@ export function isFunction(value: unknown): boolean {
  * Returns a lower bound of the length of a value as JSON, in characters, added to `size`. Fails if that is more than a text
  * may have. `indent`: characters that each level of nesting adds to a line.
  */
-export function sizeOf(value: unknown, indent = 0, depth = 0, size = 0): number {
+export function getRenderedSize(value: unknown, indent = 0, depth = 0, size = 0): number {
   let sum = size + depth * indent + (typeof value === "string" ? value.length : 1);
   if (sum > MAX_TEXT) tooLong();
-  if (typeof value !== "object" || value === null || isFunction(value)) return sum;
-  if (Array.isArray(value)) for (const member of value as unknown[]) sum = sizeOf(member, indent, depth + 1, sum);
-  else for (const key of Object.keys(value)) sum = sizeOf((value as Record<string, unknown>)[key], indent, depth + 1, sum + key.length);
+  if (typeof value !== "object" || value === null || isJsonataFunction(value)) return sum;
+  if (Array.isArray(value)) for (const member of value as unknown[]) sum = getRenderedSize(member, indent, depth + 1, sum);
+  else
+    for (const key of Object.keys(value))
+      sum = getRenderedSize((value as Record<string, unknown>)[key], indent, depth + 1, sum + key.length);
   return sum;
 }
 
@@ -50,7 +52,7 @@ export function normalise(value: unknown, tooLarge = "gives a result that is too
       if (chars > MAX_TEXT * 2) tooLong();
       return at;
     }
-    if (isFunction(at)) return undefined;
+    if (isJsonataFunction(at)) return undefined;
     if (Array.isArray(at)) return (at as unknown[]).map((member) => copy(member, depth + 1));
     if (typeof at !== "object" || at === null) return at;
     const object: Record<string, unknown> = {};
@@ -69,7 +71,7 @@ export function createScale(): (value: unknown) => number {
   const weigh = (value: unknown): number => {
     if (typeof value === "string") return value.length > MAX_TEXT ? tooLong() : 1 + value.length / 10;
     // A lambda holds the frame that it was made in.
-    if (typeof value !== "object" || value === null || isFunction(value)) return 1;
+    if (typeof value !== "object" || value === null || isJsonataFunction(value)) return 1;
     const before = known.get(value);
     if (before !== undefined) return before;
     let weight = 1;

@@ -1,7 +1,5 @@
 import type { Issue } from "../core/errors.ts";
-import type { Plugin } from "./api.ts";
-
-type Section = Record<string, unknown>;
+import type { FoundSection, Section } from "./sections.ts";
 
 /** One of several of a kind: what is set for it, and where. */
 export interface Account {
@@ -19,9 +17,9 @@ const isSection = (value: unknown): value is Section => typeof value === "object
  * The accounts of a channel, from `accounts: { <name>: { … } }` in its section: what stands beside them is for all. The
  * first one is the channel that the plugin's id means, the others are `<id>:<name>`. Without `accounts` the section itself is the one.
  */
-export function accountsOf({ id, section: kind }: Plugin, section: Section, path: string): { accounts: Account[]; issues: Issue[] } {
+export function parseAccounts(id: string, { kind, path }: FoundSection, section: Section): { accounts: Account[]; issues: Issue[] } {
   const { accounts, ...shared } = section;
-  if (kind === "hooks" || accounts === undefined) return { accounts: [{ id, section, path }], issues: [] };
+  if (kind !== "channels" || accounts === undefined) return { accounts: [{ id, section, path }], issues: [] };
   if (!isSection(accounts) || Object.keys(accounts).length === 0)
     return { accounts: [], issues: [{ path: `${path}.accounts`, message: "must be an object with a section for each account" }] };
   const issues: Issue[] = [];

@@ -1,71 +1,111 @@
-import { relative } from "node:path";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { parseWithVariables, type Variables } from "../config/environment.ts";
 import { mappingFileSchema, PRESET_NAME, type MappingFile } from "../config/schema/mapping.ts";
+import { schemeSchema } from "../config/schema/signature.ts";
 import { configIssues, renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
-import { safeError, type Issue } from "../core/errors.ts";
+import type { Issue } from "../core/errors.ts";
 import { CALLBACK } from "../delivery/callback.ts";
-import type { Channel, Plugin, Service } from "./api.ts";
+import type { Plugin } from "../contract/define.ts";
 
 const ID = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`")
   .refine((id) => id !== "last", "`last` already means the last channel used")
   .refine((id) => id !== CALLBACK, "`callback` already means the receipts that mappings post");
-const isFunction = (value: unknown): boolean => typeof value === "function";
-const method = z.custom<unknown>(isFunction, "must be a function");
+const NAME = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "use lower-case letters, digits and `-`");
+const text = z.string("must be text").min(1, "must not be blank");
+const textList = z.array(text, "must be a list");
+export const isFunction = (value: unknown): boolean => typeof value === "function";
+export const method = z.custom<unknown>(isFunction, "must be a function");
+export const zodSchema = z.custom<unknown>(
+  (value) => isFunction((value as { safeParse?: unknown } | null)?.safeParse),
+  "must be a zod schema",
+);
+/** Modules run in other processes: they are named by file. */
+const fileUrl = z.string("must be a file URL").refine((url) => {
+  try {
+    return existsSync(fileURLToPath(url));
+  } catch {
+    return false;
+  }
+}, 'must be the URL of a file that exists: `new URL("./name.js", import.meta.url).href`');
+
+const command = z.strictObject({
+  summary: z.string("must be text"),
+  options: z
+    .record(
+      z.string().regex(/^[a-z][a-zA-Z]*$/, "use letters alone"),
+      z.strictObject({ describe: z.string("must be text"), value: z.string().optional() }),
+    )
+    .optional(),
+  run: method,
+});
 
 const pluginShape = {
   id: ID,
   aliases: z.array(ID).optional(),
-  config: z.custom<unknown>((value) => isFunction((value as { safeParse?: unknown } | null)?.safeParse), "must be a zod schema").optional(),
-  section: z.enum(["channels", "hooks"], 'must be "channels" or "hooks"').optional(),
-  always: z.boolean("must be true or false").optional(),
+  config: zodSchema.optional(),
+  section: z.enum(["channels", "hooks", "plugins"], 'must be "channels", "hooks" or "plugins"').optional(),
+  enabledByDefault: z.boolean("must be true or false").optional(),
   channel: method.optional(),
-  service: method.optional(),
-  commands: z
-    .record(
-      z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"),
-      z.strictObject({
-        summary: z.string("must be text"),
-        options: z
-          .record(
-            z.string().regex(/^[a-z][a-zA-Z]*$/, "use letters alone"),
-            z.strictObject({ describe: z.string("must be text"), value: z.string().optional() }),
-          )
-          .optional(),
-        run: method,
-      }),
-    )
-    .optional(),
+  source: method.optional(),
+  tools: method.optional(),
+  context: method.optional(),
+  routes: method.optional(),
+  setup: method.optional(),
+  commands: z.record(z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"), command).optional(),
   presets: z.array(z.unknown(), "must be a list of presets").optional(),
+  schemes: z.record(NAME, z.unknown()).optional(),
+  transforms: z.record(NAME, fileUrl).optional(),
+  providers: z.array(z.looseObject({ type: text, create: method, check: method.optional() }), "must be a list").optional(),
+  store: z.looseObject({ protocols: textList, open: method }).optional(),
+  extractors: z.array(z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }), "must be a list").optional(),
+  setupQuestions: z
+    .looseObject({ name: text, where: text, fields: z.array(z.looseObject({ name: text, ask: text })), owner: text })
+    .optional(),
 };
+/** The members of which a plugin must have at least one. */
+const OFFERS = Object.keys(pluginShape).filter(
+  (name) => !["id", "aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
+) as (keyof Plugin)[];
 const pluginSchema = z
-  .strictObject(pluginShape)
+  .strictObject({ ...pluginShape, service: method.optional(), always: z.boolean("must be true or false").optional() })
+  .refine((plugin) => OFFERS.some((name) => plugin[name as keyof typeof plugin] !== undefined), {
+    error: `offers nothing: give it at least one of ${OFFERS.map((name) => `\`${name}\``).join(", ")}`,
+  })
   .refine(
-    ({ channel, service, commands, presets }) => (channel ?? service ?? commands ?? presets) !== undefined,
-    "offers nothing: give it a `channel`, a `service`, `commands` or `presets`",
+    ({ setup, channel, source, tools, context, routes }) => setup === undefined || !(channel ?? source ?? tools ?? context ?? routes),
+    {
+      error: "has `setup` and one of `channel`, `source`, `tools`, `context`, `routes`: let `setup` return it",
+    },
   );
 
-/** The smallest limit that leaves room to split: two fence lines and some text. */
-const LEAST_LIMIT = 20;
-const channelSchema = z.looseObject({
-  send: method,
-  limit: z
-    .int(`must be a whole number, at least ${LEAST_LIMIT}`)
-    .min(LEAST_LIMIT, `must be a whole number, at least ${LEAST_LIMIT}`)
-    .optional(),
-  defaultTo: z.string("must be text").min(1, "must not be blank").optional(),
-  fallback: z.boolean("must be true or false").optional(),
-  parseRecipient: method.optional(),
-  probe: method.optional(),
-});
-
 /** A checked value, or what is wrong with it. */
-export type Checked<T> = { ok: true; value: T } | { ok: false; issues: Issue[] };
+export type CheckedPlugin<T> = { ok: true; value: T } | { ok: false; issues: Issue[] };
 
-/** What a preset of a plugin must not have: a secret belongs to whoever enables it, and its files have no folder. */
+/** Members by what they belong to: the deprecated name and the new one. */
+const RENAMED = {
+  plugin: { service: "source", always: "enabledByDefault" },
+  source: { nudge: "onPeerRequest" },
+  channel: { measure: "lengthOf" },
+} as const;
+
+/** Gives members with a deprecated name their new name, in the object itself, and adds a warning for each. */
+export function useNewNames<T extends object>(kind: keyof typeof RENAMED, given: T, path: string, warnings: Issue[]): T {
+  const value = given as Record<string, unknown>;
+  for (const [old, name] of Object.entries(RENAMED[kind])) {
+    const member = value[old];
+    if (member === undefined || value[name] !== undefined) continue;
+    warnings.push({ path, message: `\`${old}\` of the ${kind} is deprecated: use \`${name}\`` });
+    value[name] = isFunction(member) ? (member as () => unknown).bind(given) : member;
+  }
+  return given;
+}
+
+/** Checks what a preset of a plugin must not have: a secret belongs to whoever enables it, and its files have no folder. */
 function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
   const issues: Issue[] = PRESET_NAME.test(id) ? [] : [{ path: "id", message: "use lower-case letters, digits and `-`" }];
   const auths = [{ path: "auth", auth }, ...mappings.map((mapping, index) => ({ path: `mappings[${index}].auth`, auth: mapping.auth }))];
@@ -93,17 +133,30 @@ function presetIssues({ id, presets = [] }: Plugin, path: string): Issue[] {
   });
 }
 
-/** The default export of a module as a plugin. A CommonJS module's lies one level deeper. */
-export function checkPlugin(exports: Record<string, unknown>, path: string): Checked<Plugin> {
+/** The problems of a plugin's schemes, which are checked as the files of schemes are. */
+function schemeIssues({ id, schemes = {} }: Plugin, path: string): Issue[] {
+  return Object.entries(schemes).flatMap(([name, scheme]) => {
+    const checked = schemeSchema.safeParse(scheme);
+    return (checked.success ? [] : configIssues(checked.error, schemeSchema)).map((issue) => ({
+      path,
+      message: `\`schemes.${name}${issue.path === "" ? "" : `.${issue.path}`}\` of the plugin "${id}": ${issue.message}`,
+    }));
+  });
+}
+
+/** Checks the default export of a module as a plugin. The one of a CommonJS module lies one level deeper. */
+export function checkPlugin(exports: Record<string, unknown>, path: string, warnings: Issue[] = []): CheckedPlugin<Plugin> {
   const outer = exports["default"];
   const inner = (outer as { default?: unknown } | null | undefined)?.default;
   const value = inner === undefined ? outer : inner;
   if (typeof value !== "object" || value === null)
     return { ok: false, issues: [{ path, message: "its default export must be what definePlugin returns" }] };
-  const checked = pluginSchema.safeParse(value);
+  const isOld = Object.keys(RENAMED.plugin).some((name) => name in value);
+  // A copy: each reload checks the same object, and finds the deprecated names again.
+  const plugin = (isOld ? useNewNames("plugin", { ...value }, path, warnings) : value) as Plugin;
+  const checked = pluginSchema.safeParse(plugin);
   if (checked.success) {
-    const plugin = value as Plugin;
-    const issues = presetIssues(plugin, path);
+    const issues = [...presetIssues(plugin, path), ...schemeIssues(plugin, path)];
     return issues.length === 0 ? { ok: true, value: plugin } : { ok: false, issues };
   }
   const issues = checked.error.issues.flatMap((issue) =>
@@ -112,46 +165,6 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
       : [issue.path.length === 0 ? `the plugin ${issue.message}` : `\`${renderPath(issue.path)}\` of the plugin: ${issue.message}`],
   );
   return { ok: false, issues: issues.map((message) => ({ path, message })) };
-}
-
-/**
- * What a plugin's `channel` gave. Its own object comes back, whatever class it is of; what it leaves out of who may speak
- * and where replies go is what its section of the config says.
- */
-export function checkChannel(value: unknown, path: string, config?: unknown): Checked<Channel> {
-  if (isFunction((value as { then?: unknown } | null | undefined)?.then))
-    return {
-      ok: false,
-      issues: [{ path, message: "`channel` must return a channel at once, not a promise: connect in `send` or in a `service`" }],
-    };
-  const fields =
-    typeof value === "object" && value !== null
-      ? Object.fromEntries(Object.keys(channelSchema.shape).map((key) => [key, (value as Record<string, unknown>)[key]]))
-      : value;
-  const checked = channelSchema.safeParse(fields);
-  if (!checked.success)
-    return {
-      ok: false,
-      issues: checked.error.issues.map((issue) => ({
-        path,
-        message: `what \`channel\` returns is not a channel: ${renderPath(issue.path) || "it"} ${issue.message}`,
-      })),
-    };
-  const channel = value as Channel;
-  const { allowFrom, defaultTo } = (config ?? {}) as { allowFrom?: unknown; defaultTo?: unknown };
-  if (Array.isArray(allowFrom)) channel.allowFrom ??= allowFrom.map(String);
-  if (typeof defaultTo === "string") channel.defaultTo ??= defaultTo;
-  if (channel.defaultTo === undefined || channel.parseRecipient === undefined) return { ok: true, value: channel };
-  const recipient = channel.parseRecipient(channel.defaultTo);
-  return recipient.ok
-    ? { ok: true, value: channel }
-    : { ok: false, issues: [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }] };
-}
-
-/** What a plugin's `service` gave. */
-export function checkService(value: unknown, path: string): Checked<Service> {
-  if (isFunction((value as { start?: unknown } | null | undefined)?.start)) return { ok: true, value: value as Service };
-  return { ok: false, issues: [{ path, message: "`service` must return an object with a function `start`" }] };
 }
 
 /** All texts of a section that are long enough to be a secret. */
@@ -164,7 +177,7 @@ function texts(value: unknown): string[] {
  * Checks a plugin's section of the config. A plugin's own messages lose every value of the section that they quote.
  * @param variables fields of the whole config that one variable of the environment gives.
  */
-export function checkSection(plugin: Plugin, section: unknown, path: string, variables: Variables): Checked<unknown> {
+export function checkSection(plugin: Plugin, section: unknown, path: string, variables: Variables): CheckedPlugin<unknown> {
   if (!plugin.config) return { ok: true, value: section };
   const at = (inner: readonly PropertyKey[]): string => renderPath([...path.split("."), ...inner]);
   // What several accounts share stands beside them.
@@ -186,32 +199,4 @@ export function checkSection(plugin: Plugin, section: unknown, path: string, var
       : [{ path: at(issue.path), message: values.reduce((text, value) => text.replaceAll(value, "…"), issue.message) }],
   );
   return { ok: false, issues };
-}
-
-/** Why a plugin could not be loaded or set up, without the message of the error, which may quote anything. */
-export function explain(error: unknown, baseDir: string): string {
-  const { name, code, frames = [] } = safeError(error);
-  const message = error instanceof Error ? error.message : "";
-  const missing =
-    code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND"
-      ? /^Cannot find (?:package|module) '([^'\s]{1,200})'/.exec(message)?.[1]
-      : undefined;
-  if (missing !== undefined) return `it imports "${relativeTo(baseDir, missing)}", which is not there`;
-  // Where the compiler stopped; the rest of its message quotes the line.
-  const syntax = code === undefined && /^(\S[^\n]{0,300}?:\d+):\d+: ERROR: /m.exec(message)?.[1];
-  const place = syntax || frames.map((line) => framePlace(line)).find((found) => found?.startsWith(baseDir));
-  return `${code ?? name}${place ? ` at ${relativeTo(baseDir, place)}` : ""}`;
-}
-
-/** The file of a stack's frame, with its line for JavaScript: `tsx` puts all of a TypeScript file on one line. */
-function framePlace(frame: string): string | undefined {
-  const [, file, line] = /((?:file:\/\/)?[/\\A-Z][^()]*?):(\d+)(?::\d+)?\)?$/.exec(frame) ?? [];
-  if (file === undefined || line === undefined) return undefined;
-  const path = file.replace("file://", "").replace(/\?.*$/, "");
-  return /\.[cm]?tsx?$/.test(path) ? path : `${path}:${line}`;
-}
-
-function relativeTo(baseDir: string, path: string): string {
-  const inside = path.startsWith("/") ? relative(baseDir, path) : path;
-  return inside.startsWith("..") ? path : inside;
 }

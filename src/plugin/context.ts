@@ -2,15 +2,15 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { RouseError, type Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { CommonValues, PluginContext } from "./channel.ts";
+import type { SharedValues, PluginContext } from "../contract/channel.ts";
 
 /** What the gateway lends to its plugins. */
-export interface Surroundings {
+export interface PluginEnvironment {
   /** The config's folder: `plugins/` in it, and where paths and package names are resolved from. */
   baseDir: string;
   stateDir: string;
-  /** Values that all gateways of one database have; undefined where there is but one. */
-  common?: () => CommonValues | undefined;
+  /** Values that all gateways on one database see; undefined if there is one gateway. */
+  sharedValues?: () => SharedValues | undefined;
   fetch: typeof fetch;
   clock: { now(): number };
   log: Logger;
@@ -24,8 +24,13 @@ const NO_TERMINAL: Failure = {
 };
 
 /** Creates what a plugin gets: its checked section, and of the gateway only what the contract names. */
-export function createContext(id: string, config: unknown, signal: AbortSignal, options: Surroundings): PluginContext<unknown> {
+export function createContext(id: string, config: unknown, signal: AbortSignal, options: PluginEnvironment): PluginContext<unknown> {
   const log = options.log.child({ plugin: id });
+  const sharedValues = (): SharedValues | undefined => {
+    const values = options.sharedValues?.();
+    const toKey = (key: string): string => `plugin:${id}:${key}`;
+    return values && { get: (key) => values.get(toKey(key)), set: (key, value) => values.set(toKey(key), value) };
+  };
   const folder = join(options.stateDir, "plugins", id.replace(":", "-"));
   return {
     config,
@@ -47,10 +52,10 @@ export function createContext(id: string, config: unknown, signal: AbortSignal, 
       await mkdir(folder, { recursive: true, mode: 0o700 });
       return folder;
     },
+    sharedValues,
     common() {
-      const values = options.common?.();
-      const keyOf = (key: string): string => `plugin:${id}:${key}`;
-      return values && { get: (key) => values.get(keyOf(key)), set: (key, value) => values.set(keyOf(key), value) };
+      log.warn("`common` is deprecated: use `sharedValues`");
+      return sharedValues();
     },
   };
 }

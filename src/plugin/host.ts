@@ -1,22 +1,36 @@
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { Variables } from "../config/environment.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
+import { getUsedProviders, readProviders } from "../config/providers.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { createChannels, type KnownChannel } from "../delivery/channels.ts";
 import type { Channels } from "../delivery/types.ts";
 import { getPresetName } from "../config/schema/preset.ts";
-import type { PluginPreset } from "../mapping/source.ts";
-import { accountsOf, type Account } from "./accounts.ts";
-import type { Channel, Plugin, PluginContext, Service } from "./api.ts";
-import { checkChannel, checkPlugin, checkSection, checkService, explain, type Checked } from "./check.ts";
-import { createContext, type Surroundings } from "./context.ts";
-import { importUserModule, type UserModule } from "./resolve.ts";
-import { builtinSources, folderSources, namedSources, readCatalog, type CatalogEntry, type PluginSource } from "./sources.ts";
+import { parseAccounts } from "./accounts.ts";
+import { makeCapabilities } from "./capabilities.ts";
+import type { Channel } from "../contract/channel.ts";
+import { checkPlugin } from "./check.ts";
+import { CAPABILITIES } from "./check-capabilities.ts";
+import type { PluginEnvironment } from "./context.ts";
+import type { Plugin } from "../contract/define.ts";
+import { importPlugin } from "./import.ts";
+import {
+  builtinPlugins,
+  folderPlugins,
+  isChannel,
+  namedPlugins,
+  readCatalog,
+  type CatalogEntry,
+  type PluginLocation,
+} from "./locations.ts";
+import { addCapabilities, addStatic, claim, noOffers } from "./offers.ts";
+import type { Offers } from "../contract/offers.ts";
+import { isNeeded } from "./needed.ts";
+import { findSection, getSections, isOff, noneConfigured, type FoundSection, type Section, type Sections } from "./sections.ts";
 
-export interface HostOptions extends Surroundings {
+export interface HostOptions extends PluginEnvironment {
   config: Config;
   /** Fields of the config that one variable of the environment gives. */
   variables: Variables;
@@ -32,10 +46,9 @@ export interface HostOptions extends Surroundings {
 
 export interface LoadedPlugins {
   channels: Channels;
+  offers: Offers;
   /** Every plugin that is there, in use or not. */
   plugins: { id: string; origin: string; channel: boolean; configured: boolean }[];
-  services: { id: string; service: Service }[];
-  presets: PluginPreset[];
   /** Whether a plugin could not be loaded, so that not all ids and presets are known. */
   incomplete: boolean;
   /** Members of `hooks` that belong to plugins. */
@@ -49,56 +62,24 @@ export interface LoadedPlugins {
 /** What is gathered while plugins are loaded; nothing of it is in use before all are. */
 interface Staging extends Omit<LoadedPlugins, "channels"> {
   known: KnownChannel[];
-  channels: { id: string; channel: Channel; always: boolean }[];
+  channels: { id: string; channel: Channel; byDefault: boolean }[];
+  sections: Sections;
+  /** The types of model providers that the config names, or whose key is in the environment. */
+  usedProviders: ReadonlySet<string>;
   /** Where each id comes from. */
   ids: Map<string, string>;
+  /** Which plugin brings what only one may bring. */
+  claimed: Map<string, string>;
 }
 
-type Section = Record<string, unknown>;
 /** Where a plugin comes from, whether or not that is a file. */
-type Origin = Pick<PluginSource, "origin" | "path" | "builtin">;
+type Origin = Pick<PluginLocation, "origin" | "path" | "builtin">;
 
-const isOff = (section: unknown): boolean => (section as { enabled?: unknown } | undefined | null)?.enabled === false;
-
-/** Rouse's own plugins that this config needs: only these are loaded. */
-function needed(source: PluginSource, catalog: readonly CatalogEntry[], { config, print }: HostOptions): boolean {
-  const id = source.builtin as string;
-  const channel = config.channels[id];
-  if (channel !== undefined) return true;
-  if (!(id in hooksKeys) && (config.hooks as Section)[id] !== undefined) return true;
-  return print !== undefined && catalog.some((entry) => entry.id === id && entry.always === true) && noneConfigured(config);
-}
-
-function noneConfigured(config: Config): boolean {
-  return Object.values(config.channels).every(isOff);
-}
-
-async function importPlugin(source: PluginSource, options: HostOptions, staging: Staging): Promise<Plugin | undefined> {
-  const module = await importSource(source, staging);
-  const checked = module.ok ? checkPlugin(module.exports, source.path) : undefined;
-  if (checked?.ok) return checked.value;
-  staging.incomplete = true;
-  if (checked) staging.issues.push(...checked.issues);
-  else if (!module.ok)
-    staging.issues.push({ path: source.path, message: `the plugin cannot be loaded: ${explain(module.error, options.baseDir)}` });
-  return undefined;
-}
-
-async function importSource(source: PluginSource, staging: Staging): Promise<UserModule> {
-  if (source.builtin === undefined) {
-    const { module, files } = await importUserModule(source.file);
-    staging.files.push(...files);
-    return module;
-  }
-  try {
-    return { ok: true, exports: (await import(pathToFileURL(source.file).href)) as Record<string, unknown> };
-  } catch (error) {
-    return { ok: false, error };
-  }
-}
+const hasChannel = ({ channel, setup, section }: Plugin): boolean =>
+  channel !== undefined || (setup !== undefined && section === "channels");
 
 /** Names a plugin, unless its id or section is another's. */
-function announce(plugin: Plugin, source: Origin, staging: Staging): boolean {
+function registerPlugin(plugin: Plugin, source: Origin, staging: Staging): boolean {
   const { id, aliases = [], section } = plugin;
   const other = staging.ids.get(id);
   if (other !== undefined) {
@@ -111,138 +92,161 @@ function announce(plugin: Plugin, source: Origin, staging: Staging): boolean {
   }
   staging.ids.set(id, source.origin);
   if (section === "hooks") staging.hookSections.push(id);
-  if (plugin.channel && !staging.known.some((entry) => entry.id === id)) staging.known.push({ id, aliases });
+  if (hasChannel(plugin) && !staging.known.some((entry) => entry.id === id)) staging.known.push({ id, aliases });
   return true;
 }
 
-/** The section of a plugin, `{}` for one that needs none, or undefined where it is not to be used. */
-function sectionOf(plugin: Plugin, path: string, config: Config, staging: Staging): Section | undefined {
-  const base = plugin.section === "hooks" ? config.hooks : config.channels;
-  const section = (base as Section)[plugin.id];
-  if (section === undefined) return plugin.always && noneConfigured(config) ? {} : undefined;
-  if (typeof section !== "object" || section === null || Array.isArray(section)) {
+/** The settings of a plugin, `{}` for one that needs none, or undefined if it is not to be used. */
+function readSettings(plugin: Plugin, { path, value }: FoundSection, staging: Staging): Section | undefined {
+  if (value === undefined) return plugin.enabledByDefault && noneConfigured(staging.sections) ? {} : undefined;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
     staging.issues.push({ path, message: "must be an object with the plugin's settings; `{ enabled: false }` turns it off" });
     return undefined;
   }
-  if (isOff(section)) return undefined;
-  const { enabled, ...settings } = section as Section;
+  if (isOff(value)) return undefined;
+  const { enabled, ...settings } = value as Section;
   if (enabled === undefined || enabled === true) return settings;
   staging.issues.push({ path: `${path}.enabled`, message: "must be true or false" });
   return undefined;
 }
 
-const needsSection = ({ channel, service, commands }: Plugin): boolean => (channel ?? service ?? commands) !== undefined;
+/** Whether a plugin does something only with a section, or by its commands. */
+const needsSection = (plugin: Plugin): boolean =>
+  (plugin.setup ?? plugin.commands) !== undefined || CAPABILITIES.some((kind) => plugin[kind] !== undefined);
 
-/** Offers a plugin's presets, unless its section turns it off. True if the config enables one of them. */
-function takePresets({ id, presets = [] }: Plugin, section: unknown, { origin }: Origin, { hooks }: Config, staging: Staging): boolean {
-  if (isOff(section)) return false;
-  staging.presets.push(...presets.map((document) => ({ plugin: id, origin, document })));
+/** Whether the config uses what a plugin offers without a section. Of what it cannot be known, it is taken to be used. */
+function isStaticUsed({ presets = [], schemes, transforms, providers, store, extractors }: Plugin, { hooks }: Config): boolean {
   const enabled = hooks.presets.map(getPresetName);
-  return presets.some((preset) => enabled.includes(preset.id));
+  return (schemes ?? transforms ?? providers ?? store ?? extractors) !== undefined || presets.some(({ id }) => enabled.includes(id));
 }
 
-/** Takes over what a plugin offers, or nothing of it. True where it is in use. */
-function take(plugin: Plugin, source: Origin, options: HostOptions, staging: Staging): boolean {
-  const path = `${plugin.section ?? "channels"}.${plugin.id}`;
-  const section = sectionOf(plugin, path, options.config, staging);
-  const asked = (plugin.section === "hooks" ? (options.config.hooks as Section) : options.config.channels)[plugin.id];
-  const isPresetUsed = takePresets(plugin, asked, source, options.config, staging);
-  if (section === undefined) {
-    const remedy = needsSection(plugin) ? `add \`${path}\` to the config, at least \`{}\`` : "name one of its presets in `hooks.presets`";
-    if (source.builtin === undefined && asked === undefined && !plugin.always && !isPresetUsed)
-      staging.warnings.push({ path: source.path, message: `the plugin is not used: ${remedy}` });
-    return isPresetUsed;
+/** Warns of a user's plugin that the config does not use. */
+function warnUnused(plugin: Plugin, { builtin, path: at }: Origin, { path, value }: FoundSection, staging: Staging): void {
+  if (builtin !== undefined || value !== undefined || plugin.enabledByDefault) return;
+  const remedy = needsSection(plugin) ? `add \`${path}\` to the config, at least \`{}\`` : "name one of its presets in `hooks.presets`";
+  staging.warnings.push({ path: at, message: `the plugin is not used: ${remedy}` });
+}
+
+/** Takes over what a plugin offers, or nothing of it. True if it is in use. */
+async function take(plugin: Plugin, source: Origin, options: HostOptions, staging: Staging): Promise<boolean> {
+  const section = findSection(plugin, staging.sections, staging.warnings);
+  // The presets of Rouse's own plugins can be used without the plugin.
+  if (isOff(section.value) && source.builtin === undefined) return false;
+  const settings = readSettings(plugin, section, staging);
+  const isUsed = isStaticUsed(plugin, options.config);
+  staging.issues.push(...claim(plugin, source.path, staging.claimed));
+  if (settings === undefined) {
+    addStatic(plugin, source.origin, section.value, staging.offers);
+    if (!isUsed) warnUnused(plugin, source, section, staging);
+    return isUsed;
   }
   // What the plugin began before it failed ends with this.
   const own = new AbortController();
   const signal = AbortSignal.any([options.signal, own.signal]);
-  const { accounts, issues } = accountsOf(plugin, section, path);
-  const offers = accounts.map((account) => ({ ...account, offered: offer(plugin, account, signal, options) }));
-  issues.push(...offers.flatMap(({ offered }) => (offered.ok ? [] : offered.issues)));
+  const { accounts, issues } = parseAccounts(plugin.id, section, settings);
+  const made = await Promise.all(
+    accounts.map(async (account) => ({
+      ...account,
+      made: await makeCapabilities(plugin, account, { ...options, signal, kind: section.kind, warnings: staging.warnings }),
+    })),
+  );
+  issues.push(...made.flatMap((account) => (account.made.ok ? [] : account.made.issues)));
   if (issues.length > 0) {
     own.abort();
     staging.issues.push(...issues);
     return false;
   }
-  for (const { id, alias, offered } of offers) {
-    const { channel, service } = offered.ok ? offered.value : {};
+  addStatic(plugin, source.origin, section.value, staging.offers);
+  for (const { id, alias, made: capabilities } of made) {
+    if (!capabilities.ok) continue;
+    const { channel } = capabilities.value;
     if (alias !== undefined) staging.known.push({ id, aliases: [alias] });
-    if (channel) staging.channels.push({ id, channel, always: plugin.always === true });
-    if (service) staging.services.push({ id, service });
+    if (channel) staging.channels.push({ id, channel, byDefault: plugin.enabledByDefault === true });
+    addCapabilities(id, capabilities.value, staging.offers);
   }
   return true;
 }
 
-/** Makes what a plugin offers, all of it checked. */
-function offer(
-  plugin: Plugin,
-  { id, section, path }: Account,
-  signal: AbortSignal,
-  options: HostOptions,
-): Checked<{ channel?: Channel; service?: Service }> {
-  try {
-    const checked = checkSection(plugin, section, path, options.variables);
-    if (!checked.ok) return checked;
-    const context = createContext(id, checked.value, signal, options) as PluginContext<never>;
-    const channel = plugin.channel && checkChannel(plugin.channel(context), path, checked.value);
-    if (channel && !channel.ok) return channel;
-    const service = plugin.service && checkService(plugin.service(context), path);
-    if (service && !service.ok) return service;
-    return { ok: true, value: { ...(channel && { channel: channel.value }), ...(service && { service: service.value }) } };
-  } catch (error) {
-    return { ok: false, issues: [{ path, message: `the plugin could not be set up: ${explain(error, options.baseDir)}` }] };
-  }
-}
-
 /** The plugins that are there without a file. Who hands a plugin over wants it: its section need not be in the config. */
-function inlinePlugins({ inline = [], config }: HostOptions, staging: Staging): [Plugin, Origin][] {
+function checkInline({ inline = [] }: HostOptions, staging: Staging): [Plugin, Origin][] {
   return inline.flatMap((given, index): [Plugin, Origin][] => {
     const path = `createGateway.plugins[${index}]`;
-    const checked = checkPlugin({ default: given }, path);
+    const checked = checkPlugin({ default: given }, path, staging.warnings);
     if (!checked.ok) {
       staging.incomplete = true;
       staging.issues.push(...checked.issues);
       return [];
     }
-    const { id, section = "channels" } = checked.value;
-    if (needsSection(checked.value)) (config[section] as Section)[id] ??= {};
+    const { kind, value } = findSection(checked.value, staging.sections);
+    if (needsSection(checked.value) && value === undefined) staging.sections[kind][checked.value.id] = {};
     return [[checked.value, { origin: "inline", path, builtin: undefined }]];
   });
 }
 
-/** Sections that belong to nobody. Where a plugin could not be loaded, its section may be any of them. */
-function checkNames(config: Config, staging: Staging): void {
-  const channelIds = [...staging.known.map(({ id }) => id), ...staging.ids.keys()];
-  for (const id of Object.keys(config.channels)) {
-    if (staging.ids.has(id)) continue;
+/** Sections that belong to no plugin. If a plugin could not be loaded, its section may be any of them. */
+function checkNames({ sections, ...staging }: Staging): Issue[] {
+  const ids = [...staging.known.map(({ id }) => id), ...staging.ids.keys()];
+  const unknown = (id: string, path: string): Issue[] => {
+    if (staging.ids.has(id)) return [];
     const alias = staging.known.find((entry) => entry.aliases?.includes(id));
-    const hint = alias ? ` Did you mean "${alias.id}"?` : didYouMean(id, channelIds);
+    const hint = alias ? ` Did you mean "${alias.id}"?` : didYouMean(id, ids);
     const missing = staging.known.some((entry) => entry.id === id);
-    if (staging.incomplete && (missing || hint === "")) continue;
+    if (staging.incomplete && (missing || hint === "")) return [];
     const message = missing
       ? "its plugin is not installed: name it in `plugins`, or take this section out"
       : `no plugin has this id.${hint}`;
-    staging.issues.push({ path: `channels.${id}`, message });
-  }
+    return [{ path, message }];
+  };
   const hookKeys = [...Object.keys(hooksKeys), ...staging.hookSections];
-  for (const key of Object.keys(config.hooks)) {
-    if (hookKeys.includes(key)) continue;
+  const hookIssues = Object.keys(sections.hooks).flatMap((key): Issue[] => {
     const hint = didYouMean(key, hookKeys);
-    if (!(staging.incomplete && hint === "")) staging.issues.push({ path: `hooks.${key}`, message: `is not known.${hint}` });
-  }
+    if (hookKeys.includes(key) || (staging.incomplete && hint === "")) return [];
+    return [{ path: `hooks.${key}`, message: `is not known.${hint}` }];
+  });
+  return [
+    ...Object.keys(sections.channels).flatMap((id) => unknown(id, `channels.${id}`)),
+    ...Object.keys(sections.plugins).flatMap((id) => unknown(id, `plugins.settings.${id}`)),
+    ...hookIssues,
+  ];
 }
 
-/** The channels in the order in which they may be the last resort: one that is always there comes after all others. */
+/** The channels in the order in which they may be the last resort: one that is enabled by default comes after all others. */
 function orderChannels(staging: Staging): Map<string, Channel> {
-  const asked = staging.channels.filter(({ channel, always }) => channel.fallback === true && !always);
+  const asked = staging.channels.filter(({ channel, byDefault }) => channel.fallback === true && !byDefault);
   for (const { id } of asked.slice(1)) {
     staging.issues.push({
       path: `channels.${id}`,
       message: `it and channels.${asked[0]?.id} both declare themselves the fallback of \`channel: "last"\`: only one may`,
     });
   }
-  const ordered = staging.channels.toSorted((a, b) => Number(a.always) - Number(b.always));
+  const ordered = staging.channels.toSorted((a, b) => Number(a.byDefault) - Number(b.byDefault));
   return new Map(ordered.map(({ id, channel }) => [id, channel]));
+}
+
+/** Imports and takes over the plugins that have a file. Of Rouse's own only those that the config needs. */
+async function takeFiles(
+  locations: readonly PluginLocation[],
+  adopt: (plugin: Plugin, source: Origin) => Promise<void>,
+  catalog: readonly CatalogEntry[],
+  options: HostOptions,
+  staging: Staging,
+): Promise<void> {
+  for (const location of locations) {
+    const { builtin: id, origin } = location;
+    const entry = catalog.find((one) => one.id === id);
+    if (id !== undefined && !isNeeded(id, entry, options, staging)) {
+      staging.ids.set(id, origin);
+      staging.plugins.push({ id, origin, channel: entry !== undefined && isChannel(entry), configured: false });
+      continue;
+    }
+    const imported = await importPlugin(location, options.baseDir, staging.warnings);
+    staging.files.push(...imported.files);
+    if (imported.ok) await adopt(imported.value, location);
+    else {
+      staging.incomplete = true;
+      staging.issues.push(...imported.issues);
+    }
+  }
 }
 
 /**
@@ -253,45 +257,32 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   const { config, baseDir, builtinDir } = options;
   const catalog = readCatalog(builtinDir);
   const staging: Staging = {
-    known: [...catalog],
+    known: catalog.filter(isChannel),
     channels: [],
+    offers: noOffers(),
+    sections: getSections(config),
+    usedProviders: getUsedProviders(readProviders(builtinDir), config, options.env),
     ids: new Map(),
+    claimed: new Map(),
     incomplete: false,
     plugins: [],
-    services: [],
-    presets: [],
     hookSections: [],
     issues: [],
     warnings: [],
     files: [],
   };
-  const builtin = builtinSources(builtinDir);
-  const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderSources(baseDir);
-  const sources = [...builtin, ...beside, ...namedSources(config.plugins, baseDir, staging.issues)];
-  const adopt = (plugin: Plugin, source: Origin): void => {
-    if (!announce(plugin, source, staging)) return;
-    const configured = take(plugin, source, options, staging);
-    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: plugin.channel !== undefined, configured });
+  const beside = resolve(baseDir, "plugins") === resolve(builtinDir) ? [] : folderPlugins(baseDir);
+  const locations = [...builtinPlugins(builtinDir), ...beside, ...namedPlugins(config.plugins, baseDir, staging.issues)];
+  const adopt = async (plugin: Plugin, source: Origin): Promise<void> => {
+    if (!registerPlugin(plugin, source, staging)) return;
+    const configured = await take(plugin, source, options, staging);
+    staging.plugins.push({ id: plugin.id, origin: source.origin, channel: hasChannel(plugin), configured });
   };
-  const inline = inlinePlugins(options, staging);
-  for (const source of sources) {
-    if (source.builtin !== undefined && !needed(source, catalog, options)) {
-      staging.ids.set(source.builtin, source.origin);
-      staging.plugins.push({
-        id: source.builtin,
-        origin: source.origin,
-        channel: catalog.some((entry) => entry.id === source.builtin),
-        configured: false,
-      });
-      continue;
-    }
-    const plugin = await importPlugin(source, options, staging);
-    if (plugin) adopt(plugin, source);
-  }
-  for (const [plugin, origin] of inline) adopt(plugin, origin);
-  checkNames(config, staging);
-  const { known, plugins, services, presets, incomplete, hookSections, issues, warnings } = staging;
-  const always = new Set(staging.channels.filter((channel) => channel.always).map(({ id }) => id));
-  const channels = createChannels(known, orderChannels(staging), always);
-  return { channels, plugins, services, presets, incomplete, hookSections, issues, warnings, files: [...new Set(staging.files)] };
+  const inline = checkInline(options, staging);
+  await takeFiles(locations, adopt, catalog, options, staging);
+  for (const [plugin, origin] of inline) await adopt(plugin, origin);
+  staging.issues.push(...checkNames(staging));
+  const { known, channels, sections: _sections, usedProviders: _used, ids: _ids, claimed: _claimed, files, ...loaded } = staging;
+  const byDefault = new Set(channels.filter((channel) => channel.byDefault).map(({ id }) => id));
+  return { ...loaded, channels: createChannels(known, orderChannels(staging), byDefault), files: [...new Set(files)] };
 }

@@ -3,26 +3,28 @@ import { registerHooks, type ResolveFnOutput } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-const PLUGIN_API = new URL(`./api${extension}`, import.meta.url).href;
-const TRANSFORM_API = new URL(`../mapping/api${extension}`, import.meta.url).href;
+const FILES = { plugin: "./api", "channel-kit": "../channel-kit/api", "store-kit": "../store/api", transform: "../mapping/api" };
 
 /** What a user's module may import by name wherever it lies, and the file of ours that it means. */
-const OWN = new Map([
-  ["rouse/plugin", PLUGIN_API],
-  ["#plugin", PLUGIN_API],
-  ["rouse/transform", TRANSFORM_API],
-  ["#transform", TRANSFORM_API],
-]);
+const OWN = new Map(
+  Object.entries(FILES).flatMap(([name, path]) => {
+    const { href } = new URL(path + extension, import.meta.url);
+    return [`rouse/${name}`, `#${name}`].map((specifier) => [specifier, href] as const);
+  }),
+);
+
+const OWN_FILES = new Set(OWN.values());
 
 /** Marks the modules of one import, so that a changed file is read again: ours for JavaScript, `tsx`'s for TypeScript. */
-export const VERSION = "rouse-version";
+export const MODULE_VERSION = "rouse-version";
 const TSX_NAMESPACE = "tsx-namespace";
 
 const isTypeScript = (path: string): boolean => /\.[cm]?tsx?$/.test(path);
 const isPackage = (path: string): boolean => path.includes("/node_modules/");
 
 /** Whether a module is one of a user's modules that were imported here. */
-const isMarked = (url: string | undefined): boolean => url !== undefined && (url.includes(`${VERSION}=`) || url.includes(TSX_NAMESPACE));
+const isMarked = (url: string | undefined): boolean =>
+  url !== undefined && (url.includes(`${MODULE_VERSION}=`) || url.includes(TSX_NAMESPACE));
 
 let registered = false;
 let versions = 0;
@@ -40,14 +42,14 @@ function follow(found: ResolveFnOutput, specifier: string, parent: string | unde
     const ours = entries.has(url.pathname) || parent?.includes(TSX_NAMESPACE);
     return ours && !url.pathname.endsWith(".cts") ? { ...found, format: "module" } : found;
   }
-  const version = parent === undefined ? undefined : (new URL(parent).searchParams.get(VERSION) ?? undefined);
+  const version = parent === undefined ? undefined : (new URL(parent).searchParams.get(MODULE_VERSION) ?? undefined);
   if (version === undefined || !/^\.{0,2}\//.test(specifier)) return found;
   followed.get(version)?.add(fileURLToPath(`file://${url.pathname}`));
-  url.searchParams.set(VERSION, version);
+  url.searchParams.set(MODULE_VERSION, version);
   return { ...found, url: url.href };
 }
 
-/** Lets users' modules import `rouse/plugin`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
+/** Lets users' modules import `rouse/plugin`, `rouse/channel-kit`, `rouse/store-kit`, `rouse/transform` and, where they have none, our `zod`. Once a process. */
 export function registerOwnModules(): void {
   if (registered) return;
   registered = true;
@@ -74,13 +76,15 @@ async function importAnew(file: string, files: Set<string>): Promise<UserModule>
   try {
     if (!isTypeScript(file) || isPackage(url.pathname)) {
       followed.set(version, files);
-      return { ok: true, exports: (await import(/* @vite-ignore */ `${url.href}?${VERSION}=${version}`)) as Record<string, unknown> };
+      return {
+        ok: true,
+        exports: (await import(/* @vite-ignore */ `${url.href}?${MODULE_VERSION}=${version}`)) as Record<string, unknown>,
+      };
     }
     entries.add(url.pathname);
     const { tsImport } = await import("tsx/esm/api");
     const onImport = (imported: string): void => {
-      if (imported.startsWith("file:") && !isPackage(imported) && imported !== PLUGIN_API && imported !== TRANSFORM_API)
-        files.add(fileURLToPath(imported));
+      if (imported.startsWith("file:") && !isPackage(imported) && !OWN_FILES.has(imported)) files.add(fileURLToPath(imported));
     };
     return {
       ok: true,

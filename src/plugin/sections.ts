@@ -1,17 +1,56 @@
-import { pathToFileURL } from "node:url";
 import type { SchemaParts } from "../config/json-schema.ts";
-import { checkPlugin } from "./check.ts";
-import { builtinSources } from "./sources.ts";
+import type { Config } from "../config/schema/index.ts";
+import type { Issue } from "../core/errors.ts";
+import type { Plugin } from "../contract/define.ts";
+import { importPlugin } from "./import.ts";
+import { builtinPlugins } from "./locations.ts";
+
+export type Section = Record<string, unknown>;
+type Kind = NonNullable<Plugin["section"]>;
+/** The sections of plugins by where they are and by the plugin's id. */
+export type Sections = Record<Kind, Section>;
+
+export function getSections({ channels, hooks, plugins }: Config): Sections {
+  return { channels, hooks, plugins: Array.isArray(plugins) ? {} : plugins.settings };
+}
+
+export interface FoundSection {
+  kind: Kind;
+  /** Its path in the config. */
+  path: string;
+  /** As it is in the config; undefined if it is not there. */
+  value: unknown;
+}
+
+const sectionKind = ({ section, channel }: Plugin): Kind => section ?? (channel ? "channels" : "plugins");
+
+/** Finds the section of a plugin. `warnings`: gets one for a section at its deprecated place. */
+export function findSection(plugin: Plugin, sections: Sections, warnings: Issue[] = []): FoundSection {
+  const { id, section } = plugin;
+  const kind = sectionKind(plugin);
+  const path = kind === "plugins" ? `plugins.settings.${id}` : `${kind}.${id}`;
+  const value = sections[kind][id];
+  const old = sections.channels[id];
+  if (kind !== "plugins" || section !== undefined || value !== undefined || old === undefined) return { kind, path, value };
+  const message = `this place is deprecated for a plugin without a channel: move it to \`${path}\``;
+  warnings.push({ path: `channels.${id}`, message });
+  return { kind: "channels", path: `channels.${id}`, value: old };
+}
 
 /** Loads the schemas of the sections of Rouse's own plugins. */
 export async function builtinSections(builtinDir: string): Promise<SchemaParts["sections"]> {
   const found = await Promise.all(
-    builtinSources(builtinDir).map(async ({ path, file }) => {
-      const checked = checkPlugin((await import(pathToFileURL(file).href)) as Record<string, unknown>, path);
+    builtinPlugins(builtinDir).map(async (location) => {
+      const checked = await importPlugin(location, builtinDir);
       if (!checked.ok || !checked.value.config) return [];
-      const { id, section = "channels", config: schema } = checked.value;
-      return [{ id, section, schema }];
+      const { id, config: schema } = checked.value;
+      return [{ id, section: sectionKind(checked.value), schema }];
     }),
   );
   return found.flat();
 }
+
+/** Whether a section turns its plugin off. */
+export const isOff = (section: unknown): boolean => (section as { enabled?: unknown } | undefined | null)?.enabled === false;
+
+export const noneConfigured = ({ channels }: Sections): boolean => Object.values(channels).every(isOff);

@@ -2,8 +2,9 @@ import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Fence, Held, Peers } from "../store/types.ts";
-import type { Cursor, Gateway, Service, ServiceHost, ServiceState } from "./api.ts";
+import type { FencingToken, Held, Cluster } from "../store/types.ts";
+import type { Cursor, ServiceState } from "../contract/channel.ts";
+import type { Hooks, Source, SourceHost } from "../contract/kinds.ts";
 
 /** What is known of a service that runs. */
 export interface ServiceStatus extends ServiceState {
@@ -15,20 +16,20 @@ export interface ServiceStatus extends ServiceState {
 /** A service with its id. */
 export interface NamedService {
   id: string;
-  service: Service;
+  service: Source;
   /** Every gateway runs it: it only waits for requests. */
   everywhere?: boolean;
   /** In place of the service's own `start`, for one whose commits have to be under the lease. */
-  start?(held: Held, host: ServiceHost): Promise<void>;
+  start?(held: Held, host: SourceHost): Promise<void>;
 }
 
 export interface ServicesOptions {
-  /** Takes an event of a plugin's service for a hook; refused once the lease of `fence` is lost. */
-  hook(plugin: string, path: string, body: unknown, fence: Fence | undefined): ReturnType<Gateway["hook"]>;
+  /** Takes an event of a plugin's service for a hook; refused once the lease of `fencingToken` is lost. */
+  hook(plugin: string, path: string, body: unknown, fencingToken: FencingToken | undefined): ReturnType<Hooks["hook"]>;
   /** Of several gateways one runs a service at a time; requests are answered by all. */
-  peers: Pick<Peers, "hold" | "tell" | "on">;
-  /** The place of a service; refused once the lease of `fence` is lost. */
-  cursorOf(id: string, fence: Fence | undefined): Cursor;
+  cluster: Pick<Cluster, "hold" | "tell" | "on">;
+  /** The place of a service; refused once the lease of `fencingToken` is lost. */
+  createCursor(id: string, fencingToken: FencingToken | undefined): Cursor;
   clock: Clock;
   log: Logger;
 }
@@ -50,62 +51,86 @@ const RECOVERED_MS = 600_000;
 /** A service that does not end by then is left behind. */
 const END_MS = 5000;
 
-/** Runs the services of plugins, each in one gateway at a time: one that ends by itself counts as failing and is started again. */
-export function createServices({ hook, peers, cursorOf, clock, log }: ServicesOptions): Services {
-  const states = new Map<string, ServiceStatus>();
-  let running = new Map<string, Service>();
+/** How the services do. A change is logged. */
+class ServiceStates {
+  readonly #states = new Map<string, ServiceStatus>();
+  readonly #options: Pick<ServicesOptions, "clock" | "log">;
+
+  constructor(options: Pick<ServicesOptions, "clock" | "log">) {
+    this.#options = options;
+  }
+
+  /** Replaces all states: each service starts. */
+  reset(ids: readonly string[]): void {
+    this.#states.clear();
+    for (const id of ids) this.#states.set(id, { id, ok: true, message: "starting", since: this.#options.clock.now() });
+  }
+
+  set(id: string, { ok, message }: ServiceState): void {
+    const { clock, log } = this.#options;
+    const before = this.#states.get(id);
+    if (before?.ok === ok && before.message === message) return;
+    this.#states.set(id, { id, ok, message, since: clock.now() });
+    if (!ok) log.warn({ plugin: id, reason: message }, "a plugin's service does not work");
+    else if (before && !before.ok) log.info({ plugin: id }, "a plugin's service works again");
+  }
+
+  list(): ServiceStatus[] {
+    return [...this.#states.values()];
+  }
+}
+
+/** Runs a service until `held` ends: whenever it ends by itself, it counts as failing and is started again. */
+async function supervise({ id, service, start }: NamedService, held: Held, states: ServiceStates, options: ServicesOptions): Promise<void> {
+  const { hook, createCursor, clock, log } = options;
+  const { signal, fencingToken } = held;
+  for (let failures = 1; !signal.aborted; failures++) {
+    const startedAt = clock.now();
+    let message = "it ended by itself";
+    const report = (state: ServiceState): void => {
+      if (!signal.aborted) states.set(id, state);
+    };
+    try {
+      const host: SourceHost = {
+        hook: (path, body) => hook(id, path, body, fencingToken),
+        report,
+        ...createCursor(id, fencingToken),
+      };
+      await (start ? start(held, host) : service.start(signal, host));
+    } catch (error) {
+      const { name, code } = safeError(error);
+      message = `it ended with an error (${code ?? name})`;
+      if (!signal.aborted) log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error");
+    }
+    if (signal.aborted) return;
+    if (clock.now() - startedAt > RECOVERED_MS) failures = 1;
+    states.set(id, { ok: false, message: `${message}; it is started again` });
+    await clock.sleep(backOff(failures, RESTART), signal);
+  }
+}
+
+/** Runs the services of plugins, each in one gateway at a time. */
+export function createServices(options: ServicesOptions): Services {
+  const { cluster, clock } = options;
+  const states = new ServiceStates(options);
+  let running = new Map<string, Source>();
   /** Those that this gateway runs itself. */
   const here = new Set<string>();
   let ended = Promise.resolve<unknown>(undefined);
   let stop = new AbortController();
 
-  const note = (id: string, { ok, message }: ServiceState): void => {
-    const before = states.get(id);
-    if (before?.ok === ok && before.message === message) return;
-    states.set(id, { id, ok, message, since: clock.now() });
-    if (!ok) log.warn({ plugin: id, reason: message }, "a plugin's service does not work");
-    else if (before && !before.ok) log.info({ plugin: id }, "a plugin's service works again");
-  };
-
-  const supervise = async ({ id, service, start }: NamedService, held: Held): Promise<void> => {
-    const { signal, fence } = held;
-    for (let failures = 1; !signal.aborted; failures++) {
-      const startedAt = clock.now();
-      let message = "it ended by itself";
-      const report = (state: ServiceState): void => {
-        if (!signal.aborted) note(id, state);
-      };
-      try {
-        const host: ServiceHost = {
-          hook: (path, body) => hook(id, path, body, fence),
-          report,
-          ...cursorOf(id, fence),
-        };
-        await (start ? start(held, host) : service.start(signal, host));
-      } catch (error) {
-        const { name, code } = safeError(error);
-        message = `it ended with an error (${code ?? name})`;
-        if (!signal.aborted) log.error({ err: safeError(error), plugin: id }, "a plugin's service ended with an error");
-      }
-      if (signal.aborted) return;
-      if (clock.now() - startedAt > RECOVERED_MS) failures = 1;
-      note(id, { ok: false, message: `${message}; it is started again` });
-      await clock.sleep(backOff(failures, RESTART), signal);
-    }
-  };
-
   /** Runs a service where and for as long as it is this gateway's. */
   const run = async (named: NamedService, signal: AbortSignal): Promise<void> => {
     const { id } = named;
-    if (named.everywhere) return supervise(named, { signal, fence: undefined });
+    if (named.everywhere) return supervise(named, { signal, fencingToken: undefined }, states, options);
     const elsewhere: ServiceState = { ok: true, message: "another gateway runs it" };
-    note(id, elsewhere);
-    await peers.hold(`service:${id}`, signal, async (held) => {
-      if (!signal.aborted) note(id, { ok: true, message: "starting" });
+    states.set(id, elsewhere);
+    await cluster.hold(`service:${id}`, signal, async (held) => {
+      if (!signal.aborted) states.set(id, { ok: true, message: "starting" });
       here.add(id);
-      await supervise(named, held);
+      await supervise(named, held, states, options);
       here.delete(id);
-      if (!signal.aborted) note(id, elsewhere);
+      if (!signal.aborted) states.set(id, elsewhere);
     });
   };
 
@@ -113,11 +138,11 @@ export function createServices({ hook, peers, cursorOf, clock, log }: ServicesOp
     stop.abort();
     running = new Map();
     await Promise.race([ended, clock.sleep(END_MS)]);
-    states.clear();
+    states.reset([]);
   };
 
-  peers.on("nudge", (ids) => {
-    for (const id of ids) if (here.has(id)) running.get(id)?.nudge?.();
+  cluster.on("nudge", (ids) => {
+    for (const id of ids) if (here.has(id)) running.get(id)?.onPeerRequest?.();
   });
 
   return {
@@ -126,15 +151,16 @@ export function createServices({ hook, peers, cursorOf, clock, log }: ServicesOp
       stop = new AbortController();
       const { signal } = stop;
       running = new Map(services.map(({ id, service }) => [id, service]));
-      for (const { id } of services) states.set(id, { id, ok: true, message: "starting", since: clock.now() });
+      states.reset(services.map(({ id }) => id));
       ended = Promise.all(services.map((named) => run(named, signal)));
     },
-    states: () => [...states.values()],
+    states: () => states.list(),
     request(id, request) {
       const service = running.get(id);
       const answer = service?.request?.(request);
       // It may be news for the gateway that runs the service.
-      if (answer && service?.nudge && !here.has(id)) void answer.then(({ ok }) => ok && peers.tell("nudge", [id])).catch(() => undefined);
+      if (answer && service?.onPeerRequest && !here.has(id))
+        void answer.then(({ ok }) => ok && cluster.tell("nudge", [id])).catch(() => undefined);
       return answer;
     },
     close,

@@ -1,20 +1,26 @@
-import type { SystemEvent } from "../store/types.ts";
+import { newId } from "../core/ids.ts";
+import type { Ms, NewSystemEvent, SystemEvent } from "../store/types.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 
-/** At most so many events, and so many characters, go into one heartbeat. */
+/** Builds a system event that the next heartbeat sees. */
+export function buildHeartbeatEvent(agentId: string, at: Ms, source: string, text: string, outside = false): NewSystemEvent {
+  return { id: newId("sev", at), agentId, at, text: [{ text, outside }], source, mode: "next-heartbeat", unsafe: false };
+}
+
+/** The maximum of events and of characters in one heartbeat. */
 export const MAX_BATCH_EVENTS = 50;
 export const MAX_BATCH_CHARS = 16_000;
-/** After so many failures of a batch it is halved each time. */
+/** From this number of failures on, each failure halves the batch. */
 const FAILURES_BEFORE_HALVING = 3;
 
-/** How many events a heartbeat may take, given how often the oldest one has failed. */
+/** Returns the maximum of events in a heartbeat, depending on the failures of the oldest event. */
 export function batchSize(failures: number): number {
   return Math.max(1, MAX_BATCH_EVENTS >> Math.max(0, failures - FAILURES_BEFORE_HALVING + 1));
 }
 
 /**
- * The events of the next heartbeat, oldest first: as many as have come through so far without failing,
- * within the limits; the first one always.
+ * Selects the events of the next heartbeat, oldest first, within the limits. Always selects the first event; its failures
+ * limit the number of the following ones.
  */
 export function selectBatch(queued: readonly SystemEvent[]): SystemEvent[] {
   const first = queued[0];
@@ -29,13 +35,13 @@ export function selectBatch(queued: readonly SystemEvent[]): SystemEvent[] {
   return batch;
 }
 
-/** True when a batch of one has failed so often that no smaller batch is left to try. */
+/** Returns whether a batch of one event has failed too often: it cannot be halved any more. */
 export function isHopeless(batch: readonly SystemEvent[]): boolean {
   const only = batch[0];
   return batch.length === 1 && only !== undefined && batchSize(only.failures) === 1 && only.failures >= FAILURES_BEFORE_HALVING;
 }
 
-/** The input of a heartbeat: one numbered entry for each event, its words marked as outside text. */
+/** The input of a heartbeat: one numbered entry for each event, its text marked as outside text. */
 export function renderBatch(batch: readonly SystemEvent[]): TextPart[] {
   const parts: TextPart[] = [];
   for (const [index, event] of batch.entries()) {

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { sessionId, type Held, type NewJob, type Peers, type Store } from "../store/types.ts";
+import { sessionId, type Held, type NewJob, type Cluster, type Store } from "../store/types.ts";
 import { mainSession } from "./keys.ts";
 
 /** What the queue's job of a heartbeat carries. */
@@ -23,19 +23,19 @@ export interface Heartbeat {
 export interface HeartbeatOptions {
   store: Store;
   /** The timer runs in one gateway at a time. */
-  peers: Pick<Peers, "shared" | "hold">;
+  cluster: Pick<Cluster, "shared" | "hold">;
   clock: Clock;
   log: Logger;
   /** Read at each tick, so that a reload takes effect. `everyMs` 0 stops the timer. */
   settings(): { agentId: string; everyMs: number };
 }
 
-const LAST = "heartbeat.last:";
+const LAST_RUN_KEY = "heartbeat.last:";
 /** How often the timer looks, so that a changed interval is noticed: at most a minute late. */
 const LOOK_MS = 60_000;
-/** Between looks for wakes that a gateway has left behind: where there are several. */
+/** Between looks for wakes that another gateway has left behind. */
 const LEFT_MS = 10_000;
-/** Another gateway may have carried the heartbeat out without this one hearing of it: it counts as waiting for so long. */
+/** How long a requested heartbeat counts as waiting: another gateway may have executed it. */
 const SHARED_MS = 1000;
 const MAX_LOOKED_AT = 1000;
 
@@ -43,98 +43,112 @@ const MAX_LOOKED_AT = 1000;
  * When heartbeats start: periodically, and when woken. The turn itself is a job of the queue with the main
  * session's key, so that it is in order with everything else that talks to it, and survives a crash.
  */
-export function createHeartbeat({ store, peers, clock, log, settings }: HeartbeatOptions): Heartbeat {
-  const stopped = new AbortController();
-  let waiting = false;
-  let again = false;
-  /** Counts the heartbeats that were asked for. */
-  let asked = 0;
+class HeartbeatTimer implements Heartbeat {
+  readonly #options: HeartbeatOptions;
+  readonly #stopped = new AbortController();
+  #isWaiting = false;
+  /** Another was requested while one waits. */
+  #isAgain = false;
+  #requests = 0;
   /** What is being queued, and the timer's loop. */
-  let queueing: Promise<void> = Promise.resolve();
-  let looping: Promise<void> = Promise.resolve();
+  #queueing: Promise<void> = Promise.resolve();
+  #looping: Promise<void> = Promise.resolve();
 
-  const jobOf = (agentId: string): NewJob => {
-    const data: HeartbeatJob = { type: "heartbeat", agentId };
-    return { id: `heartbeat:${agentId}`, kind: "turn", key: sessionId(mainSession(agentId)), data, enqueuedAt: clock.now() };
-  };
+  constructor(options: HeartbeatOptions) {
+    this.#options = options;
+  }
 
-  const isWanted = async (): Promise<boolean> => {
-    const queued = await store.queuedSystemEvents(settings().agentId, MAX_LOOKED_AT);
-    return queued.some((event) => event.mode === "now");
-  };
-
-  const requestIfWanted = async (): Promise<void> => {
-    if (await isWanted()) request();
-  };
-
-  const over = (): void => {
-    waiting = false;
-    if (!again) return;
-    again = false;
-    if (!peers.shared) return request();
-    // It may have been seen to elsewhere.
-    requestIfWanted().catch((error: unknown) => log.error({ err: safeError(error) }, "wakes could not be looked for; it is tried again"));
-  };
-
-  const isAsked = (): void => {
-    waiting = true;
-    const mine = ++asked;
-    if (peers.shared) void clock.sleep(SHARED_MS, stopped.signal).then(() => (waiting && mine === asked ? over() : undefined));
-  };
-
-  const request = (): void => {
-    if (stopped.signal.aborted) return;
-    if (waiting) {
-      again = true;
+  request(): void {
+    const { store, clock, log, settings } = this.#options;
+    if (this.#stopped.signal.aborted) return;
+    if (this.#isWaiting) {
+      this.#isAgain = true;
       return;
     }
-    isAsked();
-    const queued = store.commit((tx) => tx.enqueue(jobOf(settings().agentId)));
-    queueing = queued.then(
+    this.#beginWaiting();
+    const queued = store.commit((tx) => tx.add("job", this.#buildJob(settings().agentId)));
+    this.#queueing = queued.then(
       () => undefined,
       (error: unknown) => {
-        waiting = false;
+        this.#isWaiting = false;
         log.error({ err: safeError(error) }, "a heartbeat could not be queued; it is tried again");
-        void clock.sleep(1000, stopped.signal).then(request);
+        void clock.sleep(1000, this.#stopped.signal).then(() => this.request());
       },
     );
-  };
+  }
 
-  const tick = async ({ fence }: Held): Promise<void> => {
+  ended(): void {
+    const { cluster, log } = this.#options;
+    this.#isWaiting = false;
+    if (!this.#isAgain) return;
+    this.#isAgain = false;
+    if (!cluster.shared) return this.request();
+    // It may have been seen to elsewhere.
+    this.#requestIfWanted().catch((error: unknown) =>
+      log.error({ err: safeError(error) }, "wakes could not be looked for; it is tried again"),
+    );
+  }
+
+  async start(): Promise<void> {
+    await this.#requestIfWanted();
+    this.#looping = this.#options.cluster.hold("heartbeat", this.#stopped.signal, (held) => this.#loop(held));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.all([this.#queueing, this.#looping]);
+  }
+
+  #buildJob(agentId: string): NewJob {
+    const data: HeartbeatJob = { type: "heartbeat", agentId };
+    const enqueuedAt = this.#options.clock.now();
+    return { id: `heartbeat:${agentId}`, kind: "turn", key: sessionId(mainSession(agentId)), data, enqueuedAt };
+  }
+
+  async #requestIfWanted(): Promise<void> {
+    const { store, settings } = this.#options;
+    const queued = await store.list("queuedSystemEvents", { agentId: settings().agentId, limit: MAX_LOOKED_AT });
+    if (queued.some((event) => event.mode === "now")) this.request();
+  }
+
+  /** Counts a heartbeat as waiting: in a cluster for a limited time. */
+  #beginWaiting(): void {
+    const { cluster, clock } = this.#options;
+    this.#isWaiting = true;
+    const mine = ++this.#requests;
+    if (!cluster.shared) return;
+    void clock.sleep(SHARED_MS, this.#stopped.signal).then(() => (this.#isWaiting && mine === this.#requests ? this.ended() : undefined));
+  }
+
+  async #tick({ fencingToken }: Held): Promise<void> {
+    const { store, clock, settings } = this.#options;
     const { agentId, everyMs } = settings();
     if (everyMs === 0) return;
-    const last = await store.getValue(LAST + agentId);
+    const last = await store.get("value", LAST_RUN_KEY + agentId);
     const due = (typeof last === "number" ? last : 0) + everyMs;
     if (typeof last === "number" && due > clock.now()) return;
     const isDue = typeof last === "number";
-    if (isDue && !waiting) isAsked();
+    if (isDue && !this.#isWaiting) this.#beginWaiting();
     // One commit: whoever has the timer next finds both done, or neither.
     await store.commit((tx) => {
-      tx.setValue(LAST + agentId, clock.now());
-      if (isDue) tx.enqueue(jobOf(agentId));
-    }, fence);
-  };
+      tx.set("value", LAST_RUN_KEY + agentId, clock.now());
+      if (isDue) tx.add("job", this.#buildJob(agentId));
+    }, fencingToken);
+  }
 
-  const loop = async (held: Held): Promise<void> => {
+  async #loop(held: Held): Promise<void> {
+    const { cluster, clock, log, settings } = this.#options;
     while (!held.signal.aborted) {
-      await tick(held).catch((error: unknown) => log.error({ err: safeError(error) }, "the heartbeat timer failed; it goes on"));
-      if (peers.shared) await requestIfWanted().catch(() => undefined);
+      await this.#tick(held).catch((error: unknown) => log.error({ err: safeError(error) }, "the heartbeat timer failed; it goes on"));
+      if (cluster.shared) await this.#requestIfWanted().catch(() => undefined);
       const { everyMs } = settings();
-      const lookMs = peers.shared ? LEFT_MS : LOOK_MS;
+      const lookMs = cluster.shared ? LEFT_MS : LOOK_MS;
       await clock.sleep(everyMs === 0 ? lookMs : Math.min(everyMs, lookMs), held.signal);
     }
-  };
+  }
+}
 
-  return {
-    request,
-    ended: over,
-    async start() {
-      await requestIfWanted();
-      looping = peers.hold("heartbeat", stopped.signal, loop);
-    },
-    async stop() {
-      stopped.abort();
-      await Promise.all([queueing, looping]);
-    },
-  };
+/** Creates what starts the heartbeats of the main session. */
+export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
+  return new HeartbeatTimer(options);
 }

@@ -6,7 +6,7 @@ export interface SecretCheck {
   matches(pieces: readonly (string | Buffer)[], presented: readonly string[]): boolean;
 }
 
-/** Compares digests of both, so that neither length nor content decides how long it takes. */
+/** Compares the digests of both values, so that the time depends on neither length nor content. */
 function same(left: Buffer | string, right: Buffer | string): boolean {
   return timingSafeEqual(Buffer.from(hash("sha256", left, "hex"), "latin1"), Buffer.from(hash("sha256", right, "hex"), "latin1"));
 }
@@ -14,8 +14,8 @@ function same(left: Buffer | string, right: Buffer | string): boolean {
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 const HEX = /^(?:[0-9a-f]{2})*$/i;
 
-/** The bytes of an encoded text, or undefined where it is none. */
-export function decode(text: string, encoding: "hex" | "base64"): Buffer | undefined {
+/** Decodes a text. Undefined if it is not valid in the encoding. */
+export function decodeSignature(text: string, encoding: "hex" | "base64"): Buffer | undefined {
   if (encoding === "hex") return HEX.test(text) ? Buffer.from(text, "hex") : undefined;
   return BASE64.test(text) ? Buffer.from(text, "base64") : undefined;
 }
@@ -29,7 +29,7 @@ function hmacCheck(algorithm: string, bytes: Buffer, encoding: Scheme["encoding"
       const expected = hmac.digest();
       let found = false;
       for (const text of presented) {
-        const given = decode(text, encoding);
+        const given = decodeSignature(text, encoding);
         if (given?.length === expected.length && timingSafeEqual(given, expected)) found = true;
       }
       return found;
@@ -45,7 +45,7 @@ function publicKeyCheck(digest: string | undefined, key: KeyObject, encoding: Sc
     matches(pieces, presented) {
       const text = joined(pieces);
       return presented.some((one) => {
-        const signature = decode(one, encoding);
+        const signature = decodeSignature(one, encoding);
         try {
           return signature !== undefined && verify(digest, text, key, signature);
         } catch {
@@ -62,7 +62,7 @@ const ED25519_DER = Buffer.from("302a300506032b6570032100", "hex");
 function publicKey(algorithm: "ed25519" | "ecdsa-p256", secret: string, key: Scheme["key"]): KeyObject | undefined {
   try {
     if (key === "pem" || secret.includes("-----BEGIN")) return createPublicKey(secret);
-    const bytes = decode(secret, key === "hex" ? "hex" : "base64");
+    const bytes = decodeSignature(secret, key === "hex" ? "hex" : "base64");
     if (!bytes) return undefined;
     const der = algorithm === "ed25519" && bytes.length === 32 ? Buffer.concat([ED25519_DER, bytes]) : bytes;
     const made = createPublicKey({ key: der, format: "der", type: "spki" });
@@ -74,7 +74,7 @@ function publicKey(algorithm: "ed25519" | "ecdsa-p256", secret: string, key: Sch
 
 /** Returns the key of an HMAC, or undefined if the secret is not written in the encoding that the scheme names. */
 export function hmacKey(secret: string, key: Scheme["key"]): Buffer | undefined {
-  const bytes = key === "utf8" || key === "pem" ? Buffer.from(secret) : decode(secret, key);
+  const bytes = key === "utf8" || key === "pem" ? Buffer.from(secret) : decodeSignature(secret, key);
   return bytes && bytes.length > 0 ? bytes : undefined;
 }
 

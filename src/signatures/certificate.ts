@@ -1,12 +1,12 @@
 import { verify as verifySignature } from "node:crypto";
 import type { Scheme } from "../config/schema/signature.ts";
 import type { Issue } from "../core/errors.ts";
-import { decode } from "./algorithms.ts";
+import { decodeSignature } from "./algorithms.ts";
 import { createCertificates, createSenderHosts } from "./certificates.ts";
-import { schemeNames } from "./request-names.ts";
+import { getSchemeNames } from "./request-names.ts";
 import { minKeepMs, timeProblem } from "./time.ts";
 import type { CompiledVerifier, RefusalReason, SignedRequest, Verified, Verifier } from "./types.ts";
-import { bodyOf, valueOf } from "./values.ts";
+import { createBody, getValue } from "./values.ts";
 
 export interface CertificateOptions {
   /** The topics whose messages are accepted. */
@@ -26,7 +26,7 @@ function signedText(json: unknown, names: readonly string[]): Buffer | undefined
 
 /**
  * Checks a signature over named fields of the body, by the RSA key (PKCS #1 v1.5) of a certificate that the body points to
- * and that is fetched from the sender's hosts. The certificate signs for every customer of the sender: the topic tells ours.
+ * and that is fetched from the sender's hosts. The certificate signs for every customer of the sender, so the topic is checked too.
  */
 export function createCertificateCheck(scheme: Scheme, options: CertificateOptions | undefined, at: string): CompiledVerifier {
   const { certificate } = scheme;
@@ -43,9 +43,9 @@ export function createCertificateCheck(scheme: Scheme, options: CertificateOptio
   const topics = new Set(options.topics);
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
-    const body = bodyOf(request.raw);
-    const read = (source: Parameters<typeof valueOf>[0]): string | undefined => valueOf(source, request, body);
-    const signature = decode(read(scheme.signature) ?? "", scheme.encoding);
+    const body = createBody(request.raw);
+    const read = (source: Parameters<typeof getValue>[0]): string | undefined => getValue(source, request, body);
+    const signature = decodeSignature(read(scheme.signature) ?? "", scheme.encoding);
     if (!signature || signature.length === 0) return refused("no_signature");
     // Everything that needs no certificate is checked first: a forged message must not start a request of ours.
     if (!topics.has(read(certificate.topic) ?? "")) return refused("wrong_topic");
@@ -73,7 +73,7 @@ export function createCertificateCheck(scheme: Scheme, options: CertificateOptio
     precheck: () => undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
-    names: schemeNames(scheme),
+    names: getSchemeNames(scheme),
     secrets: [],
     verifyToken: undefined,
     wantsVerifyToken: false,

@@ -6,7 +6,7 @@ const MAX_BYTES = 64 * 1024;
 const FETCH_MS = 5_000;
 /** Certificates that are kept; senders replace theirs about once a year. */
 const MAX_KEPT = 16;
-/** Anyone can name addresses on the sender's hosts: so many are asked in a minute. */
+/** The maximum of requests to a sender's hosts in a minute. Any caller can name addresses on these hosts. */
 const MAX_FETCHES = 10;
 const MINUTE_MS = 60_000;
 
@@ -15,7 +15,7 @@ type NotFetched = "refused" | "unavailable";
 
 /** The hosts of a sender, and what is fetched from them. */
 interface SenderHosts {
-  /** Gives the body of a 2xx answer of at most 64 KB. Never throws. */
+  /** Returns the body of a 2xx answer of at most 64 KB. Never throws. */
   get(address: string): Promise<Buffer | NotFetched>;
 }
 
@@ -69,7 +69,7 @@ const isPem = (address: string): boolean => {
   return url !== undefined && url.pathname.endsWith(".pem") && url.search === "" && url.hash === "";
 };
 
-/** Makes the certificates of a sender, kept by their addresses. */
+/** Creates the cache of a sender's certificates, by address. */
 export function createCertificates(hosts: SenderHosts): Certificates {
   const kept = new Map<string, X509Certificate>();
   const pending = new Map<string, Promise<X509Certificate | NotFetched>>();
@@ -78,7 +78,7 @@ export function createCertificates(hosts: SenderHosts): Certificates {
   const keep = (address: string, found: X509Certificate): void => {
     kept.delete(address);
     kept.set(address, found);
-    // The one that was not used for the longest time goes.
+    // The least recently used certificate is dropped.
     if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value as string);
   };
 

@@ -4,11 +4,11 @@ import { compileSecret, toSecretForm, type SecretCheck } from "./algorithms.ts";
 import { createCertificateCheck, type CertificateOptions } from "./certificate.ts";
 import { createOidcCheck, type OidcOptions } from "./oidc.ts";
 import type { Scheme } from "../config/schema/signature.ts";
-import { schemeNames } from "./request-names.ts";
+import { getSchemeNames } from "./request-names.ts";
 import { compileSigned, type SignedText } from "./signed.ts";
 import type { CompiledVerifier, Duplicate, RefusalReason, RequestHead, SignedRequest, Verified, Verifier } from "./types.ts";
 import { minKeepMs, timeProblem } from "./time.ts";
-import { bodyOf, valueOf, valuesOf, type Body } from "./values.ts";
+import { createBody, getValue, getValues, type Body } from "./values.ts";
 
 interface Check extends SecretCheck {
   /** Signatures of this secret's kind begin so; undefined: all count. */
@@ -68,7 +68,7 @@ class SchemeVerifier implements Verifier {
     this.#signed = signed;
     this.handshakes = scheme.handshakes;
     this.sender = scheme.sender;
-    this.names = schemeNames(scheme);
+    this.names = getSchemeNames(scheme);
     this.secrets = secrets;
     this.verifyToken = verifyToken;
     this.wantsVerifyToken = scheme.handshakes.some((handshake) => handshake.when.verifyToken !== undefined);
@@ -84,36 +84,36 @@ class SchemeVerifier implements Verifier {
   precheck(head: RequestHead, now: number): RefusalReason | undefined {
     const { signature, timestamp } = this.#scheme;
     const request = { ...head, raw: NO_BODY };
-    const body = bodyOf(NO_BODY);
+    const body = createBody(NO_BODY);
     if (signature.body === undefined) {
-      const problem = presenceProblem(valuesOf(signature, request, body));
+      const problem = presenceProblem(getValues(signature, request, body));
       if (problem) return problem;
     }
     if (!timestamp || timestamp.at.body !== undefined) return undefined;
-    return timeProblem(timestamp, valueOf(timestamp.at, request, body), now);
+    return timeProblem(timestamp, getValue(timestamp.at, request, body), now);
   }
 
   verify(request: SignedRequest, now: number): Verified {
     const scheme = this.#scheme;
-    const body = bodyOf(request.raw);
-    const presented = valuesOf(scheme.signature, request, body);
+    const body = createBody(request.raw);
+    const presented = getValues(scheme.signature, request, body);
     const problem = presenceProblem(presented);
     if (problem) return refused(problem);
-    // A list that one entry is missing of is no list of signatures.
+    // A list with a missing entry is not a list of signatures.
     if (presented.includes(undefined)) return refused("wrong_signature");
     // A time inside the body counts only once the signature has said that the body is the sender's.
     const inBody = scheme.timestamp?.at.body !== undefined;
-    const timestamp = scheme.timestamp && !inBody ? valueOf(scheme.timestamp.at, request, body) : undefined;
+    const timestamp = scheme.timestamp && !inBody ? getValue(scheme.timestamp.at, request, body) : undefined;
     if (!inBody) {
       const problem = timeProblem(scheme.timestamp, timestamp, now);
       if (problem) return refused(problem);
     }
-    const id = scheme.id ? valueOf(scheme.id, request, body) : "";
+    const id = scheme.id ? getValue(scheme.id, request, body) : "";
     if (id === undefined) return refused("no_signature");
     const secret = this.#match({ request, timestamp: timestamp ?? "", id }, presented as string[]);
     if (secret < 0) return refused("wrong_signature");
     if (inBody && scheme.timestamp) {
-      const problem = timeProblem(scheme.timestamp, valueOf(scheme.timestamp.at, request, body), now);
+      const problem = timeProblem(scheme.timestamp, getValue(scheme.timestamp.at, request, body), now);
       if (problem) return refused(problem);
     }
     if (!this.#bodyHashFits(request, body)) return refused("wrong_body_hash");
@@ -123,7 +123,7 @@ class SchemeVerifier implements Verifier {
   #match(parts: { request: SignedRequest; timestamp: string; id: string }, presented: readonly string[]): number {
     const pieces = this.#signed.pieces(parts);
     let found = -1;
-    // All are tried, whichever fits: the time tells nothing.
+    // All secrets are tried, so that the time does not show which one matched.
     for (const [index, check] of this.#checks.entries()) {
       const { signaturePrefix } = check;
       const own =
@@ -140,7 +140,7 @@ class SchemeVerifier implements Verifier {
   #bodyHashFits(request: SignedRequest, body: Body): boolean {
     const { bodyHash } = this.#scheme;
     if (!bodyHash) return true;
-    const given = valueOf(bodyHash, request, body);
+    const given = getValue(bodyHash, request, body);
     const isForm = (request.headers["content-type"] ?? "").toLowerCase().startsWith("application/x-www-form-urlencoded");
     // Without the hash only a form, or nothing at all, is covered by the signature.
     if (given === undefined) return isForm || request.raw.length === 0;
@@ -149,7 +149,7 @@ class SchemeVerifier implements Verifier {
 
   #duplicate(request: SignedRequest, body: Body, timestamp: string | undefined): Duplicate | undefined {
     const { duplicate, timestamp: time } = this.#scheme;
-    const id = duplicate ? valueOf(duplicate, request, body) : undefined;
+    const id = duplicate ? getValue(duplicate, request, body) : undefined;
     const isId = id !== undefined && id.length > 0 && id.length <= 256;
     if (this.coversNothing) return isId ? { key: `id:${id}` } : undefined;
     const kept = { minKeepMs: minKeepMs(time) };
@@ -159,7 +159,7 @@ class SchemeVerifier implements Verifier {
   }
 }
 
-export interface CompileOptions {
+export interface VerifierOptions {
   scheme: Scheme;
   secrets: readonly string[];
   /** The path of the secret in the config, for what is wrong with it. */
@@ -169,8 +169,8 @@ export interface CompileOptions {
   certificate?: CertificateOptions;
 }
 
-/** Makes the verifier of a scheme and its secrets; all problems at once. */
-export function compileVerifier({ scheme, secrets, at, verifyToken, oidc, certificate }: CompileOptions): CompiledVerifier {
+/** Compiles the verifier of a scheme and its secrets, or returns all problems together. */
+export function compileVerifier({ scheme, secrets, at, verifyToken, oidc, certificate }: VerifierOptions): CompiledVerifier {
   const issues: Issue[] = [];
   if (scheme.handshakes.some((handshake) => handshake.confirm && !(handshake.signed && scheme.algorithm === "x509")))
     issues.push({ path: at, message: "the scheme confirms a handshake that is not signed by a certificate" });
@@ -184,7 +184,7 @@ export function compileVerifier({ scheme, secrets, at, verifyToken, oidc, certif
     const made = createCertificateCheck(scheme, certificate, at);
     return made.ok && issues.length === 0 ? made : { ok: false, issues: [...issues, ...(made.ok ? [] : made.issues)] };
   }
-  // Until the sender has told its secret, only its handshake is answered.
+  // While the secret is pending, only the handshake is answered.
   const usable = secrets.filter((secret) => secret !== "pending");
   if (secrets.length === 0) issues.push({ path: at, message: "is required" });
   const checks = compileChecks(scheme, usable, at, issues);

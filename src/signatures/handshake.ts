@@ -1,31 +1,31 @@
 import { createHmac, hash, timingSafeEqual } from "node:crypto";
-import type { Handshake } from "../config/schema/signature.ts";
+import type { HandshakeConfig } from "../config/schema/signature.ts";
 import type { SignedRequest, Verifier } from "./types.ts";
-import { bodyOf, valueOf } from "./values.ts";
+import { createBody, getValue, type Body } from "./values.ts";
 
-/** Most of what an unsigned handshake gives back. */
+/** The maximum length of a value that an unsigned handshake echoes. */
 const MAX_ECHO = 512;
-/** What is echoed before anybody was believed: no character that a browser could take for markup or a header's end. */
+/** The values that are echoed to unauthenticated callers: no character that a browser could read as markup or as a header's end. */
 const SAFE = /^[\w.~:/+=@$!*,;|-]{1,512}$/;
 
 export interface HandshakeAnswer {
   status: number;
   headers: Record<string, string>;
   body: string | null;
-  /** A value that the operator has to be shown: kept for the operator, never logged. */
+  /** A value for the operator. It is kept for the operator and never logged. */
   note?: string;
   /** The address to fetch before the answer is given. */
   confirm?: string;
 }
 
 type Request = Omit<SignedRequest, "url">;
-type Asked = Pick<Verifier, "handshakes" | "secrets" | "verifyToken">;
+type HandshakeVerifier = Pick<Verifier, "handshakes" | "secrets" | "verifyToken">;
 
 function same(left: string, right: string): boolean {
   return timingSafeEqual(Buffer.from(hash("sha256", left, "hex")), Buffer.from(hash("sha256", right, "hex")));
 }
 
-function applies({ when }: Handshake, request: Request, { secrets, verifyToken }: Asked): boolean {
+function applies({ when }: HandshakeConfig, request: Request, { secrets, verifyToken }: HandshakeVerifier): boolean {
   if (request.method !== when.method) return false;
   if (when.pendingSecret && !secrets.every((secret) => secret === "pending")) return false;
   for (const [name, wanted] of Object.entries(when.query ?? {})) {
@@ -40,14 +40,14 @@ function applies({ when }: Handshake, request: Request, { secrets, verifyToken }
   const names = Object.keys(when.body).map((path) => path.slice(path.lastIndexOf(".") + 1));
   // (Without its first quote, since a search begins at the first character and quotes are everywhere.)
   if (!names.every((name) => request.raw.includes(`${name}"`))) return false;
-  const body = bodyOf(request.raw);
+  const body = createBody(request.raw);
   return Object.entries(when.body).every(([path, wanted]) => {
-    const value = valueOf({ body: path }, request, body);
+    const value = getValue({ body: path }, request, body);
     return value !== undefined && (wanted === "*" || value === String(wanted));
   });
 }
 
-/** Puts the values in where the whole text of a member is a placeholder. */
+/** Replaces each member whose whole text is a placeholder with its value. */
 function fill(value: unknown, values: Record<string, string | undefined>): unknown {
   if (typeof value === "string") return /^\{\{(\w+)\}\}$/.test(value) ? (values[value.slice(2, -2)] ?? null) : value;
   if (Array.isArray(value)) return value.map((entry) => fill(entry, values));
@@ -55,55 +55,62 @@ function fill(value: unknown, values: Record<string, string | undefined>): unkno
   return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, fill(entry, values)]));
 }
 
-function answer(handshake: Handshake, request: Request, secrets: readonly string[]): HandshakeAnswer | undefined {
-  const { respond, signed, note, confirm } = handshake;
-  const body = bodyOf(request.raw);
-  const echo = respond.echo ? valueOf(respond.echo, request, body) : undefined;
+type Filled = Record<"echo" | "hmac", string | undefined>;
+
+/** The values for the placeholders of an answer; undefined if the request lacks one or its echo is not safe. */
+function getValues({ respond, signed }: HandshakeConfig, request: Request, body: Body, secrets: readonly string[]): Filled | undefined {
+  const echo = respond.echo ? getValue(respond.echo, request, body) : undefined;
   if (respond.echo && (echo === undefined || echo.length > MAX_ECHO || (!signed && !SAFE.test(echo)))) return undefined;
-  const of = respond.hmac ? valueOf(respond.hmac.of, request, body) : undefined;
+  if (!respond.hmac) return { echo, hmac: undefined };
+  const text = getValue(respond.hmac.of, request, body);
   const secret = secrets.find((one) => one !== "pending");
-  if (respond.hmac && (of === undefined || secret === undefined)) return undefined;
-  const hmac =
-    respond.hmac && of !== undefined
-      ? createHmac(respond.hmac.algorithm, secret as string)
-          .update(of)
-          .digest(respond.hmac.encoding)
-      : undefined;
-  const values = { echo, hmac };
+  if (text === undefined || secret === undefined) return undefined;
+  return { echo, hmac: createHmac(respond.hmac.algorithm, secret).update(text).digest(respond.hmac.encoding) };
+}
+
+/** The headers of an answer; undefined if one is not a line of plain characters. */
+function buildHeaders({ headers: templates = {}, type }: HandshakeConfig["respond"], values: Filled): Record<string, string> | undefined {
   const headers: Record<string, string> = { "x-content-type-options": "nosniff" };
-  for (const [name, text] of Object.entries(respond.headers ?? {})) {
+  for (const [name, text] of Object.entries(templates)) {
     const value = fill(text, values);
-    // A header's value is one line of plain characters.
     if (typeof value !== "string" || !/^[\x20-\x7e]*$/.test(value)) return undefined;
     headers[name.toLowerCase()] = value;
   }
+  if (type === "text") headers["content-type"] = "text/plain; charset=utf-8";
+  if (type === "json") headers["content-type"] = "application/json";
+  return headers;
+}
+
+function answerOne(handshake: HandshakeConfig, request: Request, secrets: readonly string[]): HandshakeAnswer | undefined {
+  const { respond, note, confirm } = handshake;
+  const body = createBody(request.raw);
+  const values = getValues(handshake, request, body, secrets);
+  const headers = values && buildHeaders(respond, values);
+  if (!headers) return undefined;
   const made: HandshakeAnswer = { status: respond.status, headers, body: null };
-  if (respond.type === "text") Object.assign(headers, { "content-type": "text/plain; charset=utf-8" });
-  if (respond.type === "text") made.body = echo ?? "";
-  if (respond.type === "json") Object.assign(headers, { "content-type": "application/json" });
+  if (respond.type === "text") made.body = values.echo ?? "";
   if (respond.type === "json") made.body = JSON.stringify(fill(respond.json ?? {}, values));
-  const shown = note ? valueOf(note, request, body) : undefined;
+  const shown = note ? getValue(note, request, body) : undefined;
   if (shown !== undefined) made.note = shown;
-  const address = confirm ? valueOf(confirm, request, body) : undefined;
-  if (confirm && address === undefined) return undefined;
-  if (address !== undefined) made.confirm = address;
-  return made;
+  if (!confirm) return made;
+  const address = getValue(confirm, request, body);
+  return address === undefined ? undefined : { ...made, confirm: address };
 }
 
 /**
- * Answers a sender's question whether this address is its own. `signed` says which handshakes are asked for: those
- * before, or those after the signature was checked. Undefined: the request is no handshake.
+ * Answers a sender's handshake, which verifies the address of the hook. `signed` selects the handshakes before or after the
+ * signature is verified. Undefined if the request is no handshake.
  */
-export function answerHandshake(asked: Asked, request: Request, signed: boolean): HandshakeAnswer | undefined {
+export function answerHandshake(asked: HandshakeVerifier, request: Request, signed: boolean): HandshakeAnswer | undefined {
   for (const handshake of asked.handshakes) {
     if (handshake.signed !== signed || !applies(handshake, request, asked)) continue;
-    const made = answer(handshake, request, asked.secrets);
+    const made = answerOne(handshake, request, asked.secrets);
     if (made) return made;
   }
   return undefined;
 }
 
 /** Whether an unsigned handshake needs the body to be read. */
-export function readsBody({ when, respond, note }: Handshake): boolean {
+export function readsBody({ when, respond, note }: HandshakeConfig): boolean {
   return when.body !== undefined || respond.echo?.body !== undefined || respond.hmac?.of.body !== undefined || note?.body !== undefined;
 }

@@ -1,22 +1,22 @@
 import type { JWTVerifyGetKey } from "jose";
 import { timingSafeEqual } from "node:crypto";
 import type { Scheme } from "../config/schema/signature.ts";
-import { schemeNames } from "./request-names.ts";
+import { getSchemeNames } from "./request-names.ts";
 import type { CompiledVerifier, SignedRequest, Verified, Verifier } from "./types.ts";
-import { bodyOf, valueOf } from "./values.ts";
+import { createBody, getValue } from "./values.ts";
 
-/** What a token of OpenID Connect has to say besides who issued it. */
+/** The claims that a token of OpenID Connect must have, besides its issuer. */
 export interface OidcOptions {
   audience: string;
   /** The account that calls; undefined only for an issuer that signs for the operator's own senders alone. */
   email?: string | undefined;
-  /** Another address of the issuer's keys, for tests and for issuers of one's own. */
+  /** Another address of the issuer's keys, for tests and for the operator's own issuers. */
   jwks?: string | undefined;
   fetch: typeof fetch;
 }
 
 const CLOCK_SECONDS = 60;
-/** Unknown keys are looked up again no more often than that. */
+/** The shortest interval between lookups of unknown keys, in milliseconds. */
 const COOLDOWN_MS = 30_000;
 
 /**
@@ -41,7 +41,7 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
   let keys: JWTVerifyGetKey | undefined;
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
-    const token = valueOf(scheme.signature, request, bodyOf(request.raw));
+    const token = getValue(scheme.signature, request, createBody(request.raw));
     if (token === undefined) return { ok: false, reason: "no_signature" };
     try {
       const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
@@ -56,7 +56,7 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
       });
       if (oidc.emailVerified && payload["email_verified"] !== true) return { ok: false, reason: "wrong_token" };
       if (options.email !== undefined && !sameText(payload["email"], options.email)) return { ok: false, reason: "wrong_token" };
-      const key = scheme.duplicate ? valueOf(scheme.duplicate, request, bodyOf(request.raw)) : undefined;
+      const key = scheme.duplicate ? getValue(scheme.duplicate, request, createBody(request.raw)) : undefined;
       return { ok: true, secret: 0, duplicate: key === undefined || key.length > 256 ? undefined : { key: `id:${key}` } };
     } catch {
       return { ok: false, reason: "wrong_token" };
@@ -65,10 +65,10 @@ export function createOidcCheck(scheme: Scheme, options: OidcOptions | undefined
   const verifier: Verifier = {
     verify,
     precheck: (head) =>
-      valueOf(scheme.signature, { ...head, raw: Buffer.alloc(0) }, bodyOf(Buffer.alloc(0))) === undefined ? "no_signature" : undefined,
+      getValue(scheme.signature, { ...head, raw: Buffer.alloc(0) }, createBody(Buffer.alloc(0))) === undefined ? "no_signature" : undefined,
     handshakes: scheme.handshakes,
     sender: scheme.sender,
-    names: schemeNames(scheme),
+    names: getSchemeNames(scheme),
     secrets: [],
     verifyToken: undefined,
     wantsVerifyToken: false,

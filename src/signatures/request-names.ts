@@ -1,4 +1,4 @@
-import type { Scheme, Source } from "../config/schema/signature.ts";
+import type { Scheme, SignatureSource } from "../config/schema/signature.ts";
 
 /** Names of headers (lower-case) and of query parameters. */
 export interface RequestNames {
@@ -6,17 +6,17 @@ export interface RequestNames {
   query: readonly string[];
 }
 
-function namesOf(sources: readonly (Source | undefined)[]): { headers: string[]; query: string[] } {
+function getNames(sources: readonly (SignatureSource | undefined)[]): { headers: string[]; query: string[] } {
   const headers = sources.flatMap((source) => source?.header?.toLowerCase() ?? []);
   return { headers, query: sources.flatMap((source) => source?.query ?? []) };
 }
 
 /** The headers and parameters that a scheme reads as data, and those that carry its credential. */
-export function schemeNames(scheme: Scheme): { data: RequestNames; credentials: RequestNames } {
-  const { headers, query } = namesOf([scheme.timestamp?.at, scheme.id, scheme.bodyHash, scheme.duplicate]);
+export function getSchemeNames(scheme: Scheme): { data: RequestNames; credentials: RequestNames } {
+  const { headers, query } = getNames([scheme.timestamp?.at, scheme.id, scheme.bodyHash, scheme.duplicate]);
   const signed = [...scheme.signed.matchAll(/\{header:([^}]+)\}/g)].map((found) => found[1] ?? "");
   const data = { headers: [...headers, ...[...signed, ...(scheme.keepHeaders ?? [])].map((name) => name.toLowerCase())], query };
-  const credentials = namesOf([scheme.signature]);
+  const credentials = getNames([scheme.signature]);
   credentials.query.push(...scheme.handshakes.flatMap(({ when }) => when.verifyToken ?? []));
   return { data, credentials };
 }

@@ -1,5 +1,5 @@
 import { createHmac, hash, randomBytes, randomUUID } from "node:crypto";
-import type { Scheme, Source } from "../config/schema/signature.ts";
+import type { Scheme, SignatureSource } from "../config/schema/signature.ts";
 import { hmacKey, toSecretForm } from "./algorithms.ts";
 import { compileSigned } from "./signed.ts";
 
@@ -28,8 +28,8 @@ function setMember(target: unknown, [segment = "", ...rest]: readonly string[], 
   return true;
 }
 
-/** A request under construction: values are put where a scheme reads them. */
-class Draft {
+/** A request under construction. Values are written to the places that a scheme reads. */
+class RequestDraft {
   readonly headers: Record<string, string>;
   readonly url: URL;
   raw: Buffer;
@@ -40,8 +40,8 @@ class Draft {
     this.raw = request.raw;
   }
 
-  /** Puts a value where the source reads it; entries of a list go into one header. Returns false if the body has no place for it. */
-  put({ header, query, body, prefix = "", split }: Source, value: string): boolean {
+  /** Writes a value to the place that the source reads. List entries go into one header. False if the body has no place for it. */
+  put({ header, query, body, prefix = "", split }: SignatureSource, value: string): boolean {
     if (body !== undefined) return this.#putInBody(body, value);
     if (query !== undefined) this.url.searchParams.set(query, prefix + value);
     const name = header?.toLowerCase();
@@ -64,7 +64,7 @@ class Draft {
 }
 
 /** Returns the value that the request has at a header of its own, else puts a new one there. */
-function given(draft: Draft, source: Source, fresh: string): string | undefined {
+function getGivenValue(draft: RequestDraft, source: SignatureSource, fresh: string): string | undefined {
   const present = source.header === undefined || source.split !== undefined ? undefined : draft.headers[source.header.toLowerCase()];
   if (present !== undefined) return present;
   return draft.put(source, fresh) ? fresh : undefined;
@@ -77,12 +77,12 @@ const noPlace = (what: string): SignResult => ({
 
 /**
  * Signs a POST request as the scheme's sender would. An id or a time that the request has in a header of its own stays.
- * A scheme that reads the time or the secret in the body gets it there: that body is written anew, as JSON.
+ * A scheme that reads the time or the secret in the body gets it there: the body is serialized again, as JSON.
  * @param now milliseconds since the epoch.
  */
 export function signRequest(scheme: Scheme, secret: string, request: UnsignedRequest, now: number): SignResult {
   const { algorithm, key, text, signaturePrefix = "" } = toSecretForm(scheme, secret);
-  const draft = new Draft(request);
+  const draft = new RequestDraft(request);
   if (algorithm === "equals") return draft.put(scheme.signature, secret) ? { ok: true, request: finish(draft) } : noPlace("secret");
   if (algorithm === "oidc")
     return { ok: false, message: "its sender shows a token of its identity provider, which only that sender can get" };
@@ -93,9 +93,9 @@ export function signRequest(scheme: Scheme, secret: string, request: UnsignedReq
   const signed = compileSigned(scheme.signed);
   if (!signed.ok) return { ok: false, message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}` };
   const { timestamp: time } = scheme;
-  const timestamp = time ? given(draft, time.at, String(time.unit === "s" ? Math.floor(now / 1000) : now)) : "";
+  const timestamp = time ? getGivenValue(draft, time.at, String(time.unit === "s" ? Math.floor(now / 1000) : now)) : "";
   if (timestamp === undefined) return noPlace("time");
-  const id = scheme.id ? given(draft, scheme.id, randomUUID()) : "";
+  const id = scheme.id ? getGivenValue(draft, scheme.id, randomUUID()) : "";
   if (id === undefined) return noPlace("id");
   if (scheme.bodyHash && !isFormType(draft.headers["content-type"])) draft.put(scheme.bodyHash, hash("sha256", draft.raw, "hex"));
   const { url, headers, raw } = finish(draft);
@@ -106,7 +106,7 @@ export function signRequest(scheme: Scheme, secret: string, request: UnsignedReq
   return { ok: true, request: finish(draft) };
 }
 
-function finish({ url, headers, raw }: Draft): UnsignedRequest {
+function finish({ url, headers, raw }: RequestDraft): UnsignedRequest {
   return { url: url.href, headers, raw };
 }
 
@@ -117,7 +117,7 @@ function randomSpace(): string {
 
 /** Changes a body that was posted before so that it counts as a new event: by its id if the scheme reads one, else by other bytes. */
 export function asNewEvent(scheme: Scheme, request: UnsignedRequest): UnsignedRequest {
-  const draft = new Draft(request);
+  const draft = new RequestDraft(request);
   const placed = scheme.duplicate !== undefined && draft.put(scheme.duplicate, randomUUID());
   if (placed || scheme.algorithm === "equals") return finish(draft);
   const isForm = isFormType(draft.headers["content-type"]);

@@ -14,7 +14,7 @@ function toMs(text: string, unit: Timestamp["unit"]): number | undefined {
   return /^\d{1,16}$/.test(text) ? Number(text) * (unit === "s" ? 1000 : 1) : undefined;
 }
 
-/** Checks the time that the sender signed, against both sides of now. */
+/** Checks that the signed time is neither too old nor too far in the future. */
 export function timeProblem(timestamp: Timestamp | undefined, text: string | undefined, now: number): RefusalReason | undefined {
   if (!timestamp) return undefined;
   const at = text === undefined ? undefined : toMs(text, timestamp.unit);

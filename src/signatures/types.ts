@@ -1,6 +1,6 @@
 import type { Issue } from "../core/errors.ts";
-import type { Handshake, Sender } from "../config/schema/signature.ts";
-import type { schemeNames } from "./request-names.ts";
+import type { HandshakeConfig, Sender } from "../config/schema/signature.ts";
+import type { getSchemeNames } from "./request-names.ts";
 
 /** What is known of a request before its body is read. */
 export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
@@ -24,10 +24,10 @@ export type RefusalReason =
   | "wrong_token"
   | "wrong_topic"
   | "wrong_certificate"
-  /** It could not be fetched just now: the sender is to try again. */
+  /** The keys could not be fetched. The sender should try again. */
   | "certificate_unavailable";
 
-/** What tells a repeat from a new event. `minKeepMs`: how long the key is kept at least, whatever `hooks.dedupe.ttl` is. */
+/** The key that identifies a repeat. `minKeepMs` is the shortest time that it is kept, whatever `hooks.dedupe.ttl` is. */
 export interface Duplicate {
   key: string;
   minKeepMs?: number;
@@ -44,29 +44,29 @@ export type Verified =
 
 /** A scheme with its secrets, ready for requests. */
 export interface Verifier {
-  /** Checks a request. Never throws; a promise only where the keys have to be fetched. */
+  /** Checks a request. Never throws; returns a promise only if keys must be fetched. */
   verify(request: SignedRequest, now: number): Verified | Promise<Verified>;
   /**
    * Checks what does not depend on the body: whether there is a signature at all, and a time that is too old. A body whose
    * request fails here need not be read.
    */
   precheck(request: RequestHead, now: number): RefusalReason | undefined;
-  readonly handshakes: readonly Handshake[];
-  /** What the sender does about errors, where the scheme says it. */
+  readonly handshakes: readonly HandshakeConfig[];
+  /** What the sender does about errors, if the scheme describes it. */
   readonly sender: Sender | undefined;
   readonly secrets: readonly string[];
   /** What the sender shows in its handshake. */
   readonly verifyToken: string | undefined;
   readonly wantsVerifyToken: boolean;
   /** What of a request the scheme reads as data, and what carries its credential. */
-  readonly names: ReturnType<typeof schemeNames>;
+  readonly names: ReturnType<typeof getSchemeNames>;
   /** Lower-case names of the headers that the signature covers. */
   readonly coveredHeaders: readonly string[];
-  /** True where the signature covers nothing (`equals`, `oidc`): then headers are as good as the body. */
+  /** True if the signature covers nothing (`equals`, `oidc`). Then headers are as trustworthy as the body. */
   readonly coversNothing: boolean;
   /** True if it accepts the tokens of any account of its issuer (`oidc` without `email`). */
   readonly anyAccount: boolean;
-  /** True where the public address has to be known. */
+  /** True if the public address must be known. */
   readonly needsUrl: boolean;
   /** Fetches the address that confirms a handshake, if it is one of the sender's hosts. False: it did not answer 2xx. */
   confirm?(url: string): Promise<boolean>;

@@ -1,15 +1,15 @@
-import type { Source } from "../config/schema/signature.ts";
+import type { SignatureSource } from "../config/schema/signature.ts";
 import type { SignedRequest } from "./types.ts";
 
-/** No header that is longer is looked at. */
+/** The maximum length of a header that is read, in characters. */
 const MAX_VALUE = 8192;
 
-/** The request's body as JSON, read when first asked for; undefined where it is none. */
+/** The request's body as JSON, parsed at first use. Undefined if it is not JSON. */
 export interface Body {
   json(): unknown;
 }
 
-export function bodyOf(raw: Buffer): Body {
+export function createBody(raw: Buffer): Body {
   let read = false;
   let value: unknown;
   return {
@@ -48,13 +48,13 @@ function atPath(value: unknown, path: string): unknown[] {
   return found;
 }
 
-const textOf = (value: unknown): string | undefined =>
+const toText = (value: unknown): string | undefined =>
   typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
 
-/** All values of a source. An entry is undefined where the body has something else there. */
-export function valuesOf(source: Source, request: Omit<SignedRequest, "url">, body: Body): (string | undefined)[] {
+/** All values of a source. An entry is undefined if the body has a value of another type there. */
+export function getValues(source: SignatureSource, request: Omit<SignedRequest, "url">, body: Body): (string | undefined)[] {
   const { header, query, split, prefix } = source;
-  if (source.body !== undefined) return atPath(body.json(), source.body).map(textOf);
+  if (source.body !== undefined) return atPath(body.json(), source.body).map(toText);
   const text = header !== undefined ? request.headers[header.toLowerCase()] : request.query[query ?? ""];
   if (text === undefined || text.length > MAX_VALUE) return [];
   const entries = split === undefined ? [text] : text.split(split).map((entry) => entry.trim());
@@ -63,6 +63,6 @@ export function valuesOf(source: Source, request: Omit<SignedRequest, "url">, bo
 }
 
 /** The first value of a source. */
-export function valueOf(source: Source, request: Omit<SignedRequest, "url">, body: Body): string | undefined {
-  return valuesOf(source, request, body)[0];
+export function getValue(source: SignatureSource, request: Omit<SignedRequest, "url">, body: Body): string | undefined {
+  return getValues(source, request, body)[0];
 }

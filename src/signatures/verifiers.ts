@@ -1,15 +1,14 @@
-import { join } from "node:path";
 import type { SchemeAuth } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
 import { compileVerifier } from "./compile.ts";
-import { loadScheme } from "./load.ts";
+import { findSchemeClashes, loadScheme, type SchemeSources } from "./load.ts";
 import type { Verifier } from "./types.ts";
 
 /** A path whose callers sign. */
 export interface SignedPath {
   path: string;
   auth: SchemeAuth;
-  /** Where `auth` stands in the config. */
+  /** The path of `auth` in the config. */
   at: string;
 }
 
@@ -21,20 +20,20 @@ export interface Verifiers {
   files: string[];
 }
 
-/** Makes the verifiers of all signed paths. `presetsDir` holds the folder `schemes`; `fetchFrom` gets the senders' certificates and keys. */
+/** Creates the verifiers of all signed paths. `fetchFrom` gets the senders' certificates and keys. */
 export function createVerifiers(
   paths: readonly SignedPath[],
-  presetsDir: string,
+  schemes: SchemeSources,
   publicUrl: string | undefined,
   fetchFrom: typeof fetch,
 ): Verifiers {
   const verifiers = new Map<string, Verifier>();
-  const issues: Issue[] = [];
+  const issues = findSchemeClashes(schemes);
   const files: string[] = [];
   for (const { path, auth, at } of paths) {
     const loaded =
       typeof auth.scheme === "string"
-        ? loadScheme(join(presetsDir, "schemes"), auth.scheme, `${at}.scheme`)
+        ? loadScheme(schemes, auth.scheme, `${at}.scheme`)
         : { ok: true as const, scheme: auth.scheme, file: undefined };
     if (!loaded.ok) {
       issues.push(...loaded.issues);

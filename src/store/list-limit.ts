@@ -4,6 +4,6 @@ const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1000;
 
 /** How many rows a list has at most. */
-export function limitOf(query: ListQuery): number {
+export function getListLimit(query: ListQuery): number {
   return Math.min(Math.max(query.limit ?? DEFAULT_LIMIT, 1), MAX_LIMIT);
 }

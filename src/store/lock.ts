@@ -35,7 +35,7 @@ interface Files {
   lock: string;
   info: string;
 }
-const filesOf = (stateDir: string, place: number): Files => {
+const getLockFiles = (stateDir: string, place: number): Files => {
   const name = join(stateDir, place === 0 ? "gateway" : `gateway-${place}`);
   return { lock: `${name}.lock`, info: `${name}.json` };
 };
@@ -79,22 +79,22 @@ async function takeLock(file: string, statements: string, attempts = ATTEMPTS): 
   }
 }
 
-interface Place {
+interface LockSlot {
   files: Files;
   held: DatabaseSync[];
 }
 
-async function takeFolder(stateDir: string): Promise<Place | undefined> {
-  const files = filesOf(stateDir, 0);
+async function takeFolder(stateDir: string): Promise<LockSlot | undefined> {
+  const files = getLockFiles(stateDir, 0);
   const db = await takeLock(files.lock, EXCLUSIVE);
   return db && { files, held: [db] };
 }
 
-async function takePlace(stateDir: string): Promise<Place | undefined> {
-  const common = await takeLock(filesOf(stateDir, 0).lock, SHARED);
+async function takePlace(stateDir: string): Promise<LockSlot | undefined> {
+  const common = await takeLock(getLockFiles(stateDir, 0).lock, SHARED);
   if (!common) return undefined;
   for (let place = 1; place <= PLACES; place++) {
-    const files = filesOf(stateDir, place);
+    const files = getLockFiles(stateDir, place);
     const own = await takeLock(files.lock, EXCLUSIVE, 1);
     if (own) return { files, held: [own, common] };
   }
@@ -112,7 +112,7 @@ function readInfo({ info: file }: Files): GatewayInfo | undefined {
 }
 
 function lockedError(stateDir: string): RouseError {
-  const holder = readInfo(filesOf(stateDir, 0)) ?? readGateway(stateDir);
+  const holder = readInfo(getLockFiles(stateDir, 0)) ?? readGateway(stateDir);
   const who = holder ? `process ${holder.pid}${holder.url ? ` at ${holder.url}` : ""}` : "another process";
   return new RouseError({
     code: "store_locked",
@@ -130,9 +130,9 @@ export async function acquireLock(
   info: GatewayInfo = { pid: process.pid, version: "" },
   { shared = false }: { shared?: boolean } = {},
 ): Promise<Lock> {
-  let place: Place | undefined;
+  let place: LockSlot | undefined;
   const describe = async (next: GatewayInfo): Promise<void> => {
-    const file = (place as Place).files.info;
+    const file = (place as LockSlot).files.info;
     const temporary = `${file}.${process.pid}`;
     await writeFile(temporary, JSON.stringify(next), { mode: 0o600 });
     await rename(temporary, file);
@@ -168,7 +168,7 @@ export async function acquireLock(
 export function readGateway(stateDir: string): GatewayInfo | undefined {
   let silent: GatewayInfo | undefined;
   for (let place = 0; place <= PLACES; place++) {
-    const files = filesOf(stateDir, place);
+    const files = getLockFiles(stateDir, place);
     const info = readInfo(files);
     if (!info || !existsSync(files.lock)) continue;
     const free = withLock(files.lock, "SELECT count(*) FROM sqlite_schema", true);

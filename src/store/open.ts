@@ -1,66 +1,69 @@
-import { chmod, mkdir, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
-import type { Clock } from "../core/clock.ts";
-import { RouseError, type Issue } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
-import { isPostgres } from "./postgres/address.ts";
-import type { StoreHandle } from "./types.ts";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { urlError } from "./errors.ts";
+import type { SqlSource } from "./sql.ts";
+import { SQLITE } from "./sqlite/store-driver.ts";
+import type { OpenOptions, StoreDriver, StoreHandle } from "./types.ts";
 
-function wrongUrl(message: string): RouseError {
-  return new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [{ path: "store.url", message }] });
-}
-
-/** The file of an embedded store. @throws RouseError `config_invalid` where the URL names none. */
-export function fileOf(url: string): string {
-  if (!url.startsWith("sqlite:")) throw wrongUrl('write "sqlite:<path of a file>" or "postgres://user:password@host:5432/database"');
-  const file = url.slice("sqlite:".length);
-  if (file === "" || file === ":memory:")
-    throw wrongUrl('write the path of a file after "sqlite:"; work that is accepted has to be on disk');
-  return resolve(file);
-}
-
-/** Where work is kept, as the config says or by default. */
+/** Where work is kept: as the config says, or by default. */
 export const storeUrl = (configured: string | undefined, stateDir: string): string => configured ?? `sqlite:${join(stateDir, "rouse.db")}`;
 
-/** Whether several processes may use the store that a URL names, each with a state folder of its own or with the same one. */
-export const isShared = (url: string): boolean => isPostgres(url);
+/** Two folders up: the clone, or the folder `dist` of the built package, beside which the catalog is. */
+const PLUGINS = ["../../plugins/", "../../../plugins/"].map((path) => new URL(path, import.meta.url));
 
-/** The file is there, for its owner alone, before the database is opened: its companions take over its mode. */
-async function prepareFile(file: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
-  await chmod(file, 0o600);
+interface ShippedStore {
+  id: string;
+  protocols: readonly string[];
+}
+
+/** The stores among Rouse's own plugins, by the catalog: no plugin is loaded for the answer. */
+function shippedStores(): ShippedStore[] {
+  const catalog = PLUGINS.map((folder) => new URL("catalog.json", folder)).find((file) => existsSync(file));
+  if (catalog === undefined) return [];
+  const entries = JSON.parse(readFileSync(catalog, "utf8")) as { id: string; protocols?: string[] }[];
+  return entries.flatMap(({ id, protocols }) => (protocols ? [{ id, protocols }] : []));
+}
+
+async function loadShipped({ id }: ShippedStore): Promise<StoreDriver> {
+  const index = new URL(`${id}/index${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, PLUGINS[0]);
+  const { default: plugin } = (await import(index.href)) as { default: { store: StoreDriver } };
+  return plugin.store;
+}
+
+const getProtocol = (url: string): string | undefined => /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+
+/** Whether a URL names a store that comes with Rouse, so that the user's plugins need not be loaded to open it. */
+export function isShippedStore(url: string): boolean {
+  const protocol = getProtocol(url) ?? "";
+  return [SQLITE, ...shippedStores()].some(({ protocols }) => protocols.includes(protocol));
 }
 
 /**
- * Opens the store that a URL names: `sqlite:<path>`, for which the caller holds the lock of the state folder, or
- * `postgres://…`, which any number of processes may use.
- * @throws RouseError `config_invalid` for any other scheme, and for a file or database that cannot be used;
- * `store_unavailable` where the database does not answer.
+ * Finds the driver of a URL: SQLite, a store of the user's plugins (`drivers`), or one of Rouse's own plugins, which is
+ * loaded then.
+ * @throws RouseError `config_invalid` if no driver has the URL's protocol.
  */
-export async function openStore(options: {
-  url: string;
-  /** Where PostgreSQL's user and password come from if the URL names none. */
-  env?: Record<string, string | undefined>;
-  clock: Pick<Clock, "now">;
-  log: Logger;
-}): Promise<StoreHandle> {
-  if (isPostgres(options.url)) {
-    const { openPostgres } = await import("./postgres/driver.ts");
-    return openPostgres(options);
-  }
-  const file = fileOf(options.url);
-  try {
-    await prepareFile(file);
-    const { openSqlite } = await import("./sqlite/driver.ts");
-    return openSqlite(file, options.clock, options.log);
-  } catch (error) {
-    if (error instanceof RouseError) throw error;
-    const { code, errstr } = error as { code?: string; errstr?: string };
-    const message = `${file} cannot be used (${errstr ?? code ?? "error"}); check that it is a store of this program and that its folder can be written`;
-    const issue: Issue = { path: "store.url", message, transient: true };
-    throw new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [issue] }, { cause: error });
-  }
+export async function findStoreDriver(url: string, drivers: readonly StoreDriver[] = []): Promise<StoreDriver> {
+  const protocol = getProtocol(url) ?? "";
+  const found = [SQLITE, ...drivers].find(({ protocols }) => protocols.includes(protocol));
+  if (found) return found;
+  const all = shippedStores();
+  const shipped = all.find(({ protocols }) => protocols.includes(protocol));
+  if (shipped) return loadShipped(shipped);
+  const known = [SQLITE, ...drivers, ...all].flatMap(({ protocols }) => protocols.map((name) => `${name}:`));
+  const what = protocol === "" ? "the URL has no protocol" : `no store has the protocol "${protocol}:"`;
+  const message = `${what}; known are ${known.join(", ")}. A plugin with a \`store\` adds others: name it in \`plugins\``;
+  throw urlError(message);
+}
+
+/** The database of a store in which other parts of the program may have tables; undefined if the store has none. */
+export const getSqlSource = ({ sql }: StoreDriver, url: string): SqlSource | undefined => sql && { url, ...sql };
+
+/**
+ * Opens the store that a URL names. The caller holds the lock of the state folder, shared if the driver is.
+ * @throws RouseError `config_invalid` for a URL or a database that cannot be used, `store_unavailable` if it does not answer.
+ */
+export async function openStore(options: OpenOptions & { drivers?: readonly StoreDriver[] }): Promise<StoreHandle> {
+  const driver = await findStoreDriver(options.url, options.drivers);
+  return driver.open(options);
 }

@@ -104,7 +104,7 @@ export interface WakeAction {
 export type StoredAction = RunAction | WakeAction;
 
 /** What became of one action of an event: the work it is, or why there is none. */
-export type ActionReceipt =
+export type StoredActionReceipt =
   | {
       ok: true;
       mapping?: string;
@@ -123,7 +123,7 @@ export type ActionReceipt =
 /** What an answer says of an event; kept beside a duplicate key so that a repeat is answered alike. */
 export interface StoredReceipt {
   outcome: "accepted" | "duplicate" | "skipped";
-  actions: readonly ActionReceipt[];
+  actions: readonly StoredActionReceipt[];
   /** The form of several actions, also if there is only one. */
   list?: boolean;
   warnings?: readonly string[];
@@ -149,7 +149,7 @@ export interface DedupeEntry {
   receipt?: StoredReceipt;
   /** Set on the entry of an event key that an earlier version wrote. */
   answer?: StoredAnswer;
-  /** Set on the entry of an action key: its `ActionReceipt`. */
+  /** Set on the entry of an action key: its `StoredActionReceipt`. */
   item?: unknown;
 }
 
@@ -186,8 +186,10 @@ export interface RunRecord {
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
-  /** Starts that were committed; `cutOff` of them, since the run was put back in order last, ended by a crash. */
+  /** Starts that were committed; `crashCount` of them, since the run was put back in order last, ended by a crash. */
   attempts: number;
+  crashCount?: number;
+  /** `crashCount`, as an earlier version wrote it. */
   cutOff?: number;
   /** Starts again after a final failure, by a repeated event or an operator. */
   restarts: number;

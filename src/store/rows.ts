@@ -55,7 +55,7 @@ export interface EventRow {
 }
 
 /** An event as its row. */
-export function eventColumns(event: EventRecord): EventRow {
+export function toEventRow(event: EventRecord): EventRow {
   const { id, receivedAt, path, credential, outcome, mapping, actions, request, ...rest } = event;
   const { body: raw, ...requestHead } = request;
   const { body, packed } = packBody(raw);
@@ -74,7 +74,7 @@ export function eventColumns(event: EventRecord): EventRow {
   };
 }
 
-export function eventOf(row: EventRow): EventRecord {
+export function toEvent(row: EventRow): EventRecord {
   const { packed, ...head } = JSON.parse(row.head) as EventHead;
   const event: EventRecord = {
     ...head,
@@ -96,12 +96,12 @@ export interface RunRow {
   record: string;
 }
 
-export function runOf(row: RunRow): RunRecord {
+export function toRun(row: RunRow): RunRecord {
   return { ...(JSON.parse(row.record) as Omit<RunRecord, "spec">), spec: JSON.parse(row.spec) as RunSpec };
 }
 
 /** A run as its row. */
-export function runColumns(run: RunRecord): {
+export function toRunRow(run: RunRecord): {
   id: string;
   eventId: string | null;
   sessionKey: string;
@@ -136,7 +136,7 @@ export interface JsonRow {
   record: string;
 }
 
-export function recordOf<T>(row: JsonRow): T {
+export function parseRecord<T>(row: JsonRow): T {
   return JSON.parse(row.record) as T;
 }
 
@@ -146,12 +146,12 @@ export interface SystemEventRow extends JsonRow {
   failures: number;
 }
 
-export function systemEventOf(row: SystemEventRow): SystemEvent {
-  return { ...recordOf<Omit<SystemEvent, "seq" | "state" | "failures">>(row), seq: row.seq, state: row.state, failures: row.failures };
+export function toSystemEvent(row: SystemEventRow): SystemEvent {
+  return { ...parseRecord<Omit<SystemEvent, "seq" | "state" | "failures">>(row), seq: row.seq, state: row.state, failures: row.failures };
 }
 
-export function turnOf(row: JsonRow & { seq: number }): TurnRecord {
-  return { ...recordOf<Omit<TurnRecord, "seq">>(row), seq: row.seq };
+export function toTurn(row: JsonRow & { seq: number }): TurnRecord {
+  return { ...parseRecord<Omit<TurnRecord, "seq">>(row), seq: row.seq };
 }
 
 export interface SessionRow {
@@ -166,7 +166,7 @@ export interface SessionRow {
   used: number;
 }
 
-export function sessionOf({ agent, origin, key, path, credential, turns, created, used }: SessionRow): SessionRecord {
+export function toSession({ agent, origin, key, path, credential, turns, created, used }: SessionRow): SessionRecord {
   const ref: SessionRef = { agentId: agent, origin, key };
   if (path !== null && credential !== null) ref.via = { path, credential };
   return { ref, turns, createdAt: created, lastUsedAt: used };
@@ -180,7 +180,7 @@ export interface LastRouteRow {
   at: number;
 }
 
-export function lastRouteOf(row: LastRouteRow): LastRoute {
+export function toLastRoute(row: LastRouteRow): LastRoute {
   const route: LastRoute = { agentId: row.agent, channel: row.channel, to: row.recipient, at: row.at };
   if (row.thread !== null) route.thread = row.thread;
   return route;
@@ -195,8 +195,8 @@ export interface DedupeRow extends JsonRow {
   expires: number;
 }
 
-export function dedupeOf(row: DedupeRow): DedupeRecord {
-  return { ...recordOf<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires };
+export function toDedupeRecord(row: DedupeRow): DedupeRecord {
+  return { ...parseRecord<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires };
 }
 
 /** A record with a change; null takes a field away. */

@@ -9,14 +9,14 @@ const SOON_MS = 30_000;
 
 /** Removes old records from time to time for as long as the lease is held. `settings` is read at each sweep. */
 export async function sweepRegularly(
-  { signal, fence }: Held,
+  { signal, fencingToken }: Held,
   options: { store: Store; clock: Clock; log: Logger; settings(): Parameters<Store["sweep"]>[1] },
 ): Promise<void> {
   const { store, clock, log, settings } = options;
   while (!signal.aborted) {
     const keep = settings();
     await store
-      .sweep(clock.now(), keep, fence)
+      .sweep(clock.now(), keep, fencingToken)
       .catch((error: unknown) => log.error({ err: safeError(error) }, "old records could not be removed; it is tried again"));
     await clock.sleep(keep.bodies === 0 ? SOON_MS : SWEEP_MS, signal);
   }

@@ -1,10 +1,14 @@
 import type { WakeMode } from "../config/schema/common.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventOutcome, EventRecord } from "./event-record.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { Job, JobKind, NewJob } from "./job-records.ts";
-import type { Ledger } from "./ledger.ts";
-import type { Fence, Peers } from "./peers.ts";
+import type { SharedUsage } from "./shared-usage.ts";
+import type { FencingToken, Cluster } from "./cluster.ts";
+import type { SqlDatabase } from "./sql.ts";
 import type {
   Collected,
   DedupeEntry,
@@ -29,37 +33,60 @@ export * from "./deliveries.ts";
 export * from "./records.ts";
 export * from "./routes.ts";
 export type * from "./job-records.ts";
-export type { Allowance, Ledger } from "./ledger.ts";
-export type { Fence, Held, LeaseRecord, Peer, PeerInfo, Peers } from "./peers.ts";
+export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
+export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
+
+/** What a commit can add, and what it takes to add one. */
+export interface Adds {
+  /** A run or a delivery whose id is there already refuses the whole commit. */
+  run: [run: RunRecord];
+  /** A system event or a job whose id is there already is left as it is. */
+  systemEvent: [event: NewSystemEvent];
+  delivery: [delivery: NewDelivery];
+  turn: [session: SessionRef, turn: NewTurn];
+  job: [job: NewJob];
+}
+
+/** What a commit can set, whether or not it was set before. */
+export interface Sets {
+  lastRoute: [route: LastRoute];
+  value: [key: string, value: unknown];
+}
+
+/** What a commit can change. What is not there stays away. */
+export interface Updates {
+  run: [id: string, change: RunChange];
+  delivery: [id: string, change: DeliveryChange];
+  systemEvents: [ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }];
+  /** When a job that nobody holds may start; it keeps its place within its key. */
+  job: [kind: JobKind, id: string, runAt: Ms];
+}
+
+/** What a commit can take away. */
+export interface Deletes {
+  session: [session: SessionRef];
+  /** The history of a session. */
+  turns: [session: SessionRef];
+  /** The events that a run has collected. */
+  collected: [runId: string];
+  /** A job that nobody holds (a cancelled run). */
+  job: [kind: JobKind, id: string];
+}
 
 /**
  * What one commit writes. Methods only collect or write, they never read; order is kept.
  * All of a commit is on disk, or none of it.
  */
 export interface Writes {
-  updateRun(id: string, change: RunChange): void;
-  insertRun(run: RunRecord): void;
-  appendTurn(session: SessionRef, turn: NewTurn): void;
-  resetSession(session: SessionRef): void;
-  deleteSession(session: SessionRef): void;
-  addSystemEvent(event: NewSystemEvent): void;
-  setSystemEvents(ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }): void;
-  addDelivery(delivery: NewDelivery): void;
-  updateDelivery(id: string, change: DeliveryChange): void;
-  setLastRoute(route: LastRoute): void;
-  setValue(key: string, value: unknown): void;
-  /** Adds a job; one whose id is there already is left as it is. */
-  enqueue(job: NewJob): void;
-  /** Ends a job that this process holds, so that the next of its key may start. */
-  completeJob(job: Job): void;
-  /** Puts a job back, still first of its key, to start no earlier than `runAt`. `resetAttempts` forgets its starts. */
-  retryJob(job: Job, runAt: Ms, options?: { resetAttempts?: boolean }): void;
-  /** Changes when a job may start that nobody holds; it keeps its place within its key. */
-  rescheduleJob(kind: JobKind, id: string, runAt: Ms): void;
-  /** Drops the events that a run has collected. */
-  dropCollected(runId: string): void;
-  /** Takes a job out of the queue that nobody holds (a cancelled run). */
-  removeJob(kind: JobKind, id: string): void;
+  add<K extends keyof Adds>(kind: K, ...of: Adds[K]): void;
+  set<K extends keyof Sets>(kind: K, ...of: Sets[K]): void;
+  update<K extends keyof Updates>(kind: K, ...of: Updates[K]): void;
+  delete<K extends keyof Deletes>(kind: K, ...of: Deletes[K]): void;
+  /**
+   * Ends a job that this process holds, so that the next of its key may start. With `retryAt` the job is put back
+   * instead, still first of its key, to start no earlier than that; `resetAttempts` forgets its starts.
+   */
+  settle(job: Job, retryAt?: Ms, options?: { resetAttempts?: boolean }): void;
 }
 
 export type AcceptResult =
@@ -77,57 +104,69 @@ export interface ListQuery {
   since?: Ms;
 }
 
+/** Records that are read one by one: what names one, and what it is. */
+export interface Gets {
+  event: { of: string; is: EventRecord };
+  run: { of: string; is: RunRecord };
+  delivery: { of: string; is: DeliveryRecord };
+  session: { of: SessionRef; is: SessionRecord };
+  value: { of: string; is: unknown };
+}
+
+/** Lists of records. Those with a `ListQuery` come in pages, newest first; sessions by their last use. */
+export interface Lists {
+  events: { of: ListQuery & { outcome?: EventOutcome; path?: string; mapping?: string; failedRuns?: boolean }; is: EventRecord };
+  runs: { of: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string }; is: RunRecord };
+  /** `failed` lists those without a route, too. */
+  deliveries: { of: ListQuery & { status?: DeliveryState; channel?: string }; is: DeliveryRecord };
+  /** `before` is the `sessionId` of a session. */
+  sessions: { of: ListQuery & { origin?: SessionOrigin; agentId?: string }; is: SessionRecord };
+  systemEvents: { of: ListQuery & { agentId?: string; state?: SystemEventState }; is: SystemEvent };
+  /** Queued events of an agent's main session, oldest first. */
+  queuedSystemEvents: { of: { agentId: string; limit: number }; is: SystemEvent };
+  /** The turns of a session, oldest first. */
+  turns: { of: SessionRef; is: TurnRecord };
+  /** The hook sessions of an agent that have a key: one for each path and credential, the last used first. */
+  hookSessions: { of: { agentId: string; key: string }; is: SessionRecord };
+  /** The events that a run has collected so far, in the order in which they came. */
+  collected: { of: string; is: Collected };
+  /** Last routes of an agent's main session, newest first. */
+  lastRoutes: { of: string; is: LastRoute };
+}
+
 export interface Store {
   /**
    * Writes an event, its duplicate keys and its work in one durable commit, shared with all that come in during
    * the same turn of the event loop. Resolves once it is on disk. Where one of the keys is bound already, nothing
    * is written and the record that holds it comes back. Throws RouseError `store_unavailable` (disk full, …), also
-   * where the lease of `fence` is lost.
+   * where the lease of `fencingToken` is lost.
    */
-  accept(event: EventRecord, keys?: readonly DedupeEntry[], fence?: Fence): Promise<AcceptResult>;
+  accept(event: EventRecord, keys?: readonly DedupeEntry[], fencingToken?: FencingToken): Promise<AcceptResult>;
   /**
    * Runs `write` inside a durable commit, grouped with others. With `held`, nothing is written and `false` comes
    * back when this process no longer holds that job or lease.
    */
-  commit(write: (tx: Writes) => void, held?: Job | Fence): Promise<boolean>;
+  commit(write: (tx: Writes) => void, held?: Job | FencingToken): Promise<boolean>;
 
   /** Called after system events of accepted wakes have joined a main session's queue. Returns its undo. */
   onSystemEvents(listener: (agentId: string, mode: WakeMode) => void): () => void;
 
   findDuplicates(keys: readonly { scope: string; key: string }[]): Promise<(DedupeRecord | undefined)[]>;
-  getEvent(id: string): Promise<EventRecord | undefined>;
-  listEvents(query: ListQuery & { outcome?: EventOutcome; path?: string; mapping?: string; failedRuns?: boolean }): Promise<EventRecord[]>;
-  getRun(id: string): Promise<RunRecord | undefined>;
-  listRuns(query: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string }): Promise<RunRecord[]>;
-  /** The events that a run has collected so far, in the order in which they came. */
-  getCollected(runId: string): Promise<Collected[]>;
-  getDelivery(id: string): Promise<DeliveryRecord | undefined>;
-  /** `failed` lists those without a route, too. */
-  listDeliveries(query: ListQuery & { status?: DeliveryState; channel?: string }): Promise<DeliveryRecord[]>;
-  /** The turns of a session, oldest first. */
-  getTurns(session: SessionRef): Promise<TurnRecord[]>;
-  getSession(session: SessionRef): Promise<SessionRecord | undefined>;
-  /** The hook sessions of an agent that have this key: one for each path and credential, the last used first. */
-  sessionsWithKey(agentId: string, key: string): Promise<SessionRecord[]>;
-  listSessions(query: ListQuery & { origin?: SessionOrigin; agentId?: string }): Promise<SessionRecord[]>;
-  /** Queued events of an agent's main session, oldest first. */
-  queuedSystemEvents(agentId: string, limit: number): Promise<SystemEvent[]>;
-  listSystemEvents(query: ListQuery & { agentId?: string; state?: SystemEventState }): Promise<SystemEvent[]>;
-  /** Last routes of an agent's main session, newest first. */
-  lastRoutes(agentId: string): Promise<LastRoute[]>;
-  getValue(key: string): Promise<unknown>;
+  /** One record; undefined if it is not there. */
+  get<K extends keyof Gets>(kind: K, of: Gets[K]["of"]): Promise<Gets[K]["is"] | undefined>;
+  list<K extends keyof Lists>(kind: K, of: Lists[K]["of"]): Promise<Lists[K]["is"][]>;
   /** Counts by table and state (`runs.queued`, `events.accepted`, `jobs.turn`), for metrics and `doctor`. */
   counts(): Promise<Record<string, number>>;
 
   /**
    * Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs, and
-   * then takes outside text from actions, inputs and system events as well. Ends where the lease of `fence` is lost.
+   * then takes outside text from actions, inputs and system events as well. Ends where the lease of `fencingToken` is lost.
    * Returns how many rows went or were changed.
    */
   sweep(
     now: Ms,
     retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms },
-    fence?: Fence,
+    fencingToken?: FencingToken,
   ): Promise<number>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
@@ -152,16 +191,17 @@ export interface Queue {
 export interface StoreHandle {
   store: Store;
   queue: Queue;
-  peers: Peers;
-  /** Where several gateways share budgets and windows; a gateway that is alone keeps them in memory. */
-  ledger?: Ledger;
+  cluster: Cluster;
+  /** If several gateways share budgets and batches; a gateway that is alone keeps them in memory. */
+  sharedUsage?: SharedUsage;
 }
 
-export const isFence = (held: Job | Fence): held is Fence => "token" in held;
+export const isFencingToken = (held: Job | FencingToken): held is FencingToken => "token" in held;
 
 /** What is known of a store without changing it. */
 export interface StoreStatus {
-  driver: "sqlite" | "postgres";
+  /** The kind of store, such as `sqlite`. */
+  driver: string;
   /** The file, or the database without its password. */
   where: string;
   /** Version of the schema that is there; 0 where there is none yet. */
@@ -170,6 +210,72 @@ export interface StoreStatus {
   known: number;
   /** Room that it takes, indexes included. */
   bytes: number;
+}
+
+type Env = Record<string, string | undefined>;
+
+export interface OpenOptions {
+  /** `store.url` of the config. */
+  url: string;
+  /** The environment of the gateway, for what the URL leaves out, such as a user or a password. */
+  env?: Env | undefined;
+  clock: Pick<Clock, "now">;
+  log: Logger;
+}
+
+export interface CopyOptions {
+  /** The SQLite file of the source. */
+  file: string;
+  /** The URL of the target. */
+  url: string;
+  env?: Env | undefined;
+  log: Logger;
+  /** Finishes work in the source that is half done. Called before rows are read, and only if the target may be written. */
+  settle(): Promise<void>;
+  onProgress: OnProgress;
+}
+
+/** A store that was copied into, before gateways may use it. */
+export interface CopyTarget {
+  /** The tables of the store that were copied. */
+  tables: CopiedCount[];
+  /** The target's URL without its password. */
+  shown: string;
+  sql: SqlDatabase;
+  /** Copies tables of another SQLite file, then runs the statements of `finish` in one transaction. */
+  copyTables(file: string, tables: readonly CopiedTable[], finish: readonly string[], onProgress: OnProgress): Promise<CopiedCount[]>;
+  /** Ends the copy: from now on gateways may use the store. */
+  finish(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A kind of store. The protocol of `store.url` chooses it. */
+export interface StoreDriver {
+  /** Protocols of URLs, without the colon. */
+  protocols: readonly string[];
+  /** A URL as a user writes it, for messages. */
+  example: string;
+  /** Whether several gateways may use the store at the same time. Each needs a state folder or a place in a common one. */
+  shared: boolean;
+  /**
+   * Opens the store and brings its schema up to date. The caller holds the lock of the state folder.
+   * @throws RouseError `config_invalid` for a URL or a database that cannot be used, `store_unavailable` if it does not answer.
+   */
+  open(options: OpenOptions): Promise<StoreHandle>;
+  /** Looks at the store without changing it, also while gateways use it. Throws like `open`. */
+  status(options: Pick<OpenOptions, "url" | "env">): Promise<StoreStatus>;
+  /**
+   * Lets knowledge keep its documents in the store's database: the file URL of a module whose default export is an
+   * `OpenSql`. The module also runs in threads, which see only the variables of the environment that match `env`.
+   */
+  sql?: { module: string; env: RegExp };
+  /** Makes the URL of an empty place in the same database, for data that is not kept. */
+  scratch?(options: Pick<OpenOptions, "url" | "env">): Promise<{ url: string; drop(): Promise<void> }>;
+  /**
+   * Copies a store from a SQLite file. A second call continues where the first was interrupted.
+   * @throws RouseError `usage` if the target must not be written to, `internal` if the copy differs from the source.
+   */
+  copy?(options: CopyOptions): Promise<CopyTarget>;
 }
 
 /** Turns a failed condition of the store into the answer's failure. */

@@ -85,11 +85,15 @@ describe("HTML", () => {
   });
 });
 
+/** The same texts each time: the parsers that judge have faults of their own, which a build should not meet by chance. */
+const SEED = 20_260;
+
 describe("text without images and HTML", () => {
   it.each([
     "a < b && c > d, a <3, x<=y, 1<2, <-",
     "if a <b and c then",
     "see <https://x.example/?a=b&c=d> and <me@x.example>",
+    "> - - a\n> \n> -     <div>\n>       ![a](b)\n>   \n>   a",
     "not an image: ! [a](b), \\![a](b), !important, wow!",
     "escaped \\<b>, &lt;b&gt; and &amp;",
     "`<div>` and ``a ` <img src=x>`` and `![a](b)`",
@@ -168,14 +172,12 @@ describe("text without images and HTML", () => {
           expect(inPieces(cut(text, lengths)).join("")).toBe(text);
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 400, seed: SEED },
     );
   });
 });
 
 describe("any text", () => {
-  /** The same texts each time: the parsers that judge have faults of their own, which a build should not meet by chance. */
-  const SEED = 20_260;
   const INLINE =
     "` `` ![a](u) ![ ]( ) [ ] <b> <img_src=x> < > \\ | \n _ a ! <http://x`y> https://a.b/ \" ' ( <b_ ]: [x]:_y [^1]:_ ![r] ![a][r] * <!-- --> \n--|--\n &lt; <b_c> \n\n [` `<b>` \r\n";
   const BLOCKS =

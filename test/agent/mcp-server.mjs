@@ -6,8 +6,14 @@ const tools = [
     name: "weather",
     description: "The weather of a town.",
     inputSchema: { type: "object", properties: { town: { type: "string" } }, required: ["town"] },
+    annotations: { readOnlyHint: true },
   },
-  { name: "erase", description: "Erases everything.", inputSchema: { type: "object", properties: {} } },
+  {
+    name: "erase",
+    description: "Erases everything.",
+    inputSchema: { type: "object", properties: {} },
+    annotations: { idempotentHint: true },
+  },
 ];
 const answers = {
   initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "town", version: "1" } }),

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import type { ModelProvider } from "../../src/contract/kinds.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { startVendor, VENDORS, type Handler, type ModelServer, type Vendor } from "./vendors.ts";
 
@@ -8,8 +9,8 @@ const BODY = "canary-body-4711";
 let world: World;
 let server: ModelServer;
 afterEach(async () => {
-  await world.stop();
-  await server.close();
+  await world?.stop();
+  await server?.close();
 });
 
 interface Options {
@@ -195,6 +196,54 @@ describe("thinking", () => {
     const { warnings } = await run(level === undefined ? {} : { thinking: level });
     expect(vendor.thinking(server.requests[0] as never)).toEqual(sent);
     expect(warnings).toEqual(warning === undefined ? [] : [expect.stringContaining(warning)]);
+  });
+});
+
+describe("kinds of providers", () => {
+  /** A model that answers in this process, as a plugin of a stranger brings one. */
+  const parrot: ModelProvider = {
+    type: "parrot",
+    fromEnvironment: { name: "bird", title: "Parrot", variables: ["PARROT_KEY"], defaultModel: "small" },
+    check: ({ apiKey }) => (apiKey === "wrong" ? [{ field: "apiKey", message: "is no key of a parrot" }] : []),
+    create:
+      async ({ name, apiKey }) =>
+      (modelId) => ({
+        specificationVersion: "v3",
+        provider: name,
+        modelId,
+        supportedUrls: {},
+        doGenerate: async () => ({
+          content: [{ type: "text", text: `${name}/${modelId} with ${apiKey}` }],
+          finishReason: { unified: "stop", raw: "stop" },
+          usage: { inputTokens: { total: 1 }, outputTokens: { total: 1 } },
+          warnings: [],
+        }),
+      }),
+  };
+  const plugins = [{ id: "zoo", providers: [parrot] }];
+  const issuesOf = (providers: object): Promise<string> =>
+    createWorld({ plugins, start: false, config: { models: { providers } } }).then(
+      async (made) => {
+        world = made;
+        return "none";
+      },
+      (error: Error) => error.message,
+    );
+
+  it("come from plugins too, by their type in the config or by a key in the environment", async () => {
+    world = await createWorld({ plugins, env: { PARROT_KEY: "seed" } });
+    expect(await run({})).toMatchObject({ status: "succeeded", reply: "bird/small with seed" });
+    await world.stop();
+    const models = { providers: { polly: { type: "parrot", apiKey: "nut" } } };
+    world = await createWorld({ plugins, config: { models, agents: { defaults: { model: "polly/big" } } } });
+    expect(await run({})).toMatchObject({ status: "succeeded", reply: "polly/big with nut" });
+  });
+
+  it("that nobody offers, and settings that their plugin refuses, are problems of the config", async () => {
+    const message = await issuesOf({ a: { type: "parot" }, b: { type: "openai-compatible" }, c: { type: "parrot", apiKey: "wrong" } });
+    expect(message).toMatch(/models\.providers\.a\.type: no plugin has this type: use openai, .*parrot\. Did you mean "parrot"\?/);
+    expect(message).toContain("models.providers.b.baseUrl: is required for type openai-compatible");
+    expect(message).toContain("models.providers.c.apiKey: is no key of a parrot");
   });
 });
 

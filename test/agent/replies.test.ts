@@ -1,5 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import anthropic from "../../plugins/anthropic/index.ts";
+import google from "../../plugins/google/index.ts";
+import openai from "../../plugins/openai/index.ts";
+import compatible from "../../plugins/openai-compatible/index.ts";
 import { parseAck, stripAck } from "../../src/agent/ack.ts";
 import { fitHistory } from "../../src/agent/history.ts";
 import { cleanReply, createReplyCleaner } from "../../src/agent/links.ts";
@@ -50,15 +54,16 @@ describe("replies", () => {
 });
 
 describe("models", () => {
-  const models = (config: object, env = {}) => createModels(configSchema.parse(config), env);
+  const kinds = [openai, anthropic, google, compatible].flatMap(({ providers }) => providers);
+  const models = (config: object, env = {}) => createModels({ config: configSchema.parse(config), env, kinds });
   const local = {
     models: { providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:1/v1" } }, aliases: { quick: "local/small" } },
   };
 
   it("come from the config, then from keys in the environment, then there is the echo", () => {
-    expect(models({}).models.standard.ref).toBe("builtin/echo");
-    expect(models({}, { ANTHROPIC_API_KEY: "k" }).models.standard.provider).toBe("anthropic");
-    expect(models({ ...local, agents: { defaults: { model: "quick" } } }, { OPENAI_API_KEY: "k" }).models.standard.ref).toBe("local/small");
+    expect(models({}).models.default.ref).toBe("builtin/echo");
+    expect(models({}, { ANTHROPIC_API_KEY: "k" }).models.default.provider).toBe("anthropic");
+    expect(models({ ...local, agents: { defaults: { model: "quick" } } }, { OPENAI_API_KEY: "k" }).models.default.ref).toBe("local/small");
   });
   it("are compared with the allow-list once both are resolved", () => {
     const { models: set } = models({ ...local, agents: { defaults: { models: ["quick"] } } });

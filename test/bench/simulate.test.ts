@@ -2,11 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { loadsOf, planFor, price, scenarioOf } from "../../bench/simulate/arithmetic.ts";
-import { costOf, COSTS_FILE, parseCosts, type CostsFile } from "../../bench/simulate/costs.ts";
+import { getLoads, planFor, price, buildScenario } from "../../bench/simulate/arithmetic.ts";
+import { getCost, COSTS_FILE, parseCosts, type CostsFile } from "../../bench/simulate/costs.ts";
 import { createArrivals, createCalendar, createFlusher, createStation, createTimes, type Times } from "../../bench/simulate/engine.ts";
 import { overfullKeys, simulate, type Scenario } from "../../bench/simulate/model.ts";
-import { createRandom, createZipf, partitionOf } from "../../bench/simulate/random.ts";
+import { createRandom, createZipf, toPartition } from "../../bench/simulate/random.ts";
 import { main } from "../../bench/simulate.ts";
 
 const SEED = 7;
@@ -130,7 +130,7 @@ describe("randomness", () => {
     }
     for (const rank of [0, 1, 9]) within((direct[rank] as number) / 500_000, zipf.share(rank), 0.05);
     const parts = new Float64Array(16);
-    for (let key = 0; key < 160_000; key++) parts[partitionOf(key, 16)] = (parts[partitionOf(key, 16)] as number) + 1;
+    for (let key = 0; key < 160_000; key++) parts[toPartition(key, 16)] = (parts[toPartition(key, 16)] as number) + 1;
     for (const count of parts) within(count, 10_000, 0.04);
   });
 });
@@ -246,7 +246,7 @@ describe("costs", () => {
     };
     expect(
       ["measured", "guessed", "nothing", "absent"]
-        .map((name) => costOf(file, name))
+        .map((name) => getCost(file, name))
         .map(({ kind, value }) => [kind, Math.round(value * 1e9)]),
     ).toEqual([
       ["measured", 5_000],
@@ -262,12 +262,12 @@ describe("costs", () => {
   it("a plan keeps every database as full as it may be, and the first break is the least rate", () => {
     const priced = price(known);
     const plan = planFor(100_000, priced);
-    const [one, ...others] = loadsOf(plan, priced);
+    const [one, ...others] = getLoads(plan, priced);
     for (const { breaksAt } of others) expect(breaksAt).toBeGreaterThanOrEqual(one?.breaksAt ?? 0);
-    const processors = loadsOf(plan, priced).find(({ part }) => part.startsWith("processors"));
+    const processors = getLoads(plan, priced).find(({ part }) => part.startsWith("processors"));
     expect(processors?.load).toBeLessThanOrEqual(0.6);
-    expect(loadsOf(planFor(100_000, priced, 1), priced).find(({ part }) => part.startsWith("processors"))?.load).toBeGreaterThan(1);
-    expect(scenarioOf(plan, priced, 1, 60, undefined).partitions).toBe(plan.partitions);
+    expect(getLoads(planFor(100_000, priced, 1), priced).find(({ part }) => part.startsWith("processors"))?.load).toBeGreaterThan(1);
+    expect(buildScenario(plan, priced, 1, 60, undefined).partitions).toBe(plan.partitions);
   });
 });
 
@@ -275,7 +275,7 @@ it("docs/scaling.md says what these costs give, and which of it is estimated", (
   const page = readFileSync(new URL("../../docs/scaling.md", import.meta.url), "utf8");
   const priced = price(parseCosts(readFileSync(COSTS_FILE, "utf8")));
   const told = [...page.matchAll(/^\| (?:about )?([\d,]+)( ≈)? +\| \*\*([^*]+)\*\*/gm)];
-  const loads = loadsOf(planFor(1_000, priced, 1), priced);
+  const loads = getLoads(planFor(1_000, priced, 1), priced);
   expect(told.length).toBe(loads.length);
   for (const [, number = "", sign, words = ""] of told) {
     const [word = ""] = /session key|main session|disk|connections|processors|counter|log/.exec(words) ?? [];

@@ -8,7 +8,7 @@ import { toDiscord } from "../../plugins/discord/format.ts";
 import type { GatewayMessage } from "../../plugins/discord/receive.ts";
 import { createChannel, createClient } from "../../plugins/discord/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { channelContract, type Fault } from "../contract/channel.ts";
+import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { BOT_ID, CHANNEL, DIRECT, startDiscord, USER, type DiscordFault, type DiscordServer } from "./discord-server.ts";
 import { testHost, type TestHost } from "./gateway.ts";
@@ -32,7 +32,7 @@ async function open(server: DiscordServer, settings: object = {}): Promise<Chann
 
 const signal = (ms = 5_000): AbortSignal => AbortSignal.timeout(ms);
 
-channelContract("discord", async () => {
+testChannel("discord", async () => {
   const server = await startDiscord();
   return {
     channel: await open(server, { defaultTo: `user:${USER}` }),
@@ -152,9 +152,9 @@ describe("discord", () => {
 
     it("measures what Discord counts, and sends the agent's text where marks made it too long", async () => {
       const channel = await open(server);
-      expect(channel.measure?.("a _b")).toBe(5);
+      expect(channel.lengthOf?.("a _b")).toBe(5);
       const text = "a|".repeat(1000);
-      expect(channel.measure?.(text)).toBe(3000);
+      expect(channel.lengthOf?.(text)).toBe(3000);
       expect(await channel.send({ to: CHANNEL, text, idempotencyKey: "k" }, signal())).toMatchObject({ status: "sent" });
       expect(server.messages[0]?.content).toBe(text);
     });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { render } from "../../plugins/imessage/send.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { channelContract, type Fault } from "../contract/channel.ts";
+import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { openChannel } from "./open.ts";
 import { numbered, numbersOf } from "./numbered-markdown.ts";
@@ -25,7 +25,7 @@ async function open(config: Record<string, unknown> = {}): Promise<{ channel: Ch
   return { ...(await openChannel("imessage", section)), server };
 }
 
-channelContract("imessage", async () => {
+testChannel("imessage", async () => {
   const { channel, server } = await open();
   return {
     channel,
@@ -140,7 +140,7 @@ describe("sending on imessage", () => {
   });
 
   it("sends each piece of a long text whole and in order", async () => {
-    const { limit = 0, measure } = channel;
+    const { limit = 0, lengthOf: measure } = channel;
     const row = (index: number): string => `| ${index} | 日本語 | [link](https://a.example/${index}_(x)) |`;
     const text = `| a | b | c |\n|---|---|---|\n${Array.from({ length: 20 }, (_, index) => row(index)).join("\n")}\n\n${"Some *words* 👩‍👩‍👧‍👦. ".repeat(600)}`;
     const pieces = splitText(text, limit);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
-import type { Fault } from "../contract/channel.ts";
+import type { Fault } from "../../src/testing/channel.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the post was made, a hang after it. */
 export type MattermostFault = Fault | "cut-after-taking" | "hang-after-taking" | "in-flight";

@@ -5,7 +5,7 @@ import { toMattermost } from "../../plugins/mattermost/format.ts";
 import { createListener } from "../../plugins/mattermost/receive.ts";
 import { createChannel } from "../../plugins/mattermost/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { channelContract } from "../contract/channel.ts";
+import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import {
   DIRECT,
@@ -38,7 +38,7 @@ const send = (channel: Channel, text: string, more: { to?: string; thread?: stri
 
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
 
-channelContract("mattermost", async () => {
+testChannel("mattermost", async () => {
   const server = await startMattermost();
   return {
     channel: (await open(server.url, { defaultTo: "@rosa" })).channel,
@@ -181,7 +181,7 @@ describe("sending to Mattermost", () => {
 
   it("fills a message to the last character, as the server counts", async () => {
     const { server, channel } = await world();
-    expect(channel.measure?.("👍".repeat(16_383))).toBe(16_383);
+    expect(channel.lengthOf?.("👍".repeat(16_383))).toBe(16_383);
     expect(await send(channel, "👍".repeat(16_383))).toMatchObject({ status: "sent" });
     expect(await send(channel, "👍".repeat(16_384))).toMatchObject({ status: "failed" });
     expect(server.posts).toHaveLength(1);

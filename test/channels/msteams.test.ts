@@ -5,13 +5,13 @@ import { describe, expect, it } from "vitest";
 import { toTeams } from "../../plugins/msteams/format.ts";
 import plugin from "../../plugins/msteams/index.ts";
 import type { SendResult } from "../../src/plugin/api.ts";
-import { channelContract } from "../contract/channel.ts";
+import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { openPlugin, piecesOf } from "./open.ts";
 import { APP_ID, APP_SECRET, BOT, CHANNEL, ENTRA, PERSONAL, teamsServer, TENANT, USER } from "./teams-server.ts";
 import { openTeams, section } from "./teams-world.ts";
 
-channelContract("msteams", async () => {
+testChannel("msteams", async () => {
   const server = await teamsServer();
   const { channel } = openPlugin(plugin, section(server.url));
   return {
@@ -148,8 +148,8 @@ describe("sending to Teams", () => {
         .join("\n")
         .replaceAll("&lt;", "<"),
     ).toBe(text);
-    expect(channel.measure?.("日本語")).toBe(9);
-    expect(channel.measure?.('a"\n')).toBe(5);
+    expect(channel.lengthOf?.("日本語")).toBe(9);
+    expect(channel.lengthOf?.('a"\n')).toBe(5);
   });
 });
 

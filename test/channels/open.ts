@@ -5,7 +5,7 @@ import { expect, onTestFinished } from "vitest";
 import type { z } from "zod";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, IncomingMessage, Plugin } from "../../src/plugin/api.ts";
-import { checkChannel } from "../../src/plugin/check.ts";
+import { checkChannel } from "../../src/plugin/check-capabilities.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { testHost, type TestHost } from "./gateway.ts";
 
@@ -60,7 +60,7 @@ export function openPlugin<S extends z.ZodType>(plugin: Plugin<S>, section: z.in
 }
 
 /** A text in pieces that each fit as the channel counts. */
-export function piecesOf({ limit = Infinity, measure = ({ length }) => length }: Channel, text: string): string[] {
+export function piecesOf({ limit = Infinity, lengthOf: measure = ({ length }) => length }: Channel, text: string): string[] {
   for (let most = Math.min(limit, text.length); most >= 20; most = Math.floor(most * 0.9)) {
     const pieces = splitText(text, most);
     if (pieces.every((piece) => measure(piece) <= limit)) return pieces;

@@ -12,7 +12,7 @@ export default definePlugin({
     limit: config.limit,
     allowFrom: config.allowFrom,
     ...(config.defaultTo === undefined ? {} : { defaultTo: config.defaultTo }),
-    measure: (text) => text.replaceAll("<", "&lt;").length,
+    lengthOf: (text) => text.replaceAll("<", "&lt;").length,
     async send(message) {
       print("PIPE " + JSON.stringify({ name: config.name, ...message, idempotencyKey: undefined }));
       return { status: "sent", messageIds: ["m1"] };

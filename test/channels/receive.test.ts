@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { run } from "../../src/cli/run.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { message, PIPE, sayOn, sentOn } from "./pipe.ts";
@@ -47,6 +47,16 @@ describe("a message from somebody who may speak", () => {
     await say(message("Second"));
     await world.until(async () => sent().length === 2);
     expect(provider.text(provider.requests[1] as never)).toMatch(/First[^]*I know[^]*Second/);
+  });
+
+  it("uses nothing of what all hooks together may spend", async () => {
+    const limits = { tokensPerDay: 1, concurrent: 1, queue: 1 };
+    world = await start({ allowFrom: ["ann"] }, { hooks: { limits } });
+    await say(message("Hi"));
+    await world.until(async () => sent().length === 1);
+    expect((await world.admin("/admin/v1/runs")).body.runs[0].usage.totalTokens).toBeGreaterThan(0);
+    const { body } = await world.post("/hooks/agent", { message: "work", deliver: false, wakeMode: "next-heartbeat" });
+    expect(body.status).toBe("queued");
   });
 
   it("moves the last route, durably, when it was written to the agent alone", async () => {
@@ -158,7 +168,7 @@ describe("rouse channels", () => {
       now: () => Date.now(),
       exitCode: 0,
     };
-    return { code: await run(argv, io), out };
+    return { code: await runCommandLine(argv, io), out };
   };
 
   it("lists, tells how they do, and sends a test", async () => {

@@ -7,7 +7,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { createDeliveryWorker } from "../../src/delivery/deliver.ts";
 import { planDelivery } from "../../src/delivery/plan.ts";
 import { openStore } from "../../src/store/open.ts";
-import type { Fault } from "../contract/channel.ts";
+import type { Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { numbered, numbersOf } from "./numbered-markdown.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
@@ -43,7 +43,7 @@ const random = (() => {
   };
 })();
 
-/** A reply of about so many characters: emoji, CJK, fences, tables and links, in which numbers go on from `from`. */
+/** A reply of about so many characters: emoji, CJK, fencingTokens, tables and links, in which numbers go on from `from`. */
 function reply(chars: number, from: number): { text: string; next: number } {
   let text = "";
   let next = from;
@@ -100,8 +100,8 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
     meant.set(to, next);
     const planned = planDelivery({ runId: `run_${n}`, route: { channel: id, to }, text, channels, now: clock.now() });
     await store.commit((tx) => {
-      tx.addDelivery(planned.delivery);
-      tx.enqueue(planned.job);
+      tx.add("delivery", planned.delivery);
+      tx.add("job", planned.job);
     });
   }
   let faults = 0;
@@ -114,13 +114,13 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
     faults++;
   }, 5);
   // The store's timers go by the real time: a look brings up what is due by the quick one.
-  const looking = setInterval(() => void store.commit((tx) => tx.rescheduleJob("delivery", "none", 0)), 20);
+  const looking = setInterval(() => void store.commit((tx) => tx.update("job", "delivery", "none", 0)), 20);
   worker.start();
   while (outcomes.length < count) await new Promise((done) => setTimeout(done, 20));
   clearInterval(trouble);
   clearInterval(looking);
   await worker.stop();
-  const failed = [...(await store.listDeliveries({ status: "failed" })), ...(await store.listDeliveries({ status: "unknown" }))];
+  const failed = [...(await store.list("deliveries", { status: "failed" })), ...(await store.list("deliveries", { status: "unknown" }))];
   await store.close();
   expect(failed.map(({ attempts, error, chunks, nextChunk }) => [attempts, error?.message, chunks[nextChunk]])).toEqual([]);
   const arrived = far.arrived().slice(before);

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { render } from "../../plugins/signal/send.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { channelContract, type Fault } from "../contract/channel.ts";
+import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { openChannel } from "./open.ts";
 import { numbered, numbersOf } from "./numbered-markdown.ts";
@@ -22,7 +22,7 @@ async function open(config: Record<string, unknown> = {}): Promise<{ channel: Ch
   return { ...(await openChannel("signal", section)), server };
 }
 
-channelContract("signal", async () => {
+testChannel("signal", async () => {
   const { channel, server } = await open();
   return {
     channel,
@@ -105,7 +105,7 @@ describe("sending on signal", () => {
   });
 
   it("counts bytes, so that no piece is longer than Signal's apps take", async () => {
-    const { limit = 0, measure } = channel;
+    const { limit = 0, lengthOf: measure } = channel;
     expect(measure?.("**日本** 👍")).toBe(11);
     const text = Array.from({ length: 400 }, (_, index) => `${index} 日本語のテキスト、**太字**と👩‍👩‍👧‍👦。`).join("\n");
     // Three bytes a letter at most, but for what stands in pairs: a third of the limit always fits.

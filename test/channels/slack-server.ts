@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
-import type { Fault } from "../contract/channel.ts";
+import type { Fault } from "../../src/testing/channel.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the message was taken, a 429 that names no wait, an answer that takes 300 ms, one of the vendor's errors. */
 export type SlackFault = Fault | "cut-after-taking" | "rate-limited-bare" | "slow" | { error: string };

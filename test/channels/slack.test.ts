@@ -5,7 +5,7 @@ import { createSocket } from "../../plugins/slack/receive.ts";
 import { createChannel } from "../../plugins/slack/send.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { channelContract } from "../contract/channel.ts";
+import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { issuesOfPage } from "./docs.ts";
 import { listening, testHost } from "./gateway.ts";
@@ -34,7 +34,7 @@ const send = (channel: Channel, text: string, more: { to?: string; thread?: stri
 
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 10_000, interval: 10 });
 
-channelContract("slack", async () => {
+testChannel("slack", async () => {
   const server = await startSlack();
   return {
     channel: (await open(server.url, { defaultTo: "#general" })).channel,

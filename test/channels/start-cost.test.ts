@@ -11,16 +11,16 @@ registerHooks({ load: (url, context, next) => (appendFileSync(process.env.LOADED
 `;
 
 /** The modules that a gateway with this config loads until it listens, as paths in the repository. */
-async function loadedWith(channels: object): Promise<string[]> {
+async function loadedWith(channels: object, config: object = {}, variables: Record<string, string> = {}): Promise<string[]> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-loaded-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const loaded = join(dir, "loaded.txt");
   writeFileSync(join(dir, "hook.mjs"), HOOK);
   writeFileSync(
     join(dir, "rouse.json"),
-    JSON.stringify({ gateway: { port: 0 }, hooks: { enabled: true, token: "t".repeat(32) }, channels }),
+    JSON.stringify({ gateway: { port: 0 }, hooks: { enabled: true, token: "t".repeat(32) }, channels, ...config }),
   );
-  const env = { LOADED: loaded, NODE_OPTIONS: `--import ${join(dir, "hook.mjs")}` };
+  const env = { ...variables, LOADED: loaded, NODE_OPTIONS: `--import ${join(dir, "hook.mjs")}` };
   const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env });
   await program.stop();
   const urls = readFileSync(loaded, "utf8").trim().split("\n");
@@ -39,7 +39,15 @@ it("a gateway without channels loads nothing of what plugins are made with", { t
 
 it("one with a channel loads its plugin and no package before it is needed", { timeout: 60_000 }, async () => {
   const files = await loadedWith({ telegram: { token: "1:a", apiUrl: "http://127.0.0.1:9", mode: "webhook", webhookSecret: "s" } });
-  expect(files).toContain("src/plugin/dialect.ts");
+  expect(files).toContain("src/channel-kit/dialect.ts");
   expect(files).toContain("plugins/telegram/index.ts");
   expect(ofPlugins(files).filter((file) => !file.startsWith("plugins/telegram/") && !file.includes("grammy"))).toEqual([]);
+});
+
+it("one with models loads their plugins, and no vendor's package before a turn needs it", { timeout: 60_000 }, async () => {
+  const models = { providers: { local: { type: "openai-compatible", baseUrl: "http://127.0.0.1:9/v1" } } };
+  const files = await loadedWith({}, { models, agents: { defaults: { model: "local/big" } } }, { ANTHROPIC_API_KEY: "k" });
+  expect(ofPlugins(files)).toEqual(expect.arrayContaining(["plugins/anthropic/index.ts", "plugins/openai-compatible/index.ts"]));
+  expect(ofPlugins(files)).not.toContain("plugins/google/index.ts");
+  expect(files.filter((file) => /node_modules\/(?:@ai-sdk|ai)\//.test(file))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
-import type { Fault } from "../contract/channel.ts";
+import type { Fault } from "../../src/testing/channel.ts";
 
 export const APP_ID = "11111111-2222-3333-4444-555555555555";
 export const APP_SECRET = "client~secret-0815";

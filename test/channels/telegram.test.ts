@@ -3,12 +3,12 @@ import type { Message, Update } from "grammy/types";
 import fc from "fast-check";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { htmlText } from "../../src/plugin/html.ts";
+import { htmlText } from "../../src/channel-kit/html.ts";
 import { toHtml, toPlainText } from "../../plugins/telegram/format.ts";
 import { createChannel, createClient } from "../../plugins/telegram/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
-import { channelContract, type Fault } from "../contract/channel.ts";
+import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { BOT, parseHtml, RETRY_AFTER, startTelegram, type TelegramFault, type TelegramServer } from "./telegram-server.ts";
 import { testHost, type TestHost } from "./gateway.ts";
@@ -34,7 +34,7 @@ async function open(server: TelegramServer, settings: object = {}): Promise<{ ch
 
 const signal = (): AbortSignal => AbortSignal.timeout(5_000);
 
-channelContract("telegram", async () => {
+testChannel("telegram", async () => {
   const server = await startTelegram();
   const { channel } = await open(server, { defaultTo: "42" });
   return {
@@ -154,7 +154,7 @@ describe("telegram", () => {
 
     it("measures what a reader sees", async () => {
       const { channel } = await open(server);
-      const measure = (given: string): number => channel.measure?.(given) ?? -1;
+      const measure = (given: string): number => channel.lengthOf?.(given) ?? -1;
       expect(measure("**a** & [b](https://x.example/long)")).toBe(5);
       expect(measure("<".repeat(4096))).toBe(4096);
       const long = Array.from({ length: 300 }, (_, i) => `- <${i}> & **bold** "[x](https://x.example/${i})"`).join("\n");

@@ -1,4 +1,4 @@
-import type { Fault } from "../contract/channel.ts";
+import type { Fault } from "../../src/testing/channel.ts";
 import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
 import {
   BOT_ID as DISCORD_BOT,

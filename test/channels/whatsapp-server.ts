@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Fault } from "../contract/channel.ts";
+import type { Fault } from "../../src/testing/channel.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
 export const ACCESS_TOKEN = "EAAtest-token-4711";

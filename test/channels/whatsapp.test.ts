@@ -3,13 +3,13 @@ import JSON5 from "json5";
 import { describe, expect, it, vi } from "vitest";
 import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
 import plugin from "../../plugins/whatsapp/index.ts";
-import { channelContract } from "../contract/channel.ts";
+import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { openPlugin, piecesOf } from "./open.ts";
 import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, whatsappServer } from "./whatsapp-server.ts";
 import { openWhatsApp, section, TO } from "./whatsapp-world.ts";
 
-channelContract("whatsapp", async () => {
+testChannel("whatsapp", async () => {
   const server = await whatsappServer();
   const { channel } = openPlugin(plugin, section(`${server.url}/`));
   return {
@@ -108,8 +108,8 @@ describe("sending to WhatsApp", () => {
     expect(server.arrived.map((entry) => entry.text).join("\n")).toBe(toWhatsApp(text));
     const table = `| a | b |\n|---|---|\n| ${"x".repeat(200)} | y |\n${"| x | y |\n".repeat(30)}`;
     expect(table.length).toBeLessThan(1000);
-    expect(channel.measure?.(table)).toBe(toWhatsApp(table).length);
-    expect(channel.measure?.(table)).toBeGreaterThan(5000);
+    expect(channel.lengthOf?.(table)).toBe(toWhatsApp(table).length);
+    expect(channel.lengthOf?.(table)).toBeGreaterThan(5000);
   });
 });
 

@@ -58,11 +58,11 @@ describe("rouse init", () => {
   it("sets channels up: secrets by variables, allow-lists to fill in, and a config that is valid once they are there", async () => {
     const catalog = JSON.parse(readFileSync(join(import.meta.dirname, "../../plugins/catalog.json"), "utf8")) as {
       id: string;
-      setup?: { where: string; fields: { name: string; env?: string }[] };
+      setupQuestions?: { where: string; fields: { name: string; env?: string }[] };
     }[];
-    const channels = catalog.filter(({ setup }) => setup !== undefined);
+    const channels = catalog.filter(({ setupQuestions }) => setupQuestions !== undefined);
     expect(channels).toHaveLength(8);
-    for (const { id, setup } of channels) {
+    for (const { id, setupQuestions: setup } of channels) {
       const env = Object.fromEntries(
         (setup?.fields ?? []).flatMap((field) => (field.env === undefined ? [] : [[field.env, "a-secret-of-sixteen-characters"]])),
       );

@@ -166,7 +166,7 @@ describe("rouse presets", () => {
   });
 
   it.each([
-    [["new", "acme"], 2, "name an event"],
+    [["new", "acme"], 2, "name the event to draft from"],
     [["new", "Acme!", "--event", "evt_x"], 2, "lower-case"],
     [["new", "acme", "--event", "evt_nothing"], 1, "no event"],
   ])("says what is missing in %j", async (args, code, message) => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/open.ts";
-import { event, runAction } from "../contract/make.ts";
+import { event, runAction } from "../../src/testing/store/make.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
@@ -70,7 +70,7 @@ describePostgres("rouse store on PostgreSQL", () => {
     expect((await cli.rouse(["events", "list"])).out).toContain(given.id);
     expect((await cli.rouse(["runs", "list"])).out).toContain(action.runId);
     expect(await cli.rouse(["runs", "cancel", action.runId])).toMatchObject({ code: 0 });
-    expect(await store.getRun(action.runId)).toMatchObject({ status: "cancelled" });
+    expect(await store.get("run", action.runId)).toMatchObject({ status: "cancelled" });
     expect(await queue.fetch("turn", 1)).toEqual([]);
     await store.close();
   });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CliIo } from "../../src/cli/io.ts";
 import type { Prompts } from "../../src/cli/prompts.ts";
-import { run } from "../../src/cli/run.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 
 interface CliResult {
   code: number;
@@ -53,7 +53,7 @@ export async function createCli(): Promise<CliWorld> {
         now: () => Date.now(),
         exitCode: 0,
       };
-      const code = await run(args, io);
+      const code = await runCommandLine(args, io);
       return { code, out, err };
     },
     async write(name, content) {

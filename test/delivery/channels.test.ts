@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { resolveRoute } from "../../src/delivery/last-route.ts";
 import type { Channels } from "../../src/delivery/types.ts";
-import type { LastRoute } from "../../src/store/types.ts";
+import type { LastRoute, Store } from "../../src/store/types.ts";
 import { fakeChannel } from "./support.ts";
 
 const KNOWN = [{ id: "alpha", aliases: ["al"] }, { id: "beta", aliases: ["be", "al"] }, { id: "gamma" }];
@@ -49,9 +49,11 @@ describe("channels", () => {
 });
 
 describe("the route of a reply", () => {
-  const store = (...routes: Omit<LastRoute, "agentId" | "at">[]) => ({
-    lastRoutes: async (agentId: string) => routes.map((route) => ({ ...route, agentId, at: 1 })),
-  });
+  const store = (...routes: Omit<LastRoute, "agentId" | "at">[]): Pick<Store, "list"> => {
+    const list = async (_kind: "lastRoutes", agentId: string): Promise<LastRoute[]> =>
+      routes.map((route) => ({ ...route, agentId, at: 1 }));
+    return { list: list as Store["list"] };
+  };
   const loaded = {
     alpha: fakeChannel({ parseRecipient: upper }).channel,
     beta: fakeChannel({ defaultTo: "room" }).channel,

@@ -79,13 +79,13 @@ async function post(channel: string, to: string, text: string, thread?: string):
   const route = { channel, to, ...(thread === undefined ? {} : { thread }) };
   const { delivery, job } = planDelivery({ runId: `run_${runs++}`, route, text, channels: createChannels([], channels), now: clock.now() });
   await store.commit((tx) => {
-    tx.addDelivery(delivery);
-    tx.enqueue(job);
+    tx.add("delivery", delivery);
+    tx.add("job", job);
   });
   return delivery.id;
 }
 const state = async (id: string) => {
-  const found = await store.getDelivery(id);
+  const found = await store.get("delivery", id);
   if (!found) throw new Error("no such delivery");
   return found;
 };
@@ -368,7 +368,7 @@ describe("stopping and starting", () => {
   it("does not send again what was sent while the store was away", async () => {
     const fake = fakeChannel();
     channels.set("x", fake.channel);
-    const broken = { ...store, commit: store.commit.bind(store), getDelivery: store.getDelivery.bind(store) };
+    const broken = { ...store };
     let failures = 3;
     broken.commit = async (write, held) => {
       if (held && failures-- > 0) throw new Error("disk full");

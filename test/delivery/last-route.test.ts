@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { checkAgent } from "../../src/actions/validate.ts";
-import type { ActionContext } from "../../src/actions/types.ts";
+import { checkAgent } from "../../src/runs/validate.ts";
+import type { ActionContext } from "../../src/runs/types.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { findRouteProblem, resolveRoute } from "../../src/delivery/last-route.ts";
 import { planReply } from "../../src/delivery/plan.ts";
 import type { Channels } from "../../src/delivery/types.ts";
 import type { Channel } from "../../src/plugin/api.ts";
-import type { LastRoute, RouteDecision, RunSpec } from "../../src/store/types.ts";
+import type { LastRoute, RouteDecision, RunSpec, Store } from "../../src/store/types.ts";
 
 const like = (pattern: RegExp, to: (text: string) => string): Channel["parseRecipient"] => {
   return (text) => (pattern.test(text) ? { ok: true, to: to(text) } : { ok: false, message: "has another form" });
@@ -69,13 +69,14 @@ function build({ configured, console }: { configured: Record<string, Drawn<typeo
   );
 }
 
-const lastRoutesOf = (ids: readonly string[]) => ({
-  lastRoutes: async (agentId: string): Promise<LastRoute[]> =>
-    ids.map((id) => ({ agentId, channel: id, to: OWN[id as Id] ?? "somebody", at: 1 })),
-});
+function lastRoutesOf(ids: readonly string[]): Pick<Store, "list"> {
+  const list = async (_kind: "lastRoutes", agentId: string): Promise<LastRoute[]> =>
+    ids.map((id) => ({ agentId, channel: id, to: OWN[id as Id] ?? "somebody", at: 1 }));
+  return { list: list as Store["list"] };
+}
 
 function accept(channels: Channels, { fromRequest, ...fields }: Drawn<typeof asked>): RunSpec | undefined {
-  const agents = { standard: { id: "main" }, get: () => ({ id: "main" }) };
+  const agents = { default: { id: "main" }, get: () => ({ id: "main" }) };
   const context = { channels, agents, rooms: { hasOwner: () => true }, config: configSchema.parse({}) } as unknown as ActionContext;
   const source = { hook: "agent", unsafe: false, fromRequest, now: 1 };
   const checked = checkAgent([{ text: "x", outside: true }], fields, source, context, []);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { splitMeasured } from "../../src/delivery/split.ts";
-import { parseMarkdown } from "../../src/plugin/api.ts";
+import { parseMarkdown } from "../../src/channel-kit/api.ts";
 
 describe("parseMarkdown", () => {
   it("reads what agents write", () => {

@@ -9,6 +9,7 @@ import { generatedPages } from "../../scripts/pages.ts";
 import { mappingFileSchema } from "../../src/config/schema/mapping.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import type { Plugin } from "../../src/plugin/api.ts";
+import { parseHttpSample } from "../../src/testing/http-sample.ts";
 import { createCli } from "../cli/world.ts";
 import { compile } from "../mapping/world.ts";
 
@@ -43,17 +44,20 @@ const inLanguage = (...languages: string[]): [string, Block][] =>
   blocks.filter((block) => languages.includes(block.language)).map((block, index) => [`${block.page} (${index + 1})`, block]);
 
 it("knows what to hold each block to", () => {
-  const known = ["json5", "json", "ts", "sh", ""];
+  const known = ["json5", "json", "ts", "sh", "http", ""];
   expect(blocks.filter(({ language }) => !known.includes(language)).map(({ page, language }) => `${page}: ${language}`)).toEqual([]);
   expect(blocks.length).toBeGreaterThan(15);
 });
 
 it("what pages have from schemas and data files is up to date: the references, the options of every channel", async () => {
   const pages = await generatedPages();
-  const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string }[];
-  expect(pages.map(({ name }) => name)).toEqual(expect.arrayContaining(catalog.map(({ id }) => `channels/${id}.md`)));
+  const catalog = JSON.parse(readFileSync(join(ROOT, "plugins/catalog.json"), "utf8")) as { id: string; section?: string }[];
+  const channels = catalog.filter(({ section }) => section === undefined);
+  expect(pages.map(({ name }) => name)).toEqual(expect.arrayContaining(channels.map(({ id }) => `channels/${id}.md`)));
   for (const { name, text } of pages) expect(readFileSync(join(ROOT, "docs", name), "utf8")).toBe(text);
 });
+
+it.each(inLanguage("http"))("the suites read the request of %s", (name, { text }) => expect(parseHttpSample(name, text).body).not.toBe(""));
 
 describe("configs and mappings", () => {
   it.each(inLanguage("json5"))("%s", async (_name, { text }) => {
@@ -92,6 +96,9 @@ describe("TypeScript", () => {
       hono: [join(ROOT, "node_modules/hono/dist/types/index.d.ts")],
       "@hono/node-server": [join(ROOT, "node_modules/@hono/node-server/dist/index.d.mts")],
       "rouse/plugin": [join(ROOT, "src/plugin/api.ts")],
+      "rouse/store-kit": [join(ROOT, "src/store/api.ts")],
+      "rouse/channel-kit": [join(ROOT, "src/channel-kit/api.ts")],
+      "rouse/testing": [join(ROOT, "src/testing/index.ts")],
       "rouse/transform": [join(ROOT, "src/mapping/api.ts")],
       zod: [join(ROOT, "node_modules/zod/index.d.cts")],
       openai: [join(ROOT, "node_modules/openai/index.d.mts")],

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { agentBody, wakeBody } from "../../src/actions/fields.ts";
-import { openApiDocument } from "../../src/http/openapi.ts";
+import { agentBody, wakeBody } from "../../src/runs/fields.ts";
+import { openApiDocument } from "../../src/http/openapi/document.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 
 const PAGE = readFileSync(resolve(import.meta.dirname, "../../docs/hooks.md"), "utf8");

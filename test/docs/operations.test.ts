@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { run } from "../../src/cli/run.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 import { createWorld, TOKEN } from "../e2e/world.ts";
 
 const page = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");
@@ -26,7 +26,7 @@ it("a backup made as the page says, put in place as it says, has what ended and 
   const said: string[] = [];
   const io = { out: () => undefined, err: (text: string) => void said.push(text), env: {}, cwd: from, now: Date.now, exitCode: 0 };
   const terminal = { in: false, out: false, err: false, columns: undefined };
-  expect([await run(command, { ...io, terminal }), said]).toEqual([0, [expect.stringMatching(/^config: /)]]);
+  expect([await runCommandLine(command, { ...io, terminal }), said]).toEqual([0, [expect.stringMatching(/^config: /)]]);
   const after = (await accepting.post("/hooks/agent", agent("after the copy"))).body.runId as string;
   await accepting.stop();
 

@@ -14,7 +14,7 @@ const DECISIONS = glob("docs/adr/[0-9]*.md");
 const TEMPLATES = glob(".github/ISSUE_TEMPLATE/*.yml", ".github/*.md");
 const FORMS = TEMPLATES.filter((file) => file.includes("ISSUE_TEMPLATE") && !file.endsWith("config.yml"));
 /** Pages that name files of the repository. */
-const NAMING = ["CONTRIBUTING.md", "docs/adr/README.md", ...DECISIONS, ...TEMPLATES];
+const NAMING = ["CONTRIBUTING.md", "docs/architecture.md", "docs/adr/README.md", ...DECISIONS, ...TEMPLATES];
 const { scripts, exports } = JSON.parse(read("package.json")) as { scripts: object; exports: object };
 
 const codeIn = (file: string): string[] => [...withoutBlocks(read(file)).matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
@@ -65,6 +65,27 @@ it.each(["CHANGELOG.md", "SECURITY.md", ...NAMING])("every command that %s names
     const args = text.split(" ").slice(1);
     expect([text, await misunderstood(args.filter((word) => /^(?:--)?[a-z][a-z-]*$/.test(word)))]).toEqual([text, []]);
   }
+});
+
+describe("the documentation", () => {
+  it("has an index that lists every page once", () => {
+    const listed = [...read("docs/README.md").matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = ""]) => join("docs", link));
+    const pages = PAGES.filter((page) => /^(?:[A-Z]+\.md$|docs\/)/.test(page) && page !== "docs/README.md" && !DECISIONS.includes(page));
+    expect(listed.toSorted()).toEqual(pages.toSorted());
+  });
+
+  it("README fits on two screens, and the page about the source takes ten minutes", () => {
+    expect(read("README.md").split("\n").length).toBeLessThanOrEqual(150);
+    expect(read("docs/architecture.md").split(/\s+/).length).toBeLessThan(2_000);
+  });
+
+  it.each(PAGES)("%s tells nobody to install from a registry what is not there", (page) => {
+    const text = read(page);
+    const packed = text.search(/npm install \S*\/?rouse-\*\.tgz/);
+    const wrong = text.match(/\bnpm (?:i|install|add|create|init)(?: -\S+)* (?:create-)?rouse(?:-plugin)?(?:@\S*)?(?=[\s`]|$)/gm) ?? [];
+    const npx = text.search(/\bnpx (?:-\S+ )*rouse\b/);
+    expect([wrong, npx >= 0 && (packed < 0 || packed > npx)]).toEqual([[], false]);
+  });
 });
 
 describe("CONTRIBUTING.md", () => {

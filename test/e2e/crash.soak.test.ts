@@ -108,7 +108,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
   const summaries = new Map<string, number>();
   const seenWakes = new Set<string>();
   for (let before: string | undefined; ;) {
-    const page = await store.listSystemEvents({ limit: 1000, ...(before === undefined ? {} : { before }) });
+    const page = await store.list("systemEvents", { limit: 1000, ...(before === undefined ? {} : { before }) });
     for (const event of page) {
       const text = plainText(event.text);
       summaries.set(text, (summaries.get(text) ?? 0) + 1);
@@ -117,7 +117,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
     before = page.at(-1)?.id;
     if (page.length < 1000) break;
   }
-  const runs = await Promise.all(acknowledged.map(async ({ runId }) => store.getRun(runId)));
+  const runs = await Promise.all(acknowledged.map(async ({ runId }) => store.get("run", runId)));
   const states = Object.groupBy(runs, (run) => run?.status ?? "lost");
   // The one other end that the contract has: a run that kills cut off three times is given up, and told. Lives shorter
   // than a turn bring that about on a busy machine. Anything else shows here with its state and its reason.
@@ -131,7 +131,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
   expect(givenUp.size).toBeLessThanOrEqual(acknowledged.length / 50);
   let turns = 0;
   for (let key = 0; key < KEYS; key++) {
-    const history = await store.getTurns({
+    const history = await store.list("turns", {
       agentId: "main",
       origin: "hook",
       key: `hook:${key}`,
@@ -143,7 +143,7 @@ it("loses and doubles nothing that was acknowledged, whenever it is killed", asy
     expect(new Set(ids).size).toBe(ids.length);
     const mine = acknowledged.filter((entry) => entry.key === `hook:${key}`).map((entry) => entry.runId);
     expect(mine.filter((id) => ids.includes(id) === givenUp.has(id))).toEqual([]);
-    const order = await Promise.all(ids.map(async (id) => (await store.getRun(id))?.createdAt ?? 0));
+    const order = await Promise.all(ids.map(async (id) => (await store.get("run", id))?.createdAt ?? 0));
     expect(order).toEqual(order.toSorted((a, b) => a - b));
   }
   await store.close();

@@ -25,7 +25,7 @@ export async function drained(storeUrl: string, ms: number): Promise<void> {
 async function allRuns(store: Store): Promise<RunRecord[]> {
   const runs: RunRecord[] = [];
   for (let before: string | undefined; ;) {
-    const page = await store.listRuns({ limit: 1000, ...(before === undefined ? {} : { before }) });
+    const page = await store.list("runs", { limit: 1000, ...(before === undefined ? {} : { before }) });
     runs.push(...page);
     before = page.at(-1)?.id;
     if (page.length < 1000) return runs;
@@ -55,9 +55,9 @@ export async function settle(fleet: Fleet, storeUrl: string, timer: { everyMs: n
     // Each conversation has each of its runs once, in the order in which they were acknowledged.
     let turns = 0;
     for (const [key, mine] of Map.groupBy(account.runs, (entry) => entry.key)) {
-      const ids = (await store.getTurns({ agentId: "main", origin: "hook", key, via: { path: "agent", credential: "hooks.token" } })).map(
-        (turn) => turn.runId,
-      );
+      const ids = (
+        await store.list("turns", { agentId: "main", origin: "hook", key, via: { path: "agent", credential: "hooks.token" } })
+      ).map((turn) => turn.runId);
       expect(new Set(ids).size).toBe(ids.length);
       const done = mine.filter(({ runId }) => !isGivenUp(runs.get(runId))).map(({ runId }) => runId);
       const places = done.map((runId) => ids.indexOf(runId));
@@ -72,7 +72,7 @@ export async function settle(fleet: Fleet, storeUrl: string, timer: { everyMs: n
     expect(lost.map((run) => [run.id, run.deliveryId])).toEqual([]);
     const expected = new Set(succeeded.map((run) => `${run.deliveryId}.0`));
     expect([...arrived.keys()].filter((key) => !expected.has(key))).toEqual([]);
-    const states = await Promise.all(succeeded.map(async (run) => (await store.getDelivery(run.deliveryId as string))?.status));
+    const states = await Promise.all(succeeded.map(async (run) => (await store.get("delivery", run.deliveryId as string))?.status));
     expect(states.filter((status) => status !== "delivered")).toEqual([]);
     const repeated = [...arrived.values()].filter((times) => times > 1).length;
 

@@ -64,6 +64,20 @@ it("gives a run up that three kills have cut off, and says so", async () => {
   await program.kill();
 });
 
+it("counts the starts that an earlier version has noted under another name", async () => {
+  let program = await start("--no-workers");
+  const runId = await accept(program);
+  await program.stop();
+  const url = `sqlite:${join(dir, ".rouse", "rouse.db")}`;
+  const { store } = await openStore({ url, clock: systemClock, log: createLogger("silent") });
+  await store.commit((tx) => tx.update("run", runId, { status: "running", attempts: 3, cutOff: 2 }));
+  await store.close();
+  program = await start();
+  expect(await until(program, runId, ({ status }) => status === "failed")).toMatchObject({ attempts: 3, error: { code: "crashed" } });
+  expect(provider.requests).toEqual([]);
+  await program.kill();
+});
+
 it("does not count as a start that the queue gave a run to a gateway that ended before it had begun", async () => {
   const program = await start("--no-workers");
   const runId = await accept(program);

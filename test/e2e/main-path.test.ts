@@ -192,13 +192,18 @@ describe("when the model fails", () => {
     expect(again.body.error.message).toContain(`ended already (cancelled), so it cannot be cancelled; to start it again, use`);
   });
 
-  it("refuses to cancel a run that has succeeded, and changes nothing", async () => {
+  it("refuses to cancel or retry a run that has succeeded, or its delivery, and changes nothing", async () => {
     await open();
-    const { body } = await world.post("/hooks/agent", { message: "x", wakeMode: "next-heartbeat" });
+    const { body } = await world.post("/hooks/agent", { message: "x", channel: "console", to: "me", wakeMode: "next-heartbeat" });
     await ended(body.runId);
     const { status, body: answer } = await world.admin(`/admin/v1/runs/${body.runId}/cancel`, { method: "POST" });
     expect([status, answer.error.code]).toEqual([409, "run_ended"]);
     expect(answer.error.message).toContain(`ended already (succeeded), so it cannot be cancelled; to see how it ended, use`);
+    const retried = await world.admin(`/admin/v1/runs/${body.runId}/retry`, { method: "POST" });
+    expect([retried.status, retried.body.error.code]).toEqual([409, "not_retryable"]);
+    const { deliveryId } = (await world.admin(`/admin/v1/runs/${body.runId}`)).body.run;
+    const resent = await world.admin(`/admin/v1/deliveries/${deliveryId}/retry`, { method: "POST" });
+    expect([resent.status, resent.body.error.code]).toEqual([409, "not_retryable"]);
     expect((await runOf(body.runId)).status).toBe("succeeded");
   });
 

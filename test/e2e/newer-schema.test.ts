@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
-import { parseAddress } from "../../src/store/postgres/address.ts";
-import { openDb } from "../../src/store/postgres/db.ts";
-import { migrate } from "../../src/store/postgres/migrate.ts";
-import { MIGRATIONS } from "../../src/store/postgres/schema.ts";
+import { parseAddress } from "../../plugins/postgres/address.ts";
+import { openDb } from "../../plugins/postgres/db.ts";
+import { migrate } from "../../plugins/postgres/migrate.ts";
+import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
@@ -153,7 +153,7 @@ describePostgres("versions side by side", () => {
         clearInterval(beat);
       }
       const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-      const turns = await store.getTurns({
+      const turns = await store.list("turns", {
         agentId: "main",
         origin: "hook",
         key: "hook:shop:1",

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CliIo } from "../../src/cli/io.ts";
-import { run as runCli } from "../../src/cli/run.ts";
+import { runCommandLine as runCli } from "../../src/cli/run.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 import { roomsPlugin, sentTo } from "./rooms.ts";
 import { createWorld, TOKEN, type World } from "./world.ts";

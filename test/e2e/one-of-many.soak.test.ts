@@ -18,14 +18,14 @@ export default definePlugin({
   id: "box",
   section: "hooks",
   config: z.strictObject({}),
-  service: ({ print }) => ({
+  source: ({ print }) => ({
     async start(signal, host) {
       host.report({ ok: true, message: "looks" });
       print("box runs");
       await untilAborted(signal);
       print("box ends");
     },
-    nudge: () => print("box nudged"),
+    onPeerRequest: () => print("box nudged"),
     request: async () => new Response("box answers"),
   }),
 });`,

@@ -120,9 +120,9 @@ describePrivatePostgres("PostgreSQL is gone", () => {
       const { store } = await openStore({ url, clock: systemClock, log: silent });
       try {
         for (const id of [underWay, behind, ...after])
-          for (const end = Date.now() + 30_000; (await store.getRun(id))?.status !== "succeeded" && Date.now() < end;)
+          for (const end = Date.now() + 30_000; (await store.get("run", id))?.status !== "succeeded" && Date.now() < end;)
             await new Promise((next) => setTimeout(next, 100));
-        const turns = await store.getTurns({
+        const turns = await store.list("turns", {
           agentId: "main",
           origin: "hook",
           key: "hook:one",
@@ -136,7 +136,7 @@ describePrivatePostgres("PostgreSQL is gone", () => {
             .toSorted(),
         ).toEqual(after.toSorted());
         // What was refused has left nothing.
-        expect((await store.listEvents({})).length).toBe(4);
+        expect((await store.list("events", {})).length).toBe(4);
       } finally {
         await store.close();
       }

@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { FILES, writePage } from "../library/page.ts";
 import { followTour } from "./readme.ts";
 import { startProgram } from "./program.ts";
@@ -36,6 +36,7 @@ export default defineTransform(transform);
     "plugins/filelog/index.ts",
     `import { appendFile } from "node:fs/promises";
 import { z } from "zod";
+import { sentResult } from "rouse/channel-kit";
 import { definePlugin } from "rouse/plugin";
 export default definePlugin({
   id: "filelog",
@@ -45,7 +46,7 @@ export default definePlugin({
     fallback: true,
     send: async ({ to, text }) => {
       await appendFile(config.path, to + ": " + text + "\\n");
-      return { status: "sent" };
+      return sentResult();
     },
   }),
 });
@@ -82,8 +83,8 @@ describe("the package, installed in an empty folder", () => {
       for (const file of ["", "/app.js", "/dom.js", "/views.js"])
         expect([file, (await fetch(`${program.url}/console${file}`, { headers: operator })).status]).toEqual([file, 200]);
       const log = join(dir, "replies.log");
-      for (let i = 0; i < 300 && !existsSync(log); i++) await new Promise((done) => setTimeout(done, 50));
-      expect(readFileSync(log, "utf8")).toContain("HELLO!");
+      // The file is there before its first line is.
+      await vi.waitFor(() => expect(readFileSync(log, "utf8")).toContain("HELLO!"), { timeout: 15_000 });
       const mappings = JSON.parse(run("npx", ["rouse", "hooks", "list", "--json"], dir)) as unknown;
       expect(JSON.stringify(mappings)).toContain("github.issue");
     } finally {
@@ -91,7 +92,7 @@ describe("the package, installed in an empty folder", () => {
     }
   }, 90_000);
 
-  it("lets a new user follow README's tour, with the types of the files that it makes", async () => {
+  it("lets a new user follow the guides, with the types of the files that it makes", async () => {
     const folder = join(dir, "tour");
     mkdirSync(folder);
     write("tour/package.json", '{ "private": true, "type": "module" }');
@@ -156,6 +157,17 @@ console.log(wrong instanceof RouseError && wrong.code);
       ),
     ).toBe("");
   }, 60_000);
+
+  it("brings its stores, and what others need to write one", () => {
+    const folder = join(dir, "stores");
+    mkdirSync(folder);
+    // Nothing listens on this port: the plugin was found and loaded, and its client asked.
+    write("stores/rouse.json5", JSON.stringify({ store: { url: "postgres://127.0.0.1:9/none" } }));
+    const { status, stderr } = spawnSync("npx", ["rouse", "store", "status"], { cwd: folder, encoding: "utf8" });
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/127\.0\.0\.1:9\/none.* cannot be used just now \(ECONNREFUSED\)/)]);
+    const kit = 'import("rouse/store-kit").then((kit) => console.log(typeof kit.createListeners, typeof kit.RouseError))';
+    expect(run(process.execPath, ["-e", kit], dir)).toBe("function function\n");
+  });
 
   it("gives users' files their types", () => {
     write(

@@ -113,7 +113,7 @@ describePostgres("gateways on PostgreSQL", () => {
     expect(await acceptor.stop()).toBe(0);
     expect(await next.stop()).toBe(0);
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const history = await store.getTurns({
+    const history = await store.list("turns", {
       agentId: "main",
       origin: "hook",
       key: "hook:slow",
@@ -123,7 +123,7 @@ describePostgres("gateways on PostgreSQL", () => {
       [slow.runId, true],
       [behind.runId, true],
     ]);
-    expect((await store.getRun(slow.runId))?.attempts).toBe(2);
+    expect((await store.get("run", slow.runId))?.attempts).toBe(2);
     await store.close();
     for (const program of programs) expect(program.output()).not.toMatch(/"level":(?:50|60)/);
   }, 120_000);

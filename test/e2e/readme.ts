@@ -9,26 +9,29 @@ import { startProgram, type Program } from "./program.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** Where the tour is followed: in a clone, or in a folder in which the package is installed. */
+/** Where the guides are followed: in a clone, or in a folder in which the package is installed. */
 export interface Tour {
   /** The user's home folder. */
   home: string;
-  /** The folder that the tour's files are in. */
+  /** The folder that the guides' files are in. */
   folder: string;
-  /** What stands for the tour's first block, which is for a clone; undefined runs it as it is. */
+  /** What stands for the first block, which is for a clone; undefined runs it as it is. */
   instead?: string;
 }
 
-interface Block {
+export interface Block {
   language: string;
   text: string;
 }
 
-/** The code blocks of the tour, in the order in which they are printed. */
-function tourBlocks(): Block[] {
-  const text = readFileSync(join(ROOT, "README.md"), "utf8");
-  const tour = text.slice(text.indexOf("## A tour"), text.indexOf("## What is where"));
-  return [...tour.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map((found) => ({ language: found[1] as string, text: found[2] as string }));
+/** Returns the code blocks of pages, in the order in which they are printed, without the output that pages show. */
+export function readBlocks(...pages: string[]): Block[] {
+  return pages.flatMap((page) =>
+    [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(([, language = "", text = ""]) => ({
+      language,
+      text,
+    })),
+  );
 }
 
 async function until<T>(read: () => Promise<T | undefined>): Promise<T> {
@@ -40,7 +43,7 @@ async function until<T>(read: () => Promise<T | undefined>): Promise<T> {
   throw new Error("what was waited for did not come");
 }
 
-/** Does what a new user does with README's tour: runs each command and saves each file, in order. */
+/** Does what a new user does with the guides: runs each command and saves each file, in order. */
 class Follower {
   readonly outputs: string[] = [];
   program: Program | undefined;
@@ -97,23 +100,41 @@ class Follower {
   }
 }
 
-/** Follows the tour to its end, and checks each result that it promises. */
+/** Follows the blocks of `docs/first-event.md`, as a page shows them, and checks the results that the page promises. */
+async function followFirstEvent(follower: Follower, blocks: readonly Block[]): Promise<void> {
+  // The clone is there, and its packages are installed.
+  for (const block of blocks.filter(({ text }) => !text.startsWith("npm "))) await follower.follow(block);
+  const [init = "", sent = "", lists = ""] = follower.outputs;
+  expect(init).toMatch(/Posted the recorded event issues.opened to \/hooks\/github: 202\n\nThe reply, delivered to console/);
+  expect(sent).toMatch(/^202 [^]*"mapping": "github.issue"/);
+  expect(lists).toMatch(/^EVENT [^]*accepted[^]*^RUN [^]*succeeded/m);
+  await until(async () => follower.program?.output().includes('through hook "github.issue"') || undefined);
+}
+
+/** Follows the first guide alone, by the blocks that a reader sees. */
+export async function followGuide(tour: Tour, blocks: readonly Block[]): Promise<void> {
+  const follower = new Follower(tour);
+  try {
+    await followFirstEvent(follower, blocks);
+  } finally {
+    await follower.program?.stop();
+  }
+}
+
+/** Follows both guides for newcomers to their end, and checks each result that they promise. */
 export async function followTour(tour: Tour): Promise<void> {
   const follower = new Follower(tour);
   try {
-    for (const block of tourBlocks()) await follower.follow(block);
-    const [init = "", sample = "", shop = "", ci = "", toChannel = ""] = follower.outputs;
-    expect(init).toMatch(/Posted the recorded event issues.opened to \/hooks\/github: 202\n\nThe reply, delivered to console/);
-    expect(sample).toMatch(/^202 [^]*"mapping": "github.issue"[^]*accepted[^]*succeeded/);
+    await followFirstEvent(follower, readBlocks("docs/first-event.md"));
+    for (const block of readBlocks("docs/first-mapping.md")) await follower.follow(block);
+    const [shop = "", ci = "", toChannel = ""] = follower.outputs.slice(3);
     expect(shop).toMatch(/order {2}matches[^]*"status":"queued"[^]*"mapping":"order"/);
     expect(ci).toMatch(/^202 [^]*"mapping": "ci"/);
     expect(toChannel).toMatch(/^202 /);
-    const output = follower.program?.output() ?? "";
-    expect(output).toContain('through hook "github.issue"');
     const log = join(tour.folder, "replies.log");
     const replies = await until(async () => {
       try {
-        return readFileSync(log, "utf8");
+        return readFileSync(log, "utf8") || undefined;
       } catch {
         return undefined;
       }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
+import { decide } from "../../src/limits/policy.ts";
 import { openStore } from "../../src/store/open.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
@@ -86,7 +87,7 @@ describePostgres("limits over several gateways", () => {
     expect(provider.requests).toHaveLength(9);
     // Told once, by whichever noticed it first.
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    const told = (await store.listSystemEvents({ limit: 100 })).filter((one) => one.source === "limits");
+    const told = (await store.list("systemEvents", { limit: 100 })).filter((one) => one.source === "limits");
     await store.close();
     expect(told).toHaveLength(1);
   });
@@ -175,10 +176,10 @@ describePostgres("limits over several gateways", () => {
     const { runId } = (await a.post("/hooks/ask", { n: 1 })).body;
     // As one that died between the end of a run and the word of it.
     const dead = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    expect(await dead.ledger?.start(runId, [{ scope: "mapping:ask", concurrent: 1 }])).toBeUndefined();
+    expect(await dead.sharedUsage?.start(runId, [{ scope: "mapping:ask", limits: { concurrent: 1 } }], decide)).toBeUndefined();
     await dead.store.commit((tx) => {
-      tx.updateRun(runId, { status: "succeeded", endedAt: Date.now(), usage: { totalTokens: 5 } });
-      tx.removeJob("turn", runId);
+      tx.update("run", runId, { status: "succeeded", endedAt: Date.now(), usage: { totalTokens: 5 } });
+      tx.delete("job", "turn", runId);
     });
     await dead.store.close();
     const b = await open(mapping({ concurrent: 1 }));

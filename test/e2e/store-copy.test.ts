@@ -7,9 +7,9 @@ import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import type { CopiedCount } from "../../src/store/copy/copy-table.ts";
+import type { CopiedCount } from "../../src/store/copied-table.ts";
 import { openStore } from "../../src/store/open.ts";
-import { dedupe, event, runAction, turn } from "../contract/make.ts";
+import { dedupe, event, runAction, turn } from "../../src/testing/store/make.ts";
 import { silent } from "../store/home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
@@ -156,7 +156,7 @@ describePostgres("rouse store copy that is killed", () => {
           const given = event({ receivedAt: at, actions: [action], request: { method: "POST", headers: {}, query: {}, body } });
           await store.accept(given, [dedupe({ scope: "old", key: `old-${n}`, expiresAt: at + 86_400_000 })]);
           const session = { agentId: "main", origin: "hook" as const, key: `hook:old:${n}` };
-          await store.commit((tx) => tx.appendTurn(session, turn(action.runId, { at })));
+          await store.commit((tx) => tx.add("turn", session, turn(action.runId, { at })));
         }),
       );
     await store.close();

@@ -145,7 +145,7 @@ it("limits, windows, shadow and callbacks survive being killed at any moment", a
   const { store } = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
   const runs: RunRecord[] = [];
   for (let before: string | undefined; ;) {
-    const page = await store.listRuns({ limit: 1000, ...(before === undefined ? {} : { before }) });
+    const page = await store.list("runs", { limit: 1000, ...(before === undefined ? {} : { before }) });
     runs.push(...page);
     before = page.at(-1)?.id;
     if (before === undefined) break;

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import type { Clock } from "../../src/core/clock.ts";
 import { createGateway, REAL, type StartedGateway } from "../gateway.ts";
 import { createLogger } from "../../src/core/log.ts";
+import type { Plugin } from "../../src/contract/define.ts";
 import { expectDocumented } from "../http/conformance.ts";
 
 export const TOKEN = "test-hook-token-0123456789";
@@ -44,6 +45,8 @@ export interface WorldOptions {
   dir?: string;
   clock?: Clock;
   fetch?: typeof fetch;
+  /** Plugins that are there without a file. */
+  plugins?: readonly Plugin[];
 }
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
@@ -70,6 +73,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     fetch: options.fetch ?? REAL.fetch,
     print: (text) => void printed.push(text),
     log,
+    ...(options.plugins && { plugins: options.plugins }),
   }).catch((error: unknown) => {
     // The test's report shows the message alone.
     const issues = (error as { issues?: { path: string; message: string }[] }).issues ?? [];

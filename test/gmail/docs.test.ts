@@ -2,7 +2,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { z } from "zod";
+import gmail from "../../plugins/gmail/index.ts";
 import { gmailConfig } from "../../plugins/gmail/config.ts";
+import { parseHttpSample } from "../../src/testing/http-sample.ts";
 
 const FILE = resolve(import.meta.dirname, "../../docs/gmail.md");
 
@@ -34,4 +36,9 @@ it("the page's table of options is the schema's", () => {
     );
   const [table = ""] = TABLE.exec(readFileSync(FILE, "utf8")) ?? [];
   expect(table.trim().split("\n").map(cells)).toEqual(rows().map(cells));
+});
+
+it("the preset's sample is a batch as the watcher hands it over", () => {
+  const { body } = parseHttpSample("batch", readFileSync(resolve(import.meta.dirname, "../fixtures/gmail/batch.http"), "utf8"));
+  expect(gmail.presets?.[0]?.samples?.["message"]?.body).toEqual(JSON.parse(body));
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { batchesOf } from "../../plugins/gmail/deliver.ts";
+import { toBatches } from "../../plugins/gmail/deliver.ts";
 import { htmlToText } from "../../plugins/gmail/html.ts";
 import {
   bodyPart,
@@ -177,12 +177,12 @@ describe("a message for the hook", () => {
 
   it("goes in batches that the gateway takes", () => {
     const message = (id: number, length: number): MailMessage => toMail(mail({}, { id: String(id) }), '"'.repeat(length), 100_000);
-    const sizes = (messages: MailMessage[]): number[] => batchesOf(messages).map((batch) => batch.length);
+    const sizes = (messages: MailMessage[]): number[] => toBatches(messages).map((batch) => batch.length);
     expect(sizes([])).toEqual([]);
     expect(sizes(Array.from({ length: 120 }, (_, id) => message(id, 10)))).toEqual([50, 50, 20]);
     expect(sizes([message(1, 100_000), message(2, 10), message(3, 10)])).toEqual([1, 2]);
     const many = Array.from({ length: 90 }, (_, id) => message(id, 20_000));
-    for (const batch of batchesOf(many)) expect(JSON.stringify({ source: "gmail", messages: batch }).length).toBeLessThan(262_144);
-    expect(batchesOf(many).flat()).toEqual(many);
+    for (const batch of toBatches(many)) expect(JSON.stringify({ source: "gmail", messages: batch }).length).toBeLessThan(262_144);
+    expect(toBatches(many).flat()).toEqual(many);
   });
 });

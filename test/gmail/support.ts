@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { run } from "../../src/cli/run.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 import { TOKEN } from "../e2e/world.ts";
 import { createGoogle, type FakeGoogle } from "./google.ts";
 
@@ -62,7 +62,7 @@ export async function createGmailWorld({ config = {}, hooks = {} }: { config?: o
     async rouse(args, onUrl = open) {
       const said: Said = { code: 0, out: "", err: "" };
       let opened: Promise<unknown> | undefined;
-      said.code = await run(args, {
+      said.code = await runCommandLine(args, {
         out: (text) => void (said.out += text),
         err(text) {
           said.err += text;

@@ -1,17 +1,16 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Hono } from "hono";
 import { pino } from "pino";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
-import { createAdminRoutes } from "../../src/http/admin.ts";
-import { createApiKeys } from "../../src/http/platform/keys.ts";
+import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
+import { createApiKeys } from "../../src/chat/api-keys.ts";
 import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
-import type { AdminDeps } from "../../src/http/types.ts";
+import type { AdminDeps } from "../../src/admin/types.ts";
 import type { MappingSet } from "../../src/mapping/types.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/store/types.ts";
@@ -80,7 +79,7 @@ function fakeSnapshot(): Snapshot {
     verifiers: new Map(),
     plugins: [{ id: "console", origin: "built in", channel: true, configured: false }],
     warnings: [],
-    agents: { list: [agent], standard: agent, get: (id: string) => (id === "main" ? agent : undefined) },
+    agents: { list: [agent], default: agent, get: (id: string) => (id === "main" ? agent : undefined) },
     models: { resolve: () => ({ ok: true, model }), resolveRequested: () => ({ ok: true, model }), standard: model, providers: [] },
     channels: {
       resolve: (name: string) => (name === "console" ? { id: name, loaded: true } : undefined),
@@ -101,7 +100,7 @@ function fakeSnapshot(): Snapshot {
 }
 
 export interface World extends StoreHandle {
-  app: Hono;
+  app: AdminApp;
   deps: AdminDeps;
   dir: string;
   /** What `replay` and `runs.retry` were asked for, in order. */
@@ -121,6 +120,7 @@ export async function createWorld(): Promise<World> {
   const snapshot = fakeSnapshot();
   const deps: AdminDeps = {
     clock: systemClock,
+    log: pino({ level: "silent" }),
     ...handle,
     snapshot: () => snapshot,
     status: () => ({
@@ -138,7 +138,7 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
-    keys: createApiKeys({ store: handle.store, peers: handle.peers, clock: { now: () => Date.now() }, config: () => snapshot.config }),
+    keys: createApiKeys({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() }, config: () => snapshot.config }),
     knowledge: createLazyKnowledge({
       shared: false,
       dir,
@@ -146,7 +146,7 @@ export async function createWorld(): Promise<World> {
       open: () => Promise.reject(new Error("nothing is opened here")),
     }),
     chats: {
-      begin: () => ({ ok: false, failure: { code: "overloaded", message: "nobody is there" } }),
+      startTurn: () => ({ ok: false, failure: { code: "overloaded", message: "nobody is there" } }),
       cancel: async () => undefined,
       recover: async () => undefined,
       stop: async () => undefined,
@@ -162,13 +162,13 @@ export async function createWorld(): Promise<World> {
       cancel: async () => ({ ok: false, failure: { code: "not_found", message: "there is no run with this id" } }),
       async retry(id) {
         asked.push(`retry ${id}`);
-        const run = await handle.store.getRun(id);
+        const run = await handle.store.get("run", id);
         return run ? { ok: true, run } : { ok: false, failure: { code: "not_found", message: "no run" } };
       },
     },
     async replay(eventId, { dryRun }) {
       asked.push(`replay ${eventId}${dryRun ? " dry" : ""}`);
-      const event = await handle.store.getEvent(eventId);
+      const event = await handle.store.get("event", eventId);
       if (event?.request.body === null) return { ok: false, failure: { code: "not_found", message: "the body is no longer kept" } };
       const result: ReplayResult = { eventId, outcome: "unmatched", actions: [] };
       if (!dryRun) {
@@ -177,6 +177,7 @@ export async function createWorld(): Promise<World> {
       }
       return { ok: true, result };
     },
+    sendEvent: async () => ({ status: 200, body: { ok: true } }),
     retryDelivery: async () => ({ ok: false, failure: { code: "not_found", message: "there is no delivery with this id" } }),
     reload: async () => ({ ok: false, issues: [{ path: "hooks.path", message: "must not be /" }] }),
     metrics: async () => "",

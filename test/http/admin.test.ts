@@ -1,10 +1,13 @@
 import { stat } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
+import { hc, type ClientResponse } from "hono/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { newId } from "../../src/core/ids.ts";
-import { parseSince } from "../../src/http/admin-query.ts";
-import type { AdminAnswers, EventView, ReplayLine } from "../../src/http/admin-types.ts";
+import type { AdminApp } from "../../src/http/admin/app.ts";
+import { parseSince } from "../../src/http/admin/query.ts";
+import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
+import type { EventView } from "../../src/admin/views.ts";
 import { ask, createWorld, event_, HOOK_TOKEN, runAction, type World } from "./admin-world.ts";
 
 let world: World;
@@ -13,11 +16,16 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-async function got<K extends keyof AdminAnswers>(_route: K, path: string): Promise<AdminAnswers[K]> {
-  const { status, body } = await ask(world, "GET", path);
-  expect(status).toBe(200);
-  return body as unknown as AdminAnswers[K];
+const client = () => hc<AdminApp>("http://localhost", { fetch: async (...args: Parameters<typeof fetch>) => world.app.request(...args) });
+
+/** Asks as the command line does. */
+async function got<T>(request: (api: ReturnType<typeof client>) => Promise<ClientResponse<T, 200, "json">>): Promise<T> {
+  const response = await request(client());
+  expect(response.status).toBe(200);
+  return response.json();
 }
+
+const showEvent = (id: string) => (api: ReturnType<typeof client>) => api.events[":id"].$get({ param: { id } });
 
 async function replayLines(body: unknown): Promise<ReplayLine[]> {
   const response = await world.app.request("/events/replay", { method: "POST", body: JSON.stringify(body) });
@@ -35,24 +43,22 @@ describe("events", () => {
     const seen: string[] = [];
     let next: string | null = "";
     while (next !== null) {
-      const page: { events: EventView[]; next: string | null } = await got(
-        "events",
-        `/events?limit=2${next === "" ? "" : `&before=${next}`}`,
-      );
+      const before = next === "" ? undefined : next;
+      const page: { events: EventView[]; next: string | null } = await got((api) => api.events.$get({ query: { limit: "2", before } }));
       expect(page.events.length).toBeLessThanOrEqual(2);
       seen.push(...page.events.map(({ id }) => id));
       ({ next } = page);
     }
     expect(seen).toEqual(events.map(({ id }) => id).toReversed());
-    expect((await got("events", "/events?limit=5")).next).toBeNull();
+    expect((await got((api) => api.events.$get({ query: { limit: "5" } }))).next).toBeNull();
   });
 
   it("misses none of those that came in the same millisecond", async () => {
     const at = Date.now();
     const events = Array.from({ length: 20 }, () => event_("shop", { id: newId("evt", at), receivedAt: at, outcome: "unmatched" }));
     for (const event of events) await world.store.accept(event);
-    const first = await got("events", "/events?limit=10");
-    const second = await got("events", `/events?limit=10&before=${first.next}`);
+    const first = await got((api) => api.events.$get({ query: { limit: "10" } }));
+    const second = await got((api) => api.events.$get({ query: { limit: "10", before: first.next ?? "" } }));
     expect(new Set([...first.events, ...second.events].map(({ id }) => id)).size).toBe(20);
   });
 
@@ -60,7 +66,7 @@ describe("events", () => {
     const wanted = event_("shop", { outcome: "accepted", mapping: "shop.order" });
     for (const event of [event_("shop"), wanted, event_("other", { outcome: "accepted", mapping: "shop.order" })])
       await world.store.accept(event);
-    const { events } = await got("events", "/events?outcome=accepted&path=shop&mapping=shop.order");
+    const { events } = await got((api) => api.events.$get({ query: { outcome: "accepted", path: "shop", mapping: "shop.order" } }));
     expect(events.map(({ id }) => id)).toEqual([wanted.id]);
     expect(events[0]).toMatchObject({ receivedAt: new Date(wanted.receivedAt).toISOString(), reason: null, bodyBytes: 7 });
   });
@@ -84,8 +90,8 @@ describe("events", () => {
     const action = runAction();
     const event = event_("shop", { outcome: "accepted", actions: [action] });
     await world.store.accept(event);
-    await world.store.commit((tx) => tx.updateRun(action.runId, { status: "failed" }));
-    const { event: shown } = await got("event", `/events/${event.id}`);
+    await world.store.commit((tx) => tx.update("run", action.runId, { status: "failed" }));
+    const { event: shown } = await got(showEvent(event.id));
     expect(shown.actions).toEqual([{ kind: "run", id: action.runId, mapping: null, status: "failed" }]);
     expect(shown.request).toMatchObject({ body: '{"a":1}', encoding: "utf8", headers: { "x-shop": "1" } });
   });
@@ -95,8 +101,8 @@ describe("events", () => {
     const forgotten = event_("shop", { request: { method: "POST", headers: {}, query: {}, body: null } });
     await world.store.accept(binary);
     await world.store.accept(forgotten);
-    expect((await got("event", `/events/${binary.id}`)).event.request).toMatchObject({ body: "//4=", encoding: "base64" });
-    expect((await got("event", `/events/${forgotten.id}`)).event).toMatchObject({ bodyBytes: null, request: { body: null } });
+    expect((await got(showEvent(binary.id))).event.request).toMatchObject({ body: "//4=", encoding: "base64" });
+    expect((await got(showEvent(forgotten.id))).event).toMatchObject({ bodyBytes: null, request: { body: null } });
   });
 
   it("answers 404 for what is not there, in the shape of every error", async () => {
@@ -128,15 +134,15 @@ describe("bulk replay", () => {
     const lines = await replayLines({ select: "unmatched", dryRun: true });
     expect(world.asked).toEqual([`replay ${event.id} dry`]);
     expect(lines[0]).toMatchObject({ dryRun: true });
-    expect(await world.store.listEvents({})).toHaveLength(1);
+    expect(await world.store.list("events", {})).toHaveLength(1);
   });
 
   it("starts only the failed runs of an accepted event again, never those that succeeded", async () => {
     const [failed, done] = [runAction("hook:1"), runAction("hook:2")];
     await world.store.accept(event_("shop", { outcome: "accepted", actions: [failed, done] }));
     await world.store.commit((tx) => {
-      tx.updateRun(failed.runId, { status: "failed" });
-      tx.updateRun(done.runId, { status: "succeeded" });
+      tx.update("run", failed.runId, { status: "failed" });
+      tx.update("run", done.runId, { status: "succeeded" });
     });
     const lines = await replayLines({ select: "failed" });
     expect(world.asked).toEqual([`retry ${failed.runId}`]);
@@ -181,31 +187,31 @@ describe("sessions", () => {
   };
 
   it("shows a history, forgets it, and deletes the session", async () => {
-    await world.store.commit((tx) => tx.appendTurn(ref, turn));
-    const shown = await got("session", "/sessions/show?key=hook:1");
+    await world.store.commit((tx) => tx.add("turn", ref, turn));
+    const shown = await got((api) => api.sessions.show.$get({ query: { key: "hook:1" } }));
     expect(shown).toMatchObject({
       session: { key: "hook:1", turns: 1 },
       turns: [{ runId: "run_1", input: turn.input, messages: turn.messages }],
     });
     expect((await ask(world, "POST", "/sessions/reset", { key: "hook:1" })).status).toBe(200);
-    expect(await world.store.getTurns(ref)).toEqual([]);
+    expect(await world.store.list("turns", ref)).toEqual([]);
     expect((await ask(world, "DELETE", "/sessions?key=hook:1")).status).toBe(200);
     expect((await ask(world, "GET", "/sessions/show?key=hook:1")).status).toBe(404);
   });
 
   it("lists sessions in pages, the last used first", async () => {
     for (const [index, key] of ["hook:a", "hook:b/c", "hook:d"].entries()) {
-      await world.store.commit((tx) => tx.appendTurn({ ...ref, key }, { ...turn, at: index }));
+      await world.store.commit((tx) => tx.add("turn", { ...ref, key }, { ...turn, at: index }));
     }
-    const first = await got("sessions", "/sessions?limit=2");
+    const first = await got((api) => api.sessions.$get({ query: { limit: "2" } }));
     expect([first.sessions.map(({ key }) => key), first.next]).toEqual([["hook:d", "hook:b/c"], "main/hook/hook:b/c"]);
-    const second = await got("sessions", `/sessions?limit=2&before=${first.next}&origin=hook`);
+    const second = await got((api) => api.sessions.$get({ query: { limit: "2", before: first.next ?? "", origin: "hook" } }));
     expect([second.sessions.map(({ key }) => key), second.next]).toEqual([["hook:a"], null]);
   });
 
   it("keeps the main session, which can be shown before its first turn", async () => {
     await world.store.commit((tx) =>
-      tx.addSystemEvent({
+      tx.add("systemEvent", {
         id: "sev_1",
         agentId: "main",
         at: 5,
@@ -215,7 +221,7 @@ describe("sessions", () => {
         unsafe: false,
       }),
     );
-    const shown = await got("session", "/sessions/show?key=main");
+    const shown = await got((api) => api.sessions.show.$get({ query: { key: "main" } }));
     expect(shown).toMatchObject({ session: { origin: "main", turns: 0, lastUsedAt: null }, queued: [{ id: "sev_1", source: "wake" }] });
     expect((await ask(world, "DELETE", "/sessions?key=main")).body.error?.code).toBe("usage");
   });
@@ -260,7 +266,7 @@ describe("the gateway itself", () => {
         },
       ],
     });
-    expect(await world.store.listEvents({})).toEqual([]);
+    expect(await world.store.list("events", {})).toEqual([]);
   });
 
   it("says what the gateway would refuse, and which mappings there are", async () => {
@@ -280,7 +286,7 @@ describe("the gateway itself", () => {
       expect(text).not.toContain(HOOK_TOKEN);
       expect(text).not.toContain("canary");
     }
-    expect((await got("mappings", "/mappings")).paths).toEqual([
+    expect((await got((api) => api.mappings.$get())).paths).toEqual([
       { path: "shop", methods: ["POST"], auth: "token", allowIps: null, maxBodyBytes: 1000 },
     ]);
   });
@@ -288,7 +294,7 @@ describe("the gateway itself", () => {
   it("tells why a reload failed, and shows refusals newest first", async () => {
     const reload = await ask(world, "POST", "/reload");
     expect([reload.status, reload.body.error?.issues]).toEqual([400, [{ path: "hooks.path", message: "must not be /" }]]);
-    expect((await got("refusals", "/refusals?limit=1")).refusals).toEqual([
+    expect((await got((api) => api.refusals.$get({ query: { limit: "1" } }))).refusals).toEqual([
       { at: "1970-01-01T00:00:02.000Z", address: "10.0.0.2", path: "wake", reason: "wrong_token", authenticated: false },
     ]);
   });
@@ -300,10 +306,10 @@ describe("the gateway itself", () => {
 });
 
 describe("doctor", () => {
-  const statusOf = async (id: string) => (await got("doctor", "/doctor")).checks.find((check) => check.id === id)?.status;
+  const statusOf = async (id: string) => (await got((api) => api.doctor.$get())).checks.find((check) => check.id === id)?.status;
 
   it("finds nothing wrong but what the hook token may do, the missing model and limits, and the channel that cannot be reached", async () => {
-    const { checks } = await got("doctor", "/doctor");
+    const { checks } = await got((api) => api.doctor.$get());
     const notWell = checks.filter((check) => check.status !== "ok").map((check) => check.id);
     expect(notWell).toEqual(["hook-token", "model", "limits", "channel:console"]);
     const { config } = world.deps.snapshot();
@@ -315,9 +321,9 @@ describe("doctor", () => {
     const action = runAction();
     await world.store.accept(event_("shop", { outcome: "accepted", actions: [action] }));
     await world.store.commit((tx) => {
-      tx.updateRun(action.runId, { status: "failed" });
-      tx.addSystemEvent({ id: "sev_1", agentId: "main", at: 5, text: [], source: "wake", mode: "now", unsafe: false });
-      tx.setSystemEvents(["sev_1"], { state: "parked" });
+      tx.update("run", action.runId, { status: "failed" });
+      tx.add("systemEvent", { id: "sev_1", agentId: "main", at: 5, text: [], source: "wake", mode: "now", unsafe: false });
+      tx.update("systemEvents", ["sev_1"], { state: "parked" });
     });
     const { chmod } = await import("node:fs/promises");
     await chmod(world.dir, 0o755);
@@ -329,7 +335,7 @@ describe("doctor", () => {
       world.deps.status.bind(world.deps),
     );
     world.store.commit = async () => Promise.reject(new Error("canary: disk full"));
-    const { checks } = await got("doctor", "/doctor");
+    const { checks } = await got((api) => api.doctor.$get());
     expect(checks.filter((check) => check.status === "fail").map((check) => check.id)).toEqual(["config", "store", "channel:console"]);
     expect(JSON.stringify(checks)).not.toContain("canary");
   });

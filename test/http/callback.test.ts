@@ -160,7 +160,7 @@ describe("the hosts of callbacks", () => {
 
   it("are looked at again when it is sent", async () => {
     const channel = createCallbackChannel({
-      callbackOf: () => ({ url: `http://127.0.0.1:${port}/`, secret: SECRET }),
+      getCallback: () => ({ url: `http://127.0.0.1:${port}/`, secret: SECRET }),
       hosts: () => [],
       clock: { now: () => 0 },
     });

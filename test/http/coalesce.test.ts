@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Windows } from "../../src/actions/windows.ts";
+import { BatchWindows } from "../../src/limits/batch-windows.ts";
 import type { RunAction } from "../../src/store/types.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
@@ -173,7 +173,7 @@ describe("events that come together", () => {
 describe("a window that closes", () => {
   it("waits for events whose answers are on their way, and takes no other", async () => {
     world = await createWorld({ start: false });
-    const windows = new Windows();
+    const windows = new BatchWindows();
     const settings = { key: "k", windowSeconds: 1, maxSeconds: 10, maxEvents: 10 };
     const spec = { session: { agentId: "main", origin: "hook", key: "hook:1" } };
     const action = (runId: string) => ({ kind: "run", runId, mapping: "m", spec, warnings: [] }) as unknown as RunAction;
@@ -181,7 +181,7 @@ describe("a window that closes", () => {
     const first = windows.join(action("run_1"), settings, event(1000));
     first.settle(true);
     const joined = windows.join(action("run_2"), settings, event(1500));
-    expect([joined.runId, joined.collect.closesAt]).toEqual(["run_1", 2500]);
+    expect([joined.runId, joined.batch.closesAt]).toEqual(["run_1", 2500]);
     expect(await windows.close("run_1", 2000)).toBe(2500);
     let closed = false;
     const closing = windows.close("run_1", 2500).then(() => (closed = true));

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Window } from "happy-dom";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -6,6 +6,7 @@ import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 
 const realFetch = globalThis.fetch;
 const FILES = join(import.meta.dirname, "../../src/http/console");
+const SCRIPTS = readdirSync(FILES).filter((name) => name.endsWith(".js"));
 const MARKUP = `<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=1</script>`;
 
 let world: World;
@@ -29,7 +30,7 @@ describe("who may see the console", () => {
     const answer = await ask("/console");
     expect(answer.status).toBe(401);
     expect(await answer.text()).toContain('action="/console/session"');
-    for (const script of ["app.js", "dom.js", "views.js"]) expect((await ask(`/console/${script}`)).status).toBe(401);
+    for (const script of SCRIPTS) expect((await ask(`/console/${script}`)).status).toBe(401);
     expect((await ask("/console/routes.ts")).status).toBe(401);
     expect((await ask("/console/..%2fapp.ts")).status).toBe(404);
   });
@@ -40,7 +41,7 @@ describe("who may see the console", () => {
     const session = await cookie();
     const page = await ask("/console", { headers: { cookie: session } });
     expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
-    for (const script of ["app.js", "dom.js", "views.js"])
+    for (const script of SCRIPTS)
       expect((await ask(`/console/${script}`, { headers: { cookie: session } })).headers.get("content-type")).toBe(
         "text/javascript; charset=utf-8",
       );

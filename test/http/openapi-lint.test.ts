@@ -1,6 +1,6 @@
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { expect, it } from "vitest";
-import { openApiDocument } from "../../src/http/openapi.ts";
+import { openApiDocument } from "../../src/http/openapi/document.ts";
 
 /** What `redocly lint` runs, with the rules that it recommends; a warning is one too many. */
 async function lint(document: object): Promise<string[]> {

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readBodies, readSources, RECORDED, type RecordedBody, type RecordedSource } from "../../scripts/recorded-bodies.ts";
+import { parseHttpSample } from "../../src/testing/http-sample.ts";
 import { createWorld, TOKEN, type Answer, type World } from "../e2e/world.ts";
 import { PRESETS, presetNames } from "../mapping/world.ts";
 import { SENDERS } from "../signatures/senders.ts";
@@ -90,9 +91,9 @@ describe("the recorded bodies", () => {
     const samples = join(PRESETS, "samples");
     for (const name of readdirSync(samples, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".json"))) {
       const { from, licence, body } = JSON.parse(readFileSync(join(samples, name), "utf8")) as ShippedSample;
-      const kept = JSON.parse(readFileSync(join(PRESETS, "..", from), "utf8")) as { body?: unknown };
-      const original = from.includes("/recorded/") ? kept : kept.body;
-      if (JSON.stringify(body) !== JSON.stringify(original)) problems.push(`${name} differs from ${from}`);
+      const kept = readFileSync(join(PRESETS, "..", from), "utf8");
+      const original = from.endsWith(".http") ? parseHttpSample(from, kept).body : JSON.stringify(JSON.parse(kept));
+      if ((typeof body === "string" ? body : JSON.stringify(body)) !== original) problems.push(`${name} differs from ${from}`);
       if (!licence.includes("Apache-2.0")) problems.push(`${name}: ${licence}`);
     }
     expect(problems).toEqual([]);

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
-import { MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
+import { SQLITE_MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
 
 const WARNING = expect.stringMatching(/^sessionKey: another path or credential has a session with this key; this one is new/) as string;
 const PATH_TOKEN = "own-token-of-the-path-0123456789";
@@ -155,7 +155,7 @@ describe("what an earlier version left", () => {
   function oldHome(hooks: readonly string[], waiting: { path: string; text: string }): string {
     const home = mkdtempSync(join(tmpdir(), "rouse-owner-old-"));
     const state = new DatabaseSync(join(home, "rouse.db"));
-    prepareDatabase(state, Date.now(), MIGRATIONS.slice(0, 4));
+    prepareDatabase(state, Date.now(), SQLITE_MIGRATIONS.slice(0, 4));
     const session = "main/hook/hook:old";
     const now = Date.now();
     for (const [n, path] of hooks.entries()) {

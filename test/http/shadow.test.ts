@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { run } from "../../src/cli/run.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 
 let world: World;
@@ -62,7 +62,7 @@ describe("a mapping in shadow", () => {
       now: () => Date.now(),
       exitCode: 0,
     };
-    expect(await run(["events", "show", body.eventId], io)).toBe(0);
+    expect(await runCommandLine(["events", "show", body.eventId], io)).toBe(0);
     expect(out).toMatch(/in shadow, new would have done\n[^]*sessionKey: hook:new:11[^]*New words: 11/);
   });
 

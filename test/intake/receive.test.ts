@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { renderAnswer } from "../../src/http/answer.ts";
-import type { Denied } from "../../src/intake/types.ts";
+import type { DeniedRequest } from "../../src/intake/types.ts";
 import { createIntakeWorld, FROM_HTTP, INTERNAL, receiptOf, SOURCE, TOKEN, type IntakeWorld } from "./world.ts";
 
 const PATH_TOKEN = "the-token-of-this-path-0123456789";
@@ -50,11 +50,11 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const eventOf = async (id: string) => {
-  const event = await world.store.getEvent(id);
+  const event = await world.store.get("event", id);
   if (!event) throw new Error("the event is not recorded");
   return event;
 };
-const counts = async () => (await world.store.listEvents({ limit: 1000 })).length;
+const counts = async () => (await world.store.list("events", { limit: 1000 })).length;
 
 describe("each outcome, without HTTP", () => {
   it("accepted: the receipt names the work that is on disk", async () => {
@@ -151,10 +151,10 @@ describe("each outcome, without HTTP", () => {
 
   it("denied: not recorded, but counted and kept in memory", async () => {
     const before = await counts();
-    const denied = async (...args: Parameters<IntakeWorld["receive"]>): Promise<Denied> => {
+    const denied = async (...args: Parameters<IntakeWorld["receive"]>): Promise<DeniedRequest> => {
       const received = await world.receive(...args);
       expect(received.kind).toBe("denied");
-      return received as Denied;
+      return received as DeniedRequest;
     };
     const origin = FROM_HTTP;
     expect((await denied("wake", { text: "a" }, { origin })).error.code).toBe("unauthorized");

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authenticate, createAuthenticator } from "../../src/intake/authenticate.ts";
-import { createHold, parseBody, readBody } from "../../src/intake/body.ts";
+import { createHold, parseBody, readHookBody } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
 import { deduplicate } from "../../src/intake/deduplicate.ts";
 import { createDenials } from "../../src/intake/denials.ts";
@@ -68,14 +68,14 @@ describe("one stage alone", () => {
   it("readBody, then parseBody", async () => {
     const deps = { ...denialsWithLimiter(), bodyBudget: createBodyBudget(clock), hold: createHold() };
     const form = hook({ headers: { "content-type": "application/x-www-form-urlencoded" }, body: Buffer.from("a=1&a=2&b=3") });
-    expect(await readBody(form, deps)).toBeUndefined();
+    expect(await readHookBody(form, deps)).toBeUndefined();
     expect(await parseBody(form)).toBeUndefined();
     expect(form.payload).toEqual({ a: ["1", "2"], b: "3" });
     const broken = hook({ body: Buffer.from("{") });
-    expect(await readBody(broken, deps)).toBeUndefined();
+    expect(await readHookBody(broken, deps)).toBeUndefined();
     expect(await parseBody(broken)).toMatchObject({ kind: "rejected", error: { code: "invalid_json" } });
     const get = hook({ method: "GET" }, { kept: { headers: {}, query: { q: "1" } } });
-    expect([await readBody(get, deps), await parseBody(get), get.payload]).toEqual([undefined, undefined, { q: "1" }]);
+    expect([await readHookBody(get, deps), await parseBody(get), get.payload]).toEqual([undefined, undefined, { q: "1" }]);
   });
 
   it("deduplicate: finds the earlier event in the store", async () => {

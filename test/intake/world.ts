@@ -1,14 +1,14 @@
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createAdmission } from "../../src/actions/admission.ts";
-import { retryOnRedelivery } from "../../src/actions/retry-on-redelivery.ts";
+import { createAdmission } from "../../src/limits/admission.ts";
+import { retryOnRedelivery } from "../../src/runs/retry-on-redelivery.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { createIntake, type Intake } from "../../src/intake/receive.ts";
-import type { Origin, RawInput, Receipt, Received, Snapshot } from "../../src/intake/types.ts";
-import { createTransformPool } from "../../src/mapping/pool.ts";
+import type { Origin, RawInput, IntakeReceipt, Received, Snapshot } from "../../src/intake/types.ts";
+import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { buildSnapshot } from "../../src/gateway/snapshot.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { RunRecord, Store } from "../../src/store/types.ts";
@@ -57,6 +57,7 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
   const restarted: RunRecord[] = [];
   let draining = false;
   const retry = { store, restart: async (run: RunRecord) => void restarted.push(run), retryDelivery: async () => undefined };
+  const admission = createAdmission({ store, clock, log, context: () => snapshot });
   const intake = createIntake({
     store,
     clock,
@@ -66,7 +67,7 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
     hookTokens: () => [TOKEN],
     draining: () => draining,
     sharedCounts: undefined,
-    admit: createAdmission({ store, clock, log, context: () => snapshot }).admit,
+    admit: (applicants, now) => admission.admit(applicants, now),
     retryFailed: (record) => retryOnRedelivery(record, retry),
   });
   return {
@@ -101,7 +102,7 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
 }
 
 /** The receipt of what was recorded; fails for anything else. */
-export function receiptOf(received: Received): Receipt {
+export function receiptOf(received: Received): IntakeReceipt {
   if (received.kind !== "receipt") throw new Error(`expected a receipt, got ${JSON.stringify(received)}`);
   return received;
 }

@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BETWEEN, chunksOf, type Block } from "../../src/knowledge/chunk.ts";
+import { SEPARATOR, splitChunks, type TextBlock } from "../../src/knowledge/chunk.ts";
 import { countTokens, indexWords, queryTerms } from "../../src/knowledge/tokenize.ts";
 
-const text = (content: string, page?: number): Block => ({ kind: "text", text: content, ...(page === undefined ? {} : { page }) });
-const heading = (content: string, level = 1): Block => ({ kind: "heading", text: content, level });
-const row = (content: string, header?: string): Block => ({ kind: "row", text: content, ...(header === undefined ? {} : { header }) });
+const text = (content: string, page?: number): TextBlock => ({ kind: "text", text: content, ...(page === undefined ? {} : { page }) });
+const heading = (content: string, level = 1): TextBlock => ({ kind: "heading", text: content, level });
+const row = (content: string, header?: string): TextBlock => ({ kind: "row", text: content, ...(header === undefined ? {} : { header }) });
 const sentences = (count: number, from = 0): string =>
   Array.from({ length: count }, (_, index) => `Sentence number ${from + index} says that the tide comes in twice a day.`).join(" ");
 
 describe("chunks", () => {
   it("have 350 to 500 tokens, and begin with the last sentence of the one before", () => {
-    const chunks = [...chunksOf([text(sentences(200))])];
+    const chunks = [...splitChunks([text(sentences(200))])];
     expect(chunks.length).toBeGreaterThan(4);
     for (const chunk of chunks.slice(0, -1)) {
       expect(countTokens(chunk.text)).toBeGreaterThanOrEqual(350);
@@ -26,7 +26,7 @@ describe("chunks", () => {
 
   it("the same in Chinese", () => {
     const chinese = Array.from({ length: 120 }, (_, index) => `第${index}句话说潮水每天来两次，港口的船都知道。`).join("");
-    const chunks = [...chunksOf([text(chinese)])];
+    const chunks = [...splitChunks([text(chinese)])];
     expect(chunks.length).toBeGreaterThan(4);
     for (const { text: own } of chunks) {
       expect(countTokens(own)).toBeLessThanOrEqual(500);
@@ -35,7 +35,7 @@ describe("chunks", () => {
   });
 
   it("end at a heading, which goes with what follows", () => {
-    const chunks = [...chunksOf([heading("One"), text(sentences(20)), heading("Two", 2), text(sentences(20))])];
+    const chunks = [...splitChunks([heading("One"), text(sentences(20)), heading("Two", 2), text(sentences(20))])];
     expect(chunks.map((chunk) => [chunk.headings, chunk.text.split("\n")[0]])).toEqual([
       [["One"], "One"],
       [["One", "Two"], "Two"],
@@ -43,7 +43,7 @@ describe("chunks", () => {
   });
 
   it("short sections share one", () => {
-    const chunks = [...chunksOf([heading("One"), text("Short."), heading("Two"), text("Also short.")])];
+    const chunks = [...splitChunks([heading("One"), text("Short."), heading("Two"), text("Also short.")])];
     expect(chunks.map((chunk) => chunk.text)).toEqual(["One\n\nShort.\n\nTwo\n\nAlso short."]);
   });
 
@@ -52,7 +52,7 @@ describe("chunks", () => {
       row("id | name"),
       ...Array.from({ length: 200 }, (_, index) => row(`${index} | The name of number ${index} is long`, "id | name")),
     ];
-    const chunks = [...chunksOf(rows)];
+    const chunks = [...splitChunks(rows)];
     expect(chunks.length).toBeGreaterThan(2);
     for (const chunk of chunks)
       for (const line of chunk.text.split("\n")) expect(line).toMatch(/^id \| name$|^(\d+) \| The name of number \1 is long$/);
@@ -60,7 +60,7 @@ describe("chunks", () => {
   });
 
   it("know the page on which they begin", () => {
-    const chunks = [...chunksOf([1, 2, 3].map((page) => text(sentences(60, page * 100), page)))];
+    const chunks = [...splitChunks([1, 2, 3].map((page) => text(sentences(60, page * 100), page)))];
     for (const chunk of chunks) expect(Number(/number (\d)\d\d /.exec(chunk.text)?.[1])).toBe(chunk.page);
   });
 
@@ -79,8 +79,8 @@ describe("chunks", () => {
     fc.assert(
       fc.property(fc.array(block, { maxLength: 12 }), (blocks) => {
         const used = blocks.filter((one) => one.text.trim() !== "");
-        const whole = used.map((one) => one.text).join(BETWEEN);
-        const chunks = [...chunksOf(blocks)];
+        const whole = used.map((one) => one.text).join(SEPARATOR);
+        const chunks = [...splitChunks(blocks)];
         const squeeze = (content: string): string => content.replace(/\s+/g, "");
         let covered = 0;
         for (const chunk of chunks) {

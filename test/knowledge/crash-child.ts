@@ -3,11 +3,13 @@ import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
-import { stageBytes } from "../../src/knowledge/stage.ts";
+import { findStoreDriver, getSqlSource } from "../../src/store/open.ts";
+import { stageBytes } from "../../src/knowledge/upload-staging.ts";
 
 const [dir = "", from = "0", url] = process.argv.slice(2);
 const common = { dir, clock: systemClock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined) };
-const knowledge = await createKnowledge(url === undefined ? common : { ...common, url });
+const sql = url === undefined ? undefined : getSqlSource(await findStoreDriver(url), url);
+const knowledge = await createKnowledge({ ...common, sql });
 await knowledge.start();
 for (let n = Number(from); ; n++) {
   const text = `The marker${n} stands in a sentence that has some length. `.repeat(n % 3 === 0 ? 8000 : 40);

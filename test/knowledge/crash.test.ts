@@ -15,7 +15,7 @@ it("a kill in the middle of indexing loses nothing that was accepted, and leaves
   const accepted = new Map<number, string>();
   let halfDone = 0;
   for (let kill = 0; kill < KILLS; kill++) {
-    const child = spawn(process.execPath, ["--no-warnings", CHILD, world.dir, String(kill * 1000)], {
+    const child = spawn(process.execPath, ["--no-warnings", "--conditions=rouse-source", CHILD, world.dir, String(kill * 1000)], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const ended = once(child, "close");

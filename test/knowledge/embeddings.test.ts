@@ -6,9 +6,9 @@ import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { createEmbedder, EmbeddingRefused } from "../../src/knowledge/embed.ts";
-import { fuse } from "../../src/knowledge/fuse.ts";
+import { fuseRankings } from "../../src/knowledge/rank-fusion.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
-import { newSchema } from "../store/postgres.ts";
+import { newSchema, sqlSource } from "../store/postgres.ts";
 import { describeBoth, type KnowledgeWorld } from "./world.ts";
 
 let world: KnowledgeWorld | undefined;
@@ -127,9 +127,9 @@ describeBoth((make) => {
       const two = meanings("two");
       two.down = true;
       const clock = handClock();
-      const url = world.isShared ? { url: schema.url } : {};
+      const sql = world.isShared ? sqlSource(schema) : undefined;
       const common = { dir, clock, log: createLogger("silent"), config: knowledgeSchema.parse(undefined), embed: two };
-      const other = await createKnowledge({ ...common, ...url });
+      const other = await createKnowledge({ ...common, sql });
       await other.start();
       await until(() => clock.sleeps.length === 1);
       two.down = false;
@@ -215,7 +215,7 @@ describe("an OpenAI-compatible endpoint", () => {
 
 it("fuses rankings by their ranks (k = 60)", () => {
   const of = (...seqs: number[]) => seqs.map((seq) => ({ seq, score: 1 }));
-  const fused = fuse([of(1, 2, 3), of(3, 1)]);
+  const fused = fuseRankings([of(1, 2, 3), of(3, 1)]);
   expect(fused.map(({ seq }) => seq)).toEqual([1, 3, 2]);
   expect(fused[0]?.score).toBeCloseTo(1 / 61 + 1 / 62, 12);
   expect(fused[2]?.score).toBeCloseTo(1 / 62, 12);

@@ -3,16 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
+import type { StoreDriver } from "../../src/store/types.ts";
 import { evaluate, measure } from "../../src/knowledge/evaluate.ts";
 import { postgresAddress } from "../store/postgres-client.ts";
-import { describePostgres } from "../store/postgres.ts";
+import { describePostgres, POSTGRES } from "../store/postgres.ts";
 import { describeBoth, FIXTURES, type KnowledgeWorld } from "./world.ts";
 
 const log = createLogger("silent");
 
-function smallCorpus(url: () => string | undefined): void {
+function smallCorpus(store: () => { driver: StoreDriver; url: string } | undefined): void {
   it.each(["en", "zh"])("%s: every question finds its passage first, or nearly", async (language) => {
-    const figures = await evaluate(join(FIXTURES, `corpus-${language}`), { log, url: url() });
+    const figures = await evaluate(join(FIXTURES, `corpus-${language}`), { log, store: store() });
     expect(figures).toMatchObject({ documents: 20, queries: 20, recall100: 1 });
     expect(figures.ndcg10).toBeGreaterThanOrEqual(0.98);
     expect(figures.map).toBeGreaterThanOrEqual(0.97);
@@ -20,7 +21,7 @@ function smallCorpus(url: () => string | undefined): void {
 }
 
 describe("the small corpus", () => smallCorpus(() => undefined));
-describePostgres("the small corpus, in PostgreSQL", () => smallCorpus(() => postgresAddress().href));
+describePostgres("the small corpus, in PostgreSQL", () => smallCorpus(() => ({ driver: POSTGRES, url: postgresAddress().href })));
 
 describe("the figures", () => {
   const relevant = new Map([

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { evaluate } from "../../src/knowledge/evaluate.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
-import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
+import { describePostgres, newSchema, plainly, POSTGRES, type Schema } from "../store/postgres.ts";
 import { postgresAddress } from "../store/postgres-client.ts";
 import { silent } from "../store/home.ts";
 import { FIXTURES, onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
@@ -132,9 +132,13 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const world = await gateway({ start: false });
     const accepted = new Map<number, string>();
     for (let kill = 0; kill < KILLS; kill++) {
-      const child = spawn(process.execPath, ["--no-warnings", CHILD, world.dir, String(kill * 1000), schema.url], {
-        stdio: ["ignore", "pipe", "inherit"],
-      });
+      const child = spawn(
+        process.execPath,
+        ["--no-warnings", "--conditions=rouse-source", CHILD, world.dir, String(kill * 1000), schema.url],
+        {
+          stdio: ["ignore", "pipe", "inherit"],
+        },
+      );
       const ended = once(child, "close");
       let output = "";
       child.stdout.on("data", (chunk: Buffer) => void (output += chunk.toString()));
@@ -169,6 +173,10 @@ describePostgres("the ranking", () => {
   it.each(["en", "zh"])("%s: is the one that SQLite gives", async (language) => {
     const folder = join(FIXTURES, `corpus-${language}`);
     const { ndcg10, map, recall100 } = await evaluate(folder, { log: silent });
-    expect(await evaluate(folder, { log: silent, url: postgresAddress().href })).toMatchObject({ ndcg10, map, recall100 });
+    expect(await evaluate(folder, { log: silent, store: { driver: POSTGRES, url: postgresAddress().href } })).toMatchObject({
+      ndcg10,
+      map,
+      recall100,
+    });
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { stemOf } from "../../src/knowledge/stem.ts";
+import { toStem } from "../../src/knowledge/stem.ts";
 import { indexWords } from "../../src/knowledge/tokenize.ts";
 import { FIXTURES } from "./world.ts";
 
@@ -28,6 +28,6 @@ it("makes the stems that SQLite makes: both databases find the same", () => {
   db.exec("COMMIT");
   const made = db.prepare("SELECT doc, term FROM stems").all() as { doc: number; term: string }[];
   expect(made.length).toBeGreaterThan(1500);
-  expect(made.map(({ doc }) => [list[doc], stemOf(list[doc] as string)])).toEqual(made.map(({ doc, term }) => [list[doc], term]));
+  expect(made.map(({ doc }) => [list[doc], toStem(list[doc] as string)])).toEqual(made.map(({ doc, term }) => [list[doc], term]));
   db.close();
 });

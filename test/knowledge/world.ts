@@ -8,9 +8,9 @@ import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
-import { stageBytes } from "../../src/knowledge/stage.ts";
+import { stageBytes } from "../../src/knowledge/upload-staging.ts";
 import type { DocumentRecord, Embedder, Knowledge, NewDocument } from "../../src/knowledge/types.ts";
-import { describePostgres, newSchema, plainly, type Schema } from "../store/postgres.ts";
+import { describePostgres, newSchema, plainly, sqlSource, type Schema } from "../store/postgres.ts";
 
 export const FIXTURES = resolve(import.meta.dirname, "../fixtures/knowledge");
 const MOST_BYTES = 50_000_000;
@@ -110,7 +110,7 @@ export async function createWorld(options: WorldOptions = {}, schema?: Schema): 
   const open = (): Promise<Knowledge> =>
     createKnowledge({
       dir,
-      ...(schema ? { url: schema.url } : {}),
+      sql: schema && sqlSource(schema),
       clock,
       log: createLogger("silent"),
       config: knowledgeSchema.parse(config),

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
-import type { Clock } from "../../src/mapping/cpu-time.ts";
+import type { CpuClock } from "../../src/mapping/cpu-time.ts";
 import { compileExpression, evaluateOutside, type JsonataRunner } from "../../src/mapping/expression.ts";
-import { createTransformPool } from "../../src/mapping/pool.ts";
+import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { confinedTo } from "./world.ts";
 
 const scope = { payload: { a: "x", rows: [1, 2, 3, 4, 5, 6, 7, 8] }, headers: {}, query: {}, path: "p", now: 0 };
@@ -15,7 +15,7 @@ const MINUTE = 60 * SECOND;
 /** A machine: `passes` and `works` are the milliseconds of time and of processor time for each look at the clock. */
 function createMachine() {
   const machine = { wall: 0, cpu: 0, passes: 0, works: 0 };
-  const clock: Clock = {
+  const clock: CpuClock = {
     wall() {
       machine.cpu += machine.works;
       return (machine.wall += machine.passes);

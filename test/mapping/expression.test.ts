@@ -2,15 +2,15 @@ import fc from "fast-check";
 import jsonata from "jsonata";
 import { describe, expect, it } from "vitest";
 import { compileExpression, evaluateOutside, type JsonataRunner } from "../../src/mapping/expression.ts";
-import { compileGuarded } from "../../src/mapping/guards.ts";
-import { parsePath, readPath } from "../../src/mapping/path.ts";
+import { compileGuarded } from "../../src/mapping/jsonata-sandbox.ts";
+import { parsePath, readPath } from "../../src/mapping/json-path.ts";
 import { compileRegex } from "../../src/mapping/regex.ts";
-import type { Scope } from "../../src/mapping/scope.ts";
+import type { TemplateContext } from "../../src/mapping/template-context.ts";
 import { compileShortcut } from "../../src/mapping/shortcut.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { plainText } from "../../src/core/text.ts";
 
-const scope = (payload: unknown, more: Partial<Scope> = {}): Scope => ({
+const scope = (payload: unknown, more: Partial<TemplateContext> = {}): TemplateContext => ({
   payload,
   headers: {},
   query: {},

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import jsonata from "jsonata";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { compileExpression } from "../../src/mapping/expression.ts";
-import { jsonataInput, type Scope } from "../../src/mapping/scope.ts";
+import { jsonataInput, type TemplateContext } from "../../src/mapping/template-context.ts";
 import { callsOf, FUNCTIONS, NOW, VALUES } from "./jsonata-cases.ts";
 
 /**
@@ -15,7 +15,7 @@ const EXAMPLES = readFileSync(join(FIXTURES, "examples.txt"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
 
-const scopeOf = (payload: unknown): Scope => ({ payload, headers: {}, query: {}, path: "p", now: NOW });
+const scopeOf = (payload: unknown): TemplateContext => ({ payload, headers: {}, query: {}, path: "p", now: NOW });
 const EXAMPLE_SCOPE = scopeOf(JSON.parse(readFileSync(join(FIXTURES, "data.json"), "utf8")));
 
 /** Renders a result as text. Functions are left out, as JSON has none. */
@@ -25,7 +25,7 @@ const render = (value: unknown): string =>
     return _jsonata_lambda === true || _jsonata_function === true ? undefined : member;
   }) ?? "missing";
 
-type Run = (scope: Scope) => Promise<string>;
+type Run = (scope: TemplateContext) => Promise<string>;
 
 /** What the package gives. Errors of JavaScript itself have no code of JSONata's. */
 function theirs(source: string): Run {
@@ -52,16 +52,21 @@ function ours(source: string): Run {
   };
 }
 
+const { stackTraceLimit } = Error;
 beforeAll(() => {
   // JSONata reads the stack of each of its errors, which takes longer than all the rest.
   Error.stackTraceLimit = 0;
   vi.useFakeTimers({ toFake: ["Date"], now: NOW });
 });
-afterAll(() => void vi.useRealTimers());
+afterAll(() => {
+  // The next file may run in the same process.
+  Error.stackTraceLimit = stackTraceLimit;
+  vi.useRealTimers();
+});
 
 describe("JSONata's functions", () => {
-  const scopes = new Map<string, Scope>();
-  const scopeFor = (kinds: readonly string[]): Scope => {
+  const scopes = new Map<string, TemplateContext>();
+  const scopeFor = (kinds: readonly string[]): TemplateContext => {
     const key = kinds.join();
     const known = scopes.get(key) ?? scopeOf(Object.fromEntries(kinds.map((kind, index) => ["abc"[index], VALUES[kind]])));
     scopes.set(key, known);

@@ -90,7 +90,7 @@ describe("a message of several lines", () => {
     const texts = outcome.kind === "actions" ? outcome.results.map((result) => result.ok && plainText(result.draft.content)) : [];
     expect(texts).toEqual(["one\nBy Ann", "two"]);
     const collected = await draft(["{{count}} events", "{{events.note}}"], { a: 1 }, { coalesce: { key: "{{a}}", windowSeconds: 5 } });
-    expect([plainText(collected.content), collected.collect?.key]).toEqual(["1 events", "1"]);
+    expect([plainText(collected.content), collected.batch?.key]).toEqual(["1 events", "1"]);
   });
 });
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { matchSchema } from "../../src/config/schema/mapping.ts";
 import { compileMatch } from "../../src/mapping/match.ts";
-import type { Scope } from "../../src/mapping/scope.ts";
+import type { TemplateContext } from "../../src/mapping/template-context.ts";
 
-async function test(match: object, payload: unknown, more: Partial<Scope> = {}) {
+async function test(match: object, payload: unknown, more: Partial<TemplateContext> = {}) {
   const compiled = compileMatch(matchSchema.parse(match), { path: "match" });
   expect(compiled.issues).toEqual([]);
   return compiled.match.test({ payload, headers: {}, query: {}, path: "p", now: 0, ...more });

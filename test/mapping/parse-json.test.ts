@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { compileExpression, type Evaluated } from "../../src/mapping/expression.ts";
-import { createTransformPool } from "../../src/mapping/pool.ts";
+import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { compile, input } from "./world.ts";
 

@@ -1,9 +1,11 @@
 import { expect, it } from "vitest";
+import gmail from "../../plugins/gmail/index.ts";
 import { presetContract } from "../contract/preset.ts";
 import { createWorld } from "../e2e/world.ts";
 import { byHookToken, presetNames as names } from "./world.ts";
 
 for (const name of names) presetContract(name);
+for (const document of gmail.presets ?? []) presetContract(document.id, document);
 
 it("all presets work beside each other", async () => {
   const world = await createWorld({ start: false, workers: false, config: { hooks: { presets: byHookToken(names) } } });

@@ -3,8 +3,9 @@ import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import type { ActionDraft } from "../../src/mapping/types.ts";
-import { holesIn, withoutHoles, withOneFieldLess } from "../contract/holes.ts";
-import { fixturesOf, payloadOf, presetFile } from "../contract/preset.ts";
+import { holesIn } from "../../src/testing/holes.ts";
+import { withoutHoles, withOneFieldLess } from "../contract/holes.ts";
+import { presetFile, readFixtures, readPayload } from "../contract/preset.ts";
 import { byHookToken, compile, input, PRESETS, presetNames } from "./world.ts";
 
 const RECORDED = resolve(import.meta.dirname, "../fixtures/recorded");
@@ -60,14 +61,17 @@ describe.each(presetNames)("the sentences of the preset %s", (preset) => {
   const text = readFileSync(join(PRESETS, `${preset}.json`), "utf8");
   const uses = (name: string): boolean => text.includes(name);
 
-  it.each(fixturesOf(preset))("have no hole for %s, nor for the same body with a field left out, null or empty", async (_name, fixture) => {
-    const body = withoutHoles(payloadOf(fixture));
-    expect(await problemsWith(preset, body)).toEqual([]);
-    const found: string[] = [];
-    for (const { change, body: changed } of withOneFieldLess(body, uses))
-      for (const problem of await problemsWith(preset, changed)) found.push(`${change} → ${problem}`);
-    expect(found).toEqual([]);
-  });
+  it.each(readFixtures(preset))(
+    "have no hole for %s, nor for the same body with a field left out, null or empty",
+    async (_name, fixture) => {
+      const body = withoutHoles(readPayload(fixture));
+      expect(await problemsWith(preset, body)).toEqual([]);
+      const found: string[] = [];
+      for (const { change, body: changed } of withOneFieldLess(body, uses))
+        for (const problem of await problemsWith(preset, changed)) found.push(`${change} → ${problem}`);
+      expect(found).toEqual([]);
+    },
+  );
 
   it("have no hole for any recorded body", async () => {
     const found: string[] = [];

@@ -2,7 +2,8 @@ import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
-import { holesIn, withoutHoles } from "../contract/holes.ts";
+import { holesIn } from "../../src/testing/holes.ts";
+import { withoutHoles } from "../contract/holes.ts";
 import { presetFile } from "../contract/preset.ts";
 import { byHookToken, compile, input } from "./world.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { EventDebug } from "../../src/core/debug.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { createTransformPool } from "../../src/mapping/pool.ts";
+import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { compile, confinedTo, input } from "./world.ts";
 
 const pool = createTransformPool({ log: createLogger("silent"), env: process.env });

@@ -2,18 +2,20 @@ import { mkdtempSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll } from "vitest";
+import gmail from "../../plugins/gmail/index.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { findRouteProblem } from "../../src/delivery/last-route.ts";
 import type { Channels } from "../../src/delivery/types.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
 import { presetNames as namesIn } from "../../src/mapping/presets.ts";
-import { createTransformPool, type TransformPool } from "../../src/mapping/pool.ts";
+import { createTransformPool, type TransformPool } from "../../src/mapping/transform-pool.ts";
 import { createPermissions } from "../../src/mapping/transform-permissions.ts";
 import type { MappingInput } from "../../src/mapping/types.ts";
 
 export const PRESETS = resolve(import.meta.dirname, "../../mappings");
-/** The names of all presets that ship. */
+export const SCHEMES = { dir: join(PRESETS, "schemes") };
+/** The names of the presets in the folder; plugins bring others. */
 export const presetNames = namesIn(PRESETS);
 
 /** Presets whose requests carry the hook token, on purpose. */
@@ -47,6 +49,7 @@ export async function compile(hooks: object, files: Record<string, string> = {},
     transformsDir: join(dir, "transforms"),
     secretPlaces: [{ what: "the state folder", path: join(dir, ".rouse") }],
     presetsDir: PRESETS,
+    pluginPresets: gmail.presets?.map((document) => ({ plugin: gmail.id, origin: "rouse", document })) ?? [],
     env: {},
     known: {
       agents: new Set(["main"]),

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CliIo } from "../../src/cli/io.ts";
-import { run } from "../../src/cli/run.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 import { gate } from "./model.ts";
 import { KEY, platformWorld, type PlatformWorld } from "./world.ts";
 
@@ -36,7 +36,7 @@ async function rouse(args: string[], { lines, env = {} }: { lines?: string[]; en
     now: () => Date.now(),
     exitCode: 0,
   };
-  ran.code = await run(args, io);
+  ran.code = await runCommandLine(args, io);
   return ran;
 }
 

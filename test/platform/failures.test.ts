@@ -42,13 +42,13 @@ describe("a gateway that was killed", () => {
       clock: { now: () => Date.now() },
       log: createLogger("silent"),
     });
-    const [done] = await store.listRuns({});
+    const [done] = await store.list("runs", {});
     if (!done) throw new Error("there is no run");
     const { endedAt: _endedAt, reply: _reply, ...open } = done;
     const ids = [newId("run", Date.now()), newId("run", Date.now())];
     await store.commit((tx) => {
-      tx.insertRun({ ...open, id: ids[0] as string, status: "running" });
-      tx.insertRun({ ...open, id: ids[1] as string, status: "queued" });
+      tx.add("run", { ...open, id: ids[0] as string, status: "running" });
+      tx.add("run", { ...open, id: ids[1] as string, status: "queued" });
     });
     await store.close();
     const again = await createWorld({ dir: world.dir });

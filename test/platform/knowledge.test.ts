@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createChats } from "../../src/actions/chat.ts";
-import type { ChatEnd, ChatRequest, Chats } from "../../src/actions/chat-types.ts";
-import type { Passage } from "../../src/actions/knowledge.ts";
+import { createChats } from "../../src/chat/chats.ts";
+import type { ChatEnd, ChatRequest, Chats } from "../../src/chat/types.ts";
+import type { Citation } from "../../src/runs/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { createTransformPool } from "../../src/mapping/pool.ts";
+import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { REAL } from "../gateway.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
 import { chatCompletion, chunkMaker } from "../../src/http/platform/chat-answer.ts";
@@ -15,7 +15,7 @@ import type { StoreHandle } from "../../src/store/types.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { startModel, type Model } from "./model.ts";
 
-const PASSAGES: Passage[] = [
+const PASSAGES: Citation[] = [
   {
     documentId: "d1",
     chunkId: "c1",
@@ -60,7 +60,7 @@ beforeEach(async () => {
     },
   };
   chats = createChats({
-    gateway: handle.peers.id,
+    gateway: handle.cluster.id,
     store: handle.store,
     clock: systemClock,
     log,
@@ -87,10 +87,10 @@ async function ask(
     caller: { id: "web", tenant: "acme" },
     session: { kind: "none" },
     callerKeepsHistory: false,
-    said: [{ role: "user", parts: [{ type: "text", text }] }],
+    messages: [{ role: "user", parts: [{ type: "text", text }] }],
     stream: false,
   };
-  const begun = chats.begin(request);
+  const begun = chats.startTurn(request);
   if (!begun.ok) throw new Error("the turn has not begun");
   const end = await new Promise<ChatEnd>((resolve) => begun.turn.listen({ onText: () => undefined, onEnd: resolve }));
   if (!end.ok) throw new Error(end.message);
@@ -128,7 +128,7 @@ describe("passages", () => {
 
   it("are missed with a warning where they cannot be searched, and the turn goes on", async () => {
     const { turn } = await ask("ops", "broken");
-    expect((await handle.store.getRun(turn.runId))?.warnings).toEqual([expect.stringContaining("without passages")]);
+    expect((await handle.store.get("run", turn.runId))?.warnings).toEqual([expect.stringContaining("without passages")]);
   });
 
   it("are not there for an agent that uses none", async () => {
@@ -146,7 +146,7 @@ describe("a store that fails", () => {
       handle.store.commit = (...args) =>
         commits++ === failing ? Promise.reject(new RouseError({ code: "store_unavailable", message: "full" })) : commit(...args);
       await expect(ask("legal", "x")).rejects.toThrow("the store cannot take work just now");
-      expect(await handle.store.listRuns({})).toMatchObject([{ kind: "api", status: "failed", error: { code: "store_unavailable" } }]);
+      expect(await handle.store.list("runs", {})).toMatchObject([{ kind: "api", status: "failed", error: { code: "store_unavailable" } }]);
     },
   );
 });

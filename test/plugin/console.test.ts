@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Channel } from "../../src/plugin/api.ts";
-import { channelContract } from "../contract/channel.ts";
+import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "./support.ts";
 
 async function open(): Promise<{ channel: Channel; printed: string[] }> {
@@ -10,7 +10,7 @@ async function open(): Promise<{ channel: Channel; printed: string[] }> {
   return { channel: found.channel, printed };
 }
 
-channelContract("console", async () => {
+testChannel("console", async () => {
   const { channel, printed } = await open();
   const sent = () => printed.map((text) => ({ to: /── reply to (.*) ──/.exec(text)?.[1] ?? "", text }));
   return { channel, to: "terminal", malformed: ["two\nlines", "x".repeat(101), "bell\u0007"], sent };

@@ -2,13 +2,18 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
-import { expect } from "vitest";
-import { channelContract, type Fault } from "../contract/channel.ts";
+import { expect, it } from "vitest";
+import type { Extract } from "../../src/plugin/api.ts";
+import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { load, userFolder } from "./support.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const PAGE = readFileSync(join(ROOT, "docs/plugins.md"), "utf8");
-const CODE = /```ts\n([^]*?)```/.exec(PAGE)?.[1] ?? "";
+/** The page's files by their names. */
+const FILES = Object.fromEntries(
+  [...PAGE.matchAll(/```ts\n(\/\/ (\S+)\n[^]*?)```/g)].map(([, text = "", name = ""]) => [name, text] as const),
+);
+const CODE = FILES["plugins/acme.ts"] ?? "";
 
 interface Message {
   to: string;
@@ -40,7 +45,7 @@ async function acmeServer(): Promise<{ server: Server; url: string; arrived: Mes
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived, fail: (next) => void (fault = next) };
 }
 
-channelContract("of the page", async () => {
+testChannel("of the page", async () => {
   const { server, url, arrived, fail } = await acmeServer();
   const { dir } = userFolder({ "plugins/acme.ts": CODE });
   const { channels, issues } = await load(dir, { channels: { acme: { token: "token-4711", apiUrl: url, defaultTo: "ops" } } });
@@ -61,4 +66,33 @@ channelContract("of the page", async () => {
     secrets: ["token-4711"],
     close,
   };
+});
+
+it("each plugin of the page is taken over, and offers what the page says", async () => {
+  const { dir } = userFolder(FILES);
+  const section = { token: "token-4711", apiUrl: "http://127.0.0.1:9" };
+  const { channels, offers, plugins, issues } = await load(dir, {
+    channels: { acme: section, knock: section },
+    hooks: { box: {}, presets: ["shop-orders"] },
+    plugins: { settings: { crm: { apiKey: "key" }, hello: {} } },
+  });
+  expect(issues).toEqual([]);
+  const users = plugins.filter(({ origin }) => origin !== "rouse");
+  expect(users.filter(({ configured }) => !configured)).toEqual([]);
+  expect(users.map(({ id }) => id).toSorted()).toEqual(["acme", "box", "crm", "hello", "kinds", "knock", "seal", "shop", "vault"]);
+  expect(channels.loaded.map(({ id }) => id)).toEqual(["acme", "knock"]);
+  expect(offers.sources.map(({ plugin }) => plugin)).toEqual(["box"]);
+  expect(offers.tools[0]?.value.map(({ name }) => name)).toEqual(["lookup"]);
+  expect(offers.context[0]?.plugin).toBe("crm");
+  const answer = await offers.routes[0]?.value.fetch(new Request("http://127.0.0.1/plugins/hello/x"));
+  expect(await answer?.json()).toEqual({ path: "/plugins/hello/x" });
+  expect([[...offers.schemes.keys()], [...offers.transforms.keys()]]).toEqual([["wax-seal"], ["seal/shorten"]]);
+  expect(offers.stores.flatMap(({ value }) => value.protocols)).toEqual(["vault"]);
+  const [provider] = offers.providers;
+  expect(provider?.value.check?.({ name: "house", headers: {} })).toEqual([{ field: "baseUrl", message: "is required" }]);
+  const model = await provider?.value.create({ name: "house", baseUrl: "http://127.0.0.1:9", headers: {} }, { fetch });
+  expect(model?.("small")).toMatchObject({ modelId: "small" });
+  const { default: extract } = (await import(offers.extractors[0]?.value.module ?? "")) as { default: Extract };
+  const { blocks } = await extract({ bytes: Buffer.from("a\nb"), filename: "x.log" });
+  expect([...blocks]).toEqual([{ text: "a" }, { text: "b" }]);
 });

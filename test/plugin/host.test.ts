@@ -125,14 +125,14 @@ describe("where plugins come from", () => {
   it("Rouse's own are loaded only where the config needs them", async () => {
     const trap = (id: string): string =>
       `globalThis.loadedPlugins = [...(globalThis.loadedPlugins ?? []), "${id}"];\nexport default { id: "${id}", channel: () => ({ send: async () => ({ status: "sent" }) }) };`;
-    const hook = 'export default { id: "mail", section: "hooks", service: () => ({ start: async () => {} }) };';
+    const hook = 'export default { id: "mail", section: "hooks", source: () => ({ start: async () => {} }) };';
     const { dir } = userFolder({
       "own/one/index.js": trap("one"),
       "own/two/index.js": trap("two"),
       "own/mail/index.js": hook,
       "own/catalog.json": '[{ "id": "one" }, { "id": "two", "aliases": ["zwei"] }, { "id": "three" }]',
     });
-    const { channels, plugins, services, hookSections, issues } = await load(
+    const { channels, plugins, offers, hookSections, issues } = await load(
       dir,
       { channels: { one: {} }, hooks: { mail: {} } },
       { builtinDir: join(dir, "own") },
@@ -141,7 +141,7 @@ describe("where plugins come from", () => {
     expect((globalThis as { loadedPlugins?: string[] }).loadedPlugins).toEqual(["one"]);
     expect(channels.resolve("zwei")).toEqual({ id: "two", loaded: false });
     expect(plugins).toContainEqual({ id: "two", origin: "rouse", channel: true, configured: false });
-    expect(services.map(({ id }) => id)).toEqual(["mail"]);
+    expect(offers.sources.map(({ plugin }) => plugin)).toEqual(["mail"]);
     expect(hookSections).toEqual(["mail"]);
   });
 });
@@ -226,7 +226,9 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
     expect(at("plugins[1]").join("\n")).toMatch(
       /`id` of the plugin: use lower-case[^]*`aliases` of the plugin[^]*`chanel` is not a member of a plugin. Did you mean "channel"\?/,
     );
-    expect(at("plugins[2]")).toEqual(["the plugin offers nothing: give it a `channel`, a `service`, `commands` or `presets`"]);
+    expect(at("plugins[2]")).toEqual([
+      expect.stringContaining("the plugin offers nothing: give it at least one of `channel`, `source`, `tools`"),
+    ]);
     expect(at("plugins[3]")).toEqual(['the plugin cannot be loaded: it imports "not-installed-package", which is not there']);
     expect(at("plugins[4]")).toEqual(["the plugin cannot be loaded: TypeError at e.ts"]);
     expect(at("plugins[5]")).toEqual(["there is no such file, and no folder with an index.ts or index.js"]);
@@ -244,7 +246,7 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
     ]);
     expect(
       await problems(
-        { "x.ts": `export default { id: "token", section: "hooks", service: () => ({ start: async () => {} }) };` },
+        { "x.ts": `export default { id: "token", section: "hooks", source: () => ({ start: async () => {} }) };` },
         { plugins: ["./x.ts"] },
       ),
     ).toMatchObject([{ path: "plugins[0]", message: expect.stringContaining("setting of Rouse itself") as unknown }]);
@@ -281,14 +283,14 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
 
 describe("a plugin is taken over whole or not at all", () => {
   it("nothing of one that throws stays, and its signal ends", async () => {
-    const text = `${HEAD}export default definePlugin({ id: "half", channel: ({ signal }) => { (globalThis as any).halfSignal = signal; return { send: async () => ({ status: "sent" as const }) }; }, service: ({ config }) => { throw new Error("cannot use " + JSON.stringify(config)); } });`;
+    const text = `${HEAD}export default definePlugin({ id: "half", channel: ({ signal }) => { (globalThis as any).halfSignal = signal; return { send: async () => ({ status: "sent" as const }) }; }, source: ({ config }) => { throw new Error("cannot use " + JSON.stringify(config)); } });`;
     const { dir } = userFolder({ "plugins/half.ts": text, "plugins/acme.ts": acme() });
-    const { channels, services, issues, plugins, logged } = await load(dir, {
+    const { channels, offers, issues, plugins, logged } = await load(dir, {
       channels: { half: { token: TOKEN }, acme: { token: TOKEN } },
     });
     expect(issues).toEqual([{ path: "channels.half", message: "the plugin could not be set up: Error at plugins/half.ts" }]);
     expect(channels.loaded.map(({ id }) => id)).toEqual(["acme"]);
-    expect(services).toEqual([]);
+    expect(offers.sources).toEqual([]);
     expect(plugins).toContainEqual({ id: "half", origin: "plugins/half.ts", channel: true, configured: false });
     expect((globalThis as { halfSignal?: AbortSignal }).halfSignal?.aborted).toBe(true);
     expect(JSON.stringify([issues, logged])).not.toContain(TOKEN);

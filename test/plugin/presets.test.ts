@@ -2,10 +2,11 @@ import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { definePlugin, type EndedDelivery, type Plugin } from "rouse";
 import { describe, expect, it } from "vitest";
-import { presetContract } from "../contract/preset.ts";
+import { testPreset } from "../../src/testing/preset.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { embed, hook, keepingPlugin, TOKEN, until } from "../library/support.ts";
 import { PRESETS } from "../mapping/world.ts";
+import { SENDERS } from "../signatures/senders.ts";
 
 const SECRET = "a-long-enough-secret";
 const preset = (change: object = {}) => ({
@@ -118,18 +119,15 @@ describe("presets of a plugin file", () => {
   });
 });
 
-presetContract("orders", {
-  file: preset(),
-  files: { "plugins/shop.ts": file(preset()) },
-  fixtures: [
-    [
-      "an order",
-      {
-        source: "made by hand",
-        body: { type: "order", id: 1, note: "leave it at the door" },
-        expect: { mapping: "orders.new", sessionKey: null, text: ["Order", "1"] },
-      },
-    ],
+testPreset({
+  preset: preset(),
+  signer: SENDERS.find(({ scheme }) => scheme === "github"),
+  samples: [
+    {
+      name: "an order",
+      body: '{"type":"order","id":1,"note":"leave it at the door"}',
+      expect: { mapping: "orders.new", sessionKey: null, text: ["Order", "1"] },
+    },
   ],
 });
 

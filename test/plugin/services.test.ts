@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { run } from "../../src/cli/run.ts";
+import { runCommandLine } from "../../src/cli/run.ts";
 import { editText } from "../../src/config/edit.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 
@@ -20,7 +20,7 @@ export default definePlugin({
   id: "box",
   section: "hooks",
   config: z.strictObject({ name: z.string(), fails: z.boolean().default(false), throws: z.boolean().default(false) }),
-  service: ({ config, print }) => ({
+  source: ({ config, print }) => ({
     async start(signal, host) {
       print("start " + config.name);
       if (config.throws) throw new Error("canary-in-an-error");
@@ -152,7 +152,7 @@ describe("the commands of a plugin", () => {
     const file = join(here.dir, "rouse.json5");
     here.write("rouse.json5", `// mine\n${readFileSync(file, "utf8")}`);
     const { said, io: world1 } = io(here.dir, env);
-    expect(await run(["webhooks", "box", "look", "--json", "--deep-down", "--label", "a b"], world1)).toBe(1);
+    expect(await runCommandLine(["webhooks", "box", "look", "--json", "--deep-down", "--label", "a b"], world1)).toBe(1);
     expect(JSON.parse(said.out)).toMatchObject({
       json: true,
       name: "one",
@@ -165,13 +165,29 @@ describe("the commands of a plugin", () => {
     expect(readFileSync(file, "utf8")).toMatch(/^\/\/ mine\n[^]*"name": *"new"/);
   });
 
+  it("send events without the credential of the path, also on one with authentication of its own", async () => {
+    const token = "the-token-of-the-box-0123456789";
+    world = await createWorld({
+      files: { "plugins/box.ts": BOX },
+      config: { hooks: { box: { name: "one" }, mappings: [{ ...MAPPING, auth: { token }, allowIps: ["203.0.113.0/24"] }] } },
+    });
+    const here = world;
+    await here.until(async () => (await stateOf(here)).message !== "starting");
+    const { said, io: world1 } = io(here.dir, {});
+    await runCommandLine(["webhooks", "box", "look"], world1);
+    expect(JSON.parse(said.out)).toMatchObject({ sent: 202 });
+    const [event] = (await here.admin("/admin/v1/events")).body.events;
+    const { text } = JSON.parse((await here.admin(`/admin/v1/events/${event.id}`)).body.event.request.body);
+    expect([event.credential, text]).toEqual(["path:box", "by hand"]);
+  });
+
   it("are offered once in a clone, and where a user's plugin has the id of one of Rouse's own", async () => {
     const own = "gmail";
     world = await createWorld({ start: false, files: {} });
     world.write("plugins/twin.ts", BOX.replace('id: "box"', `id: "${own}"`));
     for (const cwd of [join(import.meta.dirname, "../.."), world.dir]) {
       const { said, io: world1 } = io(cwd, {});
-      expect([await run(["webhooks", own, "--help"], world1), said.err]).toEqual([0, ""]);
+      expect([await runCommandLine(["webhooks", own, "--help"], world1), said.err]).toEqual([0, ""]);
       expect(said.out).toContain("setup");
     }
   });
@@ -179,10 +195,10 @@ describe("the commands of a plugin", () => {
   it("are in the help, and a wrong section is named", async () => {
     world = await createWorld({ start: false, files: { "plugins/box.ts": BOX }, config: { hooks: { box: { name: "one" } } } });
     const { said, io: world1 } = io(world.dir, {});
-    expect(await run(["webhooks", "box", "look", "--help"], world1)).toBe(0);
+    expect(await runCommandLine(["webhooks", "box", "look", "--help"], world1)).toBe(0);
     expect(said.out).toMatch(/look into the box[^]*--deep-down +further down[^]*--label <name> +which one/);
     world.write("rouse.json5", { hooks: { enabled: true, token: "test-hook-token-0123456789", box: { nam: 1 } } });
-    expect(await run(["webhooks", "box", "look"], world1)).toBe(3);
+    expect(await runCommandLine(["webhooks", "box", "look"], world1)).toBe(3);
     expect(said.err).toContain("hooks.box.name");
   });
 });

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { Verifier } from "../../src/signatures/types.ts";
 import { createVerifiers } from "../../src/signatures/verifiers.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
-import { PRESETS } from "../mapping/world.ts";
+import { SCHEMES } from "../mapping/world.ts";
 
 /** Amazon's own validator, as an oracle. It fetches certificates by `https.get`. */
 const Validator = createRequire(import.meta.url)("sns-validator") as new () => {
@@ -68,7 +68,7 @@ beforeEach(() => {
 
 function verifierOf(topicArn: string | string[] = ARN): Verifier {
   const auth = { scheme: "aws-sns", topicArn };
-  const { verifiers, issues } = createVerifiers([{ path: "in", auth, at: "auth" }], PRESETS, undefined, fakeFetch);
+  const { verifiers, issues } = createVerifiers([{ path: "in", auth, at: "auth" }], SCHEMES, undefined, fakeFetch);
   expect(issues).toEqual([]);
   return verifiers.get("in") as Verifier;
 }
@@ -280,7 +280,7 @@ describe("a message whose fields are signed by a certificate", () => {
 
   it("needs the topic in the config", () => {
     const issues = (auth: object) =>
-      createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], PRESETS, undefined, fakeFetch).issues;
+      createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], SCHEMES, undefined, fakeFetch).issues;
     expect(issues({ scheme: "aws-sns" })).toEqual([
       { path: "hooks.mappings[0].auth.topicArn", message: expect.stringContaining("is required") },
     ]);

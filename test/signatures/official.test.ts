@@ -9,7 +9,7 @@ import { Stripe } from "stripe";
 import { describe, expect, it } from "vitest";
 import type { SignedRequest, Verifier } from "../../src/signatures/types.ts";
 import { createVerifiers } from "../../src/signatures/verifiers.ts";
-import { PRESETS } from "../mapping/world.ts";
+import { SCHEMES } from "../mapping/world.ts";
 import { bodyOf, SENDERS, TWILIO_FORM, type Sender } from "./senders.ts";
 
 /** The senders' own packages as oracles: what they sign we believe, and what we take for signed they believe. */
@@ -24,7 +24,7 @@ const senderOf = (scheme: string): Sender => SENDERS.find((one) => one.scheme ==
 function verifierOf(scheme: string, secret: string): Verifier {
   const { verifiers, issues } = createVerifiers(
     [{ path: "in", auth: { scheme, secret }, at: "auth" }],
-    PRESETS,
+    SCHEMES,
     "https://hooks.example.com",
     fetch,
   );

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createVerifiers } from "../../src/signatures/verifiers.ts";
-import { PRESETS } from "../mapping/world.ts";
+import { SCHEMES } from "../mapping/world.ts";
 
 const AUDIENCE = "https://hooks.example.com/hooks/gmail";
 const EMAIL = "push@project.iam.gserviceaccount.com";
@@ -55,7 +55,7 @@ const token = (claims: Claims = {}, { key = keys.privateKey, kid = "one" }: { ke
 
 function verifier() {
   const auth = { scheme: "google-pubsub", audience: AUDIENCE, email: EMAIL, jwks };
-  const { verifiers, issues } = createVerifiers([{ path: "gmail", auth, at: "auth" }], PRESETS, undefined, fetch);
+  const { verifiers, issues } = createVerifiers([{ path: "gmail", auth, at: "auth" }], SCHEMES, undefined, fetch);
   expect(issues).toEqual([]);
   const made = verifiers.get("gmail");
   return async (bearer: string | undefined) =>
@@ -73,7 +73,7 @@ function verifier() {
 
 it("needs the account at load where the issuer signs for everybody, and none where the issuer is the operator's own", () => {
   const issuesOf = (scheme: unknown): string[] =>
-    createVerifiers([{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }], PRESETS, undefined, fetch).issues.map(
+    createVerifiers([{ path: "in", auth: { scheme, audience: AUDIENCE } as never, at: "auth" }], SCHEMES, undefined, fetch).issues.map(
       ({ path, message }) => `${path}: ${message}`,
     );
   expect(issuesOf("google-pubsub")).toEqual([expect.stringMatching(/^auth\.email: is required/)]);

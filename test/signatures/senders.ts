@@ -1,25 +1,9 @@
 import { createHmac, createSign, generateKeyPairSync, sign as signBytes } from "node:crypto";
+import type { Signer, Signing } from "../../src/testing/scheme.ts";
 
 /** How each sender signs, written from its documentation for the tests alone: another reading than the scheme's. */
-export interface Signing {
-  body: string;
-  secret: string;
-  /** Seconds since the epoch. */
-  time: number;
-  url: string;
-  /** The event's id, for senders that sign one; default `msg_2b3c`. */
-  id?: string;
-}
-export interface Sender {
+export interface Sender extends Signer {
   scheme: string;
-  /** A secret of the sender's form, and another. */
-  secrets: [string, string];
-  sign(signing: Signing): { headers: Record<string, string>; query?: Record<string, string> };
-  body?: (time: number) => string;
-  /** Seconds by which a signed time may differ; undefined where none is signed. */
-  tolerance?: number;
-  /** False where the body is not covered. */
-  coversBody?: boolean;
 }
 
 const hmac = (algorithm: string, key: string | Buffer, text: string, encoding: "hex" | "base64" = "hex"): string =>
@@ -127,6 +111,7 @@ export const SENDERS: readonly Sender[] = [
     secrets: [LONG, OTHER],
     tolerance: 60,
     body: (time) => JSON.stringify({ action: "create", type: "Issue", webhookTimestamp: time * 1000 }),
+    writeTime: (body, time) => body.replace(/"webhookTimestamp":\d+/, `"webhookTimestamp":${time * 1000}`),
     sign: bodyOnly("linear-signature"),
   },
   { scheme: "sentry", secrets: [LONG, OTHER], sign: bodyOnly("sentry-hook-signature") },

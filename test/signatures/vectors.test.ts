@@ -6,7 +6,8 @@ import type { SignedRequest, Verified, Verifier } from "../../src/signatures/typ
 import { loadScheme, schemeNames } from "../../src/signatures/load.ts";
 import { signRequest } from "../../src/signatures/sign.ts";
 import { createVerifiers } from "../../src/signatures/verifiers.ts";
-import { PRESETS } from "../mapping/world.ts";
+import { testScheme } from "../../src/testing/scheme.ts";
+import { PRESETS, SCHEMES } from "../mapping/world.ts";
 import { bodyOf, SENDERS, type Sender } from "./senders.ts";
 
 const URL_ = "https://hooks.example.com/hooks/in?a=1";
@@ -15,7 +16,7 @@ const NOW = 1_760_000_000;
 function verifierOf(scheme: string, secret: string | string[]): Verifier {
   const { verifiers, issues } = createVerifiers(
     [{ path: "in", auth: { scheme, secret, verifyToken: "the-verify-token" }, at: "auth" }],
-    PRESETS,
+    SCHEMES,
     "https://hooks.example.com",
     fetch,
   );
@@ -45,20 +46,23 @@ it("every scheme but those over OpenID Connect and certificates has its vectors"
 
 it("every scheme says who its sender is and where the sender describes what it does about errors", () => {
   const folder = join(PRESETS, "schemes");
-  const loaded = schemeNames(folder).map((name) => [name, loadScheme(folder, name, name)] as const);
+  const loaded = schemeNames(folder).map((name) => [name, loadScheme({ dir: folder }, name, name)] as const);
   const missing = loaded.filter(([, found]) => !found.ok || !found.scheme.sender?.docs).map(([name]) => name);
   expect(missing).toEqual([]);
 });
 
+for (const sender of SENDERS) {
+  const loaded = loadScheme(SCHEMES, sender.scheme, "scheme");
+  if (!loaded.ok) throw new Error(`there is no scheme ${sender.scheme}`);
+  const { $schema: _, ...scheme } = loaded.scheme;
+  testScheme(`${sender.scheme} ${sender.secrets[0].slice(0, 5)}`, { ...sender, scheme, verifyToken: "the-verify-token" });
+}
+
 describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].slice(0, 5)}`, sender] as const))("%s", (_name, sender) => {
   const verifier = verifierOf(sender.scheme, sender.secrets[0]);
 
-  it("believes what its sender signed", () => {
-    expect(verify(verifier, requestOf(sender))).toMatchObject({ ok: true, secret: 0 });
-  });
-
   it("is signed by Rouse as well as by its sender, if the secret can sign", () => {
-    const loaded = loadScheme(join(PRESETS, "schemes"), sender.scheme, "scheme");
+    const loaded = loadScheme(SCHEMES, sender.scheme, "scheme");
     if (!loaded.ok) throw new Error("no such scheme");
     const { headers, raw } = requestOf(sender, { time: NOW - 100_000 });
     const plain = { url: URL_, headers: { "content-type": headers["content-type"] ?? "" }, raw };
@@ -71,57 +75,6 @@ describe.each(SENDERS.map((sender) => [`${sender.scheme} ${sender.secrets[0].sli
     const { request } = signed;
     const query = Object.fromEntries(new URL(request.url).searchParams);
     expect(verify(verifier, { method: "POST", query, ...request })).toMatchObject({ ok: true, secret: 0 });
-  });
-
-  it("believes no other secret's", () => {
-    // Where the key pair signs, another public key is what differs; where the body holds the secret, another body.
-    expect(verify(verifierOf(sender.scheme, sender.secrets[1]), requestOf(sender)).ok).toBe(false);
-  });
-
-  it("believes either while a secret is rotated, and tells which; a rotated-out one no more", () => {
-    const [old, fresh] = sender.secrets;
-    expect(verify(verifierOf(sender.scheme, [fresh, old]), requestOf(sender))).toMatchObject({ ok: true, secret: 1 });
-    expect(verify(verifierOf(sender.scheme, [old, fresh]), requestOf(sender))).toMatchObject({ ok: true, secret: 0 });
-    expect(verify(verifierOf(sender.scheme, [fresh]), requestOf(sender)).ok).toBe(false);
-  });
-
-  if (sender.coversBody !== false) {
-    it("sees every altered byte", () => {
-      const request = requestOf(sender);
-      for (let at = 0; at < request.raw.length; at++) {
-        const raw = Buffer.from(request.raw);
-        raw[at] = (raw[at] as number) ^ 1;
-        expect(verify(verifier, { ...request, raw }).ok).toBe(false);
-      }
-      expect(verify(verifier, { ...request, raw: Buffer.concat([request.raw, Buffer.from(" ")]) }).ok).toBe(false);
-    });
-  }
-
-  if (sender.tolerance !== undefined) {
-    const tolerance = sender.tolerance;
-    it("sees a time that is too old or too far ahead, and a time that was altered", () => {
-      const request = requestOf(sender);
-      expect(verify(verifier, request, NOW + tolerance).ok).toBe(true);
-      expect(verify(verifier, request, NOW - tolerance).ok).toBe(true);
-      for (const seconds of [NOW + tolerance + 1, NOW - tolerance - 1])
-        expect(verify(verifier, request, seconds)).toEqual({ ok: false, reason: "stale_timestamp" });
-      const mixed = Object.fromEntries(
-        Object.entries(request.headers).map(([name, value]) => [name, value.replace(String(NOW), String(NOW + 10))]),
-      );
-      if (JSON.stringify(mixed) !== JSON.stringify(request.headers))
-        expect(verify(verifier, { ...request, headers: mixed }).ok).toBe(false);
-    });
-  }
-
-  it("wants each of its headers", () => {
-    const request = requestOf(sender);
-    for (const name of Object.keys(sender.sign({ body: "", secret: sender.secrets[0], time: NOW, url: URL_ }).headers)) {
-      if (name === "content-type") continue;
-      const headers = Object.fromEntries(Object.entries(request.headers).filter(([other]) => other !== name));
-      expect(verify(verifier, { ...request, headers }).ok).toBe(false);
-      for (const garbage of ["", " ", "x", ",".repeat(100), "=".repeat(9000), "\u0000", "0".repeat(64)])
-        expect(verify(verifier, { ...request, headers: { ...headers, [name]: garbage } }).ok).toBe(false);
-    }
   });
 
   it("never throws, whatever comes", () => {
@@ -183,7 +136,7 @@ it("a list of states is believed only whole", () => {
 
 describe("what is wrong with a secret or a scheme is said when the config is loaded", () => {
   const issuesOf = (auth: object, publicUrl: string | undefined = "https://h.example") =>
-    createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], PRESETS, publicUrl, fetch).issues.map(
+    createVerifiers([{ path: "in", auth: auth as never, at: "hooks.mappings[0].auth" }], SCHEMES, publicUrl, fetch).issues.map(
       (issue) => `${issue.path}: ${issue.message}`,
     );
   const own = { algorithm: "hmac-sha256", signature: { header: "x-sig" }, encoding: "hex", key: "utf8", minSecret: 16, handshakes: [] };
@@ -204,7 +157,7 @@ describe("what is wrong with a secret or a scheme is said when the config is loa
 
   it("a scheme that signs the address wants gateway.publicUrl", () => {
     expect(
-      createVerifiers([{ path: "in", auth: { scheme: "twilio", secret: "x".repeat(20) }, at: "auth" }], PRESETS, undefined, fetch).issues[0]
+      createVerifiers([{ path: "in", auth: { scheme: "twilio", secret: "x".repeat(20) }, at: "auth" }], SCHEMES, undefined, fetch).issues[0]
         ?.path,
     ).toBe("gateway.publicUrl");
   });

@@ -9,11 +9,11 @@ import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { backupKnowledge } from "../../src/knowledge/backup.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
-import { stageBytes } from "../../src/knowledge/stage.ts";
+import { stageBytes } from "../../src/knowledge/upload-staging.ts";
 import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
-import type { CopiedCount } from "../../src/store/copy/copy-table.ts";
+import type { CopiedCount } from "../../src/store/copied-table.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";
@@ -79,8 +79,8 @@ async function addDocuments(): Promise<{ ready: string; queued: string }> {
 async function smallStore(): Promise<void> {
   const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
   await store.commit((tx) => {
-    tx.setValue("api-keys", { one: "\u0000 and \u{10FFFF}" });
-    tx.setLastRoute({ agentId: "main", channel: "console", to: "me", at: 1 });
+    tx.set("value", "api-keys", { one: "\u0000 and \u{10FFFF}" });
+    tx.set("lastRoute", { agentId: "main", channel: "console", to: "me", at: 1 });
   });
   await store.close();
 }
@@ -148,9 +148,9 @@ describePostgres("rouse store copy", () => {
 
     const { store } = await openStore({ url: schema.url, clock: systemClock, log: silent });
     const via = { path: "talk", credential: "hooks.token" };
-    const turns = await store.getTurns({ agentId: "main", origin: "hook", key: "hook:talk", via });
+    const turns = await store.list("turns", { agentId: "main", origin: "hook", key: "hook:talk", via });
     expect(turns.map(({ runId }) => runId)).toEqual([said, waiting[0]]);
-    expect((await store.listRuns({})).length).toBe(5);
+    expect((await store.list("runs", {})).length).toBe(5);
     expect((await store.counts())["runs.succeeded"]).toBe(5);
     await store.close();
     const knowledge = await openDocuments(schema.url);
@@ -234,13 +234,13 @@ describePostgres("rouse store copy", () => {
     const before = await copied();
     expect(await copied()).toEqual(before);
     const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
-    await store.commit((tx) => tx.setValue("api-keys", { two: 2 }));
+    await store.commit((tx) => tx.set("value", "api-keys", { two: 2 }));
     await store.close();
     const after = await copied();
     expect(after["meta"]?.rows).toBe(1);
     expect(after["meta"]?.hash).not.toBe(before["meta"]?.hash);
     const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    expect(await opened.store.getValue("api-keys")).toEqual({ two: 2 });
+    expect(await opened.store.get("value", "api-keys")).toEqual({ two: 2 });
     await opened.store.close();
   });
 
@@ -265,7 +265,7 @@ describePostgres("rouse store copy", () => {
     });
     expect(await copied()).toEqual(whole);
     const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    expect(await opened.store.getValue("api-keys")).toEqual({ one: "\u0000 and \u{10FFFF}" });
+    expect(await opened.store.get("value", "api-keys")).toEqual({ one: "\u0000 and \u{10FFFF}" });
     await opened.store.close();
   });
 
@@ -292,7 +292,7 @@ describePostgres("rouse store copy", () => {
     expect(await copy()).toMatchObject({ code: 1, err: expect.stringContaining("uses the state folder") as string });
     lock.release();
     const other = await openStore({ url: schema.url, clock: systemClock, log: silent });
-    await other.store.commit((tx) => tx.setValue("mine", 1));
+    await other.store.commit((tx) => tx.set("value", "mine", 1));
     await other.store.close();
     expect(await copy()).toMatchObject({ code: 2, err: expect.stringContaining("holds data of its own (meta)") as string });
     await plainly((client) => client.query(`DELETE FROM "${schema.name}".meta; INSERT INTO "${schema.name}".holders DEFAULT VALUES`));

@@ -3,7 +3,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
-import { delivery, event, job, runAction, wakeAction } from "../contract/make.ts";
+import { delivery, event, job, runAction, wakeAction } from "../../src/testing/store/make.ts";
 
 const [url = "", mode = "load"] = process.argv.slice(2);
 const handle = await openStore({ url, clock: systemClock, log: createLogger("silent") });
@@ -22,13 +22,13 @@ async function accept(n: number): Promise<void> {
 }
 
 async function carryOut({ store: to }: StoreHandle, one: Job): Promise<void> {
-  await to.commit((tx) => tx.updateRun(one.id, { status: "running", attempts: one.attempts }), one);
+  await to.commit((tx) => tx.update("run", one.id, { status: "running", attempts: one.attempts }), one);
   await new Promise((resolve) => setImmediate(resolve));
   const done = await to.commit((tx) => {
-    tx.updateRun(one.id, { status: "succeeded", endedAt: systemClock.now(), deliveryId: `d-${one.id}` });
-    tx.addDelivery(delivery(`d-${one.id}`, { runId: one.id }));
-    tx.enqueue(job(`d-${one.id}`, { kind: "delivery" }));
-    tx.completeJob(one);
+    tx.update("run", one.id, { status: "succeeded", endedAt: systemClock.now(), deliveryId: `d-${one.id}` });
+    tx.add("delivery", delivery(`d-${one.id}`, { runId: one.id }));
+    tx.add("job", job(`d-${one.id}`, { kind: "delivery" }));
+    tx.settle(one);
   }, one);
   if (done) say(`done ${one.id}`);
 }
@@ -57,8 +57,8 @@ if (mode === "accepted") {
   say(`held ${one?.id ?? "nothing"}`);
   await once(process.stdin, "data");
   const done = await store.commit((tx) => {
-    tx.setValue("late", true);
-    tx.completeJob(one as Job);
+    tx.set("value", "late", true);
+    tx.settle(one as Job);
   }, one);
   say(`done ${done}`);
   await store.close();

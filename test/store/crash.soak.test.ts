@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Job, StoreHandle } from "../../src/store/types.ts";
-import { job, until } from "../contract/make.ts";
+import { until } from "../../src/testing/harness.ts";
+import { job } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema } from "./postgres.ts";
 
@@ -68,7 +69,7 @@ function crashes(inStore: typeof inFolder, lives: readonly number[], alone: bool
       const jobs = await queue.fetch("turn", 10);
       expect(jobs.map((one) => `accepted ${one.id}`)).toEqual([line]);
       expect(jobs).toMatchObject([{ attempts: 1 }]);
-      expect(await store.queuedSystemEvents("main", 10)).toHaveLength(1);
+      expect(await store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).toHaveLength(1);
       await store.close();
     }));
 
@@ -101,8 +102,8 @@ async function account({ store, queue }: StoreHandle, lines: readonly string[]):
   expect(done.length).toBeGreaterThan(5);
   expect(new Set(done).size).toBe(done.length);
   for (const id of done) {
-    expect(await store.getRun(id)).toMatchObject({ status: "succeeded", deliveryId: `d-${id}` });
-    expect(await store.getDelivery(`d-${id}`)).toMatchObject({ status: "pending" });
+    expect(await store.get("run", id)).toMatchObject({ status: "succeeded", deliveryId: `d-${id}` });
+    expect(await store.get("delivery", `d-${id}`)).toMatchObject({ status: "pending" });
   }
   // What is left comes out of the queue, each run once.
   const rest = new Set<string>();
@@ -112,11 +113,11 @@ async function account({ store, queue }: StoreHandle, lines: readonly string[]):
       rest.add(one.id);
     }
     await store.commit((tx) => {
-      for (const one of jobs) tx.completeJob(one);
+      for (const one of jobs) tx.settle(one);
     });
   }
   const ended = new Set<string>();
-  for (const id of accepted) if ((await store.getRun(id))?.status === "succeeded") ended.add(id);
+  for (const id of accepted) if ((await store.get("run", id))?.status === "succeeded") ended.add(id);
   expect(accepted.filter((id) => !ended.has(id) && !rest.has(id))).toEqual([]);
   expect([...rest].filter((id) => ended.has(id))).toEqual([]);
   const counts = await store.counts();
@@ -132,7 +133,7 @@ describePostgres("a process that is killed, on PostgreSQL", () => {
   it("not killed, but not heard of either: its job goes to another, and it settles nothing any more", () =>
     inSchema(async (url) => {
       const handle = await open(url);
-      await handle.store.commit((tx) => tx.enqueue(job("one")));
+      await handle.store.commit((tx) => tx.add("job", job("one")));
       const child = spawn(process.execPath, ["--conditions=rouse-source", CHILD, url, "held"], { stdio: ["pipe", "pipe", "inherit"] });
       const said: string[] = [];
       child.stdout.setEncoding("utf8").on("data", (chunk: string) => said.push(chunk.trim()));
@@ -148,8 +149,8 @@ describePostgres("a process that is killed, on PostgreSQL", () => {
       child.stdin.write("go\n");
       await once(child, "close");
       expect(said).toEqual(["held one", "done false"]);
-      expect(await handle.store.getValue("late")).toBeUndefined();
-      expect(await handle.store.commit((tx) => tx.completeJob(taken[0] as Job), taken[0])).toBe(true);
+      expect(await handle.store.get("value", "late")).toBeUndefined();
+      expect(await handle.store.commit((tx) => tx.settle(taken[0] as Job), taken[0])).toBe(true);
       await handle.store.close();
     }));
 });

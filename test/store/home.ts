@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
-import { testClock, type Home } from "../contract/make.ts";
+import { createTestClock, type Home } from "../../src/testing/store/make.ts";
 
 export const silent = createLogger("silent");
 
 /** A SQLite store in a folder of its own. */
 export async function sqliteHome(): Promise<Home> {
   const folder = await mkdtemp(join(tmpdir(), "rouse-store-"));
-  const clock = testClock();
+  const clock = createTestClock();
   const open = (file: string) => openStore({ url: `sqlite:${file}`, clock, log: silent });
   return {
     clock,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Held, StoreHandle } from "../../src/store/types.ts";
-import { event } from "../contract/make.ts";
+import { event } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
@@ -17,7 +17,7 @@ async function until(done: () => boolean | Promise<boolean>, ms = 5000): Promise
 /** Whoever has the lease, and everybody who had it. */
 function watch(handle: StoreHandle, name = "one", ended = new AbortController()) {
   const had: Held[] = [];
-  const done = handle.peers.hold(name, ended.signal, async (held) => {
+  const done = handle.cluster.hold(name, ended.signal, async (held) => {
     had.push(held);
     await new Promise<void>((resolve) => held.signal.addEventListener("abort", () => resolve(), { once: true }));
   });
@@ -50,16 +50,16 @@ describePostgres("leases between gateways", () => {
     const first = watch(a);
     await until(() => first.now() !== undefined);
     const second = watch(b);
-    expect(await a.peers.leases()).toMatchObject([{ name: "one", holder: a.peers.id }]);
+    expect(await a.cluster.leases()).toMatchObject([{ name: "one", holder: a.cluster.id }]);
     expect(second.had).toEqual([]);
     first.ended.abort();
     await first.done;
     await until(() => second.now() !== undefined, 10_000);
-    expect(second.now()?.fence?.token).toBe((first.had[0]?.fence?.token ?? 0) + 1);
-    expect(await b.peers.leases()).toMatchObject([{ name: "one", holder: b.peers.id }]);
-    expect((await b.peers.list()).map(({ id, alive, self }) => ({ id, alive, self }))).toEqual([
-      { id: a.peers.id, alive: true, self: false },
-      { id: b.peers.id, alive: true, self: true },
+    expect(second.now()?.fencingToken?.token).toBe((first.had[0]?.fencingToken?.token ?? 0) + 1);
+    expect(await b.cluster.leases()).toMatchObject([{ name: "one", holder: b.cluster.id }]);
+    expect((await b.cluster.list()).map(({ id, alive, self }) => ({ id, alive, self }))).toEqual([
+      { id: a.cluster.id, alive: true, self: false },
+      { id: b.cluster.id, alive: true, self: true },
     ]);
   });
 
@@ -67,43 +67,43 @@ describePostgres("leases between gateways", () => {
     const [a, b] = [await open(), await open()];
     const first = watch(a);
     await until(() => first.now() !== undefined);
-    const fence = first.now()?.fence;
-    expect(await a.store.commit((tx) => tx.setValue("cursor", "a1"), fence)).toBe(true);
-    expect(await a.store.accept(event({ id: "evt_in_time" }), [], fence)).toEqual({ kind: "accepted" });
-    await forgetBeats(a.peers.id);
+    const fencingToken = first.now()?.fencingToken;
+    expect(await a.store.commit((tx) => tx.set("value", "cursor", "a1"), fencingToken)).toBe(true);
+    expect(await a.store.accept(event({ id: "evt_in_time" }), [], fencingToken)).toEqual({ kind: "accepted" });
+    await forgetBeats(a.cluster.id);
     // Nobody has taken it yet, and yet it is lost.
-    expect(await a.store.commit((tx) => tx.setValue("cursor", "a2"), fence)).toBe(false);
+    expect(await a.store.commit((tx) => tx.set("value", "cursor", "a2"), fencingToken)).toBe(false);
     const second = watch(b);
     await until(() => second.now() !== undefined, 5000);
-    expect(await b.store.commit((tx) => tx.setValue("cursor", "b1"), second.now()?.fence)).toBe(true);
-    expect(await a.store.commit((tx) => tx.setValue("cursor", "a3"), fence)).toBe(false);
-    await expect(a.store.accept(event({ id: "evt_late" }), [], fence)).rejects.toMatchObject({ code: "store_unavailable" });
+    expect(await b.store.commit((tx) => tx.set("value", "cursor", "b1"), second.now()?.fencingToken)).toBe(true);
+    expect(await a.store.commit((tx) => tx.set("value", "cursor", "a3"), fencingToken)).toBe(false);
+    await expect(a.store.accept(event({ id: "evt_late" }), [], fencingToken)).rejects.toMatchObject({ code: "store_unavailable" });
     await a.store.accept(event({ id: "evt_old", receivedAt: 1000, outcome: "skipped" }));
-    expect(await a.store.sweep(Date.now(), RETENTION, fence)).toBe(0);
-    expect(await b.store.getValue("cursor")).toBe("b1");
-    expect(await b.store.getEvent("evt_late")).toBeUndefined();
-    expect(await b.store.sweep(Date.now(), RETENTION, second.now()?.fence)).toBeGreaterThan(0);
+    expect(await a.store.sweep(Date.now(), RETENTION, fencingToken)).toBe(0);
+    expect(await b.store.get("value", "cursor")).toBe("b1");
+    expect(await b.store.get("event", "evt_late")).toBeUndefined();
+    expect(await b.store.sweep(Date.now(), RETENTION, second.now()?.fencingToken)).toBeGreaterThan(0);
   });
 
   it("a commit under a lease and a change of its holder do not pass each other", async () => {
     const [a, b] = [await open(), await open()];
     const first = watch(a);
     await until(() => first.now() !== undefined);
-    const fence = first.now()?.fence;
+    const fencingToken = first.now()?.fencingToken;
     let [kept, refused] = [0, 0];
     const second = watch(b);
     const commits = (async () => {
       for (let n = 1; refused < 3; n++) {
-        if (await a.store.commit((tx) => tx.setValue("n", n), fence)) kept = n;
+        if (await a.store.commit((tx) => tx.set("value", "n", n), fencingToken)) kept = n;
         else refused++;
       }
     })();
     await until(() => kept > 5);
-    await forgetBeats(a.peers.id);
+    await forgetBeats(a.cluster.id);
     await until(() => second.now() !== undefined, 5000);
     await commits;
     // All that was said to be kept is there, and nothing later.
-    expect(await b.store.getValue("n")).toBe(kept);
+    expect(await b.store.get("value", "n")).toBe(kept);
   });
 
   it("who is cut off from the database stops before another one starts, and gets nothing back by itself", { timeout: 60_000 }, async () => {
@@ -129,14 +129,14 @@ describePostgres("leases between gateways", () => {
     // Late statements of the first are refused, and it waits for its turn.
     const isRefused = (): Promise<boolean> =>
       a.store
-        .commit((tx) => tx.setValue("x", 1), held.fence)
+        .commit((tx) => tx.set("value", "x", 1), held.fencingToken)
         .then(
           (kept) => !kept,
           () => false,
         );
     await until(isRefused, 30_000);
     expect(first.now()).toBeUndefined();
-    expect(await b.store.commit((tx) => tx.setValue("x", 2), second.now()?.fence)).toBe(true);
+    expect(await b.store.commit((tx) => tx.set("value", "x", 2), second.now()?.fencingToken)).toBe(true);
     await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
     proxy.close();
   });
@@ -144,24 +144,24 @@ describePostgres("leases between gateways", () => {
   it("what throws under a lease is begun again, and what returns is over", async () => {
     const a = await open();
     let runs = 0;
-    await a.peers.hold("flaky", new AbortController().signal, async () => {
+    await a.cluster.hold("flaky", new AbortController().signal, async () => {
       if (++runs === 1) throw new Error("once");
     });
     expect(runs).toBe(2);
-    expect((await a.peers.leases())[0]?.holder).toBeUndefined();
+    expect((await a.cluster.leases())[0]?.holder).toBeUndefined();
   });
 
   it("what one tells under a topic the others hear, in pieces that PostgreSQL takes", async () => {
     const [a, b] = [await open(), await open()];
     const heard: string[] = [];
-    b.peers.on("cancel", (values) => void heard.push(...values));
-    a.peers.on("cancel", (values) => void heard.push(...values.map((value) => `own ${value}`)));
+    b.cluster.on("cancel", (values) => void heard.push(...values));
+    a.cluster.on("cancel", (values) => void heard.push(...values.map((value) => `own ${value}`)));
     await until(async () => {
-      a.peers.tell("cancel", ["ready?"]);
+      a.cluster.tell("cancel", ["ready?"]);
       return heard.includes("ready?");
     }, 5000);
     const many = Array.from({ length: 1000 }, (_, n) => `run_${n}_${"x".repeat(30)}`);
-    a.peers.tell("cancel", many);
+    a.cluster.tell("cancel", many);
     await until(() => heard.includes(many.at(-1) as string), 5000);
     expect(heard.filter((value) => value.startsWith("run_"))).toEqual(many);
     expect(heard.filter((value) => value.startsWith("own"))).toEqual([]);

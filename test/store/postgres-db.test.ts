@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { parseAddress } from "../../src/store/postgres/address.ts";
-import { openDb, type Db } from "../../src/store/postgres/db.ts";
+import { parseAddress } from "../../plugins/postgres/address.ts";
+import { openDb, type Db } from "../../plugins/postgres/db.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 

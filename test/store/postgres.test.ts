@@ -2,10 +2,11 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
-import { TAKE } from "../../src/store/postgres/jobs.ts";
-import { MIGRATIONS } from "../../src/store/postgres/schema.ts";
+import { TAKE } from "../../plugins/postgres/jobs.ts";
+import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
 import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
-import { DAY, dedupe, event, job, runAction, START, until, wakeAction } from "../contract/make.ts";
+import { until } from "../../src/testing/harness.ts";
+import { DAY, dedupe, event, job, runAction, START, wakeAction } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
@@ -46,8 +47,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("make one schema between them when they start at the same moment", async () => {
     const handles = await Promise.all(Array.from({ length: 4 }, () => open()));
-    await handles[0]?.store.commit((tx) => tx.setValue("a", 1));
-    expect(await handles[3]?.store.getValue("a")).toBe(1);
+    await handles[0]?.store.commit((tx) => tx.set("value", "a", 1));
+    expect(await handles[3]?.store.get("value", "a")).toBe(1);
     const versions = await plainly((client) => client.query(`SELECT version FROM ${schema.name}.migrations`));
     expect(versions.rows).toHaveLength(MIGRATIONS.length);
   });
@@ -70,7 +71,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
       const winner = events[kinds.indexOf("accepted")];
       expect(answers.find((answer) => answer.kind === "duplicate")).toMatchObject({ record: { eventId: winner?.id } });
     }
-    expect(await a.store.listEvents({ limit: 1000 })).toHaveLength(40);
+    expect(await a.store.list("events", { limit: 1000 })).toHaveLength(40);
     expect(await b.store.counts()).toMatchObject({ "events.accepted": 40, "runs.queued": 40, "jobs.turn": 40 });
   });
 
@@ -90,7 +91,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
       expect([states[2], states[3]]).toEqual(["fulfilled", "fulfilled"]);
       for (const result of results) if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "internal" });
     }
-    expect(await a.store.listEvents({ limit: 1000 })).toHaveLength(30);
+    expect(await a.store.list("events", { limit: 1000 })).toHaveLength(30);
   });
 
   it("put the events of one window into one run", async () => {
@@ -104,8 +105,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     await Promise.all(
       Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? a : b).store.accept(event({ actions: [{ ...first, collect: collect(n) }] }))),
     );
-    expect(await a.store.listRuns({})).toMatchObject([{ id: first.runId, status: "collecting", collect: { count: 20 } }]);
-    const payloads = (await b.store.getCollected(first.runId)).map((one) => one.payload as number);
+    expect(await a.store.list("runs", {})).toMatchObject([{ id: first.runId, status: "collecting", collect: { count: 20 } }]);
+    const payloads = (await b.store.list("collected", first.runId)).map((one) => one.payload as number);
     expect(payloads.toSorted((x, y) => x - y)).toEqual(Array.from({ length: 20 }, (_, n) => n));
     expect(await a.queue.fetch("turn", 5)).toMatchObject([{ id: first.runId, data: { type: "collect" } }]);
   });
@@ -120,7 +121,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     let left = 2 * keys.length * PER_KEY;
     const add = async (from: StoreHandle, name: string): Promise<void> => {
       for (let n = 0; n < PER_KEY; n++)
-        await from.store.commit((tx) => keys.forEach((key) => tx.enqueue(job(`${name}-${key}-${n}`, { key, enqueuedAt: Date.now() }))));
+        await from.store.commit((tx) => keys.forEach((key) => tx.add("job", job(`${name}-${key}-${n}`, { key, enqueuedAt: Date.now() }))));
     };
     const carryOut = async (by: StoreHandle, one: Job): Promise<void> => {
       if (busy.has(one.key)) overlaps++;
@@ -130,7 +131,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
       // Every seventh is put back first: it holds its key.
       const again = one.attempts === 1 && one.id.endsWith("7");
       busy.delete(one.key);
-      const done = await by.store.commit((tx) => (again ? tx.retryJob(one, Date.now()) : tx.completeJob(one)), one);
+      const done = await by.store.commit((tx) => (again ? tx.settle(one, Date.now()) : tx.settle(one)), one);
       expect(done).toBe(true);
       if (!again) left--;
     };
@@ -156,14 +157,14 @@ describePostgres("several gateways on one PostgreSQL", () => {
 
   it("keep to the order also where two opened a key at the same moment, and both jobs were taken for its first", async () => {
     const a = await open();
-    for (const id of ["one", "two"]) await a.store.commit((tx) => tx.enqueue(job(id, { key: "k", enqueuedAt: 1 })));
+    for (const id of ["one", "two"]) await a.store.commit((tx) => tx.add("job", job(id, { key: "k", enqueuedAt: 1 })));
     await plainly((client) => client.query(`UPDATE ${schema.name}.jobs SET ready = run_at`));
     const [held, ...more] = await a.queue.fetch("turn", 5);
     expect([held?.id, more]).toEqual(["one", []]);
     expect(await a.queue.fetch("turn", 5)).toEqual([]);
-    await a.store.commit((tx) => tx.retryJob(held as Job, Date.now() + 60_000), held);
+    await a.store.commit((tx) => tx.settle(held as Job, Date.now() + 60_000), held);
     expect(await a.queue.fetch("turn", 5)).toEqual([]);
-    await a.store.commit((tx) => tx.removeJob("turn", "one"));
+    await a.store.commit((tx) => tx.delete("job", "turn", "one"));
     expect(await a.queue.fetch("turn", 5)).toMatchObject([{ id: "two" }]);
   });
 
@@ -185,13 +186,13 @@ describePostgres("several gateways on one PostgreSQL", () => {
     await told(() => a.store.accept(event({ actions: [runAction(`hook:${n++}`)] })), "turn");
     await told(() => a.store.accept(event({ actions: [wakeAction({ agentId: "other" })] })), "other now");
     await a.store.commit((tx) => {
-      tx.enqueue(job("d1", { kind: "delivery", key: "d" }));
-      tx.enqueue(job("d2", { kind: "delivery", key: "d" }));
+      tx.add("job", job("d1", { kind: "delivery", key: "d" }));
+      tx.add("job", job("d2", { kind: "delivery", key: "d" }));
     });
     const [held] = await a.queue.fetch("delivery", 1);
     await until(() => false, 50);
     heard.length = 0;
-    await a.store.commit((tx) => tx.completeJob(held as Job), held);
+    await a.store.commit((tx) => tx.settle(held as Job), held);
     await until(() => heard.length > 0);
     expect(heard).toEqual(["delivery"]);
   });
@@ -227,8 +228,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     expect(rejected.length).toBeGreaterThan(0);
     for (const error of rejected) expect(error).toMatchObject({ name: "RouseError", code: "store_unavailable" });
     for (const [id, runId] of accepted) {
-      expect(await a.store.getEvent(id)).toBeDefined();
-      expect(await a.store.getRun(runId)).toMatchObject({ eventId: id, status: "queued" });
+      expect(await a.store.get("event", id)).toBeDefined();
+      expect(await a.store.get("run", runId)).toMatchObject({ eventId: id, status: "queued" });
     }
     // Also the connection that listens is there again.
     const b = await open();
@@ -268,7 +269,7 @@ describePostgres("several gateways on one PostgreSQL", () => {
     };
     for (const state of ["refusing", "hanging"] as const) {
       proxy.set(state);
-      const results = await Promise.allSettled([accept(), accept(), a.store.getEvent("evt_x"), a.queue.fetch("turn", 1)]);
+      const results = await Promise.allSettled([accept(), accept(), a.store.get("event", "evt_x"), a.queue.fetch("turn", 1)]);
       for (const result of results)
         expect(result).toMatchObject({ status: "rejected", reason: { code: "store_unavailable", retryAfterSeconds: expect.any(Number) } });
       proxy.set("open");
@@ -289,8 +290,8 @@ describePostgres("several gateways on one PostgreSQL", () => {
     const a = await open();
     for (let n = 0; n < 10; n++) {
       await a.store.commit((tx) => {
-        for (let i = 0; i < 1000; i++) tx.enqueue(job(`own-${n}-${i}`, { key: `k${n}-${i}`, enqueuedAt: 1 }));
-        for (let i = 0; i < 1000; i++) tx.enqueue(job(`one-${n}-${i}`, { key: "one", enqueuedAt: 1 }));
+        for (let i = 0; i < 1000; i++) tx.add("job", job(`own-${n}-${i}`, { key: `k${n}-${i}`, enqueuedAt: 1 }));
+        for (let i = 0; i < 1000; i++) tx.add("job", job(`one-${n}-${i}`, { key: "one", enqueuedAt: 1 }));
       });
     }
     expect(await a.queue.fetch("turn", 2)).toHaveLength(2);
@@ -320,10 +321,10 @@ describePostgres("several gateways on one PostgreSQL", () => {
   it("count alike before and after the changes were summed up", async () => {
     const a = await open();
     await a.store.commit((tx) => {
-      for (let n = 0; n < 50; n++) tx.enqueue(job(`j${n}`, { key: `k${n % 5}` }));
+      for (let n = 0; n < 50; n++) tx.add("job", job(`j${n}`, { key: `k${n % 5}` }));
     });
     const [one] = await a.queue.fetch("turn", 1);
-    await a.store.commit((tx) => tx.completeJob(one as Job), one);
+    await a.store.commit((tx) => tx.settle(one as Job), one);
     const deltas = (): Promise<number> =>
       plainly(async (client) => Number((await client.query(`SELECT count(*) AS n FROM ${schema.name}.count_deltas`)).rows[0].n));
     expect(await a.store.counts()).toMatchObject({ "jobs.turn": 49 });

@@ -1,10 +1,18 @@
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { describe, it } from "vitest";
-import { openStore } from "../../src/store/open.ts";
-import { testClock, type Home } from "../contract/make.ts";
+import plugin from "../../plugins/postgres/index.ts";
+import { getSqlSource, openStore } from "../../src/store/open.ts";
+import type { SqlSource } from "../../src/store/sql.ts";
+import type { StoreDriver } from "../../src/store/types.ts";
+import { createTestClock, type Home } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 import { connectPlain, postgresAddress } from "./postgres-client.ts";
+
+export const POSTGRES = plugin.store as StoreDriver;
+
+/** The database of a schema, as knowledge is given it. */
+export const sqlSource = (schema: Schema): SqlSource | undefined => getSqlSource(POSTGRES, schema.url);
 
 export async function plainly<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = await connectPlain();
@@ -36,7 +44,7 @@ export function newSchema(): Schema {
 /** A PostgreSQL store in a schema of its own. */
 export async function postgresHome(): Promise<Home> {
   const schema = newSchema();
-  const clock = testClock();
+  const clock = createTestClock();
   return { clock, open: () => openStore({ url: schema.url, clock, log: silent }), remove: () => schema.drop() };
 }
 

@@ -7,13 +7,13 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
-import { createGroupCommit } from "../../src/store/sqlite/commit.ts";
+import { createSqliteGroupCommit } from "../../src/store/sqlite/group-commit.ts";
 import { createSqlite } from "../../src/store/sqlite/driver.ts";
-import { MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
+import { SQLITE_MIGRATIONS, prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { Statements } from "../../src/store/sqlite/statements.ts";
 import { sweepSteps } from "../../src/store/sqlite/sweep.ts";
 import type { StoreHandle } from "../../src/store/types.ts";
-import { DAY, dedupe, event, hookSession, job, runAction, START, testClock, turn, wakeAction } from "../contract/make.ts";
+import { DAY, dedupe, event, hookSession, job, runAction, START, createTestClock, turn, wakeAction } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 
 let folder: string;
@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const open = (url = `sqlite:${file}`): Promise<StoreHandle> => openStore({ url, clock: testClock(), log: silent });
+const open = (url = `sqlite:${file}`): Promise<StoreHandle> => openStore({ url, clock: createTestClock(), log: silent });
 
 /** A database whose statements are counted as they run. */
 function watched(path: string): { db: DatabaseSync; ran: string[] } {
@@ -97,11 +97,11 @@ describe("openStore", () => {
 
   it("keeps duplicate keys from before they were numbered", async () => {
     const db = new DatabaseSync(path());
-    prepareDatabase(db, START, MIGRATIONS.slice(0, 2));
+    prepareDatabase(db, START, SQLITE_MIGRATIONS.slice(0, 2));
     const record = JSON.stringify({ eventId: "evt_old", answer: { status: 202, body: {} } });
     const { scope, key } = dedupe();
     db.prepare("INSERT INTO dedupe (scope, key, expires, restarts, record) VALUES (?, ?, ?, 2, ?)").run(scope, key, START + 60_000, record);
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     expect(await store.findDuplicates([dedupe(), { scope, key: "other" }])).toMatchObject([
       { eventId: "evt_old", answer: { status: 202 } },
       undefined,
@@ -112,7 +112,7 @@ describe("openStore", () => {
 
   it("tells keys apart whose numbers are the same", async () => {
     const db = new DatabaseSync(path());
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     const first = event();
     await store.accept(first, [dedupe()]);
     db.prepare("INSERT INTO dedupe (number, scope, key, expires, record) SELECT number, scope, 'twin', expires, ? FROM dedupe").run(
@@ -131,7 +131,7 @@ describe("openStore", () => {
         .prepare("SELECT version FROM migrations ORDER BY version")
         .all()
         .map((row) => row["version"]);
-    const next = [...MIGRATIONS, "ALTER TABLE meta ADD COLUMN more TEXT"];
+    const next = [...SQLITE_MIGRATIONS, "ALTER TABLE meta ADD COLUMN more TEXT"];
     expect(() => prepareDatabase(db, START, [...next, "CREATE TABLE half (x); SELECT * FROM nowhere;"])).toThrow("nowhere");
     expect(versions()).toEqual(next.map((_, index) => index + 1));
     expect(db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'half'").get()).toMatchObject({ n: 0 });
@@ -144,7 +144,7 @@ describe("openStore", () => {
 describe("group commit", () => {
   it("commits all that comes in during one turn of the event loop, and what the next turns bring, at once", async () => {
     const { db, ran } = watched(path());
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     const commits = (): number => ran.filter((sql) => sql === "COMMIT").length;
     const first = Array.from({ length: 15 }, () => store.accept(event({ outcome: "skipped" })));
     const later = new Promise((resolve) => setImmediate(resolve)).then(() => store.accept(event({ outcome: "skipped" })));
@@ -157,12 +157,12 @@ describe("group commit", () => {
 
   it("loses no row of a sweep that is written again because another of its commit failed", async () => {
     const db = new DatabaseSync(path());
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     for (let index = 0; index < 3; index++) await store.accept(event({ outcome: "skipped" }));
-    await store.commit((tx) => tx.appendTurn(hookSession(), turn("run_1")));
+    await store.commit((tx) => tx.add("turn", hookSession(), turn("run_1")));
     await store.counts();
     const sql = new Statements(db);
-    const group = createGroupCommit(sql, () => undefined);
+    const group = createSqliteGroupCommit(sql, () => undefined);
     const fails = (): never => {
       throw new Error("of another caller");
     };
@@ -171,30 +171,30 @@ describe("group commit", () => {
       const [slice] = await Promise.allSettled([group.add(step, { many: true }), group.add(fails, { many: true })]);
       expect(slice.status).toBe("fulfilled");
     }
-    expect(await store.listEvents({})).toEqual([]);
-    expect(await store.listSessions({})).toEqual([]);
+    expect(await store.list("events", {})).toEqual([]);
+    expect(await store.list("sessions", {})).toEqual([]);
     expect(db.prepare("SELECT seq FROM marks WHERE name = 'bodies'").get()).toEqual({ seq: 3 });
     await store.close();
   });
 
   it("packs a long body, and reads what an older version packed by another method", async () => {
     const db = new DatabaseSync(path());
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     const body = Buffer.from(JSON.stringify(Array.from({ length: 500 }, (_, index) => ({ id: index, title: `title ${index}` }))));
     const long = event({ outcome: "skipped", request: { method: "POST", headers: {}, query: {}, body } });
     await store.accept(long);
     const kept = db.prepare("SELECT length(body) AS bytes, head FROM events").get() as { bytes: number; head: string };
     expect(kept.bytes).toBeLessThan(body.length / 3);
-    expect((await store.getEvent(long.id))?.request.body).toEqual(new Uint8Array(body));
+    expect((await store.get("event", long.id))?.request.body).toEqual(new Uint8Array(body));
     const head = JSON.stringify({ ...(JSON.parse(kept.head) as object), packed: true });
     db.prepare("UPDATE events SET body = ?, head = ?").run(deflateRawSync(body), head);
-    expect((await store.getEvent(long.id))?.request.body).toEqual(new Uint8Array(body));
+    expect((await store.get("event", long.id))?.request.body).toEqual(new Uint8Array(body));
     await store.close();
   });
 
   it("writes one row, by one statement and without a savepoint, for an event without keys", async () => {
     const { db, ran } = watched(path());
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     ran.length = 0;
     const accepting = store.accept(event({ actions: [runAction(), wakeAction()] }));
     await accepting;
@@ -207,7 +207,7 @@ describe("a disk that is full", () => {
   it("refuses with store_unavailable, keeps nothing of it, says why in the log, and goes on when there is room", async () => {
     const lines: string[] = [];
     const db = new DatabaseSync(path());
-    const { store, queue } = createSqlite(db, testClock(), createLogger("error", { write: (line) => void lines.push(line) }));
+    const { store, queue } = createSqlite(db, createTestClock(), createLogger("error", { write: (line) => void lines.push(line) }));
     const first = runAction();
     await store.accept(event({ actions: [first] }));
     await store.counts();
@@ -227,7 +227,7 @@ describe("a disk that is full", () => {
     for (const [index, result] of results.entries()) {
       if (result.status === "rejected") expect(result.reason).toMatchObject({ name: "RouseError", code: "store_unavailable" });
       // Whatever was told is the truth.
-      expect((await store.getEvent(events[index]!.id)) !== undefined).toBe(result.status === "fulfilled");
+      expect((await store.get("event", events[index]!.id)) !== undefined).toBe(result.status === "fulfilled");
     }
     expect(results.filter((result) => result.status === "rejected").length).toBeGreaterThanOrEqual(3);
     expect(lines.join("")).toContain("full");
@@ -238,20 +238,20 @@ describe("a disk that is full", () => {
     const last = big();
     expect(await store.accept(last, [dedupe()])).toEqual({ kind: "accepted" });
     expect(await queue.fetch("turn", 10)).toMatchObject([{ id: first.runId }]);
-    expect(await store.listRuns({})).toHaveLength(2);
+    expect(await store.list("runs", {})).toHaveLength(2);
     await store.close();
   });
 
   it("holds work that was accepted until it can be taken up", async () => {
     const db = new DatabaseSync(path());
-    const { store, queue } = createSqlite(db, testClock(), silent);
+    const { store, queue } = createSqlite(db, createTestClock(), silent);
     // Runs need more room than the event that they come from: the file may not grow once the event is in it.
     const actions = Array.from({ length: 40 }, (_, n) => runAction(`hook:${n}`));
     await store.accept(event({ actions }));
     const [{ page_count: pages }] = db.prepare("PRAGMA page_count").all() as [{ page_count: number }];
     db.exec(`PRAGMA max_page_count = ${pages}`);
     await expect(queue.fetch("turn", 100)).rejects.toMatchObject({ code: "store_unavailable" });
-    expect(await store.getEvent("evt_nobody")).toBeUndefined();
+    expect(await store.get("event", "evt_nobody")).toBeUndefined();
     db.exec("PRAGMA max_page_count = 100000");
     expect(await queue.fetch("turn", 100)).toHaveLength(40);
     await store.close();
@@ -261,22 +261,22 @@ describe("a disk that is full", () => {
 describe("a commit that cannot be made", () => {
   it("rejects all of its group; nothing of them stays, and the next one works", async () => {
     const db = new DatabaseSync(path());
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     db.exec("PRAGMA busy_timeout = 0");
     const other = new DatabaseSync(path());
     other.exec("BEGIN IMMEDIATE");
     const results = await Promise.allSettled([
       store.accept(event(), [dedupe()]),
       store.accept(event()),
-      store.commit((tx) => tx.setValue("a", 1)),
+      store.commit((tx) => tx.set("value", "a", 1)),
     ]);
     other.exec("ROLLBACK");
     other.close();
     expect(results).toMatchObject(
       Array.from({ length: 3 }, () => ({ status: "rejected", reason: { code: "store_unavailable", cause: expect.anything() } })),
     );
-    expect(await store.listEvents({})).toEqual([]);
-    expect(await store.getValue("a")).toBeUndefined();
+    expect(await store.list("events", {})).toEqual([]);
+    expect(await store.get("value", "a")).toBeUndefined();
     expect(await store.accept(event(), [dedupe()])).toEqual({ kind: "accepted" });
     await store.close();
   });
@@ -285,29 +285,29 @@ describe("a commit that cannot be made", () => {
 describe("ten thousand jobs behind one key", () => {
   it("no statement of the queue looks through them, and their number is the same as for two", async () => {
     const { db, ran } = watched(path());
-    const { store, queue } = createSqlite(db, testClock(), silent);
+    const { store, queue } = createSqlite(db, createTestClock(), silent);
     const rounds = async (): Promise<string[]> => {
       ran.length = 0;
       for (let n = 0; n < 2; n++) {
         const [one] = await queue.fetch("turn", 4);
         if (!one) throw new Error("no job is ready");
-        await store.commit((tx) => tx.completeJob(one), one);
+        await store.commit((tx) => tx.settle(one), one);
       }
       const [put] = await queue.fetch("turn", 4);
       if (!put) throw new Error("no job is ready");
-      await store.commit((tx) => tx.retryJob(put, START), put);
+      await store.commit((tx) => tx.settle(put, START), put);
       await store.commit((tx) => {
-        tx.enqueue(job("late"));
-        tx.removeJob("turn", "late");
+        tx.add("job", job("late"));
+        tx.delete("job", "turn", "late");
       });
       return [...ran];
     };
     await store.commit((tx) => {
-      for (let n = 0; n < 4; n++) tx.enqueue(job(`a${n}`));
+      for (let n = 0; n < 4; n++) tx.add("job", job(`a${n}`));
     });
     const few = await rounds();
     await store.commit((tx) => {
-      for (let n = 0; n < 10_000; n++) tx.enqueue(job(`b${n}`));
+      for (let n = 0; n < 10_000; n++) tx.add("job", job(`b${n}`));
     });
     const many = await rounds();
     expect(many).toEqual(few);
@@ -345,12 +345,12 @@ describe("a flood of hooks", () => {
 
   it("is answered before work starts, where nobody waits for it", async () => {
     const { db, ran } = watched(path());
-    const { store } = createSqlite(db, testClock(), silent);
+    const { store } = createSqlite(db, createTestClock(), silent);
     await store.accept(event({ actions: [runAction()] }));
     for (let n = 0; n < 200; n++) await store.accept(event({ actions: [runAction()] }));
     const during = ran.filter((sql) => sql.includes("INTO runs")).length;
     expect(during).toBeLessThan(20);
-    expect(await store.listRuns({ limit: 1000 })).toHaveLength(201);
+    expect(await store.list("runs", { limit: 1000 })).toHaveLength(201);
     await store.close();
   });
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { durationOr, idText, secret, thinking } from "./common.ts";
+import { durationOr, idText, secretSchema, thinking } from "./common.ts";
 
 export const heartbeatSchema = z
   .strictObject({
@@ -24,7 +24,7 @@ export const agentSchema = z.strictObject({
     .array(z.string())
     .default([])
     .describe(
-      "Tools the agent may use: `<server>.<tool>` or `<server>.*`. In hook runs and heartbeats only those that `hooks.tools` names too.",
+      "Tools the agent may use: `<server>.<tool>` or `<server>.*`, or the same with a plugin's id. In hook runs and heartbeats only those that `hooks.tools` names too.",
     ),
   knowledge: z
     .enum(["off", "tool", "auto"])
@@ -57,18 +57,16 @@ export const agentsSchema = z
   .prefault({})
   .describe("Agents and their defaults.");
 
-export const PROVIDER_TYPES = ["openai-compatible", "openai", "anthropic", "google"] as const;
-
 export const modelsSchema = z
   .strictObject({
     providers: z
       .record(
         idText,
         z.strictObject({
-          type: z.enum(PROVIDER_TYPES).describe("Which API the provider speaks."),
+          type: z.string().meta({ providerType: true }).describe("Which API the provider speaks: the type of a plugin's provider."),
           baseUrl: z.url().optional().describe("Base address; required for `openai-compatible`."),
-          apiKey: secret.optional().describe("The provider's API key."),
-          headers: z.record(z.string(), secret).default({}).describe("Headers of each request."),
+          apiKey: secretSchema.optional().describe("The provider's API key."),
+          headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request."),
           contextTokens: z.int().positive().optional().describe("The window of its models, in tokens; default 128000."),
         }),
       )

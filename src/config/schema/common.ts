@@ -19,7 +19,7 @@ export const summary = z.enum(SUMMARIES);
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** Milliseconds of a duration as the config writes it, or undefined where it is none. */
+/** Parses a duration of the config into milliseconds. Undefined if it is not a duration. */
 export function parseDuration(value: string | number): number | undefined {
   if (typeof value === "number") return Number.isFinite(value) && value >= 0 ? value * 1000 : undefined;
   const found = DURATION.exec(value.trim());
@@ -45,4 +45,4 @@ export const idText = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "use letters, digits, `.`, `_` and `-`, at most 64, starting with a letter or digit");
 
 /** A secret as the config holds it once `${ENV}` and `{ file }` are resolved. */
-export const secret = z.string().min(1).meta({ secret: true });
+export const secretSchema = z.string().min(1).meta({ secret: true });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, durationOr, idText, secret } from "./common.ts";
+import { duration, durationOr, idText, secretSchema } from "./common.ts";
 import { knowledgeSchema } from "./knowledge.ts";
 import { LOG_LEVELS } from "../../core/log.ts";
 
@@ -8,18 +8,18 @@ export const gatewaySchema = z
     host: z.string().min(1).default("127.0.0.1").describe("Address to listen on."),
     port: z.int().min(0).max(65535).default(7420).describe("Port to listen on; 0 takes a free one."),
     adminPort: z.int().min(0).max(65535).optional().describe("Serve /admin, /metrics and /console on this port alone."),
-    token: secret.optional().describe("The operator's token. Made once and kept in the state folder when not given."),
+    token: secretSchema.optional().describe("The operator's token. Made once and kept in the state folder when not given."),
     publicUrl: z.url().optional().describe("The address under which senders reach the gateway."),
-    trustedProxies: z.array(z.string()).default([]).describe("Addresses or CIDR ranges whose X-Forwarded-For is believed."),
+    trustedProxies: z.array(z.string()).default([]).describe("Addresses or CIDR ranges whose X-Forwarded-For is used."),
     drainSeconds: z.number().min(0).default(20).describe("How long running turns may go on after SIGTERM."),
     docs: z.boolean().default(true).describe("Serve /openapi.json and /docs."),
   })
   .prefault({})
-  .describe("Where the gateway listens, and the operator's access.");
+  .describe("The gateway's address and port, and the operator's access.");
 
 export const storeSchema = z
   .strictObject({
-    url: secret
+    url: secretSchema
       .optional()
       .describe('Where work is kept: "sqlite:<path>" or "postgres://user:password@host/database". Default: "sqlite:<stateDir>/rouse.db".'),
     retention: z
@@ -34,7 +34,7 @@ export const storeSchema = z
       .describe("How long records are kept."),
   })
   .prefault({})
-  .describe("Where work is kept, and for how long.");
+  .describe("The store of events and runs, and how long it keeps them.");
 
 export const deliverySchema = z
   .strictObject({
@@ -56,7 +56,7 @@ export const platformSchema = z
       .array(
         z.strictObject({
           id: idText.describe("Names the key; sessions belong to it."),
-          key: secret.optional().describe("The key itself, at least 16 characters."),
+          key: secretSchema.optional().describe("The key itself, at least 16 characters."),
           hash: z
             .string()
             .regex(/^(?:sha256:)?[0-9a-f]{64}$/, "write the SHA-256 of the key in hex")
@@ -97,12 +97,12 @@ export const mcpSchema = z
           z.strictObject({
             url: z.url().describe("The server's address."),
             type: z.enum(["http", "sse"]).default("http").describe("The transport."),
-            headers: z.record(z.string(), secret).default({}).describe("Headers of each request."),
+            headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request."),
           }),
           z.strictObject({
             command: z.string().min(1).describe("The program to start."),
             args: z.array(z.string()).default([]).describe("Its arguments."),
-            env: z.record(z.string(), secret).default({}).describe("Its environment."),
+            env: z.record(z.string(), secretSchema).default({}).describe("Its environment."),
           }),
         ]),
       )

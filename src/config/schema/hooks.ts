@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, durationOr, secret, summary } from "./common.ts";
+import { duration, durationOr, secretSchema, summary } from "./common.ts";
 import { limitsSchema } from "./limits.ts";
 import { mappingSchema } from "./mapping.ts";
 import { presetsSchema } from "./preset.ts";
@@ -16,9 +16,9 @@ export const transformPermissionsSchema = z
   .describe("What transform modules may do besides reading their folder and packages, and using the network.");
 
 const fields = {
-  enabled: z.boolean().optional().describe("Default: true where there is no config file, else false."),
+  enabled: z.boolean().optional().describe("Default: true if there is no config file, else false."),
   token: z
-    .union([secret, z.array(secret).min(1)])
+    .union([secretSchema, z.array(secretSchema).min(1)])
     .optional()
     .describe("The hook token, or several while it is rotated."),
   path: z.string().default("/hooks").describe("Base path of the hooks."),
@@ -50,7 +50,7 @@ const fields = {
   defaultSessionKey: z
     .string()
     .optional()
-    .describe("The session key where none is given. Default: a fresh one, `hook:<uuid>`, or the first allowed prefix and a UUID."),
+    .describe("The session key if the event has none. Default: a new one, `hook:<uuid>`, or the first allowed prefix and a UUID."),
   dedupe: z
     .strictObject({ ttl: durationOr("24h").describe("How long a duplicate key is remembered.") })
     .prefault({})

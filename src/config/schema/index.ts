@@ -2,11 +2,26 @@ import { z } from "zod";
 import { agentsSchema, modelsSchema } from "./agents.ts";
 import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
 import { hooksSchema } from "./hooks.ts";
+import { pluginEntrySchema } from "./plugin-entry.ts";
 import { bindingsSchema, ownerSchema, sessionsSchema } from "./rooms.ts";
+
+const pluginNames = z.array(pluginEntrySchema);
+const pluginsSchema = z
+  .union([
+    pluginNames,
+    z.strictObject({
+      load: pluginNames.default([]).describe("Further plugins: paths or package names."),
+      settings: z.record(z.string(), z.unknown()).default({}).describe("Sections of plugins without a channel, by the plugin's id."),
+    }),
+  ])
+  .default([])
+  .describe(
+    "Further plugins: paths or package names, or packages with version and integrity as `rouse plugins add` writes them. Or `{ load: […], settings: { <id>: { … } } }`, with the sections of plugins that have no channel.",
+  );
 
 /**
  * The whole config file. The one source of its types, defaults and documentation.
- * `channels.<id>` and unknown members of `hooks` belong to plugins, which check them with their own schemas.
+ * `channels.<id>`, `plugins.settings.<id>` and unknown members of `hooks` belong to plugins, which check them with their own schemas.
  */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("For editors."),
@@ -20,7 +35,7 @@ export const configSchema = z.strictObject({
   bindings: bindingsSchema,
   platform: platformSchema,
   mcp: mcpSchema,
-  plugins: z.array(z.string()).default([]).describe("Further plugins: paths or package names."),
+  plugins: pluginsSchema,
   store: storeSchema,
   delivery: deliverySchema,
   stateDir: z.string().optional().describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { secret } from "./common.ts";
+import { secretSchema } from "./common.ts";
 
 /** What a hook may spend. Work over a limit waits and is not lost. */
 export const limitsSchema = z.strictObject({
@@ -8,7 +8,7 @@ export const limitsSchema = z.strictObject({
   tokensPerDay: z.int().positive().optional().describe("Tokens that runs use within any 24 hours; once they are used up, runs are parked."),
   queue: z.int().positive().optional().describe("Runs that may wait before hooks are answered 503."),
 });
-export type Limits = z.output<typeof limitsSchema>;
+export type LimitsConfig = z.output<typeof limitsSchema>;
 
 /** Events that arrive together become one run. */
 export const coalesceSchema = z
@@ -21,7 +21,7 @@ export const coalesceSchema = z
       .max(86_400)
       .optional()
       .describe("The run starts so long after the first event at the latest; default ten times windowSeconds."),
-    maxEvents: z.int().min(2).max(1000).default(100).describe("The run starts at once with so many events."),
+    maxEvents: z.int().min(2).max(1000).default(100).describe("The run starts immediately when it has this number of events."),
   })
   .refine(({ windowSeconds, maxSeconds }) => maxSeconds === undefined || maxSeconds >= windowSeconds, {
     path: ["maxSeconds"],
@@ -46,9 +46,9 @@ export const ignoreSelfSchema = z.strictObject({
 });
 export type IgnoreSelf = z.output<typeof ignoreSelfSchema>;
 
-/** Who is told when a run has ended. */
+/** The receiver of the receipt when a run has ended. */
 export const callbackSchema = z.strictObject({
   url: z.url({ protocol: /^https?$/ }).describe("Where the receipt is posted; its host must be in hooks.callbackHosts."),
-  secret: secret.describe("What it is signed with (Standard Webhooks): base64, also with `whsec_` before it."),
+  secret: secretSchema.describe("What it is signed with (Standard Webhooks): base64, also with `whsec_` before it."),
 });
 export type Callback = z.output<typeof callbackSchema>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idText, secret, summary, thinking, wakeMode } from "./common.ts";
+import { idText, secretSchema, summary, thinking, wakeMode } from "./common.ts";
 import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
 import { schemeSchema } from "./signature.ts";
 
@@ -59,7 +59,7 @@ export const condition: z.ZodType<Condition> = z
 /** Fields and their conditions; `$and`, `$or` and `$not` may stand beside fields and hold such objects again. */
 export type FieldConditions = { [field: string]: Condition | FieldConditions | FieldConditions[] };
 
-/** Checked in depth when the mapping is compiled, where the path of a wrong operator is known. */
+/** Checked in depth when the mapping is compiled, since the path of a wrong operator is known then. */
 const fieldConditions = (conditions: "flat" | "payload") =>
   z.record(z.string(), z.unknown()).meta({ conditions }) as unknown as z.ZodType<FieldConditions>;
 
@@ -80,16 +80,19 @@ export const matchSchema = z.strictObject({
   when: z.string().optional().describe("A JSONata expression that must give true."),
 });
 
-const secrets = z.union([secret, z.array(secret).min(1)]);
+const secrets = z.union([secretSchema, z.array(secretSchema).min(1)]);
 
-/** How a path's callers are believed. Signature schemes are named, or written out. */
+/** How a path's callers authenticate. Signature schemes are named, or written out. */
 export const authSchema = z.union([
   z.strictObject({ token: secrets.describe("A token of this path, or several while it is rotated.") }),
-  z.strictObject({ user: z.string().min(1).describe("The user of basic authentication."), password: secret.describe("The password.") }),
+  z.strictObject({
+    user: z.string().min(1).describe("The user of basic authentication."),
+    password: secretSchema.describe("The password."),
+  }),
   z.strictObject({
     scheme: z.union([z.string(), schemeSchema]).describe("The name of a signature scheme, or one of your own."),
     secret: secrets.optional().describe("What the sender signs with, or several while it is rotated."),
-    verifyToken: secret.optional().describe("What the sender shows in its handshake, where it shows something."),
+    verifyToken: secretSchema.optional().describe("The token that the sender sends in its handshake, if it sends one."),
     audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
     email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
     jwks: z.url().optional().describe("Another address of the issuer's keys (OpenID Connect)."),
@@ -112,7 +115,7 @@ const templateLines = (what: string) =>
 export const mappingSchema = z.strictObject({
   id: idText
     .optional()
-    .describe("The mapping's id, which receipts and logs name. Default: its first path, or `any`; where that is taken, with `#2`, `#3`, …"),
+    .describe("The mapping's id, which receipts and logs name. Default: its first path, or `any`; if that is taken, with `#2`, `#3`, …"),
   enabled: z
     .boolean()
     .default(true)
@@ -145,7 +148,7 @@ export const mappingSchema = z.strictObject({
   instructions: z.string().optional().describe("The operator's own words for the agent, outside the boundary. Not a template."),
   messageTemplate: templateLines("The message of an agent action."),
   textTemplate: templateLines("The text of a wake action."),
-  wakeMode: wakeMode.optional().describe("`now` starts a heartbeat at once."),
+  wakeMode: wakeMode.optional().describe("`now` starts a heartbeat immediately."),
   summary: summary.optional().describe("Whether the run's summary may start a heartbeat; default `hooks.summary`."),
   deliver: z.boolean().optional().describe("Send the reply to a channel (default true)."),
   channel: template("The channel, or `last`."),
@@ -157,7 +160,7 @@ export const mappingSchema = z.strictObject({
   transform: z
     .union([
       z.strictObject({
-        module: z.string().min(1).describe("A file in `hooks.transformsDir`."),
+        module: z.string().min(1).describe("A file in `hooks.transformsDir`, or `<plugin>/<name>` for a module that a plugin brings."),
         export: z.string().min(1).optional().describe("The function's name; default the module's default export."),
       }),
       z.strictObject({ jsonata: z.string().min(1).describe("A JSONata expression.") }),
@@ -187,6 +190,12 @@ const setupSchema = z.strictObject({
     .describe("Headers that name the event: `{event}` is the whole name, `{kind}` what stands before its first dot."),
 });
 
+const sampleSchema = z.strictObject({
+  event: z.string().optional().describe("The event as the sender's headers name it. Default: the sample's name."),
+  contentType: z.string().optional().describe('Default: "application/json".'),
+  body: z.unknown().describe("The body: text as it is, anything else as JSON."),
+});
+
 /** A preset or a file of `mappingsDir`. */
 export const mappingFileSchema = z.strictObject({
   $schema: z.string().optional().describe("For editors."),
@@ -200,6 +209,7 @@ export const mappingFileSchema = z.strictObject({
   auth: authSchema.optional().describe("Authentication of all its paths; default the hook token."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of its paths."),
   setup: setupSchema.optional().describe("What a person, and a test that stands in for the sender, have to know of it."),
+  samples: z.record(z.string(), sampleSchema).optional().describe("Bodies that `rouse hooks send --sample` posts, by name."),
   mappings: z.array(mappingSchema).min(1).describe("Mappings, tried in order."),
 });
 export type MappingFile = z.output<typeof mappingFileSchema>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { secret, summary } from "./common.ts";
+import { secretSchema, summary } from "./common.ts";
 import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
 
@@ -9,14 +9,14 @@ const presetUse = z.strictObject({
   use: presetName.describe("The preset."),
   enabled: z.boolean().optional().describe("`false` disables all of its mappings; the path and its authentication stay."),
   secret: z
-    .union([secret, z.array(secret).min(1)])
+    .union([secretSchema, z.array(secretSchema).min(1)])
     .optional()
     .describe("What the sender signs with, or several while it is rotated; required if the preset has a scheme, unless `auth` is `token`."),
   auth: z
     .literal("token")
     .optional()
     .describe("`token`: requests carry the hook token instead of the sender's signature. Only for senders that you let send it."),
-  verifyToken: secret.optional().describe("What the sender shows in its handshake, where it shows something."),
+  verifyToken: secretSchema.optional().describe("The token that the sender sends in its handshake, if it sends one."),
   audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
   email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
   path: z.string().regex(PATH_PATTERN).optional().describe("Another path than the preset's own."),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Where a value stands in a request: in a header, a query parameter or the JSON body (`data.id`, `value[].state`). */
+/** The place of a value in a request: in a header, a query parameter or the JSON body (`data.id`, `value[].state`). */
 const source = z
   .strictObject({
     header: z.string().min(1).optional().describe("A header."),
@@ -12,7 +12,7 @@ const source = z
   .refine((value) => [value.header, value.query, value.body].filter((one) => one !== undefined).length === 1, {
     message: "name one of `header`, `query` and `body`",
   });
-export type Source = z.output<typeof source>;
+export type SignatureSource = z.output<typeof source>;
 
 const algorithm = z.enum(["hmac-sha1", "hmac-sha256", "hmac-sha512", "ed25519", "ecdsa-p256", "equals", "oidc", "x509"]);
 const encoding = z.enum(["hex", "base64"]);
@@ -53,9 +53,9 @@ export const handshakeSchema = z.strictObject({
   note: source.optional().describe("A value that the operator has to be shown."),
   confirm: source
     .optional()
-    .describe("Where the address stands that is fetched to confirm, before the answer. Only on `certificate.hosts`, only signed."),
+    .describe("The place of the address that is fetched to confirm, before the answer. Only on `certificate.hosts`, only signed."),
 });
-export type Handshake = z.output<typeof handshakeSchema>;
+export type HandshakeConfig = z.output<typeof handshakeSchema>;
 
 const variant = z.strictObject({
   secretPrefix: z.string().min(1).describe("Secrets that begin so use this variant; the prefix is cut off."),
@@ -76,14 +76,14 @@ const certificate = z.strictObject({
       at: source.describe("Where the version stands."),
       values: z.record(z.string(), z.enum(["sha1", "sha256"])).describe("The digest of each version."),
     })
-    .describe("Where the version of the signature stands, and the digest of each version."),
+    .describe("The place of the signature's version, and the digest of each version."),
   fields: z
     .strictObject({
       at: source.describe("Where the kind stands."),
       values: z.record(z.string(), z.array(z.string().min(1)).min(1)).describe("The signed fields of each kind."),
     })
-    .describe("Where the kind of message stands, and for each kind the signed fields in order; those that a message lacks are left out."),
-  topic: source.describe("Where the topic stands, which must be one of the config's `topicArn`: the certificate signs for every topic."),
+    .describe("The place of the kind of message, and for each kind the signed fields in order; those that a message lacks are left out."),
+  topic: source.describe("The place of the topic, which must be one of the config's `topicArn`: the certificate signs for every topic."),
 });
 
 /** When a sender stops sending: after failures in a row, above a share of failures, or after hours of nothing but failures. */
@@ -158,3 +158,5 @@ export const schemeSchema = z.strictObject({
   handshakes: z.array(handshakeSchema).default([]).describe("Requests of the sender that are answered and start no work."),
 });
 export type Scheme = z.output<typeof schemeSchema>;
+/** A scheme as it is written. */
+export type SchemeDocument = z.input<typeof schemeSchema>;

@@ -94,3 +94,23 @@ export function parts(list) {
     list.map((part) => (part.outside ? h("mark", { title: "from outside" }, part.text) : part.text)),
   );
 }
+
+/** A link to the detail of a view. */
+export const link = (kind, id, text = id) => h("a", { href: `#/${kind}/${encodeURIComponent(id)}` }, text);
+/** A query string, without empty values. */
+export const renderQuery = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value)).toString();
+
+/** A button that asks before it acts, and shows what came of it. */
+export function act(label, question, run, after) {
+  const said = h("span", { role: "status" });
+  const click = async () => {
+    if (question && !confirm(question)) return;
+    try {
+      said.textContent = `${await run()}`;
+      after?.();
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  return h("span", {}, h("button", { type: "button", onclick: click }, label), " ", said);
+}

@@ -6,7 +6,7 @@ import type { FailureLimiter } from "../../intake/failure-limiter.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
 import { failureResponse } from "../errors.ts";
-import { cookieOf, type ConsoleSessions } from "./session.ts";
+import { renderCookie, type ConsoleSessions } from "./session.ts";
 
 export interface ConsoleDeps {
   sessions: ConsoleSessions;
@@ -21,7 +21,8 @@ export interface ConsoleDeps {
 const FORM_LIMITS = { maxBytes: 4096, timeoutMs: 30_000 };
 
 const TYPES: Record<string, string> = { html: "text/html", css: "text/css", js: "text/javascript" };
-const SCRIPTS = ["app.js", "dom.js", "views.js"];
+const VIEWS = ["overview", "events", "runs", "sessions", "deliveries", "refusals", "system"];
+const SCRIPTS = ["app", "dom", "list", "views", ...VIEWS].map((name) => `${name}.js`);
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -65,7 +66,7 @@ export function isSameOrigin(c: Context): boolean {
   return origin === undefined || new URL(origin).host === c.req.header("host");
 }
 
-const addressOf = (c: Context): string =>
+const getAddress = (c: Context): string =>
   (c.env as { incoming?: IncomingMessage } | undefined)?.incoming?.socket.remoteAddress ?? "127.0.0.1";
 
 /**
@@ -90,16 +91,16 @@ export function consoleRoutes({ sessions, limiter, isOperator, hasToken }: Conso
     if (!body.ok) return failureResponse(c, body.failure, newId("req"), { connection: "close" });
     const form = new URLSearchParams(body.bytes.toString("utf8"));
     if (!isOperator(form.get("token")?.trim() ?? "")) {
-      const wait = limiter.failed(addressOf(c));
+      const wait = limiter.failed(getAddress(c));
       if (wait > 0) return page(c, "signin.html", 429, `Too many tries; wait ${wait} seconds.`);
       return page(c, "signin.html", 401, "That is not the gateway token.");
     }
-    limiter.succeeded(addressOf(c));
-    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": cookieOf(sessions.open(), isSecure(c)) });
+    limiter.succeeded(getAddress(c));
+    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": renderCookie(sessions.open(), isSecure(c)) });
   });
   app.post("/session/end", (c) => {
     if (isSameOrigin(c)) sessions.close(c.req.header("cookie"));
-    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": cookieOf("", isSecure(c)) });
+    return c.body(null, 303, { ...PAGE_HEADERS, location: "/console", "set-cookie": renderCookie("", isSecure(c)) });
   });
   return app;
 }

@@ -14,7 +14,7 @@ export interface ConsoleSessions {
   close(cookies: string | undefined): void;
 }
 
-function idOf(cookies: string | undefined): string | undefined {
+function findId(cookies: string | undefined): string | undefined {
   const found = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(cookies ?? "")?.[1];
   // Kept as a digest, so that looking it up tells nothing about one that is nearly right.
   return found === undefined ? undefined : sha256Hex(found);
@@ -30,7 +30,7 @@ export function createConsoleSessions(clock: Pick<Clock, "now">): ConsoleSession
       return id;
     },
     has(cookies) {
-      const id = idOf(cookies);
+      const id = findId(cookies);
       const expires = id === undefined ? undefined : sessions.get(id);
       if (expires === undefined) return false;
       if (expires > clock.now()) return true;
@@ -38,14 +38,14 @@ export function createConsoleSessions(clock: Pick<Clock, "now">): ConsoleSession
       return false;
     },
     close(cookies) {
-      const id = idOf(cookies);
+      const id = findId(cookies);
       if (id !== undefined) sessions.delete(id);
     },
   };
 }
 
 /** The cookie's attributes. `secure` where the browser came by HTTPS. */
-export function cookieOf(value: string, secure: boolean): string {
+export function renderCookie(value: string, secure: boolean): string {
   const life = value === "" ? 0 : LIFE_MS / 1000;
   return `${COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${life}${secure ? "; Secure" : ""}`;
 }

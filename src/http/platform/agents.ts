@@ -1,14 +1,14 @@
 import type { Agent } from "../../agent/types.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { ApiKey } from "./keys.ts";
-import type { Problem, Result } from "./problems.ts";
+import type { ApiKey } from "../../chat/api-keys.ts";
+import type { ApiProblem, Result } from "./problems.ts";
 
 /** The agents that a key may use, in the config's order. */
-export function agentsOf(key: ApiKey, { agents }: Snapshot): readonly Agent[] {
+export function listAllowedAgents(key: ApiKey, { agents }: Snapshot): readonly Agent[] {
   return agents.list.filter(({ id }) => key.agents?.includes(id) ?? true);
 }
 
-const unknown: Problem = {
+const unknown: ApiProblem = {
   status: 404,
   type: "invalid_request_error",
   code: "model_not_found",
@@ -17,10 +17,10 @@ const unknown: Problem = {
 };
 
 /** The agent that `model` names: its id, `agent:<id>`, or `default`. One that the key may not use is not there. */
-export function agentOf(name: string, key: ApiKey, snapshot: Snapshot): Result<Agent> {
-  const allowed = agentsOf(key, snapshot);
+export function findAgent(name: string, key: ApiKey, snapshot: Snapshot): Result<Agent> {
+  const allowed = listAllowedAgents(key, snapshot);
   const named = allowed.find(({ id }) => id === name) ?? allowed.find(({ id }) => `agent:${id}` === name);
-  const { standard } = snapshot.agents;
-  const agent = named ?? (name === "default" ? (allowed.find(({ id }) => id === standard.id) ?? allowed[0]) : undefined);
+  const { default: first } = snapshot.agents;
+  const agent = named ?? (name === "default" ? (allowed.find(({ id }) => id === first.id) ?? allowed[0]) : undefined);
   return agent ? { ok: true, value: agent } : { ok: false, problem: unknown };
 }

@@ -4,14 +4,13 @@ import { z } from "zod";
 const text = z.string();
 const count = z.int().min(0);
 
-export const errorAnswer = z.strictObject({
-  error: z.strictObject({
-    message: text.describe("Says what to change."),
-    type: text,
-    param: text.nullable().describe("The field that is wrong."),
-    code: text,
-  }),
+const error = z.strictObject({
+  message: text.describe("Says what to change."),
+  type: text,
+  param: text.nullable().describe("The field that is wrong."),
+  code: text,
 });
+export const apiErrorAnswer = z.strictObject({ error }).meta({ id: "PlatformError" });
 
 const citation = z.strictObject({
   index: z.int().min(1).describe("The number by which the answer names it."),

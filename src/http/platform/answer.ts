@@ -1,5 +1,5 @@
-import type { ChatEnd, ChatTurn } from "../../actions/chat-types.ts";
-import type { GoodEnd } from "./chat-answer.ts";
+import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
+import type { SuccessfulEnd } from "./chat-answer.ts";
 import { problemResponse, turnProblem } from "./problems.ts";
 import { headerText } from "./session.ts";
 import { streamTurn, type StreamFormat } from "./stream.ts";
@@ -10,7 +10,7 @@ import { streamTurn, type StreamFormat } from "./stream.ts";
  */
 const FIRST_WORD_MS = 250;
 
-export interface Answering {
+export interface AnswerOptions {
   turn: ChatTurn;
   requestId: string;
   /** Aborts when the caller hangs up. */
@@ -19,11 +19,11 @@ export interface Answering {
   joined: boolean;
   /** Set for a streamed answer. */
   format?: StreamFormat;
-  body(end: GoodEnd): object;
+  body(end: SuccessfulEnd): object;
 }
 
 /** Waits for the end of a turn, or for its first word where `ms` says for how long. The way out must be called. */
-function heard(turn: ChatTurn, signal: AbortSignal, ms?: number): { settled: Promise<void>; leave(): void } {
+function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settled: Promise<void>; leave(): void } {
   let leave = (): void => undefined;
   const settled = new Promise<void>((resolve) => {
     const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
@@ -42,14 +42,14 @@ function heard(turn: ChatTurn, signal: AbortSignal, ms?: number): { settled: Pro
   return { settled, leave: () => leave() };
 }
 
-const GONE: Extract<ChatEnd, { ok: false }> = { ok: false, code: "cancelled", message: "the caller hung up" };
+const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = { ok: false, code: "cancelled", message: "the caller hung up" };
 
 /** Answers with a turn: whole, or as it comes. */
-export async function answerTurn({ turn, requestId, signal, joined, format, body }: Answering): Promise<Response> {
+export async function answerTurn({ turn, requestId, signal, joined, format, body }: AnswerOptions): Promise<Response> {
   const headers: Record<string, string> = { "x-request-id": requestId, "cache-control": "no-store" };
   if (turn.sessionId !== undefined) headers["x-session-id"] = headerText(turn.sessionId);
   if (joined) headers["idempotent-replayed"] = "true";
-  const { settled, leave } = heard(turn, signal, format ? FIRST_WORD_MS : undefined);
+  const { settled, leave } = waitForText(turn, signal, format ? FIRST_WORD_MS : undefined);
   await settled;
   const { end } = turn;
   if (format && (!end || end.ok)) {
@@ -59,7 +59,7 @@ export async function answerTurn({ turn, requestId, signal, joined, format, body
   }
   leave();
   if (!end?.ok) {
-    const problem = turnProblem(end ?? GONE);
+    const problem = turnProblem(end ?? CALLER_HUNG_UP);
     return problemResponse({ ...problem, headers }, requestId);
   }
   return new Response(JSON.stringify(body(end)), { headers: { ...headers, "content-type": "application/json" } });

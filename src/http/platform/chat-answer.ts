@@ -1,14 +1,13 @@
-import type { ChatEnd, ChatTurn } from "../../actions/chat-types.ts";
-import type { Passage } from "../../actions/knowledge.ts";
+import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
+import type { Citation } from "../../runs/knowledge.ts";
 import { cutText } from "../../core/text.ts";
-import type { Usage } from "../../store/types.ts";
 
-export type GoodEnd = Extract<ChatEnd, { ok: true }>;
+export type SuccessfulEnd = Extract<ChatEnd, { ok: true }>;
 
 const MAX_QUOTE = 300;
 
 /** Where an answer comes from: fields of our own, once, on what ends the answer. */
-export function citationsOf(passages: readonly Passage[]) {
+export function toCitations(passages: readonly Citation[]) {
   return passages.map(({ documentId, chunkId, filename, title, page, score, text }, index) => ({
     index: index + 1,
     document_id: documentId,
@@ -22,7 +21,7 @@ export function citationsOf(passages: readonly Passage[]) {
 }
 
 /** The same in the form that clients know. */
-function annotationsOf(passages: readonly Passage[]) {
+function toAnnotations(passages: readonly Citation[]) {
   return passages.map(({ documentId, chunkId, filename, title }) => ({
     type: "url_citation" as const,
     url_citation: { start_index: 0, end_index: 0, url: `rouse:documents/${documentId}#${chunkId}`, title: title ?? filename },
@@ -30,20 +29,20 @@ function annotationsOf(passages: readonly Passage[]) {
 }
 
 /** As the provider counted it; null where it did not. */
-function usageOf({ inputTokens, outputTokens, totalTokens }: Usage) {
+function toUsage({ inputTokens, outputTokens, totalTokens }: SuccessfulEnd["usage"]) {
   if (inputTokens === undefined && outputTokens === undefined) return null;
   const prompt = inputTokens ?? 0;
   const completion = outputTokens ?? 0;
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: totalTokens ?? prompt + completion };
 }
 
-function finishOf({ finish, calls }: GoodEnd): "stop" | "length" | "content_filter" | "tool_calls" {
+function toFinishReason({ finish, calls }: SuccessfulEnd): "stop" | "length" | "content_filter" | "tool_calls" {
   if (calls.length > 0) return "tool_calls";
   if (finish === "length") return "length";
   return finish === "content-filter" ? "content_filter" : "stop";
 }
 
-function toolCallsOf({ calls }: GoodEnd) {
+function toToolCalls({ calls }: SuccessfulEnd) {
   return calls.map(({ id, tool, input }) => ({
     id,
     type: "function" as const,
@@ -51,17 +50,17 @@ function toolCallsOf({ calls }: GoodEnd) {
   }));
 }
 
-interface Named {
+interface NamedTurn {
   turn: ChatTurn;
   model: string;
 }
 
-const headOf = ({ turn, model }: Named) => ({ id: `chatcmpl-${turn.runId}`, created: Math.floor(turn.createdAt / 1000), model });
+const buildHead = ({ turn, model }: NamedTurn) => ({ id: `chatcmpl-${turn.runId}`, created: Math.floor(turn.createdAt / 1000), model });
 
 /** The body of an answer that is not streamed. */
-export function chatCompletion(named: Named, end: GoodEnd) {
-  const { id, created, model } = headOf(named);
-  const calls = toolCallsOf(end);
+export function chatCompletion(named: NamedTurn, end: SuccessfulEnd) {
+  const { id, created, model } = buildHead(named);
+  const calls = toToolCalls(end);
   const cited = end.citations.length > 0;
   return {
     id,
@@ -76,20 +75,20 @@ export function chatCompletion(named: Named, end: GoodEnd) {
           content: end.text === "" && calls.length > 0 ? null : end.text,
           refusal: null,
           ...(calls.length > 0 ? { tool_calls: calls } : {}),
-          ...(cited ? { annotations: annotationsOf(end.citations) } : {}),
+          ...(cited ? { annotations: toAnnotations(end.citations) } : {}),
         },
         logprobs: null,
-        finish_reason: finishOf(end),
+        finish_reason: toFinishReason(end),
       },
     ],
-    usage: usageOf(end.usage),
-    ...(cited ? { citations: citationsOf(end.citations) } : {}),
+    usage: toUsage(end.usage),
+    ...(cited ? { citations: toCitations(end.citations) } : {}),
   };
 }
 
 /** The chunks of a streamed answer. */
-export function chunkMaker(named: Named, includeUsage: boolean) {
-  const { id, created, model } = headOf(named);
+export function chunkMaker(named: NamedTurn, includeUsage: boolean) {
+  const { id, created, model } = buildHead(named);
   const chunk = (choices: readonly object[], more: object = {}) => ({
     id,
     object: "chat.completion.chunk" as const,
@@ -105,14 +104,14 @@ export function chunkMaker(named: Named, includeUsage: boolean) {
     first: () => choice({ role: "assistant", content: "" }),
     text: (delta: string) => choice({ content: delta }),
     /** All that follows the text. */
-    last(end: GoodEnd): object[] {
-      const calls = toolCallsOf(end).map((call, index) => choice({ tool_calls: [{ index, ...call }] }));
+    last(end: SuccessfulEnd): object[] {
+      const calls = toToolCalls(end).map((call, index) => choice({ tool_calls: [{ index, ...call }] }));
       const cited = end.citations.length > 0;
       return [
         ...calls,
-        ...(cited ? [choice({ annotations: annotationsOf(end.citations) })] : []),
-        choice({}, finishOf(end), cited ? { citations: citationsOf(end.citations) } : {}),
-        ...(includeUsage ? [chunk([], { usage: usageOf(end.usage) })] : []),
+        ...(cited ? [choice({ annotations: toAnnotations(end.citations) })] : []),
+        choice({}, toFinishReason(end), cited ? { citations: toCitations(end.citations) } : {}),
+        ...(includeUsage ? [chunk([], { usage: toUsage(end.usage) })] : []),
       ];
     },
   };

@@ -1,11 +1,11 @@
 import type { CallerTool, Sampling } from "../../agent/types.ts";
-import type { ChatRequest, ChatSession } from "../../actions/chat-types.ts";
+import type { ChatRequest, ChatSession } from "../../chat/types.ts";
 import type { Thinking } from "../../config/schema/common.ts";
 import type { ChatBody } from "./chat-schema.ts";
 import type { Conversation } from "./messages.ts";
 
 /** Leaves out what is null or not there, since both mean that a field was not sent. */
-export function given<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
+export function withoutNullish<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined)) as {
     [K in keyof T]?: NonNullable<T[K]>;
   };
@@ -16,14 +16,14 @@ type Format = NonNullable<ChatBody["response_format"]>;
 /** An answer in JSON, where one was asked for. */
 export function jsonFormat(format: Format | null | undefined): Pick<Sampling, "json"> {
   if (!format || format.type === "text") return {};
-  return { json: format.type === "json_object" ? {} : given(format.json_schema) };
+  return { json: format.type === "json_object" ? {} : withoutNullish(format.json_schema) };
 }
 
-function samplingOf(body: ChatBody): Sampling {
+function toSampling(body: ChatBody): Sampling {
   const { tool_choice: choice } = body;
   const toolChoice = typeof choice === "object" && choice ? { tool: choice.function.name } : choice;
   return {
-    ...given({
+    ...withoutNullish({
       temperature: body.temperature,
       topP: body.top_p,
       maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
@@ -46,11 +46,11 @@ export function callerTool(fields: {
   strict?: boolean | null | undefined;
 }): CallerTool {
   const { name, parameters: schema, description, strict } = fields;
-  return { name, ...given({ description, schema, strict }) };
+  return { name, ...withoutNullish({ description, schema, strict }) };
 }
 
 /** The level of thinking that an effort means. */
-export function thinkingOf(effort: ChatBody["reasoning_effort"]): Thinking | undefined {
+export function toThinking(effort: ChatBody["reasoning_effort"]): Thinking | undefined {
   return effort === "none" ? "off" : (effort ?? undefined);
 }
 
@@ -65,16 +65,16 @@ export function sessionFor(name: string | undefined): ChatSession {
 /** The turn that a chat request asks for. */
 export function chatRequest(
   body: ChatBody,
-  { instructions, said, hasHistory }: Conversation,
+  { instructions, messages, hasHistory }: Conversation,
   base: Pick<ChatRequest, "agent" | "caller" | "session">,
 ): ChatRequest {
-  const thinking = thinkingOf(body.reasoning_effort);
+  const thinking = toThinking(body.reasoning_effort);
   return {
     ...base,
     callerKeepsHistory: hasHistory,
-    said,
+    messages,
     stream: body.stream ?? false,
-    sampling: samplingOf(body),
+    sampling: toSampling(body),
     tools: (body.tools ?? []).map((tool) => callerTool(tool.function)),
     ...(instructions === undefined ? {} : { instructions }),
     ...(thinking === undefined ? {} : { thinking }),

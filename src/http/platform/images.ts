@@ -1,4 +1,5 @@
-import { badRequest, type Problem } from "./problems.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import { badRequest, type ApiProblem } from "./problems.ts";
 
 export interface ImageLimits {
   maxBytes: number;
@@ -7,19 +8,24 @@ export interface ImageLimits {
   signal: AbortSignal;
 }
 
-export type LoadedImage = { ok: true; mediaType: string; data: Uint8Array } | { ok: false; problem: Problem };
+/** The limits that the config sets for images. */
+export function imageLimits({ config: { platform } }: Snapshot, fetch: ImageLimits["fetch"], signal: AbortSignal): ImageLimits {
+  return { maxBytes: platform.maxImageBytes, hosts: platform.imageHosts, fetch, signal };
+}
+
+export type LoadedImage = { ok: true; mediaType: string; data: Uint8Array } | { ok: false; problem: ApiProblem };
 
 /** A few kilobytes can say that they are 60,000 pixels wide and high: whoever unpacks them falls over. */
 const MAX_PIXELS = 50_000_000;
 const FETCH_MS = 10_000;
 
-interface Seen {
+interface ImageInfo {
   mediaType: string;
   width: number;
   height: number;
 }
 
-function seeJpeg(data: Buffer): Seen | undefined {
+function seeJpeg(data: Buffer): ImageInfo | undefined {
   let at = 2;
   while (at + 9 < data.length && data[at] === 0xff) {
     const marker = data[at + 1] as number;
@@ -31,7 +37,7 @@ function seeJpeg(data: Buffer): Seen | undefined {
   return undefined;
 }
 
-function seeWebp(data: Buffer): Seen | undefined {
+function seeWebp(data: Buffer): ImageInfo | undefined {
   const kind = data.toString("latin1", 12, 16);
   const mediaType = "image/webp";
   if (kind === "VP8X") return { mediaType, width: data.readUIntLE(24, 3) + 1, height: data.readUIntLE(27, 3) + 1 };
@@ -42,7 +48,7 @@ function seeWebp(data: Buffer): Seen | undefined {
 }
 
 /** What the first bytes say: type and size in pixels. Nothing is unpacked. */
-function look(data: Buffer): Seen | undefined {
+function readImageInfo(data: Buffer): ImageInfo | undefined {
   if (data.length < 32) return undefined;
   const head = data.toString("latin1", 0, 16);
   if (head.startsWith("\x89PNG\r\n\x1a\n") && head.endsWith("IHDR"))
@@ -55,7 +61,7 @@ function look(data: Buffer): Seen | undefined {
 function check(data: Buffer, param: string, maxBytes: number): LoadedImage {
   const refuse = (message: string, code: string): LoadedImage => ({ ok: false, problem: badRequest(param, message, code) });
   if (data.length > maxBytes) return refuse(`the image has more than ${maxBytes} bytes (platform.maxImageBytes)`, "image_too_large");
-  const seen = look(data);
+  const seen = readImageInfo(data);
   if (!seen) return refuse("this is no PNG, JPEG, GIF or WebP image", "invalid_image");
   if (seen.width === 0 || seen.height === 0 || seen.width * seen.height > MAX_PIXELS)
     return refuse(`the image must have 1 to ${MAX_PIXELS} pixels`, "image_too_large");

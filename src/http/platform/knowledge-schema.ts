@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { DOCUMENT_ERRORS, DOCUMENT_STATES, FORMAT_IDS, ON_DUPLICATE } from "../../knowledge/types.ts";
-import { errorAnswer } from "./answer-schemas.ts";
+import { DOCUMENT_ERRORS, DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
+import { apiErrorAnswer } from "./answer-schemas.ts";
 
 /** What the knowledge routes are sent and what they answer. */
 const text = z.string();
@@ -15,16 +15,15 @@ const SECONDS = "write a number of seconds from 0 on";
 const ids = z.array(text.min(1).max(64)).max(100);
 const listOrOne = z.union([text.min(1).max(64), ids]).nullish();
 const seconds = z.coerce.number(SECONDS).min(0, SECONDS);
-const wait = seconds
-  .nullish()
-  .describe(`Hold the answer until the end of the work, so many seconds; more than ${MAX_WAIT} count as ${MAX_WAIT}.`);
+const WAIT = `Hold the answer until the end of the work, so many seconds; more than ${MAX_WAIT} count as ${MAX_WAIT}.`;
+const wait = seconds.nullish().describe(WAIT);
 
 const metadata = z
   .record(text.min(1).max(64), z.union([text.max(512), z.number(), z.boolean()]))
   .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, PAIRS)
   .describe(`Flat facts about the document: at most ${MAX_PAIRS} pairs of a name and a text, a number or a boolean.`);
 
-/** The fields of an upload beside its content; `null` is as good as nothing. */
+/** The fields of an upload beside its content; `null` is treated as absent. */
 const described = {
   agent_id: listOrOne.describe("The agents that may search it; none: every agent of the key."),
   agent_ids: ids.nullish().describe("The same."),
@@ -66,13 +65,16 @@ export const searchBody = z.object({
 });
 
 export const listQuery = z.object({
-  limit: z.coerce.number(LIMIT).int(LIMIT).min(1, LIMIT).max(100, LIMIT).default(20),
-  after: text.optional(),
-  status: z.enum(DOCUMENT_STATES, `write one of ${DOCUMENT_STATES.join(", ")}`).optional(),
-  agent_id: text.optional(),
-  external_id: text.optional(),
+  limit: z.coerce.number(LIMIT).int(LIMIT).min(1, LIMIT).max(100, LIMIT).default(20).describe("How many, at most 100; default 20."),
+  after: text.optional().describe("The id after which to go on; newest first."),
+  status: z
+    .enum(DOCUMENT_STATES, `write one of ${DOCUMENT_STATES.join(", ")}`)
+    .optional()
+    .describe("Only those in this state."),
+  agent_id: text.optional().describe("Only those that this agent may search."),
+  external_id: text.optional().describe("Only those with this name of yours."),
 });
-export const waitQuery = z.object({ wait: seconds.optional() });
+export const waitQuery = z.object({ wait: seconds.optional().describe(WAIT) });
 
 /** Milliseconds of a `wait`. */
 export const waitMs = (value: number | null | undefined): number => Math.min(value ?? 0, MAX_WAIT) * 1000;
@@ -105,7 +107,7 @@ export const uploadedAnswer = z.union([
   uploadedDocument,
   z.strictObject({
     object: z.literal("list"),
-    data: z.array(z.union([uploadedDocument, errorAnswer.extend({ object: z.literal("error"), filename: text })])),
+    data: z.array(z.union([uploadedDocument, apiErrorAnswer.extend({ object: z.literal("error"), filename: text })])),
     has_more: z.literal(false),
   }),
 ]);
@@ -139,7 +141,7 @@ export const formatsAnswer = z.strictObject({
   object: z.literal("list"),
   data: z.array(
     z.strictObject({
-      id: z.enum(FORMAT_IDS),
+      id: text.describe("Of a format that a plugin reads: its file name extension."),
       object: z.literal("knowledge.format"),
       mime_type: text,
       extensions: z.array(text),

@@ -2,14 +2,14 @@ import { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
-import { discard, sourceOf, UPLOAD_MS } from "../source.ts";
-import { json } from "./json.ts";
-import type { ApiKey } from "./keys.ts";
-import { namedAgents, namesIn } from "./knowledge-documents.ts";
+import { discard, toReadable, UPLOAD_MS } from "../source.ts";
+import { jsonResponse } from "./json.ts";
+import type { ApiKey } from "../../chat/api-keys.ts";
+import { checkAgents, toNames } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
-import { accessOf, audienceOf } from "./knowledge-scope.ts";
+import { getAccess, getAudience } from "../../chat/document-access.ts";
 import { documentView } from "./knowledge-view.ts";
-import { badRequest, errorObject, problemOf, problemResponse, type Problem, type Result } from "./problems.ts";
+import { badRequest, errorObject, toProblem, problemResponse, type ApiProblem, type Result } from "./problems.ts";
 import { bodyProblem, readJson } from "./read.ts";
 import type { PlatformDeps, PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
@@ -23,21 +23,21 @@ interface Upload {
   files: UploadedFile[];
   fields: UploadFields;
 }
-interface Added {
+interface AddedDocument {
   document: DocumentRecord;
   duplicate: boolean;
 }
-type Outcome = { filename: string } & ({ added: Added } | { problem: Problem });
+type Outcome = { filename: string } & ({ added: AddedDocument } | { problem: ApiProblem });
 
-const BUSY: Problem = problemOf({
+const BUSY: ApiProblem = toProblem({
   code: "overloaded",
   message: "too many uploads at the same time (platform.knowledge.uploads); try again",
   retryAfterSeconds: 2,
 });
-const STOPPING = problemOf({ code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 });
+const STOPPING = toProblem({ code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 });
 
 /** The fields of a form as those of a JSON body. */
-function fieldsOf(pairs: readonly [name: string, value: string][]): Result<UploadFields> {
+function parseFields(pairs: readonly [name: string, value: string][]): Result<UploadFields> {
   const last = new Map(pairs);
   const agents = pairs.filter(([name]) => name === "agent_id" || name === "agent_ids").map(([, value]) => value);
   const raw: Record<string, unknown> = Object.fromEntries(
@@ -59,7 +59,7 @@ async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapsh
   const limits = { requestBytes: requestMb * 1e6, fileBytes: fileMb * 1e6, files: most };
   if (Number(c.req.header("content-length") ?? 0) > limits.requestBytes) {
     const message = `the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`;
-    return { ok: false, problem: problemOf({ code: "body_too_large", message }) };
+    return { ok: false, problem: toProblem({ code: "body_too_large", message }) };
   }
   const headers = { "content-type": c.req.header("content-type") ?? "" };
   const form = await readForm(source, {
@@ -67,11 +67,11 @@ async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapsh
     limits,
     timeoutMs: UPLOAD_MS,
     idleMs: hooks.bodyTimeoutSeconds * 1000,
-    stage: knowledge.stage,
+    stageUpload: knowledge.stageUpload,
   });
   if (!form.ok) return form;
   const { files } = form.value;
-  const fields = fieldsOf(form.value.fields);
+  const fields = parseFields(form.value.fields);
   const named = fields.ok && files.length > 1 ? (["title", "external_id"] as const).find((name) => fields.value[name]) : undefined;
   const problem = !fields.ok
     ? fields.problem
@@ -100,9 +100,9 @@ async function readDocument(c: Context<PlatformEnv>, { snapshot, knowledge }: Pl
     return { ok: false, problem: badRequest("text", "text: send the document as `text` or as `content_base64`") };
   if (bytes.length > fileBytes) {
     const message = `the document has more than ${fileBytes} bytes (platform.knowledge.fileMb)`;
-    return { ok: false, problem: problemOf({ code: "body_too_large", message }) };
+    return { ok: false, problem: toProblem({ code: "body_too_large", message }) };
   }
-  const staged = await knowledge.stage(Readable.from([bytes], { objectMode: false }), fileBytes);
+  const staged = await knowledge.stageUpload(Readable.from([bytes], { objectMode: false }), fileBytes);
   return { ok: true, value: { files: [{ ...staged, filename }], fields } };
 }
 
@@ -111,7 +111,7 @@ function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey, acce
   return {
     tenant: key.tenant,
     ...file,
-    agentIds: audienceOf(key, namesIn(fields.agent_id, fields.agent_ids)),
+    agentIds: getAudience(key, toNames(fields.agent_id, fields.agent_ids)),
     ...(title ? { title } : {}),
     ...(metadata ? { metadata } : {}),
     ...(externalId ? { externalId } : {}),
@@ -122,7 +122,7 @@ function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey, acce
 
 /** Each file stands alone: one that is refused keeps no other from being added. */
 async function addAll({ files, fields }: Upload, key: ApiKey, { knowledge, keys }: PlatformDeps): Promise<Outcome[]> {
-  const access = await accessOf(key, keys);
+  const access = await getAccess(key, keys);
   const outcomes: Outcome[] = [];
   for (const file of files) {
     const { filename } = file;
@@ -133,7 +133,7 @@ async function addAll({ files, fields }: Upload, key: ApiKey, { knowledge, keys 
         await removeFiles(files);
         throw error;
       }
-      outcomes.push({ filename, problem: { ...problemOf(error), param: error.code === "external_id_taken" ? "external_id" : null } });
+      outcomes.push({ filename, problem: { ...toProblem(error), param: error.code === "external_id_taken" ? "external_id" : null } });
     }
   }
   return outcomes;
@@ -170,7 +170,7 @@ async function answerUpload(c: Context<PlatformEnv>, outcomes: readonly Outcome[
   // None was added: the first one's failure is the answer.
   if (only && "problem" in only && outcomes.every((outcome) => "problem" in outcome))
     return problemResponse(only.problem, c.get("caller").requestId);
-  return json(c, data.length === 1 ? (data[0] as object) : { object: "list", data, has_more: false }, status);
+  return jsonResponse(c, data.length === 1 ? (data[0] as object) : { object: "list", data, has_more: false }, status);
 }
 
 /** `POST /v1/knowledge/upload`: a form whose files are streamed to disk, or one document in JSON. */
@@ -189,14 +189,14 @@ export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => 
   };
   return async (c) => {
     const { key, requestId } = c.get("caller");
-    const source = sourceOf(c);
+    const source = toReadable(c);
     const read = await receive(c, source);
     if (!read.ok) {
       const headers = (await discard(source)) ? {} : { connection: "close" };
       return problemResponse({ ...read.problem, headers: { ...read.problem.headers, ...headers } }, requestId);
     }
     const { files, fields } = read.value;
-    const agents = namedAgents(namesIn(fields.agent_id, fields.agent_ids), key, deps);
+    const agents = checkAgents(toNames(fields.agent_id, fields.agent_ids), key, deps);
     if (!agents.ok) {
       await removeFiles(files);
       return problemResponse(agents.problem, requestId);

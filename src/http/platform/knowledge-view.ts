@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import type { DocumentRecord, Format, Passage } from "../../knowledge/types.ts";
-import type { ApiKeys } from "./keys.ts";
+import type { ApiKeys } from "../../chat/api-keys.ts";
 import type { DocumentView, formatsAnswer, passagesAnswer } from "./knowledge-schema.ts";
-import { agentsShown } from "./knowledge-scope.ts";
+import { listShownAgents } from "../../chat/document-access.ts";
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 
@@ -19,7 +19,7 @@ export async function documentView(document: DocumentRecord, keys: Pick<ApiKeys,
     status: document.status,
     progress: document.progress,
     error: document.error,
-    agent_ids: await agentsShown(document.agentIds, keys),
+    agent_ids: await listShownAgents(document.agentIds, keys),
     metadata: document.metadata,
     external_id: document.externalId,
     chunk_count: document.chunkCount,

@@ -1,4 +1,4 @@
-import type { SaidMessage, SaidPart, ToolCall } from "../../agent/types.ts";
+import type { ConversationMessage, ConversationPart, ToolCall } from "../../agent/types.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import { loadImage, type ImageLimits } from "./images.ts";
 import { badRequest, type Result } from "./problems.ts";
@@ -6,19 +6,19 @@ import { badRequest, type Result } from "./problems.ts";
 /** A conversation as the runtime takes it: what a program says apart from what its user and the model said. */
 export interface Conversation {
   instructions: string | undefined;
-  said: SaidMessage[];
+  messages: ConversationMessage[];
   /** True where the caller sends the conversation so far, and so owns it. */
   hasHistory: boolean;
 }
 
-const textOf = (content: string | readonly ({ type: "text"; text: string } | { type: "refusal"; refusal: string })[]): string =>
+const toText = (content: string | readonly ({ type: "text"; text: string } | { type: "refusal"; refusal: string })[]): string =>
   typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
 
 type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
 
-async function userParts(content: UserContent, param: string, limits: ImageLimits): Promise<Result<SaidPart[]>> {
+async function userParts(content: UserContent, param: string, limits: ImageLimits): Promise<Result<ConversationPart[]>> {
   if (typeof content === "string") return { ok: true, value: [{ type: "text", text: content }] };
-  const parts: SaidPart[] = [];
+  const parts: ConversationPart[] = [];
   for (const [index, part] of content.entries()) {
     if (part.type === "text") {
       parts.push({ type: "text", text: part.text });
@@ -31,7 +31,7 @@ async function userParts(content: UserContent, param: string, limits: ImageLimit
   return { ok: true, value: parts };
 }
 
-function callsOf(message: Extract<ChatMessage, { role: "assistant" }>, param: string): Result<ToolCall[]> {
+function parseCalls(message: Extract<ChatMessage, { role: "assistant" }>, param: string): Result<ToolCall[]> {
   const calls: ToolCall[] = [];
   for (const [index, { id, function: called }] of (message.tool_calls ?? []).entries()) {
     try {
@@ -44,11 +44,15 @@ function callsOf(message: Extract<ChatMessage, { role: "assistant" }>, param: st
 }
 
 /** Every call has its result right behind it, and every result a call: providers refuse anything else. */
-function pairingProblem(said: readonly SaidMessage[], placeOf: (index: number) => string, continues: boolean): Result<undefined> {
+function pairingProblem(
+  said: readonly ConversationMessage[],
+  describePlace: (index: number) => string,
+  continues: boolean,
+): Result<undefined> {
   let open: string[] = [];
   const missing = (index: number): Result<undefined> => ({
     ok: false,
-    problem: badRequest(placeOf(index), "each call of a tool must be followed by its result, a message of the role `tool`"),
+    problem: badRequest(describePlace(index), "each call of a tool must be followed by its result, a message of the role `tool`"),
   });
   for (const [index, message] of said.entries()) {
     // The calls that come first may be in a turn that the server has kept.
@@ -56,7 +60,7 @@ function pairingProblem(said: readonly SaidMessage[], placeOf: (index: number) =
     if (message.role === "tool") {
       if (!open.includes(message.callId)) {
         const text = "tool_call_id: no call right before it has this id";
-        return { ok: false, problem: badRequest(`${placeOf(index)}.tool_call_id`, text) };
+        return { ok: false, problem: badRequest(`${describePlace(index)}.tool_call_id`, text) };
       }
       open = open.filter((id) => id !== message.callId);
       continue;
@@ -79,7 +83,7 @@ export interface ReadOptions {
 export async function readMessages(messages: readonly ChatMessage[], options: ReadOptions): Promise<Result<Conversation>> {
   const { field, continues } = options;
   const system: string[] = [];
-  const said: SaidMessage[] = [];
+  const said: ConversationMessage[] = [];
   /** Where each message stood in the request. */
   const at: number[] = [];
   const tools = new Map<string, string>();
@@ -88,7 +92,7 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
     switch (message.role) {
       case "system":
       case "developer":
-        system.push(textOf(message.content));
+        system.push(toText(message.content));
         continue;
       case "user": {
         const parts = await userParts(message.content, `${param}.content`, options.images);
@@ -97,10 +101,10 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
         break;
       }
       case "assistant": {
-        const calls = callsOf(message, param);
+        const calls = parseCalls(message, param);
         if (!calls.ok) return calls;
         for (const { id, tool } of calls.value) tools.set(id, tool);
-        said.push({ role: "assistant", text: textOf(message.content ?? ""), calls: calls.value });
+        said.push({ role: "assistant", text: toText(message.content ?? ""), calls: calls.value });
         break;
       }
       case "tool":
@@ -108,7 +112,7 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
           role: "tool",
           callId: message.tool_call_id,
           tool: tools.get(message.tool_call_id) ?? "",
-          text: textOf(message.content),
+          text: toText(message.content),
         });
     }
     at.push(index);
@@ -121,6 +125,6 @@ export async function readMessages(messages: readonly ChatMessage[], options: Re
   const instructions = system.filter((text) => text.trim() !== "").join("\n\n");
   return {
     ok: true,
-    value: { instructions: instructions === "" ? undefined : instructions, said, hasHistory: users > 1 || said.length > users },
+    value: { instructions: instructions === "" ? undefined : instructions, messages: said, hasHistory: users > 1 || said.length > users },
   };
 }

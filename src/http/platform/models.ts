@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { Context } from "hono";
 import type { Agent } from "../../agent/types.ts";
-import { agentOf, agentsOf } from "./agents.ts";
-import { json } from "./json.ts";
-import { badRequest, problemResponse } from "./problems.ts";
+import { findAgent, listAllowedAgents } from "./agents.ts";
+import { jsonResponse } from "./json.ts";
+import { badRequest, ProblemError, unwrapResult } from "./problems.ts";
+import { readQuery } from "./read.ts";
 import type { PlatformDeps, PlatformEnv } from "./types.ts";
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
@@ -17,22 +18,20 @@ const modelView = ({ id }: Agent, { startedAt }: PlatformDeps) => ({
 
 /** `GET /v1/models` */
 export function listModels(c: Context<PlatformEnv>, deps: PlatformDeps): Response {
-  const agents = agentsOf(c.get("caller").key, deps.snapshot());
-  return json(c, { object: "list", data: agents.map((agent) => modelView(agent, deps)) });
+  const agents = listAllowedAgents(c.get("caller").key, deps.snapshot());
+  return jsonResponse(c, { object: "list", data: agents.map((agent) => modelView(agent, deps)) });
 }
 
 /** `GET /v1/models/{id}` */
 export function showModel(c: Context<PlatformEnv>, deps: PlatformDeps): Response {
-  const { key, requestId } = c.get("caller");
-  const agent = agentOf(c.req.param("id") ?? "", key, deps.snapshot());
-  return agent.ok ? json(c, modelView(agent.value, deps)) : problemResponse(agent.problem, requestId);
+  return jsonResponse(c, modelView(unwrapResult(findAgent(c.req.param("id") ?? "", c.get("caller").key, deps.snapshot())), deps));
 }
 
 const MAX_LIMIT = 100;
 const RANGE = `write a number from 1 to ${MAX_LIMIT}`;
-const page = z.object({
-  limit: z.coerce.number(RANGE).int(RANGE).min(1, RANGE).max(MAX_LIMIT, RANGE).default(20),
-  after: z.string().optional(),
+export const agentsQuery = z.object({
+  limit: z.coerce.number(RANGE).int(RANGE).min(1, RANGE).max(MAX_LIMIT, RANGE).default(20).describe("How many, at most 100; default 20."),
+  after: z.string().optional().describe("The id after which to go on."),
 });
 
 const agentView = (agent: Agent, { startedAt }: PlatformDeps) => ({
@@ -47,18 +46,15 @@ const agentView = (agent: Agent, { startedAt }: PlatformDeps) => ({
 });
 
 /** `GET /v1/agents`: what a key's user may know of them; never instructions, addresses or secrets. */
-export function listAgents(c: Context<PlatformEnv>, deps: PlatformDeps): Response {
-  const { key, requestId } = c.get("caller");
-  const query = page.safeParse(c.req.query());
-  if (!query.success) {
-    const issue = query.error.issues[0];
-    const param = String(issue?.path[0] ?? "limit");
-    return problemResponse(badRequest(param, `${param}: ${issue?.message ?? RANGE}`), requestId);
-  }
-  const { limit, after } = query.data;
-  const agents = agentsOf(key, deps.snapshot());
+export function listAgentModels(c: Context<PlatformEnv>, deps: PlatformDeps): Response {
+  const { limit, after } = readQuery(c, agentsQuery);
+  const agents = listAllowedAgents(c.get("caller").key, deps.snapshot());
   const start = after === undefined ? 0 : agents.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && start === 0) return problemResponse(badRequest("after", "after: there is no agent with this id"), requestId);
+  if (after !== undefined && start === 0) throw new ProblemError(badRequest("after", "after: there is no agent with this id"));
   const rows = agents.slice(start, start + limit);
-  return json(c, { object: "list", data: rows.map((agent) => agentView(agent, deps)), has_more: start + rows.length < agents.length });
+  return jsonResponse(c, {
+    object: "list",
+    data: rows.map((agent) => agentView(agent, deps)),
+    has_more: start + rows.length < agents.length,
+  });
 }

@@ -2,7 +2,7 @@ import { getStatus, type ErrorCode, type Failure, type RunErrorCode } from "../.
 import { withReason } from "../rejections.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
-export interface Problem {
+export interface ApiProblem {
   status: number;
   type: string;
   code: string;
@@ -15,17 +15,37 @@ export interface Problem {
   headers?: Record<string, string>;
 }
 
-export type Result<T> = { ok: true; value: T } | { ok: false; problem: Problem };
+export type Result<T> = { ok: true; value: T } | { ok: false; problem: ApiProblem };
+
+/** Ends a request with a problem: the app answers it. */
+export class ProblemError extends Error {
+  readonly problem: ApiProblem;
+
+  constructor(problem: ApiProblem) {
+    super(problem.message);
+    this.name = "ProblemError";
+    this.problem = problem;
+  }
+}
+
+/**
+ * Returns the value of a result.
+ * @throws ProblemError if it has none.
+ */
+export function unwrapResult<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new ProblemError(result.problem);
+}
 
 /** The error object of every answer that is not 2xx, and of a stream that breaks off. */
-export function errorObject({ message, type, param, code }: Problem): {
+export function errorObject({ message, type, param, code }: ApiProblem): {
   error: { message: string; type: string; param: string | null; code: string };
 } {
   return { error: { message, type, param, code } };
 }
 
 /** Something in the request that its sender has to change. */
-export function badRequest(param: string | null, message: string, code = "invalid_value"): Problem {
+export function badRequest(param: string | null, message: string, code = "invalid_value"): ApiProblem {
   return { status: 400, type: "invalid_request_error", code, param, message };
 }
 
@@ -40,9 +60,9 @@ const TYPES: Record<number, string> = {
 const CODES: Partial<Record<ErrorCode, string>> = { unauthorized: "invalid_api_key", rate_limited: "rate_limit_exceeded" };
 
 /** A failure of the rest of the program in this interface's words. */
-export function problemOf(failure: Failure): Problem {
+export function toProblem(failure: Failure): ApiProblem {
   const status = getStatus(failure.code);
-  const problem: Problem = {
+  const problem: ApiProblem = {
     status,
     type: TYPES[status] ?? "invalid_request_error",
     code: CODES[failure.code] ?? failure.code,
@@ -57,22 +77,22 @@ export function problemOf(failure: Failure): Problem {
  * How a turn that failed is told. It has begun: what the agent's tools did is done, and the client's own repeats would do
  * it again.
  */
-export function turnProblem(end: { code: RunErrorCode; message: string; retryAfterMs?: number }): Problem {
+export function turnProblem(end: { code: RunErrorCode; message: string; retryAfterMs?: number }): ApiProblem {
   const upstream = { status: 502, type: "upstream_error", code: "upstream_error" };
-  const known: Partial<Record<RunErrorCode, Pick<Problem, "status" | "type" | "code">>> = {
+  const known: Partial<Record<RunErrorCode, Pick<ApiProblem, "status" | "type" | "code">>> = {
     timeout: { status: 504, type: "timeout", code: "timeout" },
     cancelled: { status: 503, type: "server_error", code: "cancelled" },
     store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },
     internal: { status: 500, type: "server_error", code: "internal" },
   };
-  const problem: Problem = { ...(known[end.code] ?? upstream), param: null, message: end.message, shouldRetry: false };
+  const problem: ApiProblem = { ...(known[end.code] ?? upstream), param: null, message: end.message, shouldRetry: false };
   if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;
   else if (problem.status === 503) problem.retryAfterSeconds = 5;
   return problem;
 }
 
 /** An answer with an error object. */
-export function problemResponse(problem: Problem, requestId: string): Response {
+export function problemResponse(problem: ApiProblem, requestId: string): Response {
   const headers: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...problem.headers };
   if (problem.retryAfterSeconds !== undefined) headers["retry-after"] = String(Math.max(1, Math.ceil(problem.retryAfterSeconds)));
   if (problem.shouldRetry === false) headers["x-should-retry"] = "false";

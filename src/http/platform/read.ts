@@ -3,12 +3,14 @@ import type { z } from "zod";
 import type { BodyLimits } from "../../core/body.ts";
 import { collectBytes, parsePayload } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
-import { badRequest, problemOf, type Result } from "./problems.ts";
+import { badRequest, ProblemError, toProblem, unwrapResult, type Result } from "./problems.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import type { PlatformEnv } from "./types.ts";
 
 type ZodIssue = z.core.$ZodIssue;
 
 /** `messages[0].content[1].type`, as the official errors write it. */
-export function paramOf(path: readonly PropertyKey[]): string | null {
+export function toParam(path: readonly PropertyKey[]): string | null {
   const param = path.reduce<string>(
     (sum, key) => (typeof key === "number" ? `${sum}[${key}]` : sum === "" ? String(key) : `${sum}.${String(key)}`),
     "",
@@ -27,7 +29,7 @@ function deepest(issue: ZodIssue, path: readonly PropertyKey[] = []): { issue: Z
 /** What is wrong with a body, by the field that a sender has to change. */
 export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
   const { issue, path } = deepest(error.issues[0] as ZodIssue);
-  const param = paramOf(path);
+  const param = toParam(path);
   if (issue.code === "invalid_union" && issue.discriminator !== undefined) {
     const message = `${param}: this is not supported here; see the documentation for what is`;
     return badRequest(param, message, /content\[\d+\]/.test(param ?? "") ? "unsupported_content" : "invalid_value");
@@ -46,7 +48,7 @@ export async function readJson(
   const encoding = c.req.header("content-encoding") ?? "identity";
   if ((type !== "" && !JSON_TYPE.test(type)) || encoding !== "identity") {
     const message = "send JSON, with the content type application/json or none, and not compressed";
-    return { ok: false, problem: problemOf({ code: "unsupported_media_type", message }) };
+    return { ok: false, problem: toProblem({ code: "unsupported_media_type", message }) };
   }
   const read = await collectBytes(bodySource(c), c.req.header("content-length"), options);
   if (!read.ok) {
@@ -56,11 +58,37 @@ export async function readJson(
         : "the body did not arrive whole and in time";
     // What is left of the body would stand before the next request on this connection.
     const headers = { connection: "close" };
-    return { ok: false, problem: { ...problemOf({ ...read.failure, message }), shouldRetry: false, headers } };
+    return { ok: false, problem: { ...toProblem({ ...read.failure, message }), shouldRetry: false, headers } };
   }
   const parsed = await parsePayload(read.bytes, "application/json");
-  if (!parsed.ok) return { ok: false, problem: problemOf(parsed.failure) };
+  if (!parsed.ok) return { ok: false, problem: toProblem(parsed.failure) };
   if (read.bytes.length === 0 || typeof parsed.payload !== "object" || parsed.payload === null || Array.isArray(parsed.payload))
     return { ok: false, problem: badRequest(null, "the body must be a JSON object", "invalid_json") };
   return { ok: true, value: { bytes: read.bytes, value: parsed.payload } };
+}
+
+/**
+ * Reads a JSON body and checks it.
+ * @throws ProblemError
+ */
+export async function readCheckedBody<S extends z.ZodType>(
+  c: Context<PlatformEnv>,
+  { config: { platform, hooks } }: Snapshot,
+  schema: S,
+): Promise<{ bytes: Buffer; body: z.output<S> }> {
+  const limits = { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
+  const { bytes, value } = unwrapResult(await readJson(c, limits));
+  return { bytes, body: check(schema, value) };
+}
+
+/**
+ * Checks the query.
+ * @throws ProblemError
+ */
+export const readQuery = <S extends z.ZodType>(c: Context<PlatformEnv>, schema: S): z.output<S> => check(schema, c.req.query());
+
+function check<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new ProblemError(bodyProblem(parsed.error));
 }

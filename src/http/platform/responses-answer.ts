@@ -1,25 +1,25 @@
-import type { ChatEnd, ChatTurn } from "../../actions/chat-types.ts";
-import { citationsOf, type GoodEnd } from "./chat-answer.ts";
+import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
+import { toCitations, type SuccessfulEnd } from "./chat-answer.ts";
 import { errorObject, turnProblem } from "./problems.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
 import type { StreamFormat } from "./stream.ts";
 
-interface Named {
+interface NamedResponse {
   turn: ChatTurn;
   model: string;
   body: ResponsesBody;
 }
 
-const statusOf = ({ finish, calls }: GoodEnd): "completed" | "incomplete" =>
+const toStatus = ({ finish, calls }: SuccessfulEnd): "completed" | "incomplete" =>
   calls.length === 0 && (finish === "length" || finish === "content-filter") ? "incomplete" : "completed";
 
-function usageOf({ usage: { inputTokens, outputTokens, totalTokens } }: GoodEnd) {
+function toUsage({ usage: { inputTokens, outputTokens, totalTokens } }: SuccessfulEnd) {
   if (inputTokens === undefined && outputTokens === undefined) return null;
   const [input, output] = [inputTokens ?? 0, outputTokens ?? 0];
   return { input_tokens: input, output_tokens: output, total_tokens: totalTokens ?? input + output };
 }
 
-function textPart(text: string, end?: GoodEnd) {
+function textPart(text: string, end?: SuccessfulEnd) {
   const annotations = (end?.citations ?? []).map(({ documentId, chunkId, filename, title }) => ({
     type: "url_citation" as const,
     start_index: 0,
@@ -30,7 +30,7 @@ function textPart(text: string, end?: GoodEnd) {
   return { type: "output_text" as const, text, annotations, logprobs: [] };
 }
 
-const messageItem = ({ turn }: Named, status: string, content: readonly object[]) => ({
+const messageItem = ({ turn }: NamedResponse, status: string, content: readonly object[]) => ({
   type: "message" as const,
   id: `msg_${turn.runId}`,
   status,
@@ -38,7 +38,7 @@ const messageItem = ({ turn }: Named, status: string, content: readonly object[]
   content,
 });
 
-const callItem = ({ id, tool, input }: GoodEnd["calls"][number], status: string, withInput = true) => ({
+const callItem = ({ id, tool, input }: SuccessfulEnd["calls"][number], status: string, withInput = true) => ({
   type: "function_call" as const,
   id: `fc_${id}`,
   call_id: id,
@@ -47,28 +47,33 @@ const callItem = ({ id, tool, input }: GoodEnd["calls"][number], status: string,
   status,
 });
 
-function outputOf(named: Named, end: GoodEnd): object[] {
-  const status = statusOf(end);
+function buildOutput(named: NamedResponse, end: SuccessfulEnd): object[] {
+  const status = toStatus(end);
   const message = end.text === "" && end.calls.length > 0 ? [] : [messageItem(named, status, [textPart(end.text, end)])];
   return [...message, ...end.calls.map((call) => callItem(call, "completed"))];
 }
 
+/** Why a response is incomplete; null if it is not. */
+function getIncompleteDetails({ finish }: SuccessfulEnd, status: string) {
+  if (status !== "incomplete") return null;
+  return { reason: finish === "content-filter" ? "content_filter" : "max_output_tokens" };
+}
+
 /** The response object, as far as it is known: without an end it is under way. */
-export function responseObject(named: Named, end?: GoodEnd) {
+export function responseObject(named: NamedResponse, end?: SuccessfulEnd) {
   const { turn, model, body } = named;
-  const status = end ? statusOf(end) : "in_progress";
-  const cut = end?.finish === "content-filter" ? "content_filter" : "max_output_tokens";
+  const status = end ? toStatus(end) : "in_progress";
   return {
     id: `resp_${turn.runId}`,
     object: "response" as const,
     created_at: Math.floor(turn.createdAt / 1000),
     status,
     error: null,
-    incomplete_details: status === "incomplete" ? { reason: cut } : null,
+    incomplete_details: end ? getIncompleteDetails(end, status) : null,
     instructions: body.instructions ?? null,
     max_output_tokens: body.max_output_tokens ?? null,
     model,
-    output: end ? outputOf(named, end) : [],
+    output: end ? buildOutput(named, end) : [],
     parallel_tool_calls: body.parallel_tool_calls ?? true,
     previous_response_id: body.previous_response_id ?? null,
     store: body.store ?? true,
@@ -77,14 +82,14 @@ export function responseObject(named: Named, end?: GoodEnd) {
     tool_choice: body.tool_choice ?? ("auto" as const),
     tools: body.tools ?? [],
     top_p: body.top_p ?? null,
-    usage: end ? usageOf(end) : null,
+    usage: end ? toUsage(end) : null,
     metadata: body.metadata ?? {},
-    ...(end && end.citations.length > 0 ? { citations: citationsOf(end.citations) } : {}),
+    ...(end && end.citations.length > 0 ? { citations: toCitations(end.citations) } : {}),
   };
 }
 
 /** The typed events of a streamed response. */
-export function responseEvents(named: Named): StreamFormat {
+export function responseEvents(named: NamedResponse): StreamFormat {
   let sequence = 0;
   let text = "";
   let items = 0;
@@ -96,15 +101,15 @@ export function responseEvents(named: Named): StreamFormat {
     const item = event("response.output_item.added", { output_index: 0, item: messageItem(named, "in_progress", []) });
     return item + event("response.content_part.added", { ...inPart, part: textPart("") });
   };
-  const closeMessage = (end: GoodEnd): string => {
+  const closeMessage = (end: SuccessfulEnd): string => {
     const part = textPart(text, end);
     return [
       event("response.output_text.done", { ...inPart, text, logprobs: [] }),
       event("response.content_part.done", { ...inPart, part }),
-      event("response.output_item.done", { output_index: 0, item: messageItem(named, statusOf(end), [part]) }),
+      event("response.output_item.done", { output_index: 0, item: messageItem(named, toStatus(end), [part]) }),
     ].join("");
   };
-  const call = (made: GoodEnd["calls"][number]): string => {
+  const call = (made: SuccessfulEnd["calls"][number]): string => {
     const output_index = items++;
     const item = callItem(made, "completed");
     const at = { item_id: item.id, output_index };
@@ -129,7 +134,7 @@ export function responseEvents(named: Named): StreamFormat {
       const opened = items === 0 && end.calls.length === 0 ? openMessage() : "";
       const message = items > 0 ? opened + closeMessage(end) : "";
       const calls = end.calls.map(call).join("");
-      return message + calls + event(`response.${statusOf(end)}`, { response: responseObject(named, end) });
+      return message + calls + event(`response.${toStatus(end)}`, { response: responseObject(named, end) });
     },
     failed(end: Extract<ChatEnd, { ok: false }>) {
       const { error } = errorObject(turnProblem(end));

@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import type { ApiKey } from "./keys.ts";
+import type { ApiKey } from "../../chat/api-keys.ts";
 import { badRequest, type Result } from "./problems.ts";
 
 interface SessionFields {
@@ -17,7 +17,7 @@ const named = (value: unknown): string | undefined =>
   (typeof value === "string" && value !== "") || typeof value === "number" ? String(value) : undefined;
 
 /** The session that a request names, by the first field that does. */
-export function sessionNameOf(c: Context, body: SessionFields, key: ApiKey): Result<string | undefined> {
+export function getSessionName(c: Context, body: SessionFields, key: ApiKey): Result<string | undefined> {
   const { metadata } = body;
   const candidates: [string, unknown][] = [
     ["x-session-id", c.req.header("x-session-id")],

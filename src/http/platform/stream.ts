@@ -1,4 +1,4 @@
-import type { ChatEnd, ChatTurn } from "../../actions/chat-types.ts";
+import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { errorObject, turnProblem } from "./problems.ts";
 
 /** How a kind of stream writes what happens in a turn. */

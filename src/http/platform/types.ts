@@ -1,11 +1,14 @@
+import type { Context } from "hono";
+import type { Operation } from "../openapi/operation.ts";
 import type { createSharedCounts } from "../../intake/shared-counts.ts";
-import type { Chats } from "../../actions/chat-types.ts";
+import type { Chats } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import type { LazyKnowledge } from "../../knowledge/lazy.ts";
-import type { Store } from "../../store/types.ts";
+import type { EarlierRuns } from "../../chat/earlier-runs.ts";
+import type { IdempotentTurns } from "./idempotent-turns.ts";
 import type { Snapshot } from "../../intake/types.ts";
-import type { ApiKey, ApiKeys } from "./keys.ts";
+import type { ApiKey, ApiKeys, Scope } from "../../chat/api-keys.ts";
 
 /** Everything that the platform API needs. */
 export interface PlatformDeps {
@@ -13,7 +16,7 @@ export interface PlatformDeps {
   chats: Chats;
   keys: ApiKeys;
   knowledge: LazyKnowledge;
-  store: Store;
+  earlierRuns: EarlierRuns;
   clock: Clock;
   log: Logger;
   snapshot(): Snapshot;
@@ -24,6 +27,12 @@ export interface PlatformDeps {
   fetch: typeof fetch;
 }
 
+/** What the routes of the platform API share. */
+export interface PlatformParts extends PlatformDeps {
+  turns: IdempotentTurns;
+  upload(c: Context<PlatformEnv>): Promise<Response>;
+}
+
 /** What every route knows of its request. */
 export interface Caller {
   key: ApiKey;
@@ -32,3 +41,16 @@ export interface Caller {
 export interface PlatformEnv {
   Variables: { caller: Caller };
 }
+
+/** One method of an address. */
+export interface ApiRoute {
+  /** The scope that a key needs for it. */
+  scope: Scope;
+  handle(c: Context<PlatformEnv>, parts: PlatformParts): Response | Promise<Response>;
+  /** What the published document says of it, besides the failures that every route may answer. */
+  doc: Operation;
+}
+
+export type Method = "GET" | "POST" | "DELETE";
+/** Routes by their address below `/v1`. */
+export type ApiRoutes = Record<string, Partial<Record<Method, ApiRoute>>>;

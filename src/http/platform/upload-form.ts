@@ -3,8 +3,8 @@ import type { Readable } from "node:stream";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import { createBodyMeter } from "../../core/body.ts";
 import { RouseError } from "../../core/errors.ts";
-import type { StagedFile } from "../../knowledge/stage.ts";
-import { badRequest, problemOf, type Problem, type Result } from "./problems.ts";
+import type { StagedFile } from "../../knowledge/upload-staging.ts";
+import { badRequest, toProblem, type ApiProblem, type Result } from "./problems.ts";
 
 export interface UploadedFile extends StagedFile {
   filename: string;
@@ -23,19 +23,19 @@ export interface FormOptions {
   /** Milliseconds for the whole form, and the longest time without a byte. */
   timeoutMs: number;
   idleMs: number;
-  stage(source: Readable, mostBytes: number): Promise<StagedFile>;
+  stageUpload(source: Readable, mostBytes: number): Promise<StagedFile>;
 }
 
 const FIELDS = 200;
 const FIELD_BYTES = 64 * 1024;
 const FIELD = "file";
 
-const tooLarge = (message: string, code = "body_too_large"): Problem => ({ ...problemOf({ code: "body_too_large", message }), code });
-const BROKEN = problemOf({
+const tooLarge = (message: string, code = "body_too_large"): ApiProblem => ({ ...toProblem({ code: "body_too_large", message }), code });
+const BROKEN = toProblem({
   code: "invalid_body",
   message: "the form is cut off, or is none: send multipart/form-data as its boundary says",
 });
-const SLOW = problemOf({
+const SLOW = toProblem({
   code: "body_timeout",
   message: "the form did not arrive in time: within 30 minutes, at 1 KB a second or more, never hooks.bodyTimeoutSeconds without a byte",
 });
@@ -44,24 +44,24 @@ const SLOW = problemOf({
  * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,
  * and nothing else so.
  */
-const nameOf = (filename: string): string => filename.replace(/%(?:22|0d|0a)/gi, (code) => decodeURIComponent(code));
+const decodeFileName = (filename: string): string => filename.replace(/%(?:22|0d|0a)/gi, (code) => decodeURIComponent(code));
 
 export const removeFiles = async (files: readonly StagedFile[]): Promise<void> => {
   await Promise.all(files.map(({ file }) => rm(file, { force: true })));
 };
 
 /** Why a file did not get to disk, as the caller can be told; what the caller is not to blame for is thrown on. */
-function stagingProblem(error: unknown, { limits }: FormOptions): Problem {
+function stagingProblem(error: unknown, { limits }: FormOptions): ApiProblem {
   if (error instanceof RouseError && error.code === "body_too_large")
     return { ...tooLarge(`a file has more than ${limits.fileBytes} bytes (platform.knowledge.fileMb)`), param: FIELD };
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT" || code === "EIO" || code === "EROFS")
-    return problemOf({ code: "store_unavailable", message: "the upload cannot be kept just now", retryAfterSeconds: 30 });
+    return toProblem({ code: "store_unavailable", message: "the upload cannot be kept just now", retryAfterSeconds: 30 });
   return BROKEN;
 }
 
 /** The parser with its limits; undefined where the content type has no boundary. */
-function parserOf({ headers, limits }: FormOptions): Busboy | undefined {
+function createParser({ headers, limits }: FormOptions): Busboy | undefined {
   try {
     return new Busboy({
       headers,
@@ -84,14 +84,14 @@ function parserOf({ headers, limits }: FormOptions): Busboy | undefined {
  * wrong, no file is left behind. What is left of the source is the caller's to discard.
  */
 export function readForm(source: Readable, options: FormOptions): Promise<Result<UploadedForm>> {
-  const { limits, idleMs, timeoutMs, stage } = options;
-  const parser = parserOf(options);
+  const { limits, idleMs, timeoutMs, stageUpload } = options;
+  const parser = createParser(options);
   if (!parser) return Promise.resolve({ ok: false, problem: BROKEN });
   const fields: UploadedForm["fields"] = [];
   const staging: Promise<UploadedFile>[] = [];
   const streams: BusboyFileStream[] = [];
   return new Promise((resolve) => {
-    const finish = async (found?: Problem): Promise<void> => {
+    const finish = async (found?: ApiProblem): Promise<void> => {
       for (const stream of streams) if (found) stream.destroy();
       const settled = await Promise.allSettled(staging);
       const files = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -102,7 +102,7 @@ export function readForm(source: Readable, options: FormOptions): Promise<Result
       resolve({ ok: false, problem });
     };
     let over = false;
-    const end = (problem?: Problem): void => {
+    const end = (problem?: ApiProblem): void => {
       if (over) return;
       over = true;
       meter.end();
@@ -126,7 +126,7 @@ export function readForm(source: Readable, options: FormOptions): Promise<Result
       stream.on("error", () => undefined);
       if (name !== FIELD) return end(badRequest(FIELD, `send files in the field "${FIELD}"`));
       if (!filename) return end(badRequest(FIELD, `${FIELD}: send a file with its name`));
-      const staged = stage(stream, limits.fileBytes).then((file) => ({ ...file, filename: nameOf(filename) }));
+      const staged = stageUpload(stream, limits.fileBytes).then((file) => ({ ...file, filename: decodeFileName(filename) }));
       staging.push(staged);
       staged.catch((error: unknown) => end(stagingProblem(error, options)));
     });

@@ -1,17 +1,20 @@
 import { Worker } from "node:worker_threads";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { isPostgres } from "../../store/postgres/address.ts";
+import type { SqlSource } from "../../store/sql.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
 import { CLOSE, type Calls, type CallMessage, type ReplyMessage, type Role, type WorkerSettings } from "./protocol.ts";
 
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 const WORKER = new URL(`./worker${extension}`, import.meta.url);
-const SHARED_WORKER = new URL(`../postgres/worker${extension}`, import.meta.url);
+const SHARED_WORKER = new URL(`../shared/worker${extension}`, import.meta.url);
 
-/** What a PostgreSQL client takes from its surroundings: user, password and certificates where the URL has none. */
-const postgresEnv = (env: Record<string, string | undefined>): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => /^(?:PG[A-Z]+|HOME|NODE_EXTRA_CA_CERTS)$/.test(name)));
+/** A thread runs TypeScript as it is in a clone, where published entries mean source files. */
+const EXEC_ARGV = ["--no-warnings", ...(extension === ".ts" ? ["--conditions=rouse-source"] : [])];
+
+/** The variables that the module of a database reads. */
+const environmentFor = ({ env: names }: SqlSource, env: Record<string, string | undefined>): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => names.test(name)));
 
 type Args<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: infer A) => unknown ? A : never;
 type Result<R extends Role, K extends keyof Calls[R]> = Calls[R][K] extends (...args: never[]) => infer V ? V : never;
@@ -29,7 +32,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-function errorOf({ code, reason: _reason, ...rest }: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
+function toError({ code, reason: _reason, ...rest }: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
   return new RouseError({ code: code as ErrorCode, ...rest });
 }
 
@@ -41,11 +44,11 @@ export async function openDatabase<R extends Role>(
   settings: WorkerSettings & { role: R },
   { log, env = {} }: { log: Logger; env?: Record<string, string | undefined> | undefined },
 ): Promise<Database<R>> {
-  const shared = isPostgres(settings.database);
-  const worker = new Worker(shared ? SHARED_WORKER : WORKER, {
+  const { sql } = settings;
+  const worker = new Worker(sql ? SHARED_WORKER : WORKER, {
     workerData: settings,
-    execArgv: ["--no-warnings"],
-    env: shared ? postgresEnv(env) : {},
+    execArgv: EXEC_ARGV,
+    env: sql ? environmentFor(sql, env) : {},
     stdin: false,
   });
   const waiting = new Map<number, Waiting>();
@@ -63,7 +66,7 @@ export async function openDatabase<R extends Role>(
     if (reply.ok) return call?.resolve(reply.value);
     // What the database says of itself quotes nothing.
     if (reply.error.code === "store_unavailable") log.error({ reason: reply.error.reason }, "the knowledge database failed");
-    call?.reject(errorOf(reply.error));
+    call?.reject(toError(reply.error));
   });
   worker.on("error", (error) => {
     log.error({ err: error }, "the thread of the knowledge database ended");

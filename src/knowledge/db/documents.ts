@@ -5,7 +5,7 @@ import { newId } from "../../core/ids.ts";
 import type { Statements } from "../../store/sqlite/statements.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
 import { checkExternalId, decideUpload } from "../access.ts";
-import { agentIds, agentsText, recordOf, type DocumentRow } from "./rows.ts";
+import { agentIds, agentsText, toDocumentRecord, type DocumentRow } from "./rows.ts";
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
@@ -23,7 +23,7 @@ export class Documents {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
-  fileOf(sha256: string): string {
+  getFile(sha256: string): string {
     return join(this.#folder, sha256);
   }
 
@@ -34,7 +34,7 @@ export class Documents {
   /** Moves an upload to its place, on disk for good. The same bytes lie there once. */
   #place(upload: NewDocument): void {
     if (!SHA256.test(upload.sha256)) throw new RouseError({ code: "internal", message: "sha256 must be 64 digits of lower-case hex" });
-    const file = this.fileOf(upload.sha256);
+    const file = this.getFile(upload.sha256);
     if (existsSync(file)) return rmSync(upload.file, { force: true });
     this.#placed = true;
     try {
@@ -91,7 +91,7 @@ export class Documents {
     const decision = decideUpload(upload, this.#findTwins(upload));
     this.#place(upload);
     if (decision.kind === "join") return { document: this.#join(decision.twin, upload), duplicate: true };
-    if (decision.kind === "same") return { document: recordOf(decision.twin), duplicate: true };
+    if (decision.kind === "same") return { document: toDocumentRecord(decision.twin), duplicate: true };
     const twin = decision.replaces;
     const externalId = upload.externalId ?? twin?.external_id ?? null;
     const version = externalId === null ? (twin?.version ?? 0) + 1 : this.#lastVersion(upload.tenant, externalId) + 1;
@@ -112,7 +112,7 @@ export class Documents {
       twin?.id ?? null,
       now,
     );
-    return { document: recordOf(this.byId(id) as DocumentRow), duplicate: false };
+    return { document: toDocumentRecord(this.byId(id) as DocumentRow), duplicate: false };
   }
 
   /** A skipped duplicate gains the agents that were asked for; one that had failed is tried again. */
@@ -128,7 +128,7 @@ export class Documents {
       failed ? null : twin.error,
       twin.seq,
     );
-    return recordOf(this.byId(twin.id) as DocumentRow);
+    return toDocumentRecord(this.byId(twin.id) as DocumentRow);
   }
 
   /** Deletes a document with its chunks, words and vectors; its file too where no other document has it. */
@@ -149,7 +149,7 @@ export class Documents {
   /** After a commit: deletes the files of dropped documents. */
   unlinkDropped(): void {
     for (const sha256 of this.#unlink)
-      if (!this.#sql.get("SELECT 1 FROM documents WHERE sha256 = ? LIMIT 1", sha256)) rmSync(this.fileOf(sha256), { force: true });
+      if (!this.#sql.get("SELECT 1 FROM documents WHERE sha256 = ? LIMIT 1", sha256)) rmSync(this.getFile(sha256), { force: true });
     this.#unlink.clear();
   }
 

@@ -6,7 +6,7 @@ const READ = 256 * 1024;
 const LINE_BREAK = 10;
 
 /** The next lines of a file, from a byte on; `rest` is false at its end. */
-export function readLines(file: string, offset: number, most: number): { lines: string[]; offset: number; rest: boolean } {
+export function readChunkLines(file: string, offset: number, most: number): { lines: string[]; offset: number; rest: boolean } {
   const handle = openSync(file, "r");
   const lines: string[] = [];
   let waiting: Buffer[] = [];

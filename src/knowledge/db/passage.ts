@@ -16,7 +16,7 @@ export interface PassageRow {
   metadata: string;
 }
 
-export function passageOf(row: PassageRow, score: number): Passage {
+export function toPassage(row: PassageRow, score: number): Passage {
   return {
     documentId: row.id,
     chunkId: `${row.id}#${row.n}`,

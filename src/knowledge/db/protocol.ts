@@ -1,16 +1,17 @@
 import type { Issue } from "../../core/errors.ts";
-import type { Ranked } from "../fuse.ts";
+import type { Ranked } from "../rank-fusion.ts";
+import type { SqlSource } from "../../store/sql.ts";
 import type { Access } from "../access.ts";
 import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
 
 /** Documents of a list, where nothing else is asked for. */
-export const LIST = 50;
-export const MOST_LISTED = 500;
+export const DEFAULT_LIST = 50;
+export const MAX_LIST = 500;
 /** So many of each ranking are fused. */
-export const FUSED = 100;
+export const MAX_FUSED = 100;
 
 /** A document whose text is to be read now. */
-export interface Job {
+export interface IndexJob {
   id: string;
   sha256: string;
   filename: string;
@@ -52,7 +53,7 @@ export interface NewVector {
 /** What the thread that writes can be asked. */
 export interface WriterCalls {
   add(upload: NewDocument, now: number): { document: DocumentRecord; duplicate: boolean };
-  take(limit: number): Job[];
+  take(limit: number): IndexJob[];
   indexPart(part: IndexPart): IndexedPart;
   fail(job: { id: string; generation: number }, error: DocumentError): void;
   putBack(job: { id: string; generation: number }): void;
@@ -64,15 +65,15 @@ export interface WriterCalls {
   /** Makes sure that the bytes of a document lie at `to`, where the threads do not share a folder of files. */
   fetch(sha256: string, to: string): void;
   /** Says that the work on these goes on. Returns those of them that are still one's own; others are to be left alone. */
-  beat(ids: string[]): string[];
+  renewLeases(ids: string[]): string[];
 }
 
-export interface Scope {
+export interface SearchScope {
   tenant: string;
   agentIds?: readonly string[];
 }
 
-export interface WordsQuery extends Scope {
+export interface WordsQuery extends SearchScope {
   text: string;
   limit: number;
 }
@@ -81,12 +82,12 @@ export interface WordsQuery extends Scope {
 export interface ReaderCalls {
   get(id: string, model: string | undefined): DocumentRecord | undefined;
   /** Those of the documents that are ready, failed or gone. */
-  over(ids: string[]): string[];
+  settledIds(ids: string[]): string[];
   list(tenant: string, query: DocumentQuery, model: string | undefined): DocumentPage;
   /** By words, and by a vector where there is one; all of it sees the same moment. */
   search(query: WordsQuery, vector: { model: string; vector: Float32Array } | undefined): Passage[];
   /** Whether the scope has a document that can be found. */
-  has(scope: Scope): boolean;
+  has(scope: SearchScope): boolean;
   /** Ranks chunks by words alone, without their texts. */
   rank(query: WordsQuery): Ranked[];
   /** Chunks after `seq` that have no vector of the model. */
@@ -98,8 +99,10 @@ export type Role = keyof Calls;
 
 export interface WorkerSettings {
   role: Role;
-  /** The path of a file, or the URL of PostgreSQL. */
+  /** The path of the file, if the documents are not in the store's database. */
   database: string;
+  /** The store's database, if the documents are there. */
+  sql?: SqlSource | undefined;
   /** Where documents' files lie, by their hash: of a database in a file. */
   files: string;
   now: number;

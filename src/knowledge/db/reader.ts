@@ -1,18 +1,18 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Statements } from "../../store/sqlite/statements.ts";
-import { fuse, type Ranked } from "../fuse.ts";
+import { fuseRankings, type Ranked } from "../rank-fusion.ts";
 import { queryTerms, type Term } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
-import { FUSED, LIST, MOST_LISTED, type ReaderCalls, type Scope, type WordsQuery } from "./protocol.ts";
-import { passageOf, type PassageRow } from "./passage.ts";
-import { agentMark, recordOf, type DocumentRow } from "./rows.ts";
+import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type ReaderCalls, type SearchScope, type WordsQuery } from "./protocol.ts";
+import { toPassage, type PassageRow } from "./passage.ts";
+import { agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
 import { Vectors } from "./vectors.ts";
 
 /** Any of the terms: hardly a question has all its words in one passage. */
-const matchOf = (terms: readonly Term[]): string => terms.map(({ text, prefix }) => `"${text}"${prefix ? "*" : ""}`).join(" OR ");
+const renderMatch = (terms: readonly Term[]): string => terms.map(({ text, prefix }) => `"${text}"${prefix ? "*" : ""}`).join(" OR ");
 
 /** Documents of a scope, as a condition with a value for each of its marks. */
-function visible({ tenant, agentIds }: Scope): { condition: string; values: string[] } {
+function visible({ tenant, agentIds }: SearchScope): { condition: string; values: string[] } {
   if (agentIds === undefined) return { condition: "tenant = ?", values: [tenant] };
   const any = agentIds.map(() => " OR instr(agents, ?) > 0").join("");
   return { condition: `tenant = ? AND (agents = ''${any})`, values: [tenant, ...agentIds.map(agentMark)] };
@@ -37,16 +37,16 @@ export function createReader(sql: Statements): ReaderCalls {
       JOIN documents d ON d.seq = c.doc AND d.generation = c.generation
       WHERE ${condition} AND words MATCH ? ORDER BY words.rank LIMIT ?`,
       ...values,
-      matchOf(terms),
+      renderMatch(terms),
       query.limit,
     );
   };
 
-  const nearest = (scope: Scope, model: string, vector: Float32Array): Ranked[] => {
+  const nearest = (scope: SearchScope, model: string, vector: Float32Array): Ranked[] => {
     const { condition, values } = visible(scope);
     const text = `SELECT seq, generation FROM documents WHERE generation > 0 AND ${condition}`;
     const rows = sql.all<{ seq: number; generation: number }>(text, ...values);
-    return vectors.nearest(new Map(rows.map(({ seq, generation }) => [seq, generation])), model, vector, FUSED);
+    return vectors.nearest(new Map(rows.map(({ seq, generation }) => [seq, generation])), model, vector, MAX_FUSED);
   };
 
   const passages = (ranking: readonly Ranked[]): Passage[] => {
@@ -54,22 +54,22 @@ export function createReader(sql: Statements): ReaderCalls {
       FROM chunks c JOIN passages p ON p.seq = c.seq JOIN documents d ON d.seq = c.doc WHERE c.seq = ?`;
     return ranking.flatMap(({ seq, score }) => {
       const row = sql.get<PassageRow>(text, seq);
-      return row ? [passageOf(row, score)] : [];
+      return row ? [toPassage(row, score)] : [];
     });
   };
 
   return {
     get(id, model) {
       const row = sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
-      return row && recordOf(row, embedded(row.seq, model));
+      return row && toDocumentRecord(row, embedded(row.seq, model));
     },
-    over: (ids) =>
+    settledIds: (ids) =>
       ids.filter((id) => {
         const row = sql.get<DocumentRow>("SELECT * FROM documents WHERE id = ?", id);
         return !row || row.status === "ready" || row.status === "failed";
       }),
-    list(tenant, { limit = LIST, after, status, agentIds, externalId }, model) {
-      const most = Math.max(1, Math.min(MOST_LISTED, limit));
+    list(tenant, { limit = DEFAULT_LIST, after, status, agentIds, externalId }, model) {
+      const most = Math.max(1, Math.min(MAX_LIST, limit));
       const scope = visible({ tenant, ...(agentIds ? { agentIds } : {}) });
       const conditions = [scope.condition];
       const values: SQLInputValue[] = [...scope.values];
@@ -82,15 +82,15 @@ export function createReader(sql: Statements): ReaderCalls {
       if (externalId !== undefined) when("external_id = ?", externalId);
       const text = `SELECT * FROM documents WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
       const rows = sql.all<DocumentRow>(text, ...values, most + 1);
-      return { documents: rows.slice(0, most).map((row) => recordOf(row, embedded(row.seq, model))), hasMore: rows.length > most };
+      return { documents: rows.slice(0, most).map((row) => toDocumentRecord(row, embedded(row.seq, model))), hasMore: rows.length > most };
     },
     search(query, vector) {
       // One transaction: what a new version replaces in the meantime is either all there or all gone.
       sql.db.exec("BEGIN");
       try {
         if (!vector) return passages(rank(query));
-        const byWords = rank({ ...query, limit: Math.max(FUSED, query.limit) });
-        return passages(fuse([byWords, nearest(query, vector.model, vector.vector)]).slice(0, query.limit));
+        const byWords = rank({ ...query, limit: Math.max(MAX_FUSED, query.limit) });
+        return passages(fuseRankings([byWords, nearest(query, vector.model, vector.vector)]).slice(0, query.limit));
       } finally {
         sql.db.exec("COMMIT");
       }

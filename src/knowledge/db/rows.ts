@@ -33,7 +33,7 @@ export const agentMark = (id: string): string => `\n${id}\n`;
 
 const PROGRESS: Record<DocumentStatus, number> = { queued: 0, extracting: 0, indexing: 0.7, ready: 1, failed: 0 };
 
-export function recordOf(row: DocumentRow, embeddedCount = 0): DocumentRecord {
+export function toDocumentRecord(row: DocumentRow, embeddedCount = 0): DocumentRecord {
   return {
     id: row.id,
     tenant: row.tenant,

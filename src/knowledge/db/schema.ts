@@ -7,7 +7,7 @@ import { prepareDatabase } from "../../store/sqlite/schema.ts";
  * A chunk is visible where its generation is the document's: a half-built index has another one. `words` keeps no text
  * of its own, only the index; marks (`M*`) are letters to it, as vowels of Thai and Hindi are.
  */
-export const MIGRATIONS: readonly string[] = [
+export const KNOWLEDGE_MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE documents (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, tenant TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL,
@@ -40,7 +40,7 @@ export const MIGRATIONS: readonly string[] = [
  */
 export function prepareKnowledge(db: DatabaseSync, now: number): void {
   try {
-    prepareDatabase(db, now, MIGRATIONS);
+    prepareDatabase(db, now, KNOWLEDGE_MIGRATIONS);
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
     const { code, issues } = error;

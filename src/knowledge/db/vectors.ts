@@ -1,11 +1,11 @@
 import type { Statements } from "../../store/sqlite/statements.ts";
-import type { Ranked } from "../fuse.ts";
-import { dot, floatsOf, keepBest, VectorMemory, type KnownVector } from "../vector-memory.ts";
+import type { Ranked } from "../rank-fusion.ts";
+import { dot, toFloats, keepBest, VectorMemory, type KnownVector } from "../vector-memory.ts";
 
 /** So many times the candidates that are wanted are compared exactly: eight bits rank them nearly, not quite. */
 export const MARGIN = 4;
 /** Entries of deleted passages stay until there are as many as half of the others. */
-const MOST_DEAD = 0.5;
+const MAX_DEAD_SHARE = 0.5;
 const SOME_DEAD = 1000;
 
 /**
@@ -25,7 +25,7 @@ export class Vectors {
 
   #catchUp(model: string, dimension: number): void {
     const live = this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM vectors")?.n ?? 0;
-    const tooManyDead = this.#memory.size > live * (1 + MOST_DEAD) + SOME_DEAD;
+    const tooManyDead = this.#memory.size > live * (1 + MAX_DEAD_SHARE) + SOME_DEAD;
     if (model !== this.#model || dimension !== this.#dimension || tooManyDead) {
       this.#model = model;
       this.#dimension = dimension;
@@ -50,7 +50,7 @@ export class Vectors {
     const best: Ranked[] = [];
     for (const { seq } of this.#memory.near(visible, vector, limit * MARGIN)) {
       const row = this.#sql.get<{ vector: Uint8Array }>("SELECT vector FROM vectors WHERE seq = ? AND model = ?", seq, model);
-      if (row) keepBest(best, limit, seq, dot(floatsOf(row.vector), vector));
+      if (row) keepBest(best, limit, seq, dot(toFloats(row.vector), vector));
     }
     return best;
   }

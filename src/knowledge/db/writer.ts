@@ -1,10 +1,10 @@
 import type { Statements } from "../../store/sqlite/statements.ts";
 import type { ChunkLine } from "../extract/extractor.ts";
-import { CHUNKS_A_PART, readLines } from "./lines.ts";
+import { CHUNKS_A_PART, readChunkLines } from "./lines.ts";
 import { Documents } from "./documents.ts";
-import type { IndexedPart, IndexPart, Job, WriterCalls } from "./protocol.ts";
+import type { IndexedPart, IndexPart, IndexJob, WriterCalls } from "./protocol.ts";
 import { mayChange } from "../access.ts";
-import { agentIds, recordOf, type DocumentRow } from "./rows.ts";
+import { agentIds, toDocumentRecord, type DocumentRow } from "./rows.ts";
 
 class Indexer {
   readonly #sql: Statements;
@@ -37,7 +37,7 @@ class Indexer {
   part({ id, generation, file, offset, first, done, now }: IndexPart): IndexedPart {
     const row = this.#documents.byId(id);
     if (!row || row.building !== generation || (row.status !== "extracting" && row.status !== "indexing")) return { state: "stale" };
-    const read = readLines(file, offset, CHUNKS_A_PART);
+    const read = readChunkLines(file, offset, CHUNKS_A_PART);
     for (const [index, line] of read.lines.entries()) this.#insert(row.seq, generation, first + index, line);
     if (read.rest && first + read.lines.length < done.chunks) {
       if (row.status !== "indexing") this.#sql.run("UPDATE documents SET status = 'indexing' WHERE seq = ?", row.seq);
@@ -89,7 +89,7 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
     add: (upload, now) => documents.add(upload, now),
     take(limit) {
       const rows = sql.all<DocumentRow>("SELECT * FROM documents WHERE status = 'queued' ORDER BY seq LIMIT ?", limit);
-      return rows.map((row): Job => {
+      return rows.map((row): IndexJob => {
         const generation = Math.max(row.generation, row.building) + 1;
         sql.run("UPDATE documents SET status = 'extracting', building = ? WHERE seq = ?", generation, row.seq);
         const { id, sha256, filename, title } = row;
@@ -119,7 +119,7 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
       const row = inTenant(tenant, id);
       if (!row || !mayChange(agentIds(row.agents), access)) return undefined;
       sql.run("UPDATE documents SET status = 'queued', error = NULL WHERE seq = ?", row.seq);
-      return recordOf(documents.byId(id) as DocumentRow);
+      return toDocumentRecord(documents.byId(id) as DocumentRow);
     },
     recover() {
       // Chunks of an interrupted indexing go when the next one ends.
@@ -128,7 +128,7 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
     },
     // One process at a time, with one folder: the files lie at their place, and nobody else takes the work.
     fetch: () => undefined,
-    beat: (ids) => ids,
+    renewLeases: (ids) => ids,
     putVectors(model, vectors) {
       for (const { seq, vector } of vectors) {
         // The chunk may be gone by now.

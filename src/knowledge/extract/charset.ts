@@ -11,7 +11,7 @@ function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string |
 }
 
 /** Text from bytes: by its byte order mark, as UTF-8 where it is that, by what it says of itself, else by a guess. */
-export async function decode(bytes: Buffer, declared?: string): Promise<string> {
+export async function decodeDocument(bytes: Buffer, declared?: string): Promise<string> {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes);
   const utf8 = tryDecode(bytes, "utf-8", true);

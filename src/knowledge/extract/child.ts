@@ -5,8 +5,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { Worker } from "node:worker_threads";
-import { chunksOf, type Block } from "../chunk.ts";
-import { FORMATS } from "../formats.ts";
+import { splitChunks, type TextBlock } from "../chunk.ts";
 import { indexWords } from "../tokenize.ts";
 import type { ChunkLine, ExtractCall, ExtractReply } from "./extractor.ts";
 import { ExtractionError } from "./failure.ts";
@@ -28,7 +27,7 @@ new Worker(watch, { eval: true, execArgv: [], stdin: false }).unref();
 const isTired = (): boolean => process.memoryUsage.rss() > maxMemory / 3;
 
 /** @throws ExtractionError `too_large` past the limit. */
-function* counted(blocks: Iterable<Block>, most: number): Generator<Block> {
+function* counted(blocks: Iterable<TextBlock>, most: number): Generator<TextBlock> {
   let letters = 0;
   for (const block of blocks) {
     letters += block.text.length;
@@ -38,12 +37,12 @@ function* counted(blocks: Iterable<Block>, most: number): Generator<Block> {
 }
 
 /** Writes a line for each chunk; returns how many. */
-function writeChunks(file: string, blocks: Iterable<Block>, title: string): number {
+function writeChunks(file: string, blocks: Iterable<TextBlock>, title: string): number {
   const out = openSync(file, "w", 0o600);
   let count = 0;
   let waiting = "";
   try {
-    for (const chunk of chunksOf(blocks)) {
+    for (const chunk of splitChunks(blocks)) {
       const words = indexWords(`${title}\n${chunk.headings.join("\n")}\n${chunk.text}`);
       if (words === "") continue;
       const line: ChunkLine = { ...chunk, words };
@@ -61,21 +60,21 @@ function writeChunks(file: string, blocks: Iterable<Block>, title: string): numb
 }
 
 async function answer(call: ExtractCall): Promise<ExtractReply> {
-  const { id, file, sha256, filename, out, limits } = call;
-  let told = 0;
+  const { id, file, sha256, filename, out, limits, plugins } = call;
+  let reportedAt = 0;
   const progress = (part: number): void => {
-    if (performance.now() - told < PROGRESS_MS) return;
-    told = performance.now();
+    if (performance.now() - reportedAt < PROGRESS_MS) return;
+    reportedAt = performance.now();
     process.send?.({ id, kind: "progress", part } satisfies ExtractReply);
   };
   try {
     const bytes = readFileSync(file);
     if (createHash("sha256").update(bytes).digest("hex") !== sha256)
       throw new ExtractionError("broken_document", "the file on disk is not the one that was uploaded; upload it again");
-    const { format, title, pages, blocks } = await readDocument({ bytes, filename, limits, progress });
+    const { mimeType, title, pages, blocks } = await readDocument({ bytes, filename, limits, progress }, plugins);
     const chunks = writeChunks(out, counted(blocks, limits.textChars), call.title ?? title ?? "");
     if (chunks === 0) throw new ExtractionError("no_text_found", "no text was found; a scanned document needs text recognition first");
-    return { id, kind: "done", tired: isTired(), mimeType: FORMATS[format].mimeType, title, pages, chunks };
+    return { id, kind: "done", tired: isTired(), mimeType, title, pages, chunks };
   } catch (error) {
     if (error instanceof ExtractionError) {
       const { code, message } = error;

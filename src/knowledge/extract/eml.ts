@@ -1,7 +1,7 @@
-import type { Block } from "../chunk.ts";
+import type { TextBlock } from "../chunk.ts";
 import { optional } from "./failure.ts";
 import { domBlocks, parseDom } from "./html.ts";
-import type { Extractor } from "./types.ts";
+import type { ExtractFormat } from "./types.ts";
 
 interface Address {
   name?: string | undefined;
@@ -11,13 +11,13 @@ interface Address {
 const person = ({ name, address }: Address): string => [name, address === undefined ? "" : `<${address}>`].filter(Boolean).join(" ");
 
 /** Quotes of earlier mails stay: often they hold the question. */
-function* paragraphs(text: string): Generator<Block> {
+function* paragraphs(text: string): Generator<TextBlock> {
   for (const paragraph of text.replace(/\r\n?/g, "\n").split(/\n\s*\n/))
     if (paragraph.trim() !== "") yield { kind: "text", text: paragraph.trim() };
 }
 
 /** A mail: its head in words, its text, and the names of what is attached. */
-export const extractEml: Extractor = async ({ bytes }) => {
+export const extractEml: ExtractFormat = async ({ bytes }) => {
   const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
   const mail = await PostalMime.parse(bytes);
   const head = [
@@ -25,7 +25,7 @@ export const extractEml: Extractor = async ({ bytes }) => {
     mail.to && `To: ${mail.to.map((to) => person(to as Address)).join(", ")}`,
     mail.date && `Date: ${mail.date}`,
   ].filter(Boolean);
-  const blocks: Block[] = [];
+  const blocks: TextBlock[] = [];
   if (mail.subject) blocks.push({ kind: "heading", text: mail.subject, level: 1 });
   if (head.length > 0) blocks.push({ kind: "row", text: head.join("\n") });
   if (mail.text?.trim()) blocks.push(...paragraphs(mail.text));

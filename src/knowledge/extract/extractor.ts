@@ -2,8 +2,9 @@ import { fork, type ChildProcess } from "node:child_process";
 import { setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Chunk } from "../chunk.ts";
+import type { Extractor as PluginExtractor } from "../../contract/kinds.ts";
 import type { DocumentError } from "../types.ts";
-import type { Limits } from "./types.ts";
+import type { ExtractLimits } from "./types.ts";
 
 /** A line of the file that a child writes: a chunk and the words under which it is found. */
 export interface ChunkLine extends Chunk {
@@ -18,8 +19,13 @@ export interface ExtractCall {
   /** As its owner gave it; goes before the one in the document. */
   title: string | null;
   out: string;
-  limits: Limits;
+  limits: ExtractLimits;
+  /** What plugins read. */
+  plugins: readonly PluginExtractor[];
 }
+
+/** What the caller gives for a document. */
+type DocumentCall = Omit<ExtractCall, "id" | "plugins">;
 
 export interface ExtractDone {
   mimeType: string;
@@ -36,9 +42,9 @@ export type ExtractReply =
 
 export type ExtractResult = ({ ok: true } & ExtractDone) | { ok: false; error: DocumentError } | { ok: false; stopped: true };
 
-export interface Extractor {
+export interface ExtractorProcess {
   /** Reads a document and writes its chunks to `out`. Never throws. Aborting ends the child. */
-  run(call: Omit<ExtractCall, "id">, options: { signal: AbortSignal; onProgress(part: number): void }): Promise<ExtractResult>;
+  run(call: DocumentCall, options: { signal: AbortSignal; onProgress(part: number): void }): Promise<ExtractResult>;
   close(): Promise<void>;
 }
 
@@ -189,17 +195,22 @@ interface ExtractorOptions {
   onFree(): void;
 }
 
+export interface ExtractorSettings extends Omit<ExtractorOptions, "onFree"> {
+  workers: number;
+  /** What plugins read now. */
+  plugins(): readonly PluginExtractor[];
+}
+
 /** Processes that read documents. `child`: the file that such a process runs, for a test. */
-export function createExtractor(options: Omit<ExtractorOptions, "onFree"> & { workers: number }): Extractor {
+export function createExtractor({ workers, plugins, ...rest }: ExtractorSettings): ExtractorProcess {
   const waiting: (() => void)[] = [];
   const onFree = (): void => waiting.shift()?.();
-  const { workers, ...rest } = options;
   const readers = Array.from({ length: workers }, () => new Reader({ ...rest, onFree }));
   return {
     async run(call, { signal, onProgress }) {
       let reader: Reader | undefined;
       while (!(reader = readers.find(({ busy }) => !busy))) await new Promise<void>((resolve) => waiting.push(resolve));
-      return reader.run(call, { signal, onProgress });
+      return reader.run({ ...call, plugins: plugins() }, { signal, onProgress });
     },
     async close() {
       await Promise.all(readers.map((reader) => reader.close()));

@@ -1,7 +1,7 @@
-import type { Block } from "../chunk.ts";
-import { decode } from "./charset.ts";
+import type { TextBlock } from "../chunk.ts";
+import { decodeDocument } from "./charset.ts";
 import { optional } from "./failure.ts";
-import type { Extractor } from "./types.ts";
+import type { ExtractFormat } from "./types.ts";
 
 /** As much of the DOM as is used here; linkedom brings its own types, which need the browser's. */
 interface DomNode {
@@ -34,19 +34,19 @@ const ARTICLE_SHARE = 0.5;
 
 const tidy = (text: string): string => text.replace(/[\s\u00a0]+/g, " ").trim();
 
-function textOf(node: DomNode): string {
+function renderNode(node: DomNode): string {
   if (node.nodeType === TEXT) return node.textContent ?? "";
   if (node.nodeType !== ELEMENT || SKIPPED.has(node.localName ?? "")) return "";
   if (node.localName === "br") return " ";
-  const inner = [...node.childNodes].map(textOf).join("");
+  const inner = [...node.childNodes].map(renderNode).join("");
   return INLINE.has(node.localName ?? "") ? inner : ` ${inner} `;
 }
 
-function* tableBlocks(table: DomElement, page: number | undefined): Generator<Block> {
+function* tableBlocks(table: DomElement, page: number | undefined): Generator<TextBlock> {
   let header: string | undefined;
   for (const row of table.querySelectorAll("tr")) {
     const cells = [...row.childNodes].filter(({ localName }) => localName === "td" || localName === "th");
-    const text = cells.map((cell) => tidy(textOf(cell))).join(" | ");
+    const text = cells.map((cell) => tidy(renderNode(cell))).join(" | ");
     if (tidy(text.replaceAll("|", "")) === "") continue;
     yield { kind: "row", text, ...(page === undefined ? {} : { page }), ...(header === undefined ? {} : { header }) };
     const isHead = row.parentNode?.localName === "thead" || cells.every(({ localName }) => localName === "th");
@@ -55,13 +55,13 @@ function* tableBlocks(table: DomElement, page: number | undefined): Generator<Bl
 }
 
 /** The blocks below a node, in reading order. */
-export function* domBlocks(root: DomNode, page?: number): Generator<Block> {
+export function* domBlocks(root: DomNode, page?: number): Generator<TextBlock> {
   const at = page === undefined ? {} : { page };
   let line = "";
   for (const node of root.childNodes) {
     const name = node.localName ?? "";
     if (node.nodeType === TEXT || INLINE.has(name) || name === "br") {
-      line += textOf(node);
+      line += renderNode(node);
       continue;
     }
     if (node.nodeType !== ELEMENT || SKIPPED.has(name)) continue;
@@ -69,7 +69,7 @@ export function* domBlocks(root: DomNode, page?: number): Generator<Block> {
     line = "";
     const level = /^h([1-6])$/.exec(name)?.[1];
     if (level !== undefined) {
-      if (tidy(textOf(node)) !== "") yield { kind: "heading", text: tidy(textOf(node)), level: Number(level), ...at };
+      if (tidy(renderNode(node)) !== "") yield { kind: "heading", text: tidy(renderNode(node)), level: Number(level), ...at };
     } else if (name === "table") yield* tableBlocks(node as DomElement, page);
     else if (name === "pre") yield { kind: "text", text: (node.textContent ?? "").trimEnd(), ...at };
     else yield* domBlocks(node, page);
@@ -88,7 +88,7 @@ export async function parseDom(html: string): Promise<DomDocument> {
 async function mainPart(document: DomDocument): Promise<{ root: DomNode; title: string }> {
   const body = document.body ?? document.documentElement ?? document;
   const title = tidy(document.title);
-  const all = tidy(textOf(body)).length;
+  const all = tidy(renderNode(body)).length;
   const { Readability } = await optional("@mozilla/readability", () => import("@mozilla/readability"));
   const article = new Readability(document.cloneNode(true), {
     keepClasses: false,
@@ -100,9 +100,9 @@ async function mainPart(document: DomDocument): Promise<{ root: DomNode; title: 
 }
 
 /** A web page, or a page that an office program made. */
-export const extractHtml: Extractor = async ({ bytes }) => {
+export const extractHtml: ExtractFormat = async ({ bytes }) => {
   const declared = /<meta[^>]+charset=["']?([\w-]+)/i.exec(bytes.toString("latin1", 0, 2048))?.[1];
-  const document = await parseDom(await decode(bytes, declared));
+  const document = await parseDom(await decodeDocument(bytes, declared));
   const { root, title } = await mainPart(document);
   return { title: title === "" ? null : title, pages: null, blocks: [...domBlocks(root)] };
 };

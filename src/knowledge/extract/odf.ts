@@ -1,17 +1,17 @@
-import type { Block } from "../chunk.ts";
+import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted } from "./failure.ts";
-import type { Extractor } from "./types.ts";
+import type { ExtractFormat } from "./types.ts";
 import { readXml } from "./xml.ts";
 import { unzip } from "./zip.ts";
 
 const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 /** A spreadsheet says of its empty rest that a cell is repeated thousands of times. */
-const MOST_REPEATS = 100;
+const MAX_REPEATS = 100;
 /** Text that is no part of the page: notes on slides stay, comments and tracked deletions go. */
 const SKIPPED = new Set(["office:annotation", "text:tracked-changes", "office:forms", "svg:title", "svg:desc"]);
 
 class OdfReader {
-  readonly blocks: Block[] = [];
+  readonly blocks: TextBlock[] = [];
   page = 0;
   #text = "";
   #depth = 0;
@@ -38,7 +38,7 @@ class OdfReader {
     else if (name === "table:table-row") this.#cells = [];
     else if (name === "table:table-cell" || name === "table:covered-table-cell") {
       this.#cells?.push("");
-      this.#repeat = Math.min(MOST_REPEATS, Number(attributes["table:number-columns-repeated"] ?? 1) || 1);
+      this.#repeat = Math.min(MAX_REPEATS, Number(attributes["table:number-columns-repeated"] ?? 1) || 1);
     } else if (name === "text:p" || name === "text:h") {
       if (this.#depth++ === 0) this.#level = name === "text:h" ? Number(attributes["text:outline-level"] ?? 1) || 1 : undefined;
     } else if (name === "text:s" || name === "text:tab" || name === "text:line-break") this.#text += " ";
@@ -85,7 +85,7 @@ class OdfReader {
   }
 }
 
-async function titleOf(meta: Buffer | undefined): Promise<string | null> {
+async function readTitle(meta: Buffer | undefined): Promise<string | null> {
   let inside = false;
   let title = "";
   if (meta)
@@ -98,7 +98,7 @@ async function titleOf(meta: Buffer | undefined): Promise<string | null> {
 }
 
 /** Text, spreadsheet and presentation of OpenDocument: one format for all three. */
-export const extractOdf: Extractor = async ({ bytes, limits }) => {
+export const extractOdf: ExtractFormat = async ({ bytes, limits }) => {
   const parts = await unzip(bytes, limits, (name) => ["content.xml", "meta.xml", "META-INF/manifest.xml"].includes(name));
   if (parts.get("META-INF/manifest.xml")?.includes("encryption-data")) throw encrypted();
   const content = parts.get("content.xml");
@@ -117,7 +117,7 @@ export const extractOdf: Extractor = async ({ bytes, limits }) => {
   if (reader.page > limits.pages) throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
   const hasText = reader.blocks.some(({ kind }) => !isSpreadsheet || kind === "row");
   return {
-    title: await titleOf(parts.get("meta.xml")),
+    title: await readTitle(parts.get("meta.xml")),
     pages: reader.page === 0 ? null : reader.page,
     blocks: hasText ? reader.blocks : [],
   };

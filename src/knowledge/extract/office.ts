@@ -1,7 +1,7 @@
-import type { Block } from "../chunk.ts";
+import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
 import { domBlocks, parseDom } from "./html.ts";
-import type { Extractor } from "./types.ts";
+import type { ExtractFormat } from "./types.ts";
 import { readXml } from "./xml.ts";
 import { unzip } from "./zip.ts";
 
@@ -21,7 +21,7 @@ async function textIn(bytes: Buffer | undefined, element: string): Promise<strin
   return tidy(text) || null;
 }
 
-export const extractDocx: Extractor = async ({ bytes, limits }) => {
+export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
   // Counted before mammoth unpacks it without looking.
   const parts = await unzip(bytes, limits, (name) => name === "docProps/core.xml");
   const mammoth = await optional("mammoth", () => import("mammoth"));
@@ -47,7 +47,7 @@ function cellText(cell: Cell): string {
 }
 
 /** The rows of a table; the first one that is full names the columns. */
-export function* rowBlocks(rows: Iterable<readonly Cell[]>, page?: number): Generator<Block> {
+export function* rowBlocks(rows: Iterable<readonly Cell[]>, page?: number): Generator<TextBlock> {
   const at = page === undefined ? {} : { page };
   let header: string | undefined;
   for (const row of rows) {
@@ -60,14 +60,14 @@ export function* rowBlocks(rows: Iterable<readonly Cell[]>, page?: number): Gene
   }
 }
 
-export const extractXlsx: Extractor = async ({ bytes, limits }) => {
+export const extractXlsx: ExtractFormat = async ({ bytes, limits }) => {
   await unzip(bytes, limits, NONE);
   const { default: readSheets } = await optional("read-excel-file", () => import("read-excel-file/node"));
   const sheets = await readSheets(bytes).catch(() => {
     throw broken("the workbook cannot be read; its XML is damaged");
   });
   if (sheets.length > limits.pages) throw new ExtractionError("too_large", `the workbook has more than ${limits.pages} sheets`);
-  const blocks = sheets.flatMap(({ sheet, data }, index): Block[] => [
+  const blocks = sheets.flatMap(({ sheet, data }, index): TextBlock[] => [
     { kind: "heading", text: sheet, level: 1, page: index + 1 },
     ...rowBlocks(data as Cell[][], index + 1),
   ]);
@@ -90,8 +90,8 @@ async function slideNames(parts: Map<string, Buffer>): Promise<string[]> {
   return order.map((target) => (target.startsWith("/") ? target.slice(1) : `ppt/${target}`)).filter((name) => parts.has(name));
 }
 
-async function slideBlocks(bytes: Buffer, page: number): Promise<Block[]> {
-  const blocks: Block[] = [];
+async function slideBlocks(bytes: Buffer, page: number): Promise<TextBlock[]> {
+  const blocks: TextBlock[] = [];
   let isTitle = false;
   let paragraph = "";
   let inText = false;
@@ -125,11 +125,11 @@ async function slideBlocks(bytes: Buffer, page: number): Promise<Block[]> {
   return blocks;
 }
 
-export const extractPptx: Extractor = async ({ bytes, limits, progress }) => {
+export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) => {
   const parts = await unzip(bytes, limits, (name) => /^ppt\/(?:slides\/slide|presentation|_rels\/presentation)|^docProps\/core/.test(name));
   const names = await slideNames(parts);
   if (names.length > limits.pages) throw new ExtractionError("too_large", `the presentation has more than ${limits.pages} slides`);
-  const blocks: Block[] = [];
+  const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
     blocks.push(...(await slideBlocks(parts.get(name) as Buffer, index + 1)));
     progress((index + 1) / names.length);
@@ -160,7 +160,7 @@ async function chapters(opf: Buffer, path: string): Promise<{ names: string[]; t
   return { names, title: await textIn(opf, "dc:title") };
 }
 
-export const extractEpub: Extractor = async ({ bytes, limits, progress }) => {
+export const extractEpub: ExtractFormat = async ({ bytes, limits, progress }) => {
   const parts = await unzip(bytes, limits, (name) => /\.(?:x?html?|opf|xml)$/i.test(name));
   const path = await opfPath(parts.get("META-INF/container.xml"));
   const opf = parts.get(path);
@@ -169,7 +169,7 @@ export const extractEpub: Extractor = async ({ bytes, limits, progress }) => {
   const locked = parts.get("META-INF/encryption.xml")?.toString("utf8") ?? "";
   if (names.some((name) => locked.includes(`"${name}"`))) throw encrypted();
   if (names.length > limits.pages) throw new ExtractionError("too_large", `the book has more than ${limits.pages} chapters`);
-  const blocks: Block[] = [];
+  const blocks: TextBlock[] = [];
   for (const [index, name] of names.entries()) {
     const { body } = await parseDom(parts.get(name)?.toString("utf8") ?? "");
     if (body) blocks.push(...domBlocks(body));

@@ -1,8 +1,8 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import type { Block } from "../chunk.ts";
+import type { TextBlock } from "../chunk.ts";
 import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
-import type { Extractor } from "./types.ts";
+import type { ExtractFormat } from "./types.ts";
 
 interface Line {
   text: string;
@@ -21,11 +21,11 @@ interface Item {
 
 /** A line that is so much larger than the page's usual one, and short, is a heading. */
 const HEADING_RATIO = 1.15;
-const MOST_HEADING = 150;
+const MAX_HEADING = 150;
 /** A paragraph ends where the next line is further away than so many line heights. */
 const PARAGRAPH_GAP = 1.7;
 
-function linesOf(items: readonly Item[]): Line[] {
+function toLines(items: readonly Item[]): Line[] {
   const lines: Line[] = [];
   let current: Line | undefined;
   for (const item of items) {
@@ -62,14 +62,14 @@ function join2(before: string, line: string): string {
   return UNSPACED.test(before) && STARTS_UNSPACED.test(line) ? before + line : `${before} ${line}`;
 }
 
-function* blocksOf(items: readonly Item[], page: number): Generator<Block> {
-  const lines = linesOf(items);
+function* buildBlocks(items: readonly Item[], page: number): Generator<TextBlock> {
+  const lines = toLines(items);
   const usual = usualHeight(lines);
   let paragraph = "";
   let last: Line | undefined;
   for (const line of lines) {
     const text = line.text.trim();
-    const isHeading = usual > 0 && line.height > usual * HEADING_RATIO && text.length <= MOST_HEADING;
+    const isHeading = usual > 0 && line.height > usual * HEADING_RATIO && text.length <= MAX_HEADING;
     const goesOn = last !== undefined && !isHeading && Math.abs(last.y - line.y) <= PARAGRAPH_GAP * Math.max(line.height, usual);
     if (!goesOn && paragraph !== "") {
       yield { kind: "text", text: paragraph, page };
@@ -84,7 +84,7 @@ function* blocksOf(items: readonly Item[], page: number): Generator<Block> {
 
 const folder = (): string => dirname(createRequire(import.meta.url).resolve("pdfjs-dist/package.json"));
 
-function failureOf(error: unknown): Error {
+function toFailure(error: unknown): Error {
   const { name } = error as { name?: string };
   if (name === "PasswordException") return encrypted();
   return broken("the PDF cannot be read; it may be damaged or cut off");
@@ -103,7 +103,7 @@ function standInForDrawing(): void {
 const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
 
 /** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */
-export const extractPdf: Extractor = async ({ bytes, limits, progress }) => {
+export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => {
   standInForDrawing();
   const { getDocument, VerbosityLevel } = await optional("pdfjs-dist", () => import("pdfjs-dist/legacy/build/pdf.mjs"));
   const root = folder();
@@ -119,17 +119,17 @@ export const extractPdf: Extractor = async ({ bytes, limits, progress }) => {
     verbosity: VerbosityLevel.ERRORS,
   });
   const document = await task.promise.catch((error: unknown) => {
-    throw failureOf(error);
+    throw toFailure(error);
   });
   if (document.numPages > limits.pages) throw new ExtractionError("too_large", `the document has more than ${limits.pages} pages`);
   const { info } = await document.getMetadata().catch(() => ({ info: {} }));
   const { Title: title } = info as { Title?: unknown };
-  const blocks: Block[] = [];
+  const blocks: TextBlock[] = [];
   let letters = 0;
   for (let number = 1; number <= document.numPages; number++) {
     const page = await document.getPage(number);
     const content = await page.getTextContent();
-    for (const block of blocksOf(
+    for (const block of buildBlocks(
       content.items.filter((item): item is typeof item & Item => "str" in item),
       number,
     )) {

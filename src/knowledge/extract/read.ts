@@ -1,4 +1,7 @@
-import type { FormatId } from "../types.ts";
+import { extname } from "node:path";
+import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds.ts";
+import type { TextBlock } from "../chunk.ts";
+import { FORMATS, toFormat, type FormatId } from "../formats.ts";
 import { extractEml } from "./eml.ts";
 import { ExtractionError, broken } from "./failure.ts";
 import { extractHtml } from "./html.ts";
@@ -7,9 +10,9 @@ import { extractOdf } from "./odf.ts";
 import { extractPdf } from "./pdf.ts";
 import { sniff } from "./sniff.ts";
 import { extractCsv, extractJson, extractMarkdown, extractText } from "./text.ts";
-import type { Extracted, Extractor, Source } from "./types.ts";
+import type { Extracted, ExtractFormat, ExtractSource } from "./types.ts";
 
-const EXTRACTORS: Record<FormatId, Extractor> = {
+const EXTRACTORS: Record<FormatId, ExtractFormat> = {
   pdf: extractPdf,
   docx: extractDocx,
   xlsx: extractXlsx,
@@ -26,14 +29,50 @@ const EXTRACTORS: Record<FormatId, Extractor> = {
   text: extractText,
 };
 
+/** Checks what a plugin's module has read. */
+function* toBlocks(blocks: Iterable<{ text: unknown; heading?: boolean; page?: number }>): Generator<TextBlock> {
+  for (const { text, heading, page } of blocks) {
+    if (typeof text !== "string") throw broken("the plugin that reads this format returned something else than text");
+    yield { text, ...(heading ? { kind: "heading", level: 1 } : { kind: "text" }), ...(page === undefined ? {} : { page }) };
+  }
+}
+
+/** Makes an extractor of a plugin's module. */
+const fromPlugin =
+  ({ module, extensions }: PluginExtractor): ExtractFormat =>
+  async ({ bytes, filename }) => {
+    const loaded = (await import(module).catch(() => {
+      throw new ExtractionError("missing_extractor", `the plugin's module that reads .${extensions[0]} files cannot be loaded`);
+    })) as { default: Extract };
+    const { title = null, blocks } = await loaded.default({ bytes, filename });
+    const read = [...toBlocks(blocks)];
+    return {
+      title,
+      pages: read.reduce<number | null>((most, { page }) => (page === undefined ? most : Math.max(most ?? 0, page)), null),
+      blocks: read,
+    };
+  };
+
+/** Finds what reads a document: a plugin that claims the ending of its name, else a shipped extractor by its bytes. */
+function findExtractor(
+  { bytes, filename }: ExtractSource,
+  plugins: readonly PluginExtractor[],
+): { mimeType: string; extract: ExtractFormat } {
+  const ending = extname(filename).slice(1).toLowerCase();
+  const plugin = plugins.find(({ extensions }) => extensions.includes(ending));
+  if (plugin) return { mimeType: toFormat(plugin).mimeType, extract: fromPlugin(plugin) };
+  const format = sniff(bytes, filename);
+  return { mimeType: FORMATS[format].mimeType, extract: EXTRACTORS[format] };
+}
+
 /**
  * Reads a document of any format.
  * @throws ExtractionError, and nothing else.
  */
-export async function readDocument(source: Source): Promise<Extracted> {
-  const format = sniff(source.bytes, source.filename);
+export async function readDocument(source: ExtractSource, plugins: readonly PluginExtractor[] = []): Promise<Extracted> {
+  const { mimeType, extract } = findExtractor(source, plugins);
   try {
-    return { format, ...(await EXTRACTORS[format](source)) };
+    return { mimeType, ...(await extract(source)) };
   } catch (error) {
     if (error instanceof ExtractionError) throw error;
     throw broken("the document cannot be read; it may be damaged");

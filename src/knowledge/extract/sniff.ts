@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import type { FormatId } from "../types.ts";
+import type { FormatId } from "../formats.ts";
 import { ExtractionError, encrypted } from "./failure.ts";
 
 const HEAD = 8192;

@@ -1,25 +1,44 @@
 import { extname } from "node:path";
-import type { Block } from "../chunk.ts";
-import { decode } from "./charset.ts";
+import type { TextBlock } from "../chunk.ts";
+import { decodeDocument } from "./charset.ts";
 import { broken, optional } from "./failure.ts";
 import { rowBlocks } from "./office.ts";
-import type { Extractor } from "./types.ts";
+import type { ExtractFormat } from "./types.ts";
 
 const LINES = /\r\n?|\n/;
 
-function* paragraphs(text: string): Generator<Block> {
+function* paragraphs(text: string): Generator<TextBlock> {
   for (const paragraph of text.replace(/\r\n?/g, "\n").split(/\n[ \t]*\n/))
     if (paragraph.trim() !== "") yield { kind: "text", text: paragraph.trim() };
 }
 
-export const extractText: Extractor = async ({ bytes }) => ({ title: null, pages: null, blocks: paragraphs(await decode(bytes)) });
+export const extractText: ExtractFormat = async ({ bytes }) => ({
+  title: null,
+  pages: null,
+  blocks: paragraphs(await decodeDocument(bytes)),
+});
+
+/** Parses a heading that begins with `#`. */
+function parseHeading(line: string): TextBlock | undefined {
+  const [, marks, text = ""] = /^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$/.exec(line) ?? [];
+  return marks === undefined ? undefined : { kind: "heading", text, level: marks.length };
+}
+
+/** The cells of a table's line, without its outer bars. */
+const toRow = (line: string): string =>
+  line
+    .trim()
+    .replace(/^\||\|$/g, "")
+    .split("|")
+    .map((cell) => cell.trim())
+    .join(" | ");
 
 /** Markdown by its lines: headings of both kinds, fenced code as it is, tables by their rows. */
-function* markdownBlocks(text: string): Generator<Block> {
+function* markdownBlocks(text: string): Generator<TextBlock> {
   let paragraph: string[] = [];
   let fence: string | undefined;
   let header: string | undefined;
-  const flush = (): Block[] => {
+  const flush = (): TextBlock[] => {
     const joined = paragraph.join("\n").trim();
     paragraph = [];
     return joined === "" ? [] : [{ kind: "text", text: joined }];
@@ -32,25 +51,20 @@ function* markdownBlocks(text: string): Generator<Block> {
       else if (marker?.startsWith(fence)) fence = undefined;
       continue;
     }
-    const heading = /^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$/.exec(line);
-    const underline = /^ {0,3}(=+|-+)[ \t]*$/.exec(line)?.[1];
+    const heading = parseHeading(line);
+    const underline = /^ {0,3}(={2,}|-{2,})[ \t]*$/.exec(line)?.[1];
     const isRow = /^\s*\|.*\|\s*$/.test(line);
     if (!isRow) header = undefined;
     if (heading) {
       yield* flush();
-      yield { kind: "heading", text: heading[2] ?? "", level: (heading[1] ?? "#").length };
-    } else if (underline !== undefined && paragraph.length === 1 && underline.length > 1) {
-      const [above] = paragraph.splice(0);
-      yield { kind: "heading", text: above?.trim() ?? "", level: underline.startsWith("=") ? 1 : 2 };
+      yield heading;
+    } else if (underline !== undefined && paragraph.length === 1) {
+      const [above = ""] = paragraph.splice(0);
+      yield { kind: "heading", text: above.trim(), level: underline.startsWith("=") ? 1 : 2 };
     } else if (isRow) {
       yield* flush();
       if (!/[^\s|:-]/.test(line)) continue;
-      const row = line
-        .trim()
-        .replace(/^\||\|$/g, "")
-        .split("|")
-        .map((cell) => cell.trim())
-        .join(" | ");
+      const row = toRow(line);
       yield { kind: "row", text: row, ...(header === undefined ? {} : { header }) };
       header ??= row;
     } else if (line.trim() === "") yield* flush();
@@ -62,44 +76,44 @@ function* markdownBlocks(text: string): Generator<Block> {
 /** The lines between `---` that a file may begin with. */
 const FRONT_MATTER = /^---\r?\n([^]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
 
-export const extractMarkdown: Extractor = async ({ bytes }) => {
-  const text = await decode(bytes);
+export const extractMarkdown: ExtractFormat = async ({ bytes }) => {
+  const text = await decodeDocument(bytes);
   const front = FRONT_MATTER.exec(text);
-  const facts: Block[] = front?.[1]?.trim() ? [{ kind: "row", text: front[1].trim() }] : [];
+  const facts: TextBlock[] = front?.[1]?.trim() ? [{ kind: "row", text: front[1].trim() }] : [];
   const blocks = [...facts, ...markdownBlocks(text.slice(front?.[0].length ?? 0))];
   const named = /^title:[ \t]*["']?(.+?)["']?[ \t]*$/m.exec(front?.[1] ?? "")?.[1];
   return { title: named ?? blocks.find(({ kind, level }) => kind === "heading" && level === 1)?.text ?? null, pages: null, blocks };
 };
 
 /** The character that divides the cells: the one that the first line has most of. */
-function delimiterOf(text: string): string {
+function findDelimiter(text: string): string {
   const line = text.slice(0, 10_000).split(LINES)[0] ?? "";
   return [",", ";", "\t", "|"].toSorted((a, b) => line.split(b).length - line.split(a).length)[0] ?? ",";
 }
 
-export const extractCsv: Extractor = async ({ bytes }) => {
-  const text = await decode(bytes);
+export const extractCsv: ExtractFormat = async ({ bytes }) => {
+  const text = await decodeDocument(bytes);
   const { parse } = await optional("csv-parse", () => import("csv-parse/sync"));
   let rows: string[][];
   try {
-    rows = parse(text, { bom: true, delimiter: delimiterOf(text), relax_column_count: true, relax_quotes: true, skip_empty_lines: true });
+    rows = parse(text, { bom: true, delimiter: findDelimiter(text), relax_column_count: true, relax_quotes: true, skip_empty_lines: true });
   } catch {
     throw broken("the table's quotes do not match up");
   }
   return { title: null, pages: null, blocks: rowBlocks(rows) };
 };
 
-const MOST_DEPTH = 50;
+const MAX_DEPTH = 50;
 
 /** The leaves of a value as `path: value`. */
 function* leaves(value: unknown, path: string, depth = 0): Generator<string> {
-  if (typeof value === "object" && value !== null && depth < MOST_DEPTH) {
+  if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
     for (const [key, inner] of Object.entries(value)) yield* leaves(inner, path === "" ? key : `${path}.${key}`, depth + 1);
   } else if (value !== null && value !== "")
     yield `${path === "" ? "" : `${path}: `}${typeof value === "object" ? "…" : (value as string | number | boolean)}`;
 }
 
-function* jsonBlocks(values: readonly unknown[]): Generator<Block> {
+function* jsonBlocks(values: readonly unknown[]): Generator<TextBlock> {
   for (const value of values) {
     const text = [...leaves(value, "")].join("; ");
     if (text !== "") yield { kind: "row", text };
@@ -107,8 +121,8 @@ function* jsonBlocks(values: readonly unknown[]): Generator<Block> {
 }
 
 /** A list by its members, an object by its leaves. A file that is no JSON after all is read as text. */
-export const extractJson: Extractor = async ({ bytes, filename }) => {
-  const text = (await decode(bytes)).replace(/^\ufeff/, "");
+export const extractJson: ExtractFormat = async ({ bytes, filename }) => {
+  const text = (await decodeDocument(bytes)).replace(/^\ufeff/, "");
   try {
     if ([".jsonl", ".ndjson"].includes(extname(filename).toLowerCase())) {
       const values = text.split(LINES).filter((line) => line.trim() !== "");
@@ -116,7 +130,7 @@ export const extractJson: Extractor = async ({ bytes, filename }) => {
     }
     const value = JSON.parse(text) as unknown;
     if (Array.isArray(value)) return { title: null, pages: null, blocks: [...jsonBlocks(value)] };
-    return { title: null, pages: null, blocks: [...leaves(value, "")].map((line): Block => ({ kind: "row", text: line })) };
+    return { title: null, pages: null, blocks: [...leaves(value, "")].map((line): TextBlock => ({ kind: "row", text: line })) };
   } catch {
     return { title: null, pages: null, blocks: paragraphs(text) };
   }

@@ -1,30 +1,29 @@
-import type { Block } from "../chunk.ts";
-import type { FormatId } from "../types.ts";
+import type { TextBlock } from "../chunk.ts";
 
 /** What the reading of one document may take. */
-export interface Limits {
+export interface ExtractLimits {
   pages: number;
   /** UTF-16 units of text. */
   textChars: number;
   unzipRatio: number;
 }
 
-export interface Source {
+export interface ExtractSource {
   bytes: Buffer;
   filename: string;
-  limits: Limits;
+  limits: ExtractLimits;
   /** From 0 to 1. */
   progress(part: number): void;
 }
 
 /** What was read: blocks in reading order. */
 export interface Extracted {
-  format: FormatId;
+  mimeType: string;
   title: string | null;
   /** Null where the format has no pages. */
   pages: number | null;
-  blocks: Iterable<Block>;
+  blocks: Iterable<TextBlock>;
 }
 
 /** Reads one format. Throws `ExtractionError`; anything else it throws counts as `broken_document`. */
-export type Extractor = (source: Source) => Promise<Omit<Extracted, "format">>;
+export type ExtractFormat = (source: ExtractSource) => Promise<Omit<Extracted, "mimeType">>;

@@ -1,6 +1,6 @@
 import type * as Fflate from "fflate";
 import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
-import type { Limits } from "./types.ts";
+import type { ExtractLimits } from "./types.ts";
 
 interface Entry {
   name: string;
@@ -14,20 +14,20 @@ const CENTRAL = 0x02014b50;
 const LOCAL = 0x04034b50;
 const STORED = 0;
 const DEFLATED = 8;
-const MOST_ENTRIES = 20_000;
+const MAX_ENTRIES = 20_000;
 /** Small documents with much repetition in them unpack to more than the ratio, and harm nobody. */
 const ALWAYS_ALLOWED = 10 * 2 ** 20;
 const PIECE = 64 * 1024;
 
-function directoryOf(bytes: Buffer): { at: number; count: number } {
+function findDirectory(bytes: Buffer): { at: number; count: number } {
   for (let at = bytes.length - 22; at >= Math.max(0, bytes.length - 65_557); at--)
     if (bytes.readUInt32LE(at) === END) return { at: bytes.readUInt32LE(at + 16), count: bytes.readUInt16LE(at + 10) };
   throw broken("the archive has no end; it may have been cut off");
 }
 
-function entriesOf(bytes: Buffer): Entry[] {
-  const { at: first, count } = directoryOf(bytes);
-  if (count > MOST_ENTRIES) throw new ExtractionError("too_large", `the archive has more than ${MOST_ENTRIES} entries`);
+function readEntries(bytes: Buffer): Entry[] {
+  const { at: first, count } = findDirectory(bytes);
+  if (count > MAX_ENTRIES) throw new ExtractionError("too_large", `the archive has more than ${MAX_ENTRIES} entries`);
   const entries: Entry[] = [];
   let at = first;
   for (let i = 0; i < count; i++) {
@@ -72,7 +72,7 @@ function unpack(fflate: typeof Fflate, bytes: Buffer, entry: Entry, count: (leng
  * Unpacks the entries of a zip file that are `wanted`, after it has counted what all of them unpack to.
  * @throws ExtractionError `too_large` past the ratio, `encrypted_document`, `broken_document`.
  */
-export async function unzip(bytes: Buffer, limits: Limits, wanted: (name: string) => boolean): Promise<Map<string, Buffer>> {
+export async function unzip(bytes: Buffer, limits: ExtractLimits, wanted: (name: string) => boolean): Promise<Map<string, Buffer>> {
   const fflate = await optional("fflate", () => import("fflate"));
   const most = Math.max(ALWAYS_ALLOWED, bytes.length * limits.unzipRatio);
   let total = 0;
@@ -81,7 +81,7 @@ export async function unzip(bytes: Buffer, limits: Limits, wanted: (name: string
     if (total > most) throw new ExtractionError("too_large", `the document unpacks to more than ${limits.unzipRatio} times its size`);
   };
   const found = new Map<string, Buffer>();
-  for (const entry of entriesOf(bytes)) {
+  for (const entry of readEntries(bytes)) {
     if (entry.name.endsWith("/")) continue;
     const content = unpack(fflate, bytes, entry, count, wanted(entry.name));
     if (content) found.set(entry.name, content);

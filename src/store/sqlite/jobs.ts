@@ -16,7 +16,7 @@ interface JobRow {
  * The queue's table. Only the first job of a key has `ready`, so that taking the next one needs no look at the
  * thousands that may wait behind it. All writing methods run inside a transaction of the caller.
  */
-export class Jobs {
+export class SqliteJobs {
   readonly #sql: Statements;
 
   constructor(sql: Statements) {

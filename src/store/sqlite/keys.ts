@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { DedupeEntry, DedupeRecord, Ms } from "../types.ts";
-import { dedupeOf, type DedupeRest, type DedupeRow } from "../rows.ts";
+import { toDedupeRecord, type DedupeRest, type DedupeRow } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Hex digits of a digest that a JavaScript number holds exactly. */
@@ -17,21 +17,21 @@ export function keyNumber(scope: string, key: string): number {
 
 type Row = DedupeRow & { seq: number };
 
-function rowOf(sql: Statements, scope: string, key: string): Row | undefined {
+function findRow(sql: Statements, scope: string, key: string): Row | undefined {
   const rows = sql.all<Row>("SELECT seq, scope, key, expires, record FROM dedupe WHERE number = ?", keyNumber(scope, key));
   return rows.find((row) => row.scope === scope && row.key === key);
 }
 
 /** The record that holds a key, where it is not expired. */
-export function findKey(sql: Statements, scope: string, key: string, now: Ms): DedupeRecord | undefined {
-  const row = rowOf(sql, scope, key);
-  return row && row.expires > now ? dedupeOf(row) : undefined;
+export function findDedupeKey(sql: Statements, scope: string, key: string, now: Ms): DedupeRecord | undefined {
+  const row = findRow(sql, scope, key);
+  return row && row.expires > now ? toDedupeRecord(row) : undefined;
 }
 
 /** Binds a duplicate key to an event; one that is expired is given over. False where another event holds it: nothing is written. */
 export function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, now: Ms): boolean {
   const { scope, key, expiresAt, ...rest } = entry;
-  const known = rowOf(sql, scope, key);
+  const known = findRow(sql, scope, key);
   if (known && known.expires > now) return false;
   if (known) sql.run("DELETE FROM dedupe WHERE seq = ?", known.seq);
   const record: DedupeRest = { ...rest, eventId };

@@ -1,14 +1,14 @@
 import type { Ms, Queue } from "../types.ts";
-import type { GroupCommit } from "./commit.ts";
-import type { IntakeLoop } from "./intake-loop.ts";
-import type { Jobs } from "./jobs.ts";
-import type { Signals } from "./signals.ts";
+import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { MaterializeLoop } from "./materialize-loop.ts";
+import type { SqliteJobs } from "./jobs.ts";
+import type { SqliteSignals } from "./signals.ts";
 
 interface Parts {
-  jobs: Jobs;
-  group: GroupCommit;
-  loop: IntakeLoop;
-  signals: Signals;
+  jobs: SqliteJobs;
+  group: SqliteGroupCommit;
+  loop: MaterializeLoop;
+  signals: SqliteSignals;
   now: () => Ms;
 }
 

@@ -6,9 +6,9 @@ import type { Ms } from "../types.ts";
 /**
  * Forward-only migrations; the position in the list is the version. Rowid tables with few indexes: ids sort by time,
  * so that an index on them grows at its end. `counts` is kept by triggers, so that nobody counts a million rows while
- * hooks wait; events are counted by the intake, off the way of an answer.
+ * hooks wait; events are counted by the materializer, off the way of an answer.
  */
-export const MIGRATIONS: readonly string[] = [
+export const SQLITE_MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE marks (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
@@ -123,7 +123,7 @@ export const MIGRATIONS: readonly string[] = [
  * Sets the pragmas and brings the schema up to date.
  * @throws RouseError `config_invalid` where a newer version of the program wrote the file.
  */
-export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = MIGRATIONS): void {
+export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = SQLITE_MIGRATIONS): void {
   db.exec(
     // Pages of 8 KB: a body of 20 KB spreads over half as many, and small rows cost the same (`npm run bench`).
     "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",

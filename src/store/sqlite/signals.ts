@@ -1,9 +1,9 @@
 import type { Logger } from "../../core/log.ts";
 import { createListeners, LONGEST_TIMER_MS, type Listeners } from "../listeners.ts";
 import type { JobKind, Ms } from "../types.ts";
-import type { Jobs } from "./jobs.ts";
+import type { SqliteJobs } from "./jobs.ts";
 
-export interface Signals extends Omit<Listeners, "any"> {
+export interface SqliteSignals extends Omit<Listeners, "any"> {
   /** Somebody waits for work. */
   readonly listened: boolean;
   /** Announces the kind when the time of its next waiting job comes. */
@@ -11,7 +11,7 @@ export interface Signals extends Omit<Listeners, "any"> {
 }
 
 /** Who is told that work may be ready, and the timers of jobs that wait for their time. */
-export function createSignals({ jobs, now, log }: { jobs: Jobs; now: () => Ms; log: Logger }): Signals {
+export function createSqliteSignals({ jobs, now, log }: { jobs: SqliteJobs; now: () => Ms; log: Logger }): SqliteSignals {
   const { onReady, onWake, any, announce, woke, close } = createListeners(log);
   const timers = new Map<JobKind, NodeJS.Timeout>();
   let closed = false;

@@ -5,7 +5,7 @@ import { STORE_UNAVAILABLE } from "../types.ts";
 const SQLITE_CONSTRAINT = 19;
 
 /** The driver's errors as ours, with the cause kept; what the driver did not throw comes back as it is. */
-export function storeError(error: unknown): unknown {
+export function sqliteError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof RouseError) return error;
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   if (code !== "ERR_SQLITE_ERROR" && code !== "ERR_INVALID_STATE") return error;
@@ -38,7 +38,7 @@ export class Statements {
     try {
       return Number(this.#prepare(sql).run(...values).changes);
     } catch (error) {
-      throw storeError(error);
+      throw sqliteError(error);
     }
   }
 
@@ -46,7 +46,7 @@ export class Statements {
     try {
       return this.#prepare(sql).get(...values) as T | undefined;
     } catch (error) {
-      throw storeError(error);
+      throw sqliteError(error);
     }
   }
 
@@ -54,7 +54,7 @@ export class Statements {
     try {
       return this.#prepare(sql).all(...values) as T[];
     } catch (error) {
-      throw storeError(error);
+      throw sqliteError(error);
     }
   }
 }

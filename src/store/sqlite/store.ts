@@ -2,56 +2,53 @@ import { chmod, rm, stat, writeFile } from "node:fs/promises";
 import { backup, DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
 import {
-  isFence,
+  isFencingToken,
   type AcceptResult,
   type DedupeEntry,
   type EventRecord,
-  type Fence,
+  type FencingToken,
   type Job,
   type Ms,
   type Store,
   type Writes,
 } from "../types.ts";
-import type { GroupCommit } from "./commit.ts";
-import type { Intake } from "./intake.ts";
-import type { IntakeLoop } from "./intake-loop.ts";
-import type { Reads } from "./reads.ts";
-import type { Signals } from "./signals.ts";
-import { storeError, type Statements } from "./statements.ts";
+import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { Materializer } from "./materializer.ts";
+import type { MaterializeLoop } from "./materialize-loop.ts";
+import { createSqliteReads } from "./reads.ts";
+import type { SqliteSignals } from "./signals.ts";
+import { sqliteError, type Statements } from "./statements.ts";
 import { sweepSteps } from "./sweep.ts";
-import { bindKey } from "./keys.ts";
+import { bindKey, findDedupeKey } from "./keys.ts";
 import { insertEvent, type SqliteWrites } from "./writes.ts";
-import type { Jobs } from "./jobs.ts";
+import type { SqliteJobs } from "./jobs.ts";
 
-export interface StoreParts {
+export interface SqliteStoreParts {
   sql: Statements;
-  jobs: Jobs;
-  reads: Reads;
-  group: GroupCommit;
-  intake: Intake;
-  loop: IntakeLoop;
-  signals: Signals;
+  jobs: SqliteJobs;
+  group: SqliteGroupCommit;
+  materializer: Materializer;
+  loop: MaterializeLoop;
+  signals: SqliteSignals;
   newWrites(): SqliteWrites;
   now: () => Ms;
 }
 
 type Writing = Pick<Store, "accept" | "commit" | "onSystemEvents">;
-type Reading = Omit<Store, keyof Writing | "sweep" | "backup" | "close">;
-
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-function writing({ sql, jobs, reads, group, intake, loop, signals, newWrites, now }: StoreParts): Writing {
+function writing({ sql, jobs, group, materializer, loop, signals, newWrites, now }: SqliteStoreParts): Writing {
   const acceptNow = (event: EventRecord, keys: readonly DedupeEntry[]): AcceptResult => {
     // One key is its own check; of several, none may be bound before all are known to be free.
     for (const { scope, key } of keys.length > 1 ? keys : []) {
-      const record = reads.duplicate(scope, key, now());
+      const record = findDedupeKey(sql, scope, key, now());
       if (record) return { kind: "duplicate", record };
     }
     for (const entry of keys) {
-      const held = bindKey(sql, event.id, entry, now()) ? undefined : reads.duplicate(entry.scope, entry.key, now());
+      const held = bindKey(sql, event.id, entry, now()) ? undefined : findDedupeKey(sql, entry.scope, entry.key, now());
       if (held && held.eventId !== event.id) return { kind: "duplicate", record: held };
     }
-    insertEvent(sql, intake.nextSeq(), event);
+    insertEvent(sql, materializer.nextSeq(), event);
     return { kind: "accepted" };
   };
   return {
@@ -60,11 +57,11 @@ function writing({ sql, jobs, reads, group, intake, loop, signals, newWrites, no
       if (event.actions.length > 0 && result.kind === "accepted") loop.noticed();
       return result;
     },
-    async commit(write: (tx: Writes) => void, held?: Job | Fence) {
+    async commit(write: (tx: Writes) => void, held?: Job | FencingToken) {
       await loop.catchUp();
       const writes = newWrites();
       const work = (): boolean => {
-        if (held && !isFence(held) && !jobs.isHeld(held)) return false;
+        if (held && !isFencingToken(held) && !jobs.isHeld(held)) return false;
         write(writes);
         return true;
       };
@@ -75,49 +72,6 @@ function writing({ sql, jobs, reads, group, intake, loop, signals, newWrites, no
       return true;
     },
     onSystemEvents: signals.onWake,
-  };
-}
-
-/**
- * Reads of runs and system events first wait until accepted events have been taken up. Where that cannot be (a full disk),
- * lists and counts tell what is there; what is asked for by its id may be among the rest, and is an error.
- */
-function reading({ jobs, reads, loop, now }: StoreParts): Reading {
-  const caughtUp =
-    <A extends unknown[], T>(read: (...values: A) => T | Promise<T>) =>
-    async (...values: A): Promise<T> => {
-      await loop.catchUp();
-      return read(...values);
-    };
-  const asFarAsMayBe =
-    <A extends unknown[], T>(read: (...values: A) => T | Promise<T>) =>
-    async (...values: A): Promise<T> => {
-      await loop.catchUp().catch(() => undefined);
-      return read(...values);
-    };
-  return {
-    findDuplicates: async (keys) => keys.map(({ scope, key }) => reads.duplicate(scope, key, now())),
-    getEvent: async (id) => reads.event(id),
-    listEvents: asFarAsMayBe((query) => reads.events(query)),
-    async getRun(id) {
-      const run = reads.run(id);
-      if (run) return run;
-      await loop.catchUp();
-      return reads.run(id);
-    },
-    listRuns: asFarAsMayBe((query) => reads.runs(query)),
-    getCollected: caughtUp((runId) => reads.collected(runId)),
-    getDelivery: async (id) => reads.delivery(id),
-    listDeliveries: async (query) => reads.deliveries(query),
-    getTurns: async (session) => reads.turns(session),
-    getSession: async (session) => reads.session(session),
-    sessionsWithKey: async (agentId, key) => reads.sessionsWithKey(agentId, key),
-    listSessions: async (query) => reads.sessions(query),
-    queuedSystemEvents: caughtUp((agentId, limit) => reads.queuedSystemEvents(agentId, limit)),
-    listSystemEvents: asFarAsMayBe((query) => reads.systemEvents(query)),
-    lastRoutes: async (agentId) => reads.lastRoutes(agentId),
-    getValue: async (key) => reads.value(key),
-    counts: asFarAsMayBe(() => Object.fromEntries([...reads.counts(), ...jobs.counts()].map(({ name, n }) => [name, n]))),
   };
 }
 
@@ -140,23 +94,23 @@ async function copyTo(sql: Statements, file: string): Promise<void> {
     await backup(source, file, { rate: ALL_PAGES });
   } catch (error) {
     await rm(file, { force: true });
-    throw storeError(error);
+    throw sqliteError(error);
   } finally {
     source.close();
   }
 }
 
 /** The store over one SQLite database. */
-export function createSqliteStore(parts: StoreParts): Store {
-  const { sql, group, intake, loop, signals } = parts;
+export function createSqliteStore(parts: SqliteStoreParts): Store {
+  const { sql, group, materializer, loop, signals } = parts;
   let closed = false;
   return {
     ...writing(parts),
-    ...reading(parts),
+    ...createSqliteReads(parts),
     async sweep(at, retention) {
       await loop.catchUp();
       let total = 0;
-      for (const step of sweepSteps(sql, at, retention, intake.done)) {
+      for (const step of sweepSteps(sql, at, retention, materializer.done)) {
         for (let more = true; more && !closed; await nextTurn()) {
           const slice = await group.add(step, { many: true });
           slice.settle?.();

@@ -1,30 +1,25 @@
 import { deliveryState, sessionId } from "../types.ts";
 import type {
-  Collected,
   DeliveryChange,
   DeliveryRecord,
   EventRecord,
-  Job,
   JobKind,
-  LastRoute,
   Ms,
   NewDelivery,
-  NewJob,
-  NewSystemEvent,
   NewTurn,
   RunChange,
   RunRecord,
   SessionRef,
-  SystemEventState,
   Writes,
 } from "../types.ts";
-import type { Jobs } from "./jobs.ts";
-import { eventColumns, newDeliveryRecord, runColumns, withChange } from "../rows.ts";
+import { toWrites } from "../write-table.ts";
+import type { SqliteJobs } from "./jobs.ts";
+import { toEventRow, newDeliveryRecord, toRunRow, withChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
 export function insertEvent(sql: Statements, seq: number, event: EventRecord): void {
-  const { id, at, path, credential, outcome, mapping, head, actions, body } = eventColumns(event);
+  const { id, at, path, credential, outcome, mapping, head, actions, body } = toEventRow(event);
   sql.run(
     "INSERT INTO events (seq, id, at, path, credential, outcome, mapping, head, actions, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     seq,
@@ -43,7 +38,7 @@ export function insertEvent(sql: Statements, seq: number, event: EventRecord): v
 const INSERT_RUN = "INTO runs (id, event_id, session_key, status, created, ended, spec, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 
 function runValues(run: RunRecord): [string, string | null, string, string, number, number | null, string, string] {
-  const { id, eventId, sessionKey, status, created, ended, spec, record } = runColumns(run);
+  const { id, eventId, sessionKey, status, created, ended, spec, record } = toRunRow(run);
   return [id, eventId, sessionKey, status, created, ended, spec, record];
 }
 
@@ -52,161 +47,112 @@ export function insertRunOnce(sql: Statements, run: RunRecord): boolean {
   return sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runValues(run)) === 1;
 }
 
-/** Runs inside a transaction; every method writes at once. */
-export class SqliteWrites implements Writes {
-  readonly #sql: Statements;
-  readonly #jobs: Jobs;
-  readonly #now: () => Ms;
+export interface SqliteWrites extends Writes {
   /** Kinds of jobs that may have become ready. */
-  readonly touched = new Set<JobKind>();
+  touched: Set<JobKind>;
+}
 
-  constructor(parts: { sql: Statements; jobs: Jobs; now: () => Ms }) {
-    this.#sql = parts.sql;
-    this.#jobs = parts.jobs;
-    this.#now = parts.now;
-  }
+const RUN_CHANGE = "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?";
+const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
+  ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
+const SET_ROUTE = `INSERT INTO last_routes (agent, channel, recipient, thread, at) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at`;
 
-  insertRun(run: RunRecord): void {
-    this.#sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run));
-  }
+function addTurn(sql: Statements, ref: SessionRef, turn: NewTurn): void {
+  const session = sessionId(ref);
+  const { agentId, origin, key, via } = ref;
+  sql.run("INSERT INTO turns (session, record) VALUES (?, ?)", session, JSON.stringify(turn));
+  sql.run(ADD_SESSION, session, agentId, origin, key, via?.path ?? null, via?.credential ?? null, turn.at, turn.at);
+}
 
-  updateRun(id: string, change: RunChange): void {
-    const row = this.#sql.get<{ seq: number; record: string }>("SELECT seq, record FROM runs WHERE id = ?", id);
-    if (!row) return;
-    const { spec, ...rest } = change;
-    const run = withChange(JSON.parse(row.record) as Omit<RunRecord, "spec">, rest);
-    this.#sql.run(
-      "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?",
-      run.status,
-      run.endedAt ?? null,
-      JSON.stringify(run),
-      row.seq,
-    );
-    if (spec) this.#sql.run("UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?", spec.session.key, JSON.stringify(spec), row.seq);
-  }
+function addDelivery(sql: Statements, delivery: NewDelivery): void {
+  const record = newDeliveryRecord(delivery);
+  sql.run(
+    "INSERT INTO deliveries (id, status, channel, created, ended, record) VALUES (?, ?, ?, ?, ?, ?)",
+    record.id,
+    deliveryState(record),
+    record.route.channel,
+    record.createdAt,
+    record.endedAt ?? null,
+    JSON.stringify(record),
+  );
+}
 
-  appendTurn(ref: SessionRef, turn: NewTurn): void {
-    const session = sessionId(ref);
-    this.#sql.run("INSERT INTO turns (session, record) VALUES (?, ?)", session, JSON.stringify(turn));
-    this.#sql.run(
-      "INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used",
-      session,
-      ref.agentId,
-      ref.origin,
-      ref.key,
-      ref.via?.path ?? null,
-      ref.via?.credential ?? null,
-      turn.at,
-      turn.at,
-    );
-  }
+function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange): void {
+  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM runs WHERE id = ?", id);
+  if (!row) return;
+  const run = withChange(JSON.parse(row.record) as Omit<RunRecord, "spec">, change);
+  sql.run(RUN_CHANGE, run.status, run.endedAt ?? null, JSON.stringify(run), row.seq);
+  if (spec) sql.run("UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?", spec.session.key, JSON.stringify(spec), row.seq);
+}
 
-  resetSession(ref: SessionRef): void {
-    this.#sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
-    this.#sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", sessionId(ref));
-  }
+function updateDelivery(sql: Statements, id: string, change: DeliveryChange): void {
+  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM deliveries WHERE id = ?", id);
+  if (!row) return;
+  const record = withChange(JSON.parse(row.record) as DeliveryRecord, change);
+  sql.run(
+    "UPDATE deliveries SET status = ?, channel = ?, ended = ?, record = ? WHERE seq = ?",
+    deliveryState(record),
+    record.route.channel,
+    record.endedAt ?? null,
+    JSON.stringify(record),
+    row.seq,
+  );
+}
 
-  deleteSession(ref: SessionRef): void {
-    this.#sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
-    this.#sql.run("DELETE FROM sessions WHERE session = ?", sessionId(ref));
-  }
-
-  addSystemEvent(event: NewSystemEvent): void {
-    this.#sql.run(
-      "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)",
-      event.id,
-      event.agentId,
-      event.at,
-      JSON.stringify(event),
-    );
-  }
-
-  setSystemEvents(ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }): void {
-    for (const id of ids) {
-      this.#sql.run(
-        "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?",
-        change.state ?? null,
-        change.failed ? 1 : 0,
-        id,
-      );
-    }
-  }
-
-  addDelivery(delivery: NewDelivery): void {
-    const record = newDeliveryRecord(delivery);
-    this.#sql.run(
-      "INSERT INTO deliveries (id, status, channel, created, ended, record) VALUES (?, ?, ?, ?, ?, ?)",
-      record.id,
-      deliveryState(record),
-      record.route.channel,
-      record.createdAt,
-      record.endedAt ?? null,
-      JSON.stringify(record),
-    );
-  }
-
-  updateDelivery(id: string, change: DeliveryChange): void {
-    const row = this.#sql.get<{ seq: number; record: string }>("SELECT seq, record FROM deliveries WHERE id = ?", id);
-    if (!row) return;
-    const record = withChange(JSON.parse(row.record) as DeliveryRecord, change);
-    this.#sql.run(
-      "UPDATE deliveries SET status = ?, channel = ?, ended = ?, record = ? WHERE seq = ?",
-      deliveryState(record),
-      record.route.channel,
-      record.endedAt ?? null,
-      JSON.stringify(record),
-      row.seq,
-    );
-  }
-
-  setLastRoute(route: LastRoute): void {
-    this.#sql.run(
-      "INSERT INTO last_routes (agent, channel, recipient, thread, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at",
-      route.agentId,
-      route.channel,
-      route.to,
-      route.thread ?? null,
-      route.at,
-    );
-  }
-
-  setValue(key: string, value: unknown): void {
-    this.#sql.run(
-      "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-      key,
-      JSON.stringify(value),
-    );
-  }
-
-  enqueue(job: NewJob): void {
-    if (this.#jobs.enqueue(job)) this.touched.add(job.kind);
-  }
-
-  completeJob(job: Job): void {
-    this.#jobs.complete(job, this.#now());
-    this.touched.add(job.kind);
-  }
-
-  retryJob(job: Job, runAt: Ms, options?: { resetAttempts?: boolean }): void {
-    this.#jobs.retry(job, runAt, options?.resetAttempts ?? false);
-    this.touched.add(job.kind);
-  }
-
-  rescheduleJob(kind: JobKind, id: string, runAt: Ms): void {
-    this.#jobs.reschedule(kind, id, runAt);
-    this.touched.add(kind);
-  }
-
-  addCollected(runId: string, event: Collected): void {
-    this.#sql.run("INSERT INTO collected (run_id, record) VALUES (?, ?)", runId, JSON.stringify(event));
-  }
-
-  dropCollected(runId: string): void {
-    this.#sql.run("DELETE FROM collected WHERE run_id = ?", runId);
-  }
-
-  removeJob(kind: JobKind, id: string): void {
-    this.#jobs.remove(kind, id, this.#now());
-    this.touched.add(kind);
-  }
+/** Writes of one commit, inside its transaction: each is written at once. */
+export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: SqliteJobs; now: () => Ms }): SqliteWrites {
+  const touched = new Set<JobKind>();
+  const writes = toWrites({
+    add: {
+      run: (run) => void sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run)),
+      turn: (session, turn) => addTurn(sql, session, turn),
+      systemEvent(event) {
+        const text = "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)";
+        sql.run(text, event.id, event.agentId, event.at, JSON.stringify(event));
+      },
+      delivery: (delivery) => addDelivery(sql, delivery),
+      job: (job) => void (jobs.enqueue(job) && touched.add(job.kind)),
+    },
+    set: {
+      lastRoute: ({ agentId, channel, to, thread, at }) => void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
+      value(key, value) {
+        const text = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+        sql.run(text, key, JSON.stringify(value));
+      },
+    },
+    update: {
+      run: (id, change) => updateRun(sql, id, change),
+      delivery: (id, change) => updateDelivery(sql, id, change),
+      systemEvents(ids, { state, failed }) {
+        const text = "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";
+        for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
+      },
+      job(kind, id, runAt) {
+        jobs.reschedule(kind, id, runAt);
+        touched.add(kind);
+      },
+    },
+    delete: {
+      session(ref) {
+        sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
+        sql.run("DELETE FROM sessions WHERE session = ?", sessionId(ref));
+      },
+      turns(ref) {
+        sql.run("DELETE FROM turns WHERE session = ?", sessionId(ref));
+        sql.run("UPDATE sessions SET turns = 0 WHERE session = ?", sessionId(ref));
+      },
+      collected: (runId) => void sql.run("DELETE FROM collected WHERE run_id = ?", runId),
+      job(kind, id) {
+        jobs.remove(kind, id, now());
+        touched.add(kind);
+      },
+    },
+    settle(job, retryAt, options) {
+      if (retryAt === undefined) jobs.complete(job, now());
+      else jobs.retry(job, retryAt, options?.resetAttempts ?? false);
+      touched.add(job.kind);
+    },
+  });
+  return { ...writes, touched };
 }

@@ -1,0 +1,157 @@
+import {
+  newDeliveryRecord,
+  RouseError,
+  sessionId,
+  toWrites,
+  withChange,
+  type Collected,
+  type DedupeRecord,
+  type DeliveryRecord,
+  type EventRecord,
+  type JobKind,
+  type LastRoute,
+  type Ms,
+  type NewTurn,
+  type RunRecord,
+  type SessionRecord,
+  type SessionRef,
+  type SystemEvent,
+  type TurnRecord,
+  type Writes,
+} from "rouse/store-kit";
+import { Jobs } from "./jobs.ts";
+
+/** What a store holds. Each map keeps the order in which its records came. */
+export class Data {
+  readonly events = new Map<string, EventRecord>();
+  readonly runs = new Map<string, RunRecord>();
+  readonly deliveries = new Map<string, DeliveryRecord>();
+  readonly systemEvents = new Map<string, SystemEvent>();
+  readonly sessions = new Map<string, SessionRecord>();
+  readonly turns = new Map<string, TurnRecord[]>();
+  readonly collected = new Map<string, Collected[]>();
+  readonly lastRoutes = new Map<string, LastRoute>();
+  readonly keys = new Map<string, DedupeRecord>();
+  readonly values = new Map<string, unknown>();
+  readonly jobs = new Jobs();
+  #seq = 0;
+
+  nextSeq(): number {
+    return ++this.#seq;
+  }
+}
+
+/** A copy that the caller cannot change. Throws if JSON cannot hold the value. */
+export const copy = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
+/** The error for a record whose id is there already. */
+export const createIdError = (what: string): RouseError =>
+  new RouseError({ code: "internal", message: `the store has a ${what} with this id already` });
+
+function addTurn(data: Data, ref: SessionRef, turn: NewTurn): void {
+  const id = sessionId(ref);
+  const { turns = 0, createdAt = turn.at } = data.sessions.get(id) ?? {};
+  data.sessions.set(id, { ref, turns: turns + 1, createdAt, lastUsedAt: turn.at });
+  data.turns.set(id, [...(data.turns.get(id) ?? []), { ...turn, seq: data.nextSeq() }]);
+}
+
+function emptySession(data: Data, ref: SessionRef): void {
+  const session = data.sessions.get(sessionId(ref));
+  if (session) session.turns = 0;
+  data.turns.delete(sessionId(ref));
+}
+
+function change<T extends object>(records: Map<string, T>, id: string, changes: object): void {
+  const record = records.get(id);
+  if (record) records.set(id, withChange(record, changes));
+}
+
+/** The writes of one commit. They are only collected, so that a commit that fails changes nothing. */
+export interface PendingWrites extends Writes {
+  /** Carries the writes out. It cannot fail. Returns the kinds of jobs that may have become ready. */
+  apply(): Set<JobKind>;
+}
+
+export function createWrites(data: Data, now: Ms): PendingWrites {
+  const pending: (() => unknown)[] = [];
+  const touched = new Set<JobKind>();
+  const added = new Set<string>();
+  const later = (write: () => unknown): void => void pending.push(write);
+  const addOnce = <T extends { id: string }>(what: string, records: Map<string, T>, record: T): void => {
+    if (records.has(record.id) || added.has(`${what} ${record.id}`)) throw createIdError(what);
+    added.add(`${what} ${record.id}`);
+    later(() => records.set(record.id, record));
+  };
+  const writes = toWrites({
+    add: {
+      run: (run) => addOnce("run", data.runs, copy(run)),
+      delivery: (delivery) => addOnce("delivery", data.deliveries, copy(newDeliveryRecord(delivery))),
+      turn(...given) {
+        const [ref, turn] = copy(given);
+        later(() => addTurn(data, ref, turn));
+      },
+      systemEvent(given) {
+        const event = copy(given);
+        later(() => {
+          if (!data.systemEvents.has(event.id))
+            data.systemEvents.set(event.id, { ...event, seq: data.nextSeq(), state: "queued", failures: 0 });
+        });
+      },
+      job(given) {
+        const job = copy(given);
+        later(() => data.jobs.add(job) && touched.add(job.kind));
+      },
+    },
+    set: {
+      lastRoute(given) {
+        const route = copy(given);
+        later(() => data.lastRoutes.set(JSON.stringify([route.agentId, route.channel]), route));
+      },
+      value(key, given) {
+        const value = copy(given);
+        later(() => data.values.set(key, value));
+      },
+    },
+    update: {
+      run(id, given) {
+        const changes = copy(given);
+        later(() => change(data.runs, id, changes));
+      },
+      delivery(id, given) {
+        const changes = copy(given);
+        later(() => change(data.deliveries, id, changes));
+      },
+      systemEvents(ids, { state, failed }) {
+        later(() => {
+          for (const event of [...data.systemEvents.values()].filter(({ id }) => ids.includes(id)))
+            Object.assign(event, { state: state ?? event.state, failures: event.failures + (failed ? 1 : 0) });
+        });
+      },
+      job(kind, id, runAt) {
+        later(() => data.jobs.reschedule(kind, id, runAt));
+        touched.add(kind);
+      },
+    },
+    delete: {
+      session(ref) {
+        later(() => data.sessions.delete(sessionId(ref)));
+        later(() => data.turns.delete(sessionId(ref)));
+      },
+      turns: (ref) => later(() => emptySession(data, ref)),
+      collected: (runId) => later(() => data.collected.delete(runId)),
+      job(kind, id) {
+        later(() => data.jobs.delete(kind, id, now));
+        touched.add(kind);
+      },
+    },
+    settle(job, retryAt, { resetAttempts = false } = {}) {
+      later(() => (retryAt === undefined ? data.jobs.end(job, now) : data.jobs.putBack(job, retryAt, resetAttempts)));
+      touched.add(job.kind);
+    },
+  });
+  const apply = (): Set<JobKind> => {
+    for (const write of pending.splice(0)) write();
+    return touched;
+  };
+  return { ...writes, apply };
+}

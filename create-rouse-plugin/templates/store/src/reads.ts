@@ -1,0 +1,136 @@
+import { deliveryState, getListLimit, sessionId, toReads, type ListQuery, type Ms, type SessionRecord, type Store } from "rouse/store-kit";
+import type { Data } from "./data.ts";
+
+/** All states that are counted, so that those without a record count as 0. */
+const STATES = {
+  events: ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"],
+  runs: ["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"],
+  deliveries: ["pending", "delivered", "failed", "unknown", "no_route"],
+  sessions: ["main", "hook", "api", "channel"],
+  systemEvents: ["queued", "done", "parked"],
+  jobs: ["turn", "delivery", "command"],
+};
+
+function count(data: Data): Record<string, number> {
+  const found: Record<keyof typeof STATES, string[]> = {
+    events: [...data.events.values()].map(({ outcome }) => outcome),
+    runs: [...data.runs.values()].map(({ status }) => status),
+    deliveries: [...data.deliveries.values()].map(deliveryState),
+    sessions: [...data.sessions.values()].map(({ ref }) => ref.origin),
+    systemEvents: [...data.systemEvents.values()].map(({ state }) => state),
+    jobs: data.jobs.kinds(),
+  };
+  const counts: Record<string, number> = {};
+  for (const [table, states] of Object.entries(STATES)) for (const state of states) counts[`${table}.${state}`] = 0;
+  for (const [table, states] of Object.entries(found))
+    for (const state of states) counts[`${table}.${state}`] = (counts[`${table}.${state}`] ?? 0) + 1;
+  return counts;
+}
+
+/** A value that a query asks for, and the record's own. */
+type Condition = readonly [wanted: unknown, value: unknown];
+
+interface View {
+  id: string;
+  at: Ms;
+  conditions: readonly Condition[];
+}
+
+/** A page of records, the last of `records` first. */
+function getPage<T>(records: Iterable<T>, query: ListQuery, view: (record: T) => View): T[] {
+  const newest = [...records].toReversed();
+  const { before, idPrefix = "", since = 0 } = query;
+  const start = before === undefined ? 0 : newest.findIndex((record) => view(record).id === before) + 1;
+  if (before !== undefined && start === 0) return [];
+  const matches = (record: T): boolean => {
+    const { id, at, conditions } = view(record);
+    return at >= since && id.startsWith(idPrefix) && conditions.every(([wanted, value]) => wanted === undefined || wanted === value);
+  };
+  return newest.slice(start).filter(matches).slice(0, getListLimit(query));
+}
+
+/** Sessions, the last used at the end. */
+const byUse = (sessions: Iterable<SessionRecord>): SessionRecord[] =>
+  [...sessions].toSorted((one, other) => one.lastUsedAt - other.lastUsedAt || (sessionId(one.ref) < sessionId(other.ref) ? -1 : 1));
+
+const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
+  get: {
+    event: async (id) => data.events.get(id),
+    run: async (id) => data.runs.get(id),
+    delivery: async (id) => data.deliveries.get(id),
+    session: async (ref) => data.sessions.get(sessionId(ref)),
+    value: async (key) => data.values.get(key),
+  },
+  list: {
+    async events(query) {
+      const failed = new Set([...data.runs.values()].flatMap((run) => (/^(failed|timed_out)$/.test(run.status) ? [run.eventId] : [])));
+      return getPage(data.events.values(), query, ({ id, receivedAt, outcome, path, mapping }) => ({
+        id,
+        at: receivedAt,
+        conditions: [
+          [query.outcome, outcome],
+          [query.path, path],
+          [query.mapping, mapping],
+          [query.failedRuns || undefined, failed.has(id)],
+        ],
+      }));
+    },
+    runs: async (query) =>
+      getPage(data.runs.values(), query, ({ id, createdAt, status, spec, eventId }) => ({
+        id,
+        at: createdAt,
+        conditions: [
+          [query.status, status],
+          [query.sessionKey, spec.session.key],
+          [query.eventId, eventId],
+        ],
+      })),
+    deliveries: async (query) =>
+      getPage(data.deliveries.values(), query, (delivery) => ({
+        id: delivery.id,
+        at: delivery.createdAt,
+        conditions: [
+          [query.status, query.status === "failed" ? delivery.status : deliveryState(delivery)],
+          [query.channel, delivery.route.channel],
+        ],
+      })),
+    systemEvents: async (query) =>
+      getPage(data.systemEvents.values(), query, ({ id, at, agentId, state }) => ({
+        id,
+        at,
+        conditions: [
+          [query.agentId, agentId],
+          [query.state, state],
+        ],
+      })),
+    sessions: async (query) =>
+      getPage(byUse(data.sessions.values()), query, ({ ref, lastUsedAt }) => ({
+        id: sessionId(ref),
+        at: lastUsedAt,
+        conditions: [
+          [query.origin, ref.origin],
+          [query.agentId, ref.agentId],
+        ],
+      })),
+    queuedSystemEvents: async ({ agentId, limit }) =>
+      [...data.systemEvents.values()].filter((event) => event.agentId === agentId && event.state === "queued").slice(0, limit),
+    turns: async (ref) => data.turns.get(sessionId(ref)) ?? [],
+    hookSessions: async ({ agentId, key }) =>
+      byUse(data.sessions.values())
+        .filter(({ ref }) => ref.origin === "hook" && ref.agentId === agentId && ref.key === key)
+        .toReversed(),
+    collected: async (runId) => data.collected.get(runId) ?? [],
+    lastRoutes: async (agentId) =>
+      [...data.lastRoutes.values()].filter((route) => route.agentId === agentId).toSorted((one, other) => other.at - one.at),
+  },
+});
+
+/** The reading side. Callers get copies, so that nothing but a commit changes what is kept. */
+export function createReads(data: Data): Pick<Store, "get" | "list" | "counts"> {
+  const reads = toReads(createTable(data));
+  return {
+    get: async (kind, of) => structuredClone(await reads.get(kind, of)),
+    list: async (kind, of) => structuredClone(await reads.list(kind, of)),
+    counts: async () => count(data),
+  };
+}

@@ -1,0 +1,67 @@
+import type { Peer, PeerInfo, Cluster, Topic } from "#store-kit";
+import type { Notifier } from "./notify.ts";
+import type { Db } from "./db.ts";
+import type { Membership } from "./membership.ts";
+import { LEASE_MS } from "./jobs.ts";
+import type { Leases } from "./leases.ts";
+
+/** Gateways that were not heard of for longer are not listed. */
+const LISTED = "1 hour";
+
+interface PeerRow {
+  gateway: string;
+  seen: number;
+  alive: boolean;
+  info: string | null;
+}
+
+/** The gateways of one database. */
+export function createCluster(parts: {
+  id: string;
+  db: Db;
+  membership: Membership;
+  leases: Leases;
+  notifier: Notifier;
+  on: Cluster["on"];
+}): Cluster {
+  const { id, db, membership, leases, notifier } = parts;
+  return {
+    id,
+    shared: true,
+    reachable: membership.sure,
+    hold: leases.hold,
+    leases: leases.list,
+    describe: membership.describe,
+    async list() {
+      const rows = await db.query<PeerRow>(
+        `SELECT gateway, (extract(epoch FROM seen) * 1000)::bigint AS seen, seen > now() - interval '${LEASE_MS} ms' AS alive, info
+          FROM holders WHERE gateway IS NOT NULL AND seen > now() - interval '${LISTED}' ORDER BY id`,
+      );
+      return rows.map((row): Peer => ({
+        id: row.gateway,
+        self: row.gateway === id,
+        lastSeen: row.seen,
+        alive: row.alive,
+        info: row.info === null ? undefined : (JSON.parse(row.info) as PeerInfo),
+      }));
+    },
+    tell: (topic, values) => notifier.say(topic, values),
+    on: parts.on,
+  };
+}
+
+/** Who in this process hears what others tell. */
+export function createTopics(listened: () => void): { on: Cluster["on"]; onTopic(topic: Topic, values: readonly string[]): void } {
+  const listeners = new Map<Topic, Set<(values: readonly string[]) => void>>();
+  return {
+    on(topic, listener) {
+      const set = listeners.get(topic) ?? new Set();
+      listeners.set(topic, set.add(listener));
+      listened();
+      return () => void set.delete(listener);
+    },
+    onTopic(topic, values) {
+      for (const listener of listeners.get(topic) ?? []) listener(values);
+    },
+  };
+}

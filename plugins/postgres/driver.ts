@@ -1,0 +1,177 @@
+import {
+  type Clock,
+  createFailureLog,
+  type JobKind,
+  type Logger,
+  type Ms,
+  newId,
+  type OpenOptions,
+  RouseError,
+  safeError,
+  type StoreHandle,
+} from "#store-kit";
+import { parseAddress } from "./address.ts";
+import { createNotifier } from "./notify.ts";
+import { takeCopy } from "./copy/copies.ts";
+import { foldCounts } from "./counts.ts";
+import { openDb, type Db } from "./db.ts";
+import { sqlState } from "./errors.ts";
+import { commitGroup, type Committed } from "./group.ts";
+import { createMembership } from "./membership.ts";
+import { Jobs } from "./jobs.ts";
+import { GroupCommit } from "./group-commit.ts";
+import { createLeases } from "./leases.ts";
+import { createSharedUsage } from "./shared-usage.ts";
+import { migrate } from "./migrate.ts";
+import { createCluster, createTopics } from "./cluster.ts";
+import { createPostgresQueue, HandedOutJobs } from "./queue.ts";
+import { createSignals } from "./signals.ts";
+import { createPostgresStore } from "./store.ts";
+
+/** Clocks nearer than that are taken for the same. */
+const SAME_MS = 100;
+/** What other gateways tell is passed on at most so often: a flood of hooks there is no flood of looks here. */
+const PASS_ON_MS = 5;
+
+/** PostgreSQL's code for a failure, which quotes nothing. */
+const describeFailure = (error: unknown): object => {
+  const cause = (error as Error | undefined)?.cause;
+  return { sqlState: sqlState(error), cause: cause === undefined ? undefined : safeError(cause) };
+};
+
+/** How far the database's clock is ahead of this machine's: jobs wait by the one clock that all gateways share. */
+async function measureSkew(db: Db, now: () => Ms): Promise<Ms> {
+  const before = now();
+  const [row] = await db.query<{ at: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at");
+  const skew = (row?.at ?? before) - (before + now()) / 2;
+  return Math.abs(skew) < SAME_MS ? 0 : Math.round(skew);
+}
+
+/** Passes signals on: the first at once, and those that come close behind it as one. */
+function gathering(pass: (kinds: Iterable<JobKind>) => void): (kinds: Iterable<JobKind>) => void {
+  const kinds = new Set<JobKind>();
+  let timer: NodeJS.Timeout | undefined;
+  const passAll = (): void => {
+    timer = undefined;
+    if (kinds.size === 0) return;
+    const now = [...kinds];
+    kinds.clear();
+    timer = setTimeout(passAll, PASS_ON_MS).unref();
+    pass(now);
+  };
+  return (more) => {
+    for (const kind of more) kinds.add(kind);
+    if (!timer) passAll();
+  };
+}
+
+/** The store and its queue over a schema that is up to date. */
+async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): Promise<StoreHandle> {
+  const now = (): Ms => clock.now();
+  let skew = await measureSkew(db, now);
+  const dbTime = (at: Ms): Ms => Math.round(at) + skew;
+  const jobs = new Jobs(db);
+  const handedOut = new HandedOutJobs();
+  const gateway = newId("gwy", now());
+  const membership = createMembership({
+    db,
+    log,
+    gateway,
+    async beat() {
+      // What is held has to be told first: the rest can wait.
+      await leases.beat();
+      await tidy();
+    },
+    lost: () => leases.lost(),
+  });
+  const leases = createLeases({ db, membership, log, start: membership.start });
+
+  const look = async (): Promise<void> => signals.announce(await jobs.readyKinds(dbTime(now())));
+  // What was left by those before is told to the first who listens.
+  const left = await jobs.readyKinds(dbTime(now()));
+  const tellLeft = (): void => void setImmediate(() => signals.announce(left.splice(0)));
+  const passOn = gathering((kinds) => signals.announce(kinds));
+  const notifier = createNotifier({
+    db,
+    log,
+    heard(kinds, wakes) {
+      passOn(kinds);
+      signals.woke(wakes);
+    },
+    heardOf: (topic, values) => topics.onTopic(topic, values),
+    lost: () => void look().catch(() => undefined),
+  });
+  const topics = createTopics(() => notifier.listen());
+  const listened = (): void => {
+    notifier.listen();
+    if (left.length > 0) tellLeft();
+  };
+  const signals = createSignals({ now, log, listened });
+
+  const committed = ({ touched, ready, wakes, later }: Committed): void => {
+    for (const { kind, at } of later) signals.later(kind, at);
+    signals.announce(touched);
+    signals.woke(wakes);
+    notifier.tell(ready, wakes);
+  };
+  const failed = createFailureLog(log, describeFailure);
+  const createCommits = (): GroupCommit =>
+    new GroupCommit({ commit: (requests, careful) => commitGroup(requests, { db, jobs, now, dbTime }, careful), committed, failed });
+  const [accepting, committing] = [createCommits(), createCommits()];
+
+  const tidy = async (): Promise<void> => {
+    skew = await measureSkew(db, now);
+    const freed = await jobs.free(dbTime(now()));
+    if (freed.length > 0) log.warn({ jobs: freed.length }, "jobs of a gateway that is gone start again");
+    const strays = await handedOut.strays(async () => jobs.heldBy(await membership.id()));
+    if (strays.length > 0) {
+      await jobs.letGo(strays, dbTime(now()));
+      log.warn({ jobs: strays.length }, "jobs that were taken while PostgreSQL was away start again");
+    }
+    await foldCounts(db);
+    await look();
+  };
+
+  const close = async (): Promise<void> => {
+    await Promise.all([accepting.close(), committing.close()]);
+    signals.close();
+    await leases.close();
+    await notifier.close();
+    await membership.close();
+    await db.close();
+  };
+
+  return {
+    store: createPostgresStore({ db, now, accepting, committing, signals, close }),
+    queue: createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }),
+    sharedUsage: createSharedUsage({
+      db,
+      gateway,
+      now,
+      dbTime,
+      ready(kind) {
+        signals.announce([kind]);
+        notifier.tell([kind], []);
+      },
+    }),
+    cluster: createCluster({ id: gateway, db, membership, leases, notifier, on: topics.on }),
+  };
+}
+
+/**
+ * Opens the store and its queue on PostgreSQL, with the schema brought up to date.
+ * @throws RouseError `config_invalid` for an address that cannot be used, `store_unavailable` where nobody answers.
+ */
+export async function openPostgres({ url, env, clock, log }: OpenOptions): Promise<StoreHandle> {
+  const db = await openDb(parseAddress(url, env), log);
+  try {
+    await migrate(db);
+    await takeCopy(db);
+    return await createPostgres(db, clock, log);
+  } catch (error) {
+    await db.close();
+    throw error instanceof RouseError
+      ? error
+      : new RouseError({ code: "internal", message: "the store could not be opened" }, { cause: error });
+  }
+}

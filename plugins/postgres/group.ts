@@ -1,0 +1,211 @@
+import {
+  type DedupeRecord,
+  type FencingToken,
+  isFencingToken,
+  type Job,
+  type JobKind,
+  type Ms,
+  RouseError,
+  type Sql,
+  type WakeMode,
+} from "#store-kit";
+import type { Db } from "./db.ts";
+import { jobKey } from "./job-plan.ts";
+import type { Jobs } from "./jobs.ts";
+import { standing } from "./leases.ts";
+import { openWindows } from "./shared-usage.ts";
+import { bindKeys, readDedupeRecords, unbindKeys, type NewDedupeKey } from "./keys.ts";
+import { UnitOfWork, type Loaded } from "./unit-of-work.ts";
+import type { Ops } from "./write-log.ts";
+import { planStatements } from "./write.ts";
+
+/** One caller's part of a commit. */
+export interface Request {
+  ops: Ops;
+  keys: readonly NewDedupeKey[];
+  held?: Job | FencingToken;
+}
+
+export type Outcome =
+  | { kind: "done" }
+  | { kind: "lost" }
+  | { kind: "duplicate"; record: DedupeRecord }
+  | { kind: "refused"; error: RouseError };
+
+/** What became of a group that is on disk: an outcome for each, and what others have to hear of. */
+export interface Committed {
+  outcomes: Outcome[];
+  touched: ReadonlySet<JobKind>;
+  /** Kinds of which a job became ready, for other gateways. */
+  ready: ReadonlySet<JobKind>;
+  wakes: ReadonlyMap<string, WakeMode>;
+  /** Jobs that wait for a time. */
+  later: { kind: JobKind; at: Ms }[];
+}
+
+export interface GroupParts {
+  db: Db;
+  jobs: Jobs;
+  now: () => Ms;
+  dbTime: (at: Ms) => Ms;
+}
+
+/** A key was let go between two statements: the same again finds out. */
+export class RetryTransaction extends Error {}
+
+interface Wanted {
+  events: string[];
+  runs: string[];
+  deliveries: string[];
+  jobs: { kind: JobKind; id: string }[];
+  leases: string[];
+  windows: string[];
+}
+
+function addEvent(wanted: Wanted, { row, actions }: Ops["events"][number], careful: boolean): void {
+  if (careful) wanted.events.push(row.id);
+  for (const action of actions) {
+    if (action.kind !== "run") continue;
+    if (careful || action.collect) wanted.runs.push(action.runId);
+    if (action.collect?.shared) wanted.windows.push(action.runId);
+  }
+}
+
+/**
+ * What has to be read before it can be decided. A new hook brings new ids, so nothing is looked for: where one is there
+ * all the same, its insert fails, and the group is done again with `careful`.
+ */
+function buildLoadRequest(requests: readonly Request[], careful: boolean): Wanted {
+  const jobs = new Map<string, { kind: JobKind; id: string }>();
+  const wanted: Wanted = { events: [], runs: [], deliveries: [], jobs: [], leases: [], windows: [] };
+  const wantJob = (kind: JobKind, id: string): void => void jobs.set(jobKey(kind, id), { kind, id });
+  for (const { ops, held } of requests) {
+    if (held && isFencingToken(held)) wanted.leases.push(held.lease);
+    else if (held) wantJob(held.kind, held.id);
+    for (const event of ops.events) addEvent(wanted, event, careful);
+    for (const op of ops.runs) wanted.runs.push(op.op === "insert" ? op.row.id : op.id);
+    for (const op of ops.deliveries) wanted.deliveries.push(op.op === "insert" ? op.record.id : op.id);
+    for (const op of ops.jobs) {
+      if (op.op === "complete" || op.op === "retry") wantJob(op.job.kind, op.job.id);
+      if (op.op === "remove") wantJob(op.kind, op.id);
+    }
+  }
+  return { ...wanted, jobs: [...jobs.values()] };
+}
+
+async function records(sql: Sql, table: "runs" | "deliveries", ids: readonly string[]): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map();
+  const rows = await sql.query<{ id: string; record: string }>(
+    `SELECT id, record FROM ${table} WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE`,
+    [[...new Set(ids)]],
+  );
+  return new Map(rows.map((row) => [row.id, row.record]));
+}
+
+async function eventIds(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await sql.query<{ id: string }>("SELECT id FROM events WHERE id = ANY($1::text[])", [ids]);
+  return new Set(rows.map((row) => row.id));
+}
+
+const NOTHING: Loaded = {
+  windows: new Set(),
+  fencingTokens: new Map(),
+  events: new Set(),
+  runs: new Map(),
+  deliveries: new Map(),
+  jobs: new Map(),
+};
+
+async function load(sql: Sql, { jobs }: GroupParts, wanted: Wanted): Promise<Loaded> {
+  const [windows, fencingTokens, events, runs, deliveries, locked] = await Promise.all([
+    openWindows(sql, wanted.windows),
+    standing(sql, wanted.leases),
+    eventIds(sql, wanted.events),
+    records(sql, "runs", wanted.runs),
+    records(sql, "deliveries", wanted.deliveries),
+    wanted.jobs.length === 0 ? [] : jobs.lock(sql, wanted.jobs),
+  ]);
+  return { windows, fencingTokens, events, runs, deliveries, jobs: new Map(locked.map((job) => [jobKey(job.kind, job.id), job])) };
+}
+
+/** Those of a request's keys that somebody else holds, with the records that hold them. */
+async function readKeyHolders(sql: Sql, requests: readonly Request[], bound: ReadonlySet<string>): Promise<Map<string, DedupeRecord>> {
+  const missed = requests.flatMap(({ keys }) => keys.filter((key) => !bound.has(key.name)));
+  if (missed.length === 0) return new Map();
+  const held = await readDedupeRecords(
+    sql,
+    missed.map((key) => key.id),
+  );
+  if (missed.some((key) => !held.has(key.name))) throw new RetryTransaction();
+  return held;
+}
+
+function toOutcome(request: Request, plan: UnitOfWork, held: ReadonlyMap<string, DedupeRecord>): Outcome {
+  for (const { name, eventId } of request.keys) {
+    const record = held.get(name);
+    if (record && record.eventId !== eventId) return { kind: "duplicate", record };
+  }
+  try {
+    return { kind: plan.add(request.ops, request.held) ? "done" : "lost" };
+  } catch (error) {
+    if (error instanceof RouseError) return { kind: "refused", error };
+    throw error;
+  }
+}
+
+function getNextTimes({ jobs }: UnitOfWork, now: Ms): Committed["later"] {
+  const times = [
+    ...[...jobs.inserts.values()].map(({ job }) => ({ kind: job.kind, at: job.runAt ?? 0 })),
+    ...jobs.retries.map(({ kind, runAt }) => ({ kind, at: runAt })),
+    ...[...jobs.reschedules.values()].map(({ kind, runAt }) => ({ kind, at: runAt })),
+  ];
+  return times.filter(({ at }) => at > now);
+}
+
+const unusedKeys = (requests: readonly Request[], outcomes: readonly Outcome[], bound: ReadonlySet<string>): NewDedupeKey[] =>
+  requests.flatMap((request, n) => (outcomes[n]?.kind === "done" ? [] : request.keys.filter((key) => bound.has(key.name))));
+
+interface Ready {
+  kind: JobKind;
+  ready?: boolean;
+}
+
+/**
+ * Writes a group in one transaction. No two of the requests may ask for the same key. Bound by the statements' times;
+ * @throws what PostgreSQL says; then nothing of the group is there, unless the connection was lost during the commit.
+ */
+export async function commitGroup(requests: readonly Request[], parts: GroupParts, careful: boolean): Promise<Committed> {
+  const now = parts.now();
+  const keys = requests.flatMap((request) => request.keys);
+  const wanted = buildLoadRequest(requests, careful);
+
+  const planned = (loaded: Loaded, held: ReadonlyMap<string, DedupeRecord>) => {
+    const plan = new UnitOfWork(loaded);
+    const outcomes = requests.map((request) => toOutcome(request, plan, held));
+    return { plan, outcomes, statements: planStatements(plan, now, parts.dbTime) };
+  };
+  const committed = ({ plan, outcomes }: ReturnType<typeof planned>, rows: Ready[][]): Committed => ({
+    outcomes,
+    touched: plan.jobs.touched,
+    ready: new Set(rows.flatMap((of) => of.filter((row) => row.ready !== false).map((row) => row.kind))),
+    wakes: plan.wakes,
+    later: getNextTimes(plan, now),
+  });
+
+  if (keys.length === 0 && Object.values(wanted).every((list: readonly unknown[]) => list.length === 0)) {
+    const group = planned(NOTHING, new Map());
+    return committed(group, await parts.db.write<Ready>(group.statements));
+  }
+  return parts.db.transaction(async (sql) => {
+    const [bound, loaded] = await Promise.all([keys.length === 0 ? new Set<string>() : bindKeys(sql, keys, now), load(sql, parts, wanted)]);
+    const group = planned(loaded, await readKeyHolders(sql, requests, bound));
+    const unused = unusedKeys(requests, group.outcomes, bound);
+    const sent = [
+      ...group.statements.map(({ text, values }) => sql.query<Ready>(text, values)),
+      ...(unused.length === 0 ? [] : [unbindKeys(sql, unused)]),
+    ];
+    sql.last();
+    return committed(group, await Promise.all(sent));
+  });
+}

@@ -1,0 +1,200 @@
+import type { Job, JobKind, Ms, Sql } from "#store-kit";
+import type { Db, Statement } from "./db.ts";
+import { isClash, isConflict } from "./errors.ts";
+import type { JobPlan, LockedJob } from "./job-plan.ts";
+
+/** A holder that was not heard of for so long holds nothing any more. */
+export const LEASE_MS = 10_000;
+const ATTEMPTS = 5;
+
+/** Lets the first of each key start that nobody holds: not before those of other keys that wait already. */
+const PROMOTE = `
+  UPDATE jobs SET ready = greatest(jobs.run_at, $3)
+  FROM (SELECT DISTINCT kind, key FROM unnest($1::text[], $2::bytea[]) AS g (kind, key) ORDER BY kind, key) AS freed
+    CROSS JOIN LATERAL (SELECT seq FROM jobs WHERE jobs.kind = freed.kind AND jobs.key = freed.key ORDER BY seq LIMIT 1) AS first
+  WHERE jobs.seq = first.seq AND jobs.ready IS NULL AND jobs.holder IS NULL
+  RETURNING jobs.kind`;
+
+/**
+ * Takes jobs that may start: of each key the one that was begun already, else the first; never one of a key that is
+ * under way (\`jobs_begun\` would refuse it). The conditions are subqueries of one row each, so that no plan looks
+ * through what waits. Always answers with a row, which says whether the holder is known, and when the next one's time is.
+ */
+export const TAKE = `
+  WITH next AS MATERIALIZED (
+    SELECT seq, ready FROM jobs
+    WHERE kind = $1 AND ready IS NOT NULL AND ready <= $2
+      AND coalesce((SELECT begun.seq FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0 LIMIT 1),
+        (SELECT first.seq FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) = jobs.seq
+      AND (SELECT id FROM holders WHERE id = $4) IS NOT NULL
+    ORDER BY ready, seq LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED),
+  taken AS (
+    UPDATE jobs SET holder = $4, ready = NULL, attempts = attempts + 1, starts = starts + 1 FROM next WHERE jobs.seq = next.seq
+    RETURNING next.ready AS was, jobs.seq, jobs.id, jobs.name, jobs.data, jobs.attempts, jobs.starts, jobs.enqueued)
+  SELECT (SELECT id FROM holders WHERE id = $4) IS NOT NULL AS alive,
+    (SELECT ready FROM jobs WHERE kind = $1 AND ready IS NOT NULL AND ready > $2 ORDER BY ready LIMIT 1) AS later, taken.*
+  FROM (SELECT 1) AS one LEFT JOIN taken ON true ORDER BY taken.was, taken.seq`;
+
+interface TakenRow {
+  alive: boolean;
+  later: Ms | null;
+  id: string | null;
+  name: string;
+  data: string;
+  attempts: number;
+  starts: number;
+  enqueued: Ms;
+}
+
+/** A job that somebody holds, with the number of its start. */
+export interface HeldJob {
+  kind: JobKind;
+  id: string;
+  lease: number;
+}
+
+/** What is ready now, what is not any more, and when something will be. */
+export interface Taken {
+  jobs: Job[];
+  /** False where the holder is not known any more: nothing was taken. */
+  alive: boolean;
+  later: Ms | undefined;
+}
+
+const LOST = `holder IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM holders WHERE holders.id = jobs.holder AND holders.seen > now() - interval '${LEASE_MS} ms')`;
+
+/** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
+export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): { before: Statement[]; after: Statement[] } {
+  const before: Statement[] = [];
+  const after: Statement[] = [];
+  const gone = [...plan.completes, ...plan.removes];
+  if (gone.length > 0) {
+    const kinds = gone.map((job) => job.kind);
+    before.push(
+      {
+        text: "DELETE FROM jobs USING unnest($1::text[], $2::text[]) AS given (kind, id) WHERE jobs.kind = given.kind AND jobs.id = given.id",
+        values: [kinds, gone.map((job) => job.id)],
+      },
+      { text: PROMOTE, values: [kinds, gone.map((job) => job.key), dbTime(now)] },
+    );
+  }
+  const { retries } = plan;
+  if (retries.length > 0) {
+    before.push({
+      text: `UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = given.run_at, attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
+        FROM unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[]) AS given (kind, id, run_at, reset)
+        WHERE jobs.kind = given.kind AND jobs.id = given.id RETURNING jobs.kind`,
+      values: [
+        retries.map((one) => one.kind),
+        retries.map((one) => one.id),
+        retries.map((one) => dbTime(one.runAt)),
+        retries.map((one) => one.reset),
+      ],
+    });
+  }
+  const reschedules = [...plan.reschedules.values()];
+  if (reschedules.length > 0) {
+    after.push({
+      text: `UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE given.run_at END
+        FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (kind, id, run_at)
+        WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
+      values: [reschedules.map((one) => one.kind), reschedules.map((one) => one.id), reschedules.map((one) => dbTime(one.runAt))],
+    });
+  }
+  return { before, after };
+}
+
+/** The queue's table. Times are the database's, in milliseconds since the epoch. */
+export class Jobs {
+  readonly #db: Db;
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  /** Locks jobs that a group may end or put back, so that nobody starts or frees them meanwhile. */
+  async lock(sql: Sql, jobs: readonly { kind: JobKind; id: string }[]): Promise<LockedJob[]> {
+    return sql.query<LockedJob>(
+      `SELECT jobs.kind, jobs.id, jobs.key, jobs.starts, jobs.holder IS NOT NULL AS held
+        FROM unnest($1::text[], $2::text[]) AS given (kind, id) JOIN jobs ON jobs.kind = given.kind AND jobs.id = given.id
+        ORDER BY jobs.seq FOR NO KEY UPDATE OF jobs`,
+      [jobs.map((job) => job.kind), jobs.map((job) => job.id)],
+    );
+  }
+
+  /** Takes up to `limit` jobs that may start at `now` and counts their starts. */
+  async take(kind: JobKind, limit: number, now: Ms, holder: number, attempt = 1): Promise<Taken> {
+    let rows: TakenRow[];
+    try {
+      rows = await this.#db.query<TakenRow>(TAKE, [kind, now, limit, holder]);
+    } catch (error) {
+      // Another gateway has just begun a job of one of these keys, which this statement could not see yet.
+      if ((isConflict(error) || isClash(error)) && attempt < ATTEMPTS) return this.take(kind, limit, now, holder, attempt + 1);
+      throw error;
+    }
+    const jobs = rows.flatMap((row): Job[] =>
+      row.id === null
+        ? []
+        : [
+            {
+              id: row.id,
+              kind,
+              key: row.name,
+              data: JSON.parse(row.data) as unknown,
+              attempts: row.attempts,
+              enqueuedAt: row.enqueued,
+              lease: row.starts,
+            },
+          ],
+    );
+    return { jobs, alive: rows[0]?.alive ?? false, later: rows[0]?.later ?? undefined };
+  }
+
+  /** Jobs whose holder is not heard of any more may start again; with `own`, those of that holder too. Returns their kinds. */
+  async free(now: Ms, own?: number): Promise<JobKind[]> {
+    const mine = own === undefined ? "" : "holder = $2 OR ";
+    // The start that was cut off stays counted, and its lease is worth nothing any more.
+    const rows = await this.#db.query<{ kind: JobKind }>(
+      `UPDATE jobs SET holder = NULL, run_at = $1, ready = $1 WHERE holder IS NOT NULL AND (${mine}(${LOST})) RETURNING kind`,
+      own === undefined ? [now] : [now, own],
+    );
+    await this.#db.query("DELETE FROM holders WHERE seen < now() - interval '1 hour'");
+    return rows.map((row) => row.kind);
+  }
+
+  /** What the database holds for a holder. */
+  heldBy(holder: number): Promise<HeldJob[]> {
+    return this.#db.query<HeldJob>("SELECT kind, id, starts AS lease FROM jobs WHERE holder = $1", [holder]);
+  }
+
+  /** Lets go of jobs as they were held, for others to start. */
+  async letGo(jobs: readonly HeldJob[], now: Ms): Promise<void> {
+    await this.#db.query(
+      `UPDATE jobs SET holder = NULL, run_at = $1, ready = $1 FROM unnest($2::text[], $3::text[], $4::int[]) AS given (kind, id, lease)
+        WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.starts = given.lease AND jobs.holder IS NOT NULL`,
+      [now, jobs.map((job) => job.kind), jobs.map((job) => job.id), jobs.map((job) => job.lease)],
+    );
+  }
+
+  /** The kinds of which a job may start at `now`. */
+  async readyKinds(now: Ms): Promise<JobKind[]> {
+    const rows = await this.#db.query<{ kind: JobKind }>(
+      `SELECT kind FROM (VALUES ('turn'), ('delivery'), ('command')) AS kinds (kind)
+        WHERE (SELECT ready FROM jobs WHERE jobs.kind = kinds.kind AND ready IS NOT NULL ORDER BY ready LIMIT 1) <= $1`,
+      [now],
+    );
+    return rows.map((row) => row.kind);
+  }
+
+  /** How many nobody holds, and since when the oldest of them waits. */
+  async waiting(kind: JobKind): Promise<{ count: number; oldest: Ms | null }> {
+    const [row] = await this.#db.query<{ count: number; oldest: Ms | null }>(
+      `SELECT (SELECT coalesce(sum(n), 0) FROM (SELECT n FROM counts WHERE name = $2 UNION ALL SELECT n FROM count_deltas WHERE name = $2) AS all_of_it)::bigint
+          - (SELECT count(*) FROM jobs WHERE holder IS NOT NULL AND kind = $1) AS count,
+        (SELECT enqueued FROM jobs WHERE kind = $1 AND holder IS NULL ORDER BY seq LIMIT 1) AS oldest`,
+      [kind, `jobs.${kind}`],
+    );
+    return row ?? { count: 0, oldest: null };
+  }
+}

@@ -1,0 +1,46 @@
+import { getListLimit, type ListQuery, type Page, type Sql, toWhere } from "#store-kit";
+
+/** Rows that one statement looks at: a filter that finds nothing must not run into the time that a statement has. */
+const WINDOW = 20_000;
+/** Rows are in order of time but for what waited before it was written, and for what gateways wrote at the same moment. */
+const DISORDER_MS = 3_600_000;
+
+/** Values that come before those of the conditions: below, from, since, limit. */
+const FIXED = 4;
+
+async function one<T>(sql: Sql, text: string, values: readonly unknown[] = []): Promise<T | undefined> {
+  return (await sql.query<T>(text, values))[0];
+}
+
+/** The number that rows must lie below: that of `before`, or one above the newest. 0 where `before` is not there. */
+async function startOf(sql: Sql, table: string, query: ListQuery): Promise<number> {
+  if (query.before !== undefined)
+    return (await one<{ seq: number }>(sql, `SELECT seq FROM ${table} WHERE id = $1`, [query.before]))?.seq ?? 0;
+  return ((await one<{ seq: number }>(sql, `SELECT seq FROM ${table} ORDER BY seq DESC LIMIT 1`))?.seq ?? 0) + 1;
+}
+
+/** Records newest first, looked for window by window. */
+export async function listNewest<Q extends ListQuery, T>(sql: Sql, page: Page<Q, T>, query: Q): Promise<T[]> {
+  const { table, columns, at, conditions, read } = page;
+  const limit = getListLimit(query);
+  const since = query.since ?? 0;
+  const prefix = query.idPrefix === undefined ? [] : [["starts_with(id, ?)", query.idPrefix] as const];
+  const where = toWhere([...conditions(query), ...prefix], (n) => `$${n + FIXED}`);
+  const found: T[] = [];
+  let below = await startOf(sql, table, query);
+  while (below > 0) {
+    const from = below - WINDOW;
+    const text = `SELECT ${columns} FROM ${table} WHERE seq < $1 AND seq >= $2 AND ${at} >= $3${where.sql} ORDER BY seq DESC LIMIT $4`;
+    found.push(...(await sql.query(text, [below, from, since, limit - found.length, ...where.values])).map(read));
+    if (found.length >= limit) break;
+    const next = await one<{ seq: number; at: number }>(
+      sql,
+      `SELECT seq, ${at} AS at FROM ${table} WHERE seq < $1 ORDER BY seq DESC LIMIT 1`,
+      [from],
+    );
+    if (!next || next.at < since - DISORDER_MS) break;
+    // Numbers that were given to what was not kept, or that are gone, are no windows of their own.
+    below = next.seq + 1;
+  }
+  return found;
+}

@@ -1,0 +1,107 @@
+import { lazy, type Logger, type Ms, type PeerInfo, safeError } from "#store-kit";
+import type { Db } from "./db.ts";
+import { LEASE_MS } from "./jobs.ts";
+
+/** How often a holder says that it lives: several times within a lease, so that one lost answer costs nothing. */
+const BEAT_MS = 2500;
+/** A holder counts on its lease for less time than others wait for it: what it does under it has come to an end by then. */
+const SURE_MS = LEASE_MS - 2000;
+const TELL_EVERY_MS = 30_000;
+
+export interface Membership {
+  /** The number under which this handle holds jobs and leases; asked for when first needed. */
+  id(): Promise<number>;
+  /** The database does not know the number any more. */
+  forget(): void;
+  /** Whether no other can have taken yet what this one holds. */
+  sure(): boolean;
+  /** Begins to beat; a second call does nothing. */
+  start(): void;
+  /** What others may know of it. */
+  describe(info: () => PeerInfo): void;
+  close(): Promise<void>;
+}
+
+export interface MembershipParts {
+  db: Db;
+  log: Logger;
+  /** Under which name others know this handle. */
+  gateway: string;
+  /** Called with each sign of life that the database has taken. */
+  beat(): Promise<void>;
+  /** Nothing that is held is sure any more. */
+  lost(): void;
+}
+
+/** One handle's claim on the jobs and leases that it holds: whoever is not heard of for the time of a lease holds none. */
+export function createMembership({ db, log, gateway, beat, lost }: MembershipParts): Membership {
+  let timer: NodeJS.Timeout | undefined;
+  let deadline: NodeJS.Timeout | undefined;
+  let beating: Promise<void> | undefined;
+  let closed = false;
+  let told: Ms = -Infinity;
+  let sureUntil: Ms = -Infinity;
+  let describe: (() => PeerInfo) | undefined;
+
+  /** Counted from before it was said, by a clock that nobody sets. */
+  const seen = (sentAt: Ms): void => {
+    if (closed) return;
+    sureUntil = sentAt + SURE_MS;
+    clearTimeout(deadline);
+    deadline = setTimeout(lost, Math.max(0, sureUntil - performance.now())).unref();
+  };
+
+  const info = (): string | null => (describe ? JSON.stringify(describe()) : null);
+
+  const register = async (): Promise<number> => {
+    const sentAt = performance.now();
+    const [row] = await db.query<{ id: number }>("INSERT INTO holders (gateway, info) VALUES ($1, $2) RETURNING id", [gateway, info()]);
+    seen(sentAt);
+    return row?.id ?? 0;
+  };
+  const id = lazy(register);
+
+  const forget = (): void => {
+    id.reset();
+    lost();
+  };
+
+  const membership: Membership = {
+    id,
+    forget,
+    sure: () => performance.now() < sureUntil,
+    start() {
+      if (timer || closed) return;
+      const once = async (): Promise<void> => {
+        try {
+          const own = await membership.id();
+          const sentAt = performance.now();
+          const [known] = await db.query<{ id: number }>("UPDATE holders SET seen = now(), info = $2 WHERE id = $1 RETURNING id", [
+            own,
+            info(),
+          ]);
+          if (known) seen(sentAt);
+          else forget();
+          await beat();
+        } catch (error) {
+          if (closed || performance.now() - told < TELL_EVERY_MS) return;
+          told = performance.now();
+          log.warn({ err: safeError(error) }, "PostgreSQL does not answer: jobs held here may go to other gateways");
+        }
+      };
+      timer = setInterval(() => {
+        beating ??= once().finally(() => (beating = undefined));
+      }, BEAT_MS).unref();
+    },
+    describe: (next) => void (describe = next),
+    async close() {
+      closed = true;
+      clearInterval(timer);
+      clearTimeout(deadline);
+      await beating;
+      const own = await id.current()?.catch(() => undefined);
+      if (own !== undefined) await db.query("DELETE FROM holders WHERE id = $1", [own]).catch(() => undefined);
+    },
+  };
+  return membership;
+}

@@ -1,0 +1,82 @@
+import type { Job, Ms, Queue } from "#store-kit";
+import type { Membership } from "./membership.ts";
+import type { HeldJob, Jobs } from "./jobs.ts";
+import type { Signals } from "./signals.ts";
+
+interface Parts {
+  jobs: Jobs;
+  membership: Membership;
+  signals: Signals;
+  handedOut: HandedOutJobs;
+  now: () => Ms;
+  dbTime: (at: Ms) => Ms;
+}
+
+const nameOf = ({ kind, id, lease }: Pick<HeldJob, "kind" | "id" | "lease">): string => `${kind} ${id} ${lease}`;
+
+/**
+ * The jobs that this gateway has handed to its workers. What the database holds for it besides was taken by a statement whose answer
+ * got lost: nobody works on it, and it would wait for as long as this process lives.
+ */
+export class HandedOutJobs {
+  #names = new Set<string>();
+  #fetching = 0;
+  #begun = 0;
+
+  async during(take: () => Promise<Job[]>): Promise<Job[]> {
+    this.#begun++;
+    this.#fetching++;
+    try {
+      const taken = await take();
+      for (const { kind, id, lease = 0 } of taken) this.#names.add(nameOf({ kind, id, lease }));
+      return taken;
+    } finally {
+      this.#fetching--;
+    }
+  }
+
+  /** Those of the held jobs that nobody was given. `look` is only believed where nothing was taken meanwhile. */
+  async strays(look: () => Promise<readonly HeldJob[]>): Promise<readonly HeldJob[]> {
+    const begun = this.#begun;
+    if (this.#fetching > 0) return [];
+    const held = await look();
+    if (this.#begun !== begun) return [];
+    const names = new Set(held.map(nameOf));
+    this.#names = new Set([...this.#names].filter((name) => names.has(name)));
+    return held.filter((job) => !this.#names.has(nameOf(job)));
+  }
+}
+
+/** The queue over the store's own schema, so that work and jobs share a commit. */
+export function createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }: Parts): Queue {
+  return {
+    async fetch(kind, limit) {
+      membership.start();
+      const at = dbTime(now());
+      let later: Ms | undefined;
+      const fetched = await handedOut.during(async () => {
+        let taken = await jobs.take(kind, limit, at, await membership.id());
+        if (!taken.alive) {
+          membership.forget();
+          taken = await jobs.take(kind, limit, at, await membership.id());
+        }
+        later = taken.later;
+        return taken.jobs;
+      });
+      // The database's time as ours.
+      if (later !== undefined) signals.later(kind, later - (at - now()));
+      return fetched;
+    },
+    onReady: signals.onReady,
+    async waiting(kind) {
+      const { count, oldest } = await jobs.waiting(kind);
+      return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };
+    },
+    async recover() {
+      membership.start();
+      const freed = await jobs.free(dbTime(now()), await membership.id());
+      signals.announce(new Set(freed));
+      return freed.length;
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import {
+  type Collected,
+  getListLimit,
+  type Lists,
+  type Ms,
+  type Page,
+  PAGES,
+  parseRecord,
+  sessionId,
+  type SessionRow,
+  type Store,
+  toLastRoute,
+  toReads,
+  toSession,
+  toTurn,
+} from "#store-kit";
+import { readCounts } from "./counts.ts";
+import type { Db } from "./db.ts";
+import { digest } from "./digest.ts";
+import { readDedupeRecords } from "./keys.ts";
+import { listNewest } from "./lists.ts";
+
+const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
+
+type SessionQuery = Lists["sessions"]["of"];
+
+async function sessions(db: Db, query: SessionQuery): Promise<SessionRow[]> {
+  const start =
+    query.before === undefined
+      ? []
+      : await db.query<{ used: Ms; id: Buffer }>("SELECT used, id FROM sessions WHERE id = $1", [digest(query.before)]);
+  if (query.before !== undefined && start.length === 0) return [];
+  return db.query<SessionRow>(
+    `SELECT ${SESSION} FROM sessions
+      WHERE used <= $1 AND ($2::bytea IS NULL OR (used, id) < ($1, $2)) AND used >= $3
+        AND ($4::text IS NULL OR origin = $4) AND ($5::text IS NULL OR agent = $5)
+      ORDER BY used DESC, id DESC LIMIT $6`,
+    [start[0]?.used ?? Number.MAX_SAFE_INTEGER, start[0]?.id, query.since ?? 0, query.origin, query.agentId, getListLimit(query)],
+  );
+}
+
+/** The reading side over PostgreSQL. */
+export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> {
+  const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> => {
+    const [row] = await db.query<Row>(text, [value]);
+    return row === undefined ? undefined : read(row);
+  };
+  const all = async <Row, T>(text: string, values: readonly unknown[], read: (row: Row) => T): Promise<T[]> =>
+    (await db.query<Row>(text, values)).map(read);
+  const byId = <Q, T>({ table, columns, read }: Page<Q, T>, id: string): Promise<T | undefined> =>
+    first(`SELECT ${columns} FROM ${table} WHERE id = $1`, id, read);
+  return {
+    async findDuplicates(keys) {
+      if (keys.length === 0) return [];
+      const ids = keys.map(({ scope, key }) => digest(scope, key));
+      const records = await readDedupeRecords(db, ids);
+      return ids.map((id) => {
+        const record = records.get(id.toString("hex"));
+        return record && record.expiresAt > now() ? record : undefined;
+      });
+    },
+    counts: () => readCounts(db),
+    ...toReads({
+      get: {
+        event: (id) => byId(PAGES.events, id),
+        run: (id) => byId(PAGES.runs, id),
+        delivery: (id) => byId(PAGES.deliveries, id),
+        session: (ref) => first(`SELECT ${SESSION} FROM sessions WHERE id = $1`, digest(sessionId(ref)), toSession),
+        value: (key) => first("SELECT value FROM meta WHERE key = $1", key, (row: { value: string }) => JSON.parse(row.value) as unknown),
+      },
+      list: {
+        events: (query) => listNewest(db, PAGES.events, query),
+        runs: (query) => listNewest(db, PAGES.runs, query),
+        deliveries: (query) => listNewest(db, PAGES.deliveries, query),
+        systemEvents: (query) => listNewest(db, PAGES.systemEvents, query),
+        sessions: async (query) => (await sessions(db, query)).map(toSession),
+        turns: (ref) => all("SELECT seq, record FROM turns WHERE session = $1 ORDER BY seq", [digest(sessionId(ref))], toTurn),
+        queuedSystemEvents({ agentId, limit }) {
+          const { columns, read } = PAGES.systemEvents;
+          return all(
+            `SELECT ${columns} FROM system_events WHERE agent = $1 AND state = 'queued' ORDER BY seq LIMIT $2`,
+            [agentId, limit],
+            read,
+          );
+        },
+        hookSessions({ agentId, key }) {
+          const text = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2 ORDER BY used DESC`;
+          return all(text, [key, agentId], toSession);
+        },
+        collected: (runId) => all("SELECT record FROM collected WHERE run_id = $1 ORDER BY seq", [runId], parseRecord<Collected>),
+        lastRoutes(agentId) {
+          const text = "SELECT agent, channel, recipient, thread, at FROM last_routes WHERE agent = $1 ORDER BY at DESC";
+          return all(text, [agentId], toLastRoute);
+        },
+      },
+    }),
+  };
+}

@@ -1,0 +1,56 @@
+import { type FencingToken, type Job, LEASE_LOST, type Ms, RouseError, type Store, type Writes } from "#store-kit";
+import { createWriteLog, newEvent, noOps } from "./write-log.ts";
+import type { Db } from "./db.ts";
+import { newKeys } from "./keys.ts";
+import type { GroupCommit } from "./group-commit.ts";
+import { createReads } from "./reads.ts";
+import type { Signals } from "./signals.ts";
+import { sweep } from "./sweep.ts";
+
+export interface StoreParts {
+  db: Db;
+  now: () => Ms;
+  /** Hooks that come in, and the work on them: neither waits for the other's transactions. */
+  accepting: GroupCommit;
+  committing: GroupCommit;
+  signals: Signals;
+  close(): Promise<void>;
+}
+
+/** The store over one PostgreSQL schema. */
+export function createPostgresStore({ db, now, accepting, committing, signals, close }: StoreParts): Store {
+  let closing: Promise<void> | undefined;
+  return {
+    ...createReads(db, now),
+    async accept(event, entries = [], fencingToken?) {
+      const ops = { ...noOps(), events: [newEvent(event)] };
+      const outcome = await accepting.add({
+        keys: newKeys(event.id, entries),
+        record: () => ops,
+        ...(fencingToken ? { held: fencingToken } : {}),
+      });
+      if (outcome.kind === "lost" && event.actions.some((action) => action.kind === "run" && action.collect?.shared))
+        return { kind: "closed" };
+      if (outcome.kind === "lost") throw new RouseError(LEASE_LOST);
+      return outcome.kind === "duplicate" ? { kind: "duplicate", record: outcome.record } : { kind: "accepted" };
+    },
+    async commit(write: (tx: Writes) => void, held?: Job | FencingToken) {
+      const record = () => {
+        const ops = noOps();
+        write(createWriteLog(ops));
+        return ops;
+      };
+      const outcome = await committing.add({ record, ...(held ? { held } : {}) });
+      return outcome.kind === "done";
+    },
+    onSystemEvents: signals.onWake,
+    sweep: (at, retention, fencingToken) => sweep(db, at, retention, { fencingToken, stopped: () => closing !== undefined }),
+    async backup() {
+      throw new RouseError({
+        code: "usage",
+        message: `the store is in PostgreSQL: back it up with pg_dump, for example pg_dump --schema=${db.address.schema} --format=custom`,
+      });
+    },
+    close: () => (closing ??= close()),
+  };
+}

@@ -1,0 +1,133 @@
+import {
+  type AgedRow,
+  type AgedTable,
+  type FencingToken,
+  getAgedTables,
+  getRedactions,
+  type Ms,
+  type RedactedRow,
+  type Redaction,
+  type RedactionPosition,
+  redactRows,
+  type Retention,
+  selectAged,
+  type Sql,
+  SWEEP_SLICE,
+  type SweepDialect,
+} from "#store-kit";
+import type { Db } from "./db.ts";
+import { standing } from "./leases.ts";
+
+const DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
+/** No transaction takes so long: what is older has all that there will ever be of it. */
+const SETTLED_MS = 600_000;
+
+/** One transaction's part. `more` asks to be called again. */
+export type Step = (sql: Sql) => Promise<{ changed: number; more: boolean }>;
+
+const DELETE_EVENTS = `
+  WITH gone AS (DELETE FROM events WHERE seq = ANY($1::bigint[]) RETURNING outcome),
+  noted AS (INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, -count(*) FROM gone GROUP BY outcome)
+  SELECT count(*) AS n FROM gone`;
+
+function deleteAged({ table, at, since, cutoff }: AgedTable): Step {
+  let after = 0;
+  const deleting =
+    table === "events"
+      ? DELETE_EVENTS
+      : `WITH gone AS (DELETE FROM ${table} WHERE seq = ANY($1::bigint[]) RETURNING 1) SELECT count(*) AS n FROM gone`;
+  return async (sql) => {
+    const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
+    const { seqs, last = after, more } = selectAged(await sql.query<AgedRow>(text, [after, SWEEP_SLICE]), cutoff);
+    const [deleted] = seqs.length === 0 ? [] : await sql.query<{ n: number }>(deleting, [seqs]);
+    after = last;
+    return { changed: deleted?.n ?? 0, more };
+  };
+}
+
+/** Goes over a table from its mark on and takes texts away, row by row. */
+function redactTexts(redaction: Redaction, now: Ms): Step {
+  const { mark, table, columns } = redaction;
+  let start = 0;
+  let position: RedactionPosition | undefined;
+  return async (sql) => {
+    if (!position) {
+      start = (await sql.query<{ seq: number }>("SELECT seq FROM marks WHERE name = $1", [mark]))[0]?.seq ?? 0;
+      position = { after: start, marked: start, blocked: false };
+    }
+    const text = `SELECT seq, ${columns} FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
+    const rows = await sql.query<RedactedRow>(text, [position.after, SWEEP_SLICE]);
+    const slice = redactRows(rows, redaction, position, now - SETTLED_MS);
+    for (const { seq, changes } of slice.updates) {
+      const columns = Object.keys(changes).map((column, index) => `${column} = $${index + 2}`);
+      await sql.query(`UPDATE ${table} SET ${columns.join(", ")} WHERE seq = $1`, [seq, ...Object.values(changes)]);
+    }
+    position = slice.position;
+    if (position.marked > start) {
+      const text =
+        "INSERT INTO marks AS known (name, seq) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET seq = greatest(known.seq, excluded.seq)";
+      await sql.query(text, [mark, position.marked]);
+    }
+    return { changed: slice.updates.length, more: slice.more };
+  };
+}
+
+function deleteSessions(origin: "hook" | "api", cutoff: Ms): Step {
+  return async (sql) => {
+    const [row] = await sql.query<{ n: number }>(
+      `WITH old AS MATERIALIZED (SELECT id FROM sessions WHERE used < $1 AND origin = $2 ORDER BY used, id LIMIT $3 FOR UPDATE),
+        said AS (DELETE FROM turns USING old WHERE turns.session = old.id),
+        gone AS (DELETE FROM sessions USING old WHERE sessions.id = old.id RETURNING 1)
+        SELECT count(*) AS n FROM gone`,
+      [cutoff, origin, SWEEP_SLICE],
+    );
+    const changed = row?.n ?? 0;
+    return { changed, more: changed === SWEEP_SLICE };
+  };
+}
+
+function deleteKeys(now: Ms): Step {
+  return async (sql) => {
+    const [row] = await sql.query<{ n: number }>(
+      `WITH gone AS (DELETE FROM dedupe WHERE id = ANY(ARRAY(SELECT id FROM dedupe WHERE expires <= $1 LIMIT $2)) AND expires <= $1 RETURNING 1)
+        SELECT count(*) AS n FROM gone`,
+      [now, SWEEP_SLICE],
+    );
+    const changed = row?.n ?? 0;
+    return { changed, more: changed === SWEEP_SLICE };
+  };
+}
+
+function sweepSteps(now: Ms, keep: Retention): Step[] {
+  return [
+    ...getRedactions(now, keep, DIALECT).map((redaction) => redactTexts(redaction, now)),
+    ...getAgedTables(now, keep).map(deleteAged),
+    deleteSessions("hook", now - keep.hookSessions),
+    deleteSessions("api", now - keep.apiSessions),
+    deleteKeys(now),
+  ];
+}
+
+/**
+ * Lets go of what retention says, in short transactions, until `stopped`, or until the lease of `fencingToken` is lost. Two
+ * gateways may be at it at once. Returns how many rows went or were changed.
+ */
+export async function sweep(
+  db: Db,
+  now: Ms,
+  keep: Retention,
+  { fencingToken, stopped }: { fencingToken: FencingToken | undefined; stopped(): boolean },
+): Promise<number> {
+  let total = 0;
+  const isMine = async (sql: Sql): Promise<boolean> =>
+    fencingToken === undefined || (await standing(sql, [fencingToken.lease])).get(fencingToken.lease) === fencingToken.token;
+  for (const step of sweepSteps(now, keep)) {
+    for (let more = true; more && !stopped();) {
+      const slice = await db.transaction(async (sql) => ((await isMine(sql)) ? step(sql) : undefined));
+      if (!slice) return total;
+      total += slice.changed;
+      more = slice.more;
+    }
+  }
+  return total;
+}

@@ -1,0 +1,115 @@
+import {
+  type Collected,
+  type DeliveryChange,
+  type DeliveryRecord,
+  type EventRecord,
+  type EventRow,
+  type Job,
+  type JobKind,
+  type LastRoute,
+  type Ms,
+  newDeliveryRecord,
+  type NewJob,
+  type NewSystemEvent,
+  type RunChange,
+  type SessionRef,
+  type StoredAction,
+  type SystemEventState,
+  toEventRow,
+  toRunRow,
+  toWrites,
+  type Writes,
+} from "#store-kit";
+
+export type LoggedRunRow = ReturnType<typeof toRunRow>;
+
+/** An event as it goes into the database, with what has to be made of it. */
+export interface NewEvent {
+  row: EventRow;
+  actions: readonly StoredAction[];
+}
+
+export type JobOp =
+  | { op: "enqueue"; job: NewJob; data: string }
+  | { op: "complete"; job: Job }
+  | { op: "retry"; job: Job; runAt: Ms; reset: boolean }
+  | { op: "reschedule"; kind: JobKind; id: string; runAt: Ms }
+  | { op: "remove"; kind: JobKind; id: string };
+
+export type SessionOp = { ref: SessionRef } & ({ op: "append"; at: Ms; record: string } | { op: "reset" } | { op: "delete" });
+
+/** What one commit asks for, table by table; within a table in the order in which it was asked for. */
+export interface Ops {
+  events: NewEvent[];
+  runs: ({ op: "insert"; row: LoggedRunRow } | { op: "update"; id: string; change: RunChange })[];
+  deliveries: ({ op: "insert"; record: DeliveryRecord } | { op: "update"; id: string; change: DeliveryChange })[];
+  sessions: SessionOp[];
+  systemEvents: { event: NewSystemEvent; record: string }[];
+  systemEventChanges: { ids: readonly string[]; state?: SystemEventState; failed?: boolean }[];
+  routes: LastRoute[];
+  values: { key: string; value: string }[];
+  dropped: string[];
+  jobs: JobOp[];
+}
+
+export const newEvent = (event: EventRecord): NewEvent => ({ row: toEventRow(event), actions: event.actions });
+
+export const noOps = (): Ops => ({
+  events: [],
+  runs: [],
+  deliveries: [],
+  sessions: [],
+  systemEvents: [],
+  systemEventChanges: [],
+  routes: [],
+  values: [],
+  dropped: [],
+  jobs: [],
+});
+
+/** A collected event as it is kept. */
+export const collectedRecord = (event: Collected): string => JSON.stringify(event);
+
+/** A change is merged into its record later, where others would suffer from what is no JSON. */
+const refuseUnkept = (change: object): void => void JSON.stringify(change);
+
+/**
+ * Notes in `ops` what a commit asks for. What cannot be kept (a value that is no JSON) throws here, in the caller's own
+ * call.
+ */
+export const createWriteLog = (ops: Ops): Writes =>
+  toWrites({
+    add: {
+      run: (run) => void ops.runs.push({ op: "insert", row: toRunRow(run) }),
+      turn: (ref, turn) => void ops.sessions.push({ op: "append", ref, at: turn.at, record: JSON.stringify(turn) }),
+      systemEvent: (event) => void ops.systemEvents.push({ event, record: JSON.stringify(event) }),
+      delivery: (delivery) => void ops.deliveries.push({ op: "insert", record: newDeliveryRecord(delivery) }),
+      job: (job) => void ops.jobs.push({ op: "enqueue", job, data: JSON.stringify(job.data) }),
+    },
+    set: {
+      lastRoute: (route) => void ops.routes.push(route),
+      value: (key, value) => void ops.values.push({ key, value: JSON.stringify(value) }),
+    },
+    update: {
+      run(id, change) {
+        refuseUnkept(change);
+        ops.runs.push({ op: "update", id, change });
+      },
+      delivery(id, change) {
+        refuseUnkept(change);
+        ops.deliveries.push({ op: "update", id, change });
+      },
+      systemEvents: (ids, change) => void ops.systemEventChanges.push({ ids, ...change }),
+      job: (kind, id, runAt) => void ops.jobs.push({ op: "reschedule", kind, id, runAt }),
+    },
+    delete: {
+      session: (ref) => void ops.sessions.push({ op: "delete", ref }),
+      turns: (ref) => void ops.sessions.push({ op: "reset", ref }),
+      collected: (runId) => void ops.dropped.push(runId),
+      job: (kind, id) => void ops.jobs.push({ op: "remove", kind, id }),
+    },
+    settle(job, runAt, options) {
+      if (runAt === undefined) ops.jobs.push({ op: "complete", job });
+      else ops.jobs.push({ op: "retry", job, runAt, reset: options?.resetAttempts ?? false });
+    },
+  });

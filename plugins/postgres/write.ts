@@ -1,0 +1,178 @@
+import { deliveryState, type Ms } from "#store-kit";
+import { addWork } from "./add.ts";
+import type { Statement } from "./db.ts";
+import { jobStatements } from "./jobs.ts";
+import type { UnitOfWork } from "./unit-of-work.ts";
+
+const statement = (text: string, values: readonly unknown[]): Statement => ({ text, values });
+
+const UPDATE_RUNS = `
+  UPDATE runs SET status = given.status, ended = given.ended, record = given.record
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS given (id, status, ended, record) WHERE runs.id = given.id`;
+
+const UPDATE_SPECS = `
+  UPDATE runs SET session_key = given.session_key, spec = given.spec
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS given (id, session_key, spec) WHERE runs.id = given.id`;
+
+function* runs({ runs }: UnitOfWork): Generator<Statement> {
+  const known = [...runs.values()].filter((run) => run.changed && !run.fresh);
+  if (known.length > 0) {
+    yield statement(UPDATE_RUNS, [
+      known.map(({ state }) => state.id),
+      known.map(({ state }) => state.status),
+      known.map(({ state }) => state.endedAt),
+      known.map(({ state }) => JSON.stringify(state)),
+    ]);
+  }
+  const specs = known.filter((run) => run.row);
+  if (specs.length > 0) {
+    yield statement(UPDATE_SPECS, [
+      specs.map(({ state }) => state.id),
+      specs.map(({ row }) => row?.sessionKey),
+      specs.map(({ row }) => row?.spec),
+    ]);
+  }
+}
+
+function* collected({ collected, dropped }: UnitOfWork): Generator<Statement> {
+  if (dropped.size > 0) yield statement("DELETE FROM collected WHERE run_id = ANY($1::text[])", [[...dropped]]);
+  if (collected.length === 0) return;
+  yield statement(
+    `INSERT INTO collected (run_id, record) SELECT run_id, record
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS given (run_id, record, nth) ORDER BY nth`,
+    [collected.map((one) => one.runId), collected.map((one) => one.record)],
+  );
+}
+
+const UPSERT_SESSIONS = `
+  INSERT INTO sessions AS known (id, session, agent, origin, key, path, credential, turns, created, used)
+  SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::bigint[], $10::bigint[])
+    AS given (id, session, agent, origin, key, path, credential, turns, created, used)
+  ORDER BY id
+  ON CONFLICT (id) DO UPDATE SET turns = known.turns + excluded.turns, used = excluded.used`;
+
+function* sessions({ sessions }: UnitOfWork): Generator<Statement> {
+  const planned = [...sessions.planned.values()];
+  const wiped = planned.filter((one) => one.wiped !== "nothing").map((one) => one.id);
+  const gone = planned.filter((one) => one.wiped === "all").map((one) => one.id);
+  if (wiped.length > 0) {
+    yield statement("DELETE FROM turns WHERE session = ANY($1::bytea[])", [wiped]);
+    yield statement("UPDATE sessions SET turns = 0 WHERE id = ANY($1::bytea[])", [wiped]);
+  }
+  if (gone.length > 0) yield statement("DELETE FROM sessions WHERE id = ANY($1::bytea[])", [gone]);
+  const used = planned.flatMap((one) => (one.used ? [{ ...one, used: one.used }] : []));
+  if (used.length === 0) return;
+  yield statement(UPSERT_SESSIONS, [
+    used.map((one) => one.id),
+    used.map((one) => one.session),
+    used.map((one) => one.ref.agentId),
+    used.map((one) => one.ref.origin),
+    used.map((one) => one.ref.key),
+    used.map((one) => one.ref.via?.path),
+    used.map((one) => one.ref.via?.credential),
+    used.map((one) => one.turns.length),
+    used.map((one) => one.used.first),
+    used.map((one) => one.used.last),
+  ]);
+  const turns = used.flatMap(({ id, turns }) => turns.map((record) => ({ id, record })));
+  yield statement(
+    `INSERT INTO turns (session, record) SELECT session, record
+      FROM unnest($1::bytea[], $2::text[]) WITH ORDINALITY AS given (session, record, nth) ORDER BY nth`,
+    [turns.map((turn) => turn.id), turns.map((turn) => turn.record)],
+  );
+}
+
+function* systemEvents({ systemEvents, systemEventChanges }: UnitOfWork): Generator<Statement> {
+  const fresh = [...systemEvents.values()];
+  if (fresh.length > 0) {
+    yield statement(
+      `INSERT INTO system_events (id, agent, at, mode, record) SELECT id, agent, at, mode, record
+        FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[]) WITH ORDINALITY AS given (id, agent, at, mode, record, nth)
+        ORDER BY nth ON CONFLICT (id) DO NOTHING`,
+      [
+        fresh.map(({ event }) => event.id),
+        fresh.map(({ event }) => event.agentId),
+        fresh.map(({ event }) => event.at),
+        fresh.map(({ event }) => event.mode),
+        fresh.map(({ record }) => record),
+      ],
+    );
+  }
+  const changed = [...systemEventChanges].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (changed.length === 0) return;
+  yield statement(
+    `UPDATE system_events SET state = coalesce(given.state, system_events.state), failures = system_events.failures + given.failures
+      FROM unnest($1::text[], $2::text[], $3::int[]) AS given (id, state, failures) WHERE system_events.id = given.id`,
+    [changed.map(([id]) => id), changed.map(([, change]) => change.state), changed.map(([, change]) => change.failures)],
+  );
+}
+
+function* deliveries({ deliveries }: UnitOfWork): Generator<Statement> {
+  const planned = [...deliveries.values()].filter((one) => one.changed);
+  const fresh = planned.filter((one) => one.fresh).map((one) => one.record);
+  if (fresh.length > 0) {
+    yield statement(
+      `INSERT INTO deliveries (id, status, channel, created, ended, record) SELECT id, status, channel, created, ended, record
+        FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
+          WITH ORDINALITY AS given (id, status, channel, created, ended, record, nth) ORDER BY nth`,
+      [
+        fresh.map((one) => one.id),
+        fresh.map(deliveryState),
+        fresh.map((one) => one.route.channel),
+        fresh.map((one) => one.createdAt),
+        fresh.map((one) => one.endedAt),
+        fresh.map((one) => JSON.stringify(one)),
+      ],
+    );
+  }
+  const known = planned.filter((one) => !one.fresh).map((one) => one.record);
+  if (known.length === 0) return;
+  yield statement(
+    `UPDATE deliveries SET status = given.status, channel = given.channel, ended = given.ended, record = given.record
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS given (id, status, channel, ended, record)
+      WHERE deliveries.id = given.id`,
+    [
+      known.map((one) => one.id),
+      known.map(deliveryState),
+      known.map((one) => one.route.channel),
+      known.map((one) => one.endedAt),
+      known.map((one) => JSON.stringify(one)),
+    ],
+  );
+}
+
+function* rest({ routes, values }: UnitOfWork): Generator<Statement> {
+  if (routes.size > 0) {
+    const given = [...routes.values()];
+    yield statement(
+      `INSERT INTO last_routes (agent, channel, recipient, thread, at)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS given (agent, channel, recipient, thread, at)
+        ORDER BY agent, channel
+        ON CONFLICT (agent, channel) DO UPDATE SET recipient = excluded.recipient, thread = excluded.thread, at = excluded.at`,
+      [
+        given.map((one) => one.agentId),
+        given.map((one) => one.channel),
+        given.map((one) => one.to),
+        given.map((one) => one.thread),
+        given.map((one) => one.at),
+      ],
+    );
+  }
+  if (values.size > 0) {
+    yield statement(
+      `INSERT INTO meta (key, value) SELECT * FROM unnest($1::text[], $2::text[]) AS given (key, value) ORDER BY key
+        ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+      [[...values.keys()], [...values.values()]],
+    );
+  }
+}
+
+/**
+ * What a plan comes to: all of it goes to PostgreSQL one statement behind the other, table by table, in an order that is
+ * the same for every gateway. Rows that come back name kinds of jobs; with `ready`, whether one of them is.
+ */
+export function planStatements(plan: UnitOfWork, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
+  const { before, after } = jobStatements(plan.jobs, now, dbTime);
+  const parts = [runs, collected, sessions, systemEvents, deliveries, rest];
+  return [...before, ...addWork(plan, dbTime), ...after, ...parts.flatMap((part) => [...part(plan)])];
+}

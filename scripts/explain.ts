@@ -1,0 +1,93 @@
+/**
+ * Counts which files and functions of `src` and `plugins` one request runs through, in a gateway that has answered the same request
+ * before: a wake, a mapped hook to its delivered reply, and a chat. Prints a table; `--files` lists the files.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { Session } from "node:inspector/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createGateway, definePlugin } from "../src/index.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const TOKEN = "explain-token-for-this-process";
+const KEY = "explain-key-for-this-process-0123456789";
+const IDLE_MS = 300;
+
+const dir = mkdtempSync(join(tmpdir(), "rouse-explain-"));
+const channel = definePlugin({ id: "explained", channel: () => ({ defaultTo: "reader", send: async () => ({ status: "sent" }) }) });
+const gateway = await createGateway({
+  cwd: dir,
+  env: {},
+  plugins: [channel],
+  config: {
+    gateway: { drainSeconds: 1 },
+    platform: { apiKeys: [{ id: "explain", key: KEY }] },
+    hooks: {
+      enabled: true,
+      token: TOKEN,
+      mappings: [{ id: "order", match: { path: "order" }, action: "agent", messageTemplate: "Order {{id}}", channel: "explained" }],
+    },
+  },
+});
+await gateway.start();
+
+async function post(path: string, token: string, body: object): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const answer = await gateway.fetch(new Request(`http://127.0.0.1${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
+}
+
+async function postAndWaitForDelivery(): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const off = gateway.on("delivery.ended", ({ status }) =>
+    status === "delivered" ? resolve() : reject(new Error(`the delivery is ${status}`)),
+  );
+  await post("/hooks/order", TOKEN, { id: 7 });
+  await promise;
+  off();
+}
+
+const requests: Record<string, () => Promise<void>> = {
+  "POST /hooks/wake": () => post("/hooks/wake", TOKEN, { text: "Hello", mode: "next-heartbeat" }),
+  "mapped hook to delivery": postAndWaitForDelivery,
+  "POST /v1/chat/completions": () => post("/v1/chat/completions", KEY, { model: "main", messages: [{ role: "user", content: "Hello" }] }),
+};
+
+const session = new Session();
+session.connect();
+await session.post("Profiler.enable");
+await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+
+/** The functions that ran since the last call, by file. The body of a module is none. */
+async function takeCalled(): Promise<Map<string, number>> {
+  const { result } = await session.post("Profiler.takePreciseCoverage");
+  const files = new Map<string, number>();
+  for (const { url, functions } of result) {
+    const path = url.startsWith("file:") ? relative(ROOT, fileURLToPath(url)) : "";
+    const called = functions.filter(({ ranges: [range] }) => range !== undefined && range.count > 0 && range.startOffset > 0).length;
+    if (/^(?:src|plugins)\//.test(path) && called > 0) files.set(path, called);
+  }
+  return files;
+}
+
+const idle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+console.log(`${"".padEnd(28)}   files   functions`);
+for (const [name, request] of Object.entries(requests)) {
+  for (let round = 0; round < 3; round++) {
+    await request();
+    await idle();
+  }
+  await takeCalled();
+  await request();
+  const files = await takeCalled();
+  const functions = [...files.values()].reduce((sum, count) => sum + count, 0);
+  console.log(`${name.padEnd(28)}${String(files.size).padStart(8)}${String(functions).padStart(12)}`);
+  if (process.argv.includes("--files"))
+    for (const [file, count] of [...files].toSorted(([one], [other]) => one.localeCompare(other)))
+      console.log(`  ${String(count).padStart(4)}  ${file}`);
+}
+session.disconnect();
+await gateway.stop();
+rmSync(dir, { recursive: true, force: true });

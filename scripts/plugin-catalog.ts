@@ -1,0 +1,45 @@
+/** The list of Rouse's own plugins, from the plugins: what has to be known of them before they are loaded. */
+import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Plugin } from "../src/plugin/api.ts";
+import type { CatalogEntry } from "../src/plugin/locations.ts";
+
+export const PLUGINS = fileURLToPath(new URL("../plugins/", import.meta.url));
+
+/** Imports one of Rouse's own plugins. */
+export async function importPlugin(id: string): Promise<Plugin> {
+  const { default: plugin } = (await import(`${PLUGINS}${id}/index.ts`)) as { default: Plugin };
+  return plugin;
+}
+
+/** The members that offer something; lists that are empty are left out. */
+function listed(lists: Record<string, readonly string[] | undefined>): Partial<CatalogEntry> {
+  return Object.fromEntries(Object.entries(lists).filter(([, list]) => list !== undefined && list.length > 0));
+}
+
+function toEntry({ id, aliases, section, channel, enabledByDefault, setupQuestions, ...offers }: Plugin): CatalogEntry {
+  const { commands, presets, providers, store, extractors } = offers;
+  const place = section ?? (channel ? "channels" : "plugins");
+  return {
+    id,
+    ...listed({
+      aliases,
+      commands: Object.keys(commands ?? {}),
+      presets: presets?.map((preset) => preset.id),
+      providers: providers?.map(({ type }) => type),
+      protocols: store?.protocols,
+      extensions: extractors?.flatMap(({ extensions }) => extensions),
+    }),
+    ...(place !== "channels" && { section: place }),
+    ...(enabledByDefault && { enabledByDefault }),
+    ...(setupQuestions && { setupQuestions }),
+  };
+}
+
+/** Renders plugins/catalog.json, by id. */
+export async function pluginCatalog(): Promise<string> {
+  const folders = readdirSync(PLUGINS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const plugins = await Promise.all(folders.map(({ name }) => importPlugin(name)));
+  const entries = plugins.map(toEntry).toSorted((a, b) => a.id.localeCompare(b.id));
+  return `${JSON.stringify(entries, null, 2)}\n`;
+}

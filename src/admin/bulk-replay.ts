@@ -1,0 +1,108 @@
+import { RouseError, type Failure } from "../core/errors.ts";
+import type { EventRecord, Lists, Store } from "../store/types.ts";
+import { given } from "./operation.ts";
+import type { ReplayResult } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
+
+/** The lines of a bulk replay, in this order: one `total`, a `result` for each event, one `end`. */
+export type ReplayLine =
+  | { type: "total"; total: number; dryRun: boolean }
+  | { type: "result"; ok: true; result: ReplayResult }
+  | { type: "result"; ok: false; eventId: string; failure: Failure }
+  | { type: "end"; replayed: number; failed: number };
+
+export interface BulkReplay {
+  select: "failed" | "unmatched";
+  path?: string | undefined;
+  /** Milliseconds since the epoch. */
+  since?: number | undefined;
+  dryRun: boolean;
+}
+
+/** Events hold their bodies: pages are small. */
+const PAGE = 100;
+
+/** Yields all events that a query finds, read in pages. */
+export async function* newestFirst(
+  store: Store,
+  query: Omit<Lists["events"]["of"], "limit" | "before">,
+  page = PAGE,
+): AsyncGenerator<EventRecord> {
+  let before: string | undefined;
+  for (;;) {
+    const events = await store.list("events", { ...query, limit: page, ...(before === undefined ? {} : { before }) });
+    yield* events;
+    before = events.at(-1)?.id;
+    if (events.length < page) return;
+  }
+}
+
+/**
+ * The ids that a bulk replay means, oldest first, so that turns of one session keep their order.
+ * An event that was replayed before stands back for its replay: doing it twice never makes work twice.
+ */
+async function selectEvents(store: Store, { select, path, since }: BulkReplay): Promise<Chosen[]> {
+  const base = given({ path, since });
+  const found: Chosen[] = [];
+  const filters = select === "unmatched" ? [{ outcome: "unmatched" as const }] : [{ outcome: "failed" as const }, { failedRuns: true }];
+  for (const filter of filters) {
+    const newest: Chosen[] = [];
+    for await (const event of newestFirst(store, { ...base, ...filter })) newest.push(chosen(event));
+    found.push(...newest.toReversed());
+  }
+  if (found.length === 0) return [];
+  // Stable: what came in the same millisecond keeps the order of its listing.
+  found.sort((a, b) => a.at - b.at);
+  const replayed = new Set<string>();
+  for await (const event of newestFirst(store, { since: (found[0] as Chosen).at }))
+    if (event.replayOf !== undefined) replayed.add(event.replayOf);
+  return found.filter(({ id }) => !replayed.has(id));
+}
+
+interface Chosen {
+  id: string;
+  at: number;
+  hasRuns: boolean;
+}
+
+const chosen = (event: EventRecord): Chosen => ({ id: event.id, at: event.receivedAt, hasRuns: event.outcome === "accepted" });
+
+type Replayed = { ok: true; result: ReplayResult } | { ok: false; failure: Failure };
+
+/** Starts the failed runs of an accepted event again; those that succeeded are not done twice. */
+async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): Promise<Replayed> {
+  const runs = await deps.store.list("runs", { eventId, limit: 1000 });
+  const result: ReplayResult = { eventId, outcome: "accepted", actions: [] };
+  for (const run of runs.toReversed()) {
+    if (run.status !== "failed" && run.status !== "timed_out") continue;
+    const retried = dryRun ? undefined : await deps.runs.retry(run.id);
+    if (retried && !retried.ok) return retried;
+    const mapping = run.mapping === undefined ? {} : { mapping: run.mapping };
+    result.actions.push({ kind: "run", id: run.id, ...mapping, summary: `the failed run of "${run.spec.name}" starts again` });
+  }
+  return { ok: true, result };
+}
+
+/**
+ * Replays all events that failed (or matched nothing), one after the other: events without work as if they came in
+ * again, failed runs under their own id. Yields what becomes of each; ends early when nobody reads on.
+ */
+export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<ReplayLine> {
+  const events = await selectEvents(deps.store, bulk);
+  yield { type: "total", total: events.length, dryRun: bulk.dryRun };
+  let failed = 0;
+  for (const { id, hasRuns } of events) {
+    const replayed = await (hasRuns ? restartRuns(deps, id, bulk.dryRun) : deps.replay(id, { dryRun: bulk.dryRun })).catch(asFailure);
+    if (!replayed.ok) failed++;
+    yield replayed.ok
+      ? { type: "result", ok: true, result: replayed.result }
+      : { type: "result", ok: false, eventId: id, failure: replayed.failure };
+  }
+  yield { type: "end", replayed: events.length - failed, failed };
+}
+
+function asFailure(error: unknown): Replayed {
+  if (!(error instanceof RouseError)) return { ok: false, failure: { code: "internal", message: "something failed inside the gateway" } };
+  const { code, message, issues } = error;
+  return { ok: false, failure: issues ? { code, message, issues } : { code, message } };
+}

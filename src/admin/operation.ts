@@ -1,0 +1,47 @@
+import { RouseError, type Failure } from "../core/errors.ts";
+
+/**
+ * Returns a result that is good.
+ * @throws RouseError with the failure of one that is not.
+ */
+export function unwrap<T extends { ok: true }>(result: T | { ok: false; failure: Failure }): T {
+  if (result.ok) return result;
+  throw new RouseError(result.failure);
+}
+
+/**
+ * Returns what a lookup has found.
+ * @throws RouseError `not_found` with this message if it has found nothing.
+ */
+export function found<T>(value: T | undefined, message: string): T {
+  if (value === undefined) throw new RouseError({ code: "not_found", message });
+  return value;
+}
+
+/** Fields of a query without those that were not given. */
+export function given<T extends object>(query: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
+}
+
+/** The filters of a list, and how many rows it may have. */
+export type PageQuery<Query> = {
+  [K in keyof Query]?: Query[K] | undefined;
+} & { limit: number };
+
+/** Reads a page of a list. `next` is the `before` of the next page, null on the last one. */
+export async function readPage<Q extends { limit: number }, T>(
+  query: Q,
+  list: (query: { [K in keyof Q]: Exclude<Q[K], undefined> }) => Promise<T[]>,
+  nameOf: (row: T) => string,
+): Promise<{ rows: T[]; next: string | null }> {
+  // One row more than asked for tells whether there is a next page.
+  const all = await list(given({ ...query, limit: query.limit + 1 }));
+  const rows = all.slice(0, query.limit);
+  const last = all.length > query.limit ? rows.at(-1) : undefined;
+  return { rows, next: last === undefined ? null : nameOf(last) };
+}
+
+/** How most rows are named. */
+export const byId = ({ id }: { id: string }): string => id;

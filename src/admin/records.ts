@@ -1,0 +1,81 @@
+import type { EventRecord, Lists, RunRecord, Store } from "../store/types.ts";
+import { byId, found, readPage, unwrap, type PageQuery } from "./operation.ts";
+import type { AdminDeps } from "./types.ts";
+import { deliveryView, eventDetail, eventView, runDetail, runView } from "./views.ts";
+
+async function runStatuses(store: Store, event: EventRecord): Promise<Map<string, string>> {
+  const statuses = new Map<string, string>();
+  for (const action of event.actions) {
+    if (action.kind !== "run") continue;
+    const run = await store.get("run", action.runId);
+    statuses.set(action.runId, run?.status ?? "forgotten");
+  }
+  return statuses;
+}
+
+/** Lists events, newest first. `failed`: those with a run that failed. */
+export async function listEvents({ store }: AdminDeps, query: PageQuery<Lists["events"]["of"]> & { failed?: boolean | undefined }) {
+  const { failed, ...filters } = query;
+  const { rows, next } = await readPage(
+    { ...filters, ...(failed ? { failedRuns: true } : {}) },
+    (page) => store.list("events", page),
+    byId,
+  );
+  return { events: rows.map((event) => eventView(event)), next };
+}
+
+/** @throws RouseError `not_found` */
+export async function showEvent({ store }: AdminDeps, id: string) {
+  const event = found(await store.get("event", id), "there is no event with this id");
+  return { event: eventDetail(event, await runStatuses(store, event)) };
+}
+
+/**
+ * Replays one event with the current mappings, or with `dryRun` says what that would do.
+ * @throws RouseError `not_found` if the event or its body is not there.
+ */
+export async function replayEvent(deps: AdminDeps, id: string, options: { dryRun: boolean }) {
+  return { result: unwrap(await deps.replay(id, options)).result };
+}
+
+const deliveryFor = async ({ store }: AdminDeps, { deliveryId }: RunRecord) =>
+  deliveryId === undefined ? undefined : store.get("delivery", deliveryId);
+const toDetail = async (deps: AdminDeps, run: RunRecord) => ({ run: runDetail(run, await deliveryFor(deps, run)) });
+
+/** Lists runs, newest first. */
+export async function listRuns(deps: AdminDeps, query: PageQuery<Lists["runs"]["of"]>) {
+  const { rows, next } = await readPage(query, (page) => deps.store.list("runs", page), byId);
+  return { runs: await Promise.all(rows.map(async (run) => runView(run, await deliveryFor(deps, run)))), next };
+}
+
+/** @throws RouseError `not_found` */
+export async function showRun(deps: AdminDeps, id: string) {
+  return toDetail(deps, found(await deps.store.get("run", id), "there is no run with this id"));
+}
+
+/**
+ * Cancels a run, or starts one again that failed.
+ * @throws RouseError `not_found`, `run_ended`, or `not_retryable`
+ */
+export async function changeRun(deps: AdminDeps, operation: "cancel" | "retry", id: string) {
+  return toDetail(deps, unwrap(await deps.runs[operation](id)).run);
+}
+
+/** Lists deliveries, newest first. */
+export async function listDeliveries({ store }: AdminDeps, query: PageQuery<Lists["deliveries"]["of"]>) {
+  const { rows, next } = await readPage(query, (page) => store.list("deliveries", page), byId);
+  return { deliveries: rows.map(deliveryView), next };
+}
+
+/** @throws RouseError `not_found` */
+export async function showDelivery({ store }: AdminDeps, id: string) {
+  return { delivery: deliveryView(found(await store.get("delivery", id), "there is no delivery with this id")) };
+}
+
+/**
+ * Sends again what failed, from the first chunk that was not sent.
+ * @throws RouseError `not_found`, `not_retryable`, or `no_route`
+ */
+export async function retryDelivery(deps: AdminDeps, id: string) {
+  return { delivery: deliveryView(unwrap(await deps.retryDelivery(id)).delivery) };
+}

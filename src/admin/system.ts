@@ -1,0 +1,93 @@
+import { maskConfig } from "../config/mask.ts";
+import { keepSenderSecret } from "../config/state.ts";
+import { RouseError } from "../core/errors.ts";
+import type { PathRules } from "../mapping/types.ts";
+import { found } from "./operation.ts";
+import { describeGateways } from "./gateways.ts";
+import type { AdminDeps } from "./types.ts";
+import { iso } from "./views.ts";
+
+export function listAgents({ snapshot }: AdminDeps) {
+  const { list, default: first } = snapshot().agents;
+  const agents = list.map((agent) => ({
+    id: agent.id,
+    name: agent.name,
+    description: agent.description ?? null,
+    model: agent.model,
+    thinking: agent.thinking ?? null,
+    tools: agent.tools,
+    /** The main session is this one's. */
+    standard: agent.id === first.id,
+  }));
+  return { agents };
+}
+
+/** How callers of a path authenticate; never a value. */
+function describeAuth({ auth }: PathRules): "hooks.token" | "token" | "basic" | "signature" {
+  if (!auth) return "hooks.token";
+  if ("token" in auth) return "token";
+  return "user" in auth ? "basic" : "signature";
+}
+
+export function listMappings({ snapshot }: AdminDeps) {
+  const { mappings, config } = snapshot();
+  const paths = mappings.paths.map((rules) => {
+    const { path, methods, allowIps = null, maxBodyBytes } = rules;
+    return { path, methods, auth: describeAuth(rules), allowIps, maxBodyBytes };
+  });
+  return { mappings: [...mappings.mappings], paths, base: config.hooks.path, enabled: config.hooks.enabled ?? false };
+}
+
+/** Tells what the gateway is doing, what is kept, and what waits. */
+export async function showStatus(deps: AdminDeps) {
+  const { store, queue } = deps;
+  const [counts, turn, delivery] = await Promise.all([store.counts(), queue.waiting("turn"), queue.waiting("delivery")]);
+  const waiting = (jobs: { count: number; oldestMs: number }) => ({ count: jobs.count, oldestSeconds: Math.round(jobs.oldestMs / 1000) });
+  const now = deps.status();
+  return {
+    status: { ...now, startedAt: iso(now.startedAt), counts, waiting: { turn: waiting(turn), delivery: waiting(delivery) } },
+  };
+}
+
+/** The details of `/readyz`. */
+export async function showReadiness(deps: AdminDeps) {
+  return { ...deps.status(), counts: await deps.store.counts(), ...(await describeGateways(deps.cluster)) };
+}
+
+/** Lists requests that were denied since the start, newest first. */
+export function listDenials(deps: AdminDeps, { limit }: { limit: number }) {
+  const newest = deps.refusals().slice(-limit).toReversed();
+  return { refusals: newest.map((denial) => ({ ...denial, at: iso(denial.at) })) };
+}
+
+/** The config in use, with its secrets masked. */
+export function showConfig({ snapshot }: AdminDeps) {
+  return { config: maskConfig(snapshot().config) };
+}
+
+/** @throws RouseError `config_invalid`: the config has problems, and the one before it stays in use. */
+export async function reloadConfig(deps: AdminDeps) {
+  const reloaded = await deps.reload();
+  if (reloaded.ok) return { hash: reloaded.hash };
+  const message = "the config has problems; the one before it stays in use";
+  throw new RouseError({ code: "config_invalid", message, issues: reloaded.issues });
+}
+
+const candidatesFor = (deps: AdminDeps, path: string) => deps.signatures().find((state) => state.path === path)?.candidates ?? [];
+
+/** Lists the secrets that requests brought to a path whose own is `pending`. */
+export function listSecretCandidates(deps: AdminDeps, path: string) {
+  return { candidates: candidatesFor(deps, path).map((candidate) => ({ ...candidate, at: iso(candidate.at) })) };
+}
+
+/**
+ * Keeps one of these secrets in a file of the state folder.
+ * @throws RouseError `not_found`
+ */
+export async function acceptSecret(deps: AdminDeps, { path, id }: { path: string; id: number }) {
+  const { secret } = found(
+    candidatesFor(deps, path).find((candidate) => candidate.id === id),
+    "this path has no such secret to accept: `rouse hooks accept <path>` lists those that came since the gateway started",
+  );
+  return { file: await keepSenderSecret(deps.status().stateDir, path, secret), secret };
+}

@@ -1,0 +1,121 @@
+import { checkDraft } from "../runs/from-draft.ts";
+import type { EventDebug } from "../core/debug.ts";
+import { RouseError, type Failure } from "../core/errors.ts";
+import type { TextPart } from "../core/text.ts";
+import type { DraftResult, MappingInput, MappingOutcome, MappingTrace, Nearest } from "../mapping/types.ts";
+import { createKeptNames, keptParts } from "../intake/kept-names.ts";
+import type { Snapshot } from "../intake/types.ts";
+
+export interface HookTest {
+  mapping?: string | undefined;
+  /** Default: the first path of the mapping. */
+  path?: string | undefined;
+  method: string;
+  payload: unknown;
+  headers: Record<string, string>;
+  query: Record<string, string>;
+}
+
+/** One action that a tested hook would become. */
+export type TestedAction =
+  | {
+      ok: true;
+      mapping: string;
+      action: "wake" | "agent";
+      fields: Record<string, unknown>;
+      content: TextPart[];
+      dedupeKey: string | null;
+      missing: string[];
+      warnings: string[];
+      unsafe: boolean;
+      /** Why the gateway would refuse it: an unknown agent, a wrong recipient, … */
+      problem: Failure | null;
+    }
+  | { ok: false; mapping: string; failure: Failure };
+
+export interface TestedHook {
+  traces: MappingTrace[];
+  outcome: "actions" | "skipped" | "unmatched" | "rejected" | "failed";
+  mapping: string | null;
+  reason: string | null;
+  failure: Failure | null;
+  nearest: Nearest | null;
+  missing: string[];
+  actions: TestedAction[];
+  /** What the mappings' code threw and printed; null if nothing. */
+  debug: EventDebug | null;
+}
+
+/** The path to test: the one that is named, else the first of the mapping. */
+function getPath(test: HookTest, snapshot: Snapshot): string {
+  const { mappings } = snapshot.mappings;
+  if (test.mapping === undefined) {
+    if (test.path !== undefined) return test.path;
+    throw new RouseError({ code: "usage", message: "name a mapping or a path" });
+  }
+  const mapping = mappings.find(({ id }) => id === test.mapping);
+  if (!mapping) {
+    const known = mappings.length === 0 ? "the config has none" : `there are ${mappings.map(({ id }) => id).join(", ")}`;
+    throw new RouseError({ code: "not_found", message: `there is no mapping with this id; ${known}` });
+  }
+  return test.path ?? mapping.paths[0] ?? "test";
+}
+
+function testedAction(result: DraftResult, input: MappingInput, snapshot: Snapshot): TestedAction {
+  if (!result.ok) return { ok: false, mapping: result.mapping, failure: result.failure };
+  const { draft } = result;
+  const fields = draft.fields as Record<string, unknown>;
+  const checked = checkDraft({ ...draft, fields }, { hook: input.path, now: input.now }, snapshot);
+  return {
+    ok: true,
+    mapping: draft.mapping,
+    action: draft.action,
+    fields: Object.fromEntries(
+      Object.entries(fields).filter(([name, value]) => value !== undefined && name !== "message" && name !== "text"),
+    ),
+    content: draft.content,
+    dedupeKey: draft.dedupeKey ?? null,
+    missing: draft.missing,
+    warnings: draft.warnings,
+    unsafe: draft.unsafe,
+    problem: checked.ok ? null : checked.failure,
+  };
+}
+
+function describe(outcome: MappingOutcome): Omit<TestedHook, "traces" | "actions" | "debug"> {
+  const base = { outcome: outcome.kind, mapping: null, reason: null, failure: null, nearest: null, missing: [] };
+  switch (outcome.kind) {
+    case "unmatched":
+      return { ...base, nearest: outcome.nearest ?? null };
+    case "skipped":
+      return { ...base, mapping: outcome.mapping, reason: outcome.reason };
+    case "rejected":
+      return { ...base, mapping: outcome.mapping, failure: outcome.failure, missing: outcome.missing ?? [] };
+    case "failed":
+      return { ...base, mapping: outcome.mapping, failure: outcome.failure };
+    default:
+      return { ...base, mapping: outcome.mapping };
+  }
+}
+
+/**
+ * Runs a hook's body through the mappings and says how each condition came out and what would be done. Sends nothing.
+ * @throws RouseError `not_found` if there is no such mapping, `usage` if neither a mapping nor a path is named.
+ */
+export async function testHook(test: HookTest, snapshot: Snapshot, now: number): Promise<TestedHook> {
+  const path = getPath(test, snapshot);
+  const { method, query } = test;
+  const headers = Object.fromEntries(Object.entries(test.headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const input: MappingInput = {
+    path,
+    method,
+    byHookToken: snapshot.mappings.rules(path)?.auth === undefined,
+    payload: test.payload,
+    ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
+    now,
+  };
+  const { traces, outcome } = await snapshot.mappings.explain(input, test.mapping);
+  const results = outcome.kind === "actions" ? outcome.results : [];
+  const actions = results.map((result) => testedAction(result, input, snapshot));
+  return { ...describe(outcome), traces, actions, debug: outcome.debug ?? null };
+}

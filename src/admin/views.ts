@@ -1,0 +1,165 @@
+import type { DeliveryRecord, EventRecord, RunRecord, RunSpec, SessionRecord, SessionRef, StoredRequest } from "../store/types.ts";
+import { deliveryStatus } from "../runs/receipts.ts";
+
+/** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
+export type EventView = ReturnType<typeof eventView>;
+export type EventDetail = ReturnType<typeof eventDetail>;
+export type RunView = ReturnType<typeof runView>;
+export type RunDetail = ReturnType<typeof runDetail>;
+export type SessionView = ReturnType<typeof unusedSession>;
+export type DeliveryView = ReturnType<typeof deliveryView>;
+
+export const iso = (ms: number): string => new Date(ms).toISOString();
+const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
+
+/** Renders an event; `statuses` are those of its runs, by id. */
+export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, string>) {
+  return {
+    id: event.id,
+    receivedAt: iso(event.receivedAt),
+    path: event.path,
+    credential: event.credential,
+    address: event.address ?? null,
+    outcome: event.outcome,
+    reason: event.reason ?? null,
+    /** The HTTP status that the sender was answered, if it was an error. */
+    answerStatus: event.status ?? null,
+    mapping: event.mapping ?? null,
+    /** If no mapping matched: the closest one, and its condition that failed. */
+    nearest: event.nearest ?? null,
+    missing: event.missing ?? [],
+    /** What was ignored, cut or replaced in its runs. */
+    warnings: [...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])))],
+    duplicateOf: event.duplicateOf ?? null,
+    replayOf: event.replayOf ?? null,
+    actions: event.actions.map((action) => {
+      const id = action.kind === "run" ? action.runId : action.systemEventId;
+      const status = statuses?.get(id);
+      return { kind: action.kind, id, mapping: action.mapping ?? null, ...(status === undefined ? {} : { status }) };
+    }),
+    /** Null once `hooks.retention` is over. */
+    bodyBytes: event.request.body?.byteLength ?? null,
+  };
+}
+
+/** Renders a body as text if it is UTF-8, else as base64. */
+function renderBody(bytes: Uint8Array | null): { body: string | null; encoding: "utf8" | "base64" } {
+  if (bytes === null) return { body: null, encoding: "utf8" };
+  try {
+    return { body: new TextDecoder("utf-8", { fatal: true }).decode(bytes), encoding: "utf8" };
+  } catch {
+    return { body: Buffer.from(bytes).toString("base64"), encoding: "base64" };
+  }
+}
+
+function requestView(request: StoredRequest) {
+  const { method, headers, query, contentType } = request;
+  return { method, contentType: contentType ?? null, headers, query, ...renderBody(request.body) };
+}
+
+/** What a run would have been given, besides its message. */
+function shadowFields({ session, name, channel, to, deliver, model, thinking, wakeMode }: RunSpec): Record<string, string | boolean> {
+  const fields = { agentId: session.agentId, sessionKey: session.key, name, deliver, channel, to, model, thinking, wakeMode };
+  return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string | boolean] => entry[1] !== undefined));
+}
+
+/** Renders an event with its request, and with what mappings in shadow would have done. */
+export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, string>) {
+  const would = (event.would ?? []).map((action) => {
+    const content = action.kind === "run" ? action.spec.input : action.text;
+    const fields: Record<string, string | boolean> =
+      action.kind === "run" ? shadowFields(action.spec) : { agentId: action.agentId, mode: action.mode };
+    return { kind: action.kind, mapping: action.mapping ?? null, content, fields };
+  });
+  return { ...eventView(event, statuses), would, debug: event.debug ?? null, request: requestView(event.request) };
+}
+
+/** Renders a run; `delivery` is that of its reply. */
+export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
+  const { session } = run.spec;
+  return {
+    id: run.id,
+    eventId: run.eventId,
+    kind: run.kind,
+    mapping: run.mapping ?? null,
+    status: run.status,
+    agentId: session.agentId,
+    origin: session.origin,
+    sessionKey: session.key,
+    /** Whose session it is; null for other origins than hooks, and for keys of `hooks.sharedSessions`. */
+    path: session.via?.path ?? null,
+    credential: session.via?.credential ?? null,
+    name: run.spec.name,
+    hook: run.spec.hook,
+    model: run.model ?? run.spec.model ?? null,
+    attempts: run.attempts,
+    restarts: run.restarts,
+    error: run.error ?? null,
+    warnings: run.warnings,
+    usage: run.usage ?? null,
+    delivery: deliveryStatus(run, delivery) ?? null,
+    deliveryId: run.deliveryId ?? null,
+    /** The delivery of its receipt, if the mapping has a callback. */
+    callbackId: run.callbackId ?? null,
+    /** The limit that it waits for. */
+    parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
+    /** How many events its batch has. */
+    collected: run.collect?.count ?? null,
+    createdAt: iso(run.createdAt),
+    startedAt: isoOrNull(run.startedAt),
+    endedAt: isoOrNull(run.endedAt),
+  };
+}
+
+/** Renders a run with what the agent was given and what it replied. */
+export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined) {
+  const { spec } = run;
+  return {
+    ...runView(run, delivery),
+    input: spec.input,
+    instructions: spec.instructions ?? null,
+    reply: run.reply ?? null,
+    route: run.route ?? null,
+    deliver: spec.deliver,
+    channel: spec.channel,
+    to: spec.to ?? null,
+    thinking: spec.thinking ?? null,
+    timeoutSeconds: spec.timeoutSeconds ?? null,
+    wakeMode: spec.wakeMode,
+    allowUnsafeExternalContent: spec.unsafe,
+    /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
+    debug: spec.debug ?? null,
+  };
+}
+
+export function sessionView({ ref, turns, createdAt, lastUsedAt }: SessionRecord): SessionView {
+  return { ...unusedSession(ref), turns, createdAt: iso(createdAt), lastUsedAt: iso(lastUsedAt) };
+}
+
+/** Renders the main session of an agent that has taken no turn yet. */
+export function unusedSession({ via, ...ref }: SessionRef) {
+  const times: { createdAt: string | null; lastUsedAt: string | null } = { createdAt: null, lastUsedAt: null };
+  // The hook path and the configured credential that it belongs to; null for other origins, and if it is shared.
+  return { ...ref, path: via?.path ?? null, credential: via?.credential ?? null, turns: 0, ...times };
+}
+
+export function deliveryView(delivery: DeliveryRecord) {
+  const { route } = delivery;
+  return {
+    id: delivery.id,
+    runId: delivery.runId,
+    status: delivery.status,
+    /** Without a route: what the run asked for, a channel or `last`. */
+    channel: route.channel,
+    to: route.to ?? null,
+    thread: route.thread ?? null,
+    chunks: delivery.chunks.length,
+    sentChunks: delivery.nextChunk,
+    attempts: delivery.attempts,
+    messageIds: delivery.messageIds,
+    error: delivery.error ?? null,
+    createdAt: iso(delivery.createdAt),
+    nextAt: delivery.status === "pending" ? iso(delivery.nextAt) : null,
+    endedAt: isoOrNull(delivery.endedAt),
+  };
+}

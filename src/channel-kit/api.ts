@@ -1,0 +1,35 @@
+/** What channels share: `import { reconnectLoop } from "#channel-kit"` inside Rouse, `from "rouse/channel-kit"` outside. */
+export { backOff } from "../core/backoff.ts";
+export { lazy as once } from "../core/lazy.ts";
+export { parseMarkdown } from "../core/markdown.ts";
+export { withConnection, type Connection } from "./connection.ts";
+export { BOX_DRAWING, markLines, PLAIN, renderMarkdown, type Dialect, type Mark } from "./dialect.ts";
+export {
+  ChannelError,
+  classifyError,
+  classifyResponse,
+  loadPackage,
+  networkCode,
+  probing,
+  retryAfter,
+  sameRule,
+  sendAfter,
+  sending,
+} from "./errors.ts";
+export type { ErrorResponse, ErrorRule, ErrorRules, FailedSend as Failure } from "./errors.ts";
+export { listenToEvents } from "./event-listener.ts";
+export { escapeHtml, htmlText } from "./html.ts";
+export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
+export { hmacSha256, neverConnected, objectsIn, parseObject, readBody, sameSecret, sleep } from "./kit.ts";
+export { clientToken, tokenVerifier } from "./oauth.ts";
+export { pollSince } from "./polling.ts";
+export { normalForm, phoneNumber, recipients } from "./recipients.ts";
+export { checkpoint, reconnectLoop, retryMessage, watch } from "./reconnect-loop.ts";
+export { conversations, pollUntilFound, retryIdempotent, sendOrReconcile } from "./reconcile.ts";
+export { createRest, type Rest } from "./rest.ts";
+export { rewriteMarkdown } from "./rewrite.ts";
+export { channelConfig, httpUrl, secret } from "./settings.ts";
+export { followEvents, followSocket } from "./stream.ts";
+export { renderStyled } from "./styled.ts";
+export { sentResult, toIncomingMessage, vendorChannel } from "./vendor-channel.ts";
+export { parseWebhook, textResponse } from "./webhook.ts";

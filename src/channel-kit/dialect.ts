@@ -1,0 +1,278 @@
+import type { Blockquote, Definition, List, ListItem, Nodes, Parents, RootContent, Table } from "mdast";
+import { parseMarkdown } from "../core/markdown.ts";
+import { alignTable, type Columns } from "./table.ts";
+
+/** Marks of a text. */
+export type Mark = "heading" | "strong" | "emphasis" | "delete";
+
+/**
+ * How a channel writes what markdown can say. Whatever a dialect leaves out is written as plain text, so that nothing
+ * of a text is lost: a link as `text (address)`, an image as its address, a table in columns.
+ */
+export interface Dialect {
+  /** Text as the channel shows it unchanged. */
+  escape?(text: string): string;
+  /** An address that stands for itself. */
+  address?(url: string): string;
+  /** A paragraph, for what means something at the start of a line alone. */
+  paragraph?(text: string): string;
+  mark?(kind: Mark, text: string, depth: number): string;
+  /** Marks do not nest in their own kind; a heading is of the kind of `strong`. */
+  once?: boolean;
+  /** A mark beside a letter is shown instead of obeyed: it is left away there. */
+  apart?: boolean;
+  /** Code in a line; it arrives as it was written. */
+  code?(code: string): string;
+  /** Code of its own, and tables. */
+  block?(code: string, lang: string): string;
+  /** A link with its text in the dialect and as plain text; undefined where the channel makes no link of the address. */
+  link?(text: string, url: string, plain: string): string | undefined;
+  /** An image that has words. Default: `words (address)`. */
+  image?(alt: string, address: string): string;
+  /** A quote. Default: `> ` before each line. */
+  quote?(text: string): string;
+  /** What stands before the lines of a quote inside a quote, where the channel cannot nest them. */
+  nestedQuote?: string;
+  /** Blocks that begin at the margin wherever they stand. */
+  flush?: readonly RootContent["type"][];
+  /** The mark of a list's items. Default: `• `. */
+  bullet?: string;
+  /** How far an item's other lines stand in. Default: as wide as its mark. */
+  indent?: number;
+  /** Before tasks, open and done. Default: `☐ ` and `☑ `. */
+  boxes?: readonly [open: string, done: string];
+  rule?: string;
+  columns?: Columns;
+  /** The mark of a footnote, where it is referred to and where it stands. Default: `[1]`, `[1] `. */
+  note?(label: string, defined: boolean): string;
+  /** Definitions of links are written out even where they are used. */
+  definitions?: "all";
+}
+
+interface Page {
+  dialect: Dialect;
+  definitions: ReadonlyMap<string, Definition>;
+  /** Definitions that a reference of this text uses. Others are written out: their reference may be in another piece. */
+  used: ReadonlySet<string>;
+  quoted: boolean;
+  /** Marks around what is being written, for dialects in which none nests in its own kind. */
+  open: Mark[];
+}
+
+/** For channels that show text as it is: what stays readable of tasks, notes and links. */
+export const PLAIN: Dialect = {
+  boxes: ["[ ] ", "[x] "],
+  note: (label, defined) => `[^${label}]${defined ? " " : ""}`,
+  // An address without its beginning is no link there.
+  link: (_, url, plain) => (url.replace(/^https?:\/\//, "") === plain ? url : undefined),
+};
+
+/** What is drawn with lines, for channels whose code is shown in letters of one width. */
+export const BOX_DRAWING: Dialect = { rule: "──────────", columns: { between: " │ ", rule: ["─", "─┼─"], aligned: true } };
+
+const WORD = /[\p{L}\p{N}]/u;
+const COLUMNS: Columns = { between: " | ", rule: ["-", "-+-"], aligned: true };
+const BOXES = ["☐ ", "☑ "] as const;
+
+const escape = (text: string, { dialect }: Page): string => dialect.escape?.(text) ?? text;
+const paragraph = (text: string, { dialect }: Page): string => dialect.paragraph?.(text) ?? text;
+
+/** A markdown text in a channel's dialect. What would show nothing, like a lone `#`, is there as it was written. */
+export function renderMarkdown(markdown: string, dialect: Dialect): string {
+  const blank = { dialect, definitions: new Map(), used: new Set<string>(), quoted: false, open: [] };
+  const asItIs = (): string => paragraph(escape(markdown, blank), blank);
+  try {
+    const root = parseMarkdown(markdown);
+    const text = blocks(root.children, "", buildPage(root, dialect));
+    return text.trim() === "" ? asItIs() : text;
+  } catch (error) {
+    // What nests so deep that the stack ends is no markdown that anybody meant.
+    if (error instanceof RangeError) return asItIs();
+    throw error;
+  }
+}
+
+/** What the rendering of a tree has to know of the whole of it. */
+export function buildPage(root: Nodes, dialect: Dialect = {}): Page {
+  const definitions = new Map<string, Definition>();
+  const used = new Set<string>();
+  const collect = (node: Nodes): void => {
+    if (node.type === "definition" && !definitions.has(node.identifier)) definitions.set(node.identifier, node);
+    if (node.type === "linkReference" || node.type === "imageReference") used.add(node.identifier);
+    if ("children" in node) for (const child of node.children) collect(child);
+  };
+  collect(root);
+  return { dialect, definitions, used, quoted: false, open: [] };
+}
+
+/** A mark on each line of a text, right beside what it marks, for channels whose marks hold for one line. */
+export function markLines(mark: string, text: string): string {
+  return text.replace(/^([^\S\n]*)(\S.*?)([^\S\n]*)$/gm, (_, before: string, marked: string, after: string) =>
+    [before, mark, marked, mark, after].join(""),
+  );
+}
+
+/** Blocks, each with `indent` before its lines. */
+function blocks(nodes: readonly RootContent[], indent: string, page: Page, between = "\n\n"): string {
+  return nodes
+    .map((node) => block(node, indent, page))
+    .filter((text) => text !== "")
+    .join(between);
+}
+
+function block(node: RootContent, indent: string, page: Page): string {
+  const { dialect } = page;
+  const lines = (text: string): string =>
+    indent === "" || dialect.flush?.includes(node.type) ? text : text.replace(/^(?=[^\n])/gm, indent);
+  switch (node.type) {
+    case "paragraph":
+      return lines(paragraph(inlines(node, page), page));
+    case "heading":
+      return lines(marked("heading", node, page, node.depth));
+    case "html":
+      return lines(paragraph(escape(node.value, page), page));
+    case "code":
+      return lines(dialect.block?.(node.value, node.lang ?? "") ?? node.value);
+    case "table": {
+      const text = table(node, page);
+      return lines(dialect.block?.(text, "") ?? text);
+    }
+    case "blockquote": {
+      if (page.quoted && dialect.nestedQuote !== undefined) return blocks(node.children, indent + dialect.nestedQuote, page);
+      return lines(quote(node, page));
+    }
+    case "list":
+      return list(node, indent, page);
+    case "thematicBreak":
+      return lines(dialect.rule ?? "———");
+    case "definition":
+      return lines(definition(node, page));
+    case "footnoteDefinition":
+      return item(node, note(node, page, true), indent, page);
+    default:
+      return lines(inline(node, page));
+  }
+}
+
+function quote({ children }: Blockquote, page: Page): string {
+  const text = blocks(children, "", { ...page, quoted: true });
+  return page.dialect.quote?.(text) ?? text.replace(/^(?=.)/gm, "> ").replace(/^$/gm, ">");
+}
+
+function list({ children, ordered, start, spread }: List, indent: string, page: Page): string {
+  let number = start ?? 1;
+  const mark = (): string => (ordered ? `${number++}. ` : (page.dialect.bullet ?? "• "));
+  return children.map((entry) => item(entry, mark(), indent, page)).join(spread ? "\n\n" : "\n");
+}
+
+/** A definition of a link; empty if a reference shows the address. */
+function definition(node: Definition, page: Page): string {
+  if (page.used.has(node.identifier) && page.dialect.definitions !== "all") return "";
+  return `${escape(`[${node.label ?? node.identifier}]: `, page)}${renderAddress(node, page)}`;
+}
+
+type Item = Pick<ListItem, "children"> & { checked?: boolean | null | undefined; spread?: boolean | null | undefined };
+
+function item(node: Item, mark: string, indent: string, page: Page): string {
+  const boxes = page.dialect.boxes ?? BOXES;
+  const box = typeof node.checked === "boolean" ? boxes[node.checked ? 1 : 0] : "";
+  const inner = indent + " ".repeat(page.dialect.indent ?? mark.length);
+  const text = blocks(node.children, inner, page, node.spread ? "\n\n" : "\n");
+  // What begins at the margin stands below the mark.
+  return indent + mark + box + (text.startsWith(inner) ? text.slice(inner.length) : text === "" ? "" : `\n${text}`);
+}
+
+function inlines(node: Parents, page: Page): string {
+  let out = "";
+  for (const [index, child] of node.children.entries()) {
+    const next: Nodes | undefined = node.children[index + 1];
+    const beside = WORD.test(out.slice(-1)) || (next?.type === "text" && WORD.test(next.value.slice(0, 1)));
+    out += inline(child, page, beside);
+  }
+  return out;
+}
+
+function inline(node: RootContent, page: Page, beside = false): string {
+  const { dialect } = page;
+  switch (node.type) {
+    case "text":
+    case "html":
+      return escape(node.value, page);
+    case "strong":
+    case "emphasis":
+    case "delete":
+      return beside && dialect.apart ? inlines(node, page) : marked(node.type, node, page);
+    case "inlineCode":
+      return dialect.code?.(node.value) ?? node.value;
+    case "break":
+      return "\n";
+    case "link":
+      return link(node, node, page);
+    case "linkReference":
+      return link(node, page.definitions.get(node.identifier), page);
+    case "image":
+      return image(node.alt, node, page);
+    case "imageReference":
+      return image(node.alt, page.definitions.get(node.identifier), page);
+    case "footnoteReference":
+      return note(node, page, false);
+    default:
+      return "children" in node ? inlines(node, page) : "value" in node ? escape(node.value, page) : "";
+  }
+}
+
+function marked(kind: Mark, node: Parents, page: Page, depth = 0): string {
+  const { mark, once = false } = page.dialect;
+  const sort = kind === "heading" ? "strong" : kind;
+  if (!mark || (once && page.open.includes(sort))) return inlines(node, page);
+  return mark(kind, inlines(node, { ...page, open: [...page.open, sort] }), depth);
+}
+
+function note({ label, identifier }: { label?: string | null | undefined; identifier: string }, page: Page, defined: boolean): string {
+  const text = escape(label ?? identifier, page);
+  return page.dialect.note?.(text, defined) ?? `[${text}]${defined ? " " : ""}`;
+}
+
+type Target = Pick<Definition, "url" | "title">;
+
+/** Where a link leads, with its title. */
+function renderAddress({ url, title }: Target, page: Page): string {
+  return (page.dialect.address?.(url) ?? url) + (title ? escape(` "${title}"`, page) : "");
+}
+
+const says = (text: string, url: string): boolean => [text, `mailto:${text}`, `http://${text}`].includes(url);
+
+/** The words alone of what stands in a link or a cell. */
+function plainText(node: Nodes): string {
+  if (node.type === "image") return [node.alt, node.url].filter(Boolean).join(" ");
+  return "children" in node ? node.children.map((child) => plainText(child)).join("") : "value" in node ? node.value : "";
+}
+
+function link(node: Parents, target: Target | undefined, page: Page): string {
+  const text = inlines(node, page);
+  if (!target) return text;
+  const plain = plainText(node);
+  const linked = page.dialect.link?.(text, target.url, plain);
+  if (linked !== undefined) return linked + (target.title ? escape(` (${target.title})`, page) : "");
+  if (text.trim() === "") return renderAddress(target, page);
+  return says(plain, target.url) && !target.title ? text : `${text} (${renderAddress(target, page)})`;
+}
+
+/** An image is its address: nothing that a text names is fetched. */
+function image(alt: string | null | undefined, target: Target | undefined, page: Page): string {
+  const text = escape(alt ?? "", page);
+  if (!target || (alt === target.url && !target.title)) return text;
+  const address = renderAddress(target, page);
+  return text.trim() === "" ? address : (page.dialect.image?.(text, address) ?? `${text} (${address})`);
+}
+
+/** A table as text in columns. No mark is obeyed in code, where it will stand. */
+function table({ children, align }: Table, page: Page): string {
+  const rows = children.map((row) => row.children.map((cell) => plainCell(cell, page)));
+  return alignTable(rows, page.dialect.columns ?? COLUMNS, align ?? []);
+}
+
+/** What a cell says without any marks; addresses are written out. */
+export function plainCell(cell: Parents, page: Page): string {
+  return inlines(cell, { ...page, dialect: {} });
+}

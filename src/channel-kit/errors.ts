@@ -1,0 +1,160 @@
+import type { SendResult } from "../contract/channel.ts";
+import { neverConnected } from "./kit.ts";
+
+/** How a send ended that did not end well. */
+export type FailedSend = Exclude<SendResult, { status: "sent" }>;
+
+/** What an error of the vendor means. A text alone means that it is final, and is advice on what to do. `reason` replaces the whole message. */
+export type ErrorRule = string | { status: FailedSend["status"]; advice?: string; reason?: string };
+
+/** The same rule for several codes or statuses, for `errors`. */
+export function sameRule(codes: readonly (string | number)[], rule: ErrorRule): Record<string, ErrorRule> {
+  return Object.fromEntries(codes.map((code) => [code, rule]));
+}
+
+/** How the errors of a vendor are classified and worded. */
+export interface ErrorRules {
+  /** What reasons call it. */
+  name: string;
+  /** By the vendor's own code, or else by the status. Others: 408, 429 and from 500 on may pass, the rest is final. */
+  errors?: Readonly<Record<string, ErrorRule>>;
+  /** The status alone is told, and its code, in this way. Default: ` (code)`. */
+  shown?(code: string): string;
+  /** The wait where a 429 names none, in milliseconds. */
+  defaultWaitMs?: number;
+  /** What an error of the vendor's SDK says, as far as sorting needs it, or how it is answered; undefined for any other error. */
+  sort?(error: object): ErrorResponse | FailedSend | undefined;
+}
+
+/** An answer that is an error, as far as sorting needs it. */
+export interface ErrorResponse {
+  /** Of HTTP; none where the vendor tells errors in another way. */
+  status?: number | undefined;
+  /** The vendor's own code, where it has a text for one; told only where it looks like a code. */
+  code?: unknown;
+  /** How long the vendor wants to be left alone, in milliseconds. 0 is no wish. */
+  afterMs?: number | undefined;
+  /** Overrules the tables. */
+  passing?: boolean | undefined;
+}
+
+/** An error that says how the send that it ends is answered. Its message may be shown: no body, no credential. */
+export class ChannelError extends Error {
+  readonly failure: FailedSend;
+  /** What the vendor answered, if it did. */
+  readonly response: ErrorResponse | undefined;
+
+  constructor(failure: FailedSend | string, response?: ErrorResponse, options?: ErrorOptions) {
+    const given: FailedSend = typeof failure === "string" ? { status: "retry", reason: failure } : failure;
+    super(given.reason, options);
+    this.failure = given;
+    this.response = response;
+  }
+}
+
+/** `Retry-After` in milliseconds, where it names seconds. */
+export function retryAfter(headers: Headers): number | undefined {
+  const seconds = headers.get("retry-after") ?? "";
+  return /^\d{1,6}(?:\.\d{1,6})?$/.test(seconds) ? Number(seconds) * 1000 : undefined;
+}
+
+type Rule = Exclude<ErrorRule, string>;
+
+/** Looks a vendor's rule up: by the vendor's own code, or else by the status. */
+function findRule(errors: Readonly<Record<string, ErrorRule>>, code: string | undefined, status: number | undefined): Rule | undefined {
+  const known = [code ?? "", String(status)].find((key) => Object.hasOwn(errors, key));
+  const found = known === undefined ? undefined : errors[known];
+  return typeof found === "string" ? { status: "failed", advice: found } : found;
+}
+
+/** Returns how a send ended by the status alone. Without a status and a readable code the response is not the vendor's. */
+function classifyStatus(status: number | undefined, hasCode: boolean): FailedSend["status"] {
+  if (status === undefined) return hasCode ? "failed" : "unknown";
+  return status === 408 || status === 429 || status >= 500 ? "retry" : "failed";
+}
+
+/** Words an error response for a reason. */
+function renderReason({ name, shown = (code) => ` (${code})` }: ErrorRules, status: number | undefined, code: string | undefined): string {
+  if (status === undefined) return `${name} answered ${code ?? "what is not its format"}`;
+  return `${name} answered ${status}${code === undefined ? "" : shown(code)}`;
+}
+
+/** Classifies an error response. One without a status and a readable code is not the vendor's: the result is `unknown`. */
+export function classifyResponse(vendor: ErrorRules, { status, code: given, afterMs, passing }: ErrorResponse): FailedSend {
+  const { errors = {}, defaultWaitMs } = vendor;
+  const code = typeof given === "string" ? given : undefined;
+  const readable = code !== undefined && /^[\w.' -]{1,100}$/.test(code) ? code : undefined;
+  const rule = findRule(errors, code, status);
+  const byRule = rule?.status ?? classifyStatus(status, readable !== undefined);
+  const result = passing === undefined ? byRule : passing ? "retry" : "failed";
+  const advice = rule?.advice === undefined ? "" : `: ${rule.advice}`;
+  const reason = rule?.reason ?? `${renderReason(vendor, status, readable)}${advice}`;
+  const wait = afterMs || (status === 429 ? defaultWaitMs : undefined);
+  return result === "retry" && wait !== undefined ? { status: result, reason, afterMs: wait } : { status: result, reason };
+}
+
+/** The code of an error of the network, however deep an SDK has wrapped it; nothing else of it, since messages quote addresses. */
+export function networkCode(error: unknown): string | undefined {
+  const { code, cause, original, error: inner } = (typeof error === "object" && error !== null ? error : {}) as Record<string, unknown>;
+  if (typeof code === "string" && /^[A-Z_0-9]{1,60}$/.test(code)) return code;
+  const below = cause ?? original ?? inner;
+  return below === undefined || below === error ? undefined : networkCode(below);
+}
+
+/** Classifies what a send threw: a `ChannelError`, an error of the vendor's SDK, or a network error by whether the message may have arrived. */
+export function classifyError(vendor: ErrorRules, error: unknown): FailedSend {
+  if (error instanceof ChannelError) return error.failure;
+  const sorted = typeof error === "object" && error !== null ? vendor.sort?.(error) : undefined;
+  if (sorted) return "reason" in sorted ? sorted : classifyResponse(vendor, sorted);
+  const code = networkCode(error) ?? (error instanceof DOMException ? error.name : undefined);
+  if (neverConnected(code ?? "")) return { status: "retry", reason: `${vendor.name} cannot be reached (${code})` };
+  return { status: "unknown", reason: `the connection ended before ${vendor.name} answered${code === undefined ? "" : ` (${code})`}` };
+}
+
+/**
+ * Sends in two steps. What `prepare` does sends nothing, as finding out where a message goes: where it fails it may be
+ * done again. Throws nothing.
+ */
+export async function sendAfter<T>(
+  vendor: ErrorRules,
+  prepare: () => Promise<T> | T,
+  send: (prepared: T) => Promise<SendResult>,
+): Promise<SendResult> {
+  let prepared: T;
+  try {
+    prepared = await prepare();
+  } catch (error) {
+    const failure = classifyError(vendor, error);
+    return failure.status === "unknown" ? { ...failure, status: "retry" } : failure;
+  }
+  return sending(vendor, () => send(prepared));
+}
+
+/** A send whose errors are answered as the vendor's. Throws nothing. */
+export async function sending(vendor: ErrorRules, send: () => Promise<SendResult>): Promise<SendResult> {
+  return send().catch((error: unknown) => classifyError(vendor, error));
+}
+
+/** A channel's `probe`, of an action that throws where the channel cannot be reached. */
+export async function probing(vendor: ErrorRules, action: () => Promise<unknown>): Promise<{ ok: true } | { ok: false; message: string }> {
+  try {
+    await action();
+    return { ok: true };
+  } catch (error) {
+    return { ok: false, message: classifyError(vendor, error).reason };
+  }
+}
+
+const MISSING = new Set(["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"]);
+
+/** Loads a package that may not be there, as those of `optionalDependencies`. Throws a `ChannelError` that says what to install. */
+export async function loadPackage<T>(name: string, load: () => Promise<T>, advice = `install ${name} (npm install ${name})`): Promise<T> {
+  return load().catch((cause: unknown) => {
+    const missing = MISSING.has((cause as { code?: string }).code ?? "");
+    throw new ChannelError(
+      { status: "failed", reason: missing ? advice : `${name} could not be loaded: install it anew (npm install ${name})` },
+      undefined,
+      { cause },
+    );
+  });
+}

@@ -1,0 +1,53 @@
+import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { collectBody } from "../core/body.ts";
+
+/** Longer than the gateway lets a body of a plugin's request take: the gateway's clock decides. */
+const BODY_MS = 60_000;
+
+/** Reads the body of a request; undefined if it has more than `most` bytes or did not arrive whole. */
+export async function readBody(request: Request, most: number): Promise<Buffer | undefined> {
+  const body = await collectBody(request.body, request.headers.get("content-length"), { maxBytes: most, timeoutMs: BODY_MS });
+  return body.ok ? body.bytes : undefined;
+}
+
+/** Whether a caller shows a secret, or a signature, in time that depends on neither. */
+export function sameSecret(given: string, expected: string): boolean {
+  return timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"));
+}
+
+/** The HMAC-SHA-256 of these parts, one behind the other, in hex: how vendors sign what they post. */
+export function hmacSha256(secret: string, ...parts: readonly (string | Uint8Array)[]): string {
+  return parts.reduce((hmac, part) => hmac.update(part), createHmac("sha256", secret)).digest("hex");
+}
+
+const NEVER_CONNECTED =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
+
+/**
+ * Whether an error's code (`ECONNREFUSED`) says that the connection never stood: nothing was written then, and a message
+ * may be sent again. Of any other nobody knows whether the far side has it.
+ */
+export function neverConnected(code: string): boolean {
+  return NEVER_CONNECTED.test(code);
+}
+
+/** Waits so many milliseconds, or until `signal` aborts. Throws nothing. */
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  await wait(ms, undefined, { signal }).catch(() => undefined);
+}
+
+/** A JSON object or list; undefined where the text is none. */
+export function parseObject(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What of a list in an answer or a notification are objects; nothing where there is no list. */
+export function objectsIn<T extends object>(value: readonly T[] | undefined): readonly T[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === "object" && entry !== null) : [];
+}

@@ -1,0 +1,119 @@
+import type { OutgoingMessage, SendResult } from "../contract/channel.ts";
+import { classifyError, networkCode, sendAfter, type ErrorRules } from "./errors.ts";
+import { sleep } from "./kit.ts";
+
+/**
+ * Posts, and as long as nobody knows whether the post arrived posts it again at once, for vendors that answer a repeat
+ * with what is there already. What a later try is told, but for where the post is, says nothing of the first one. Most
+ * vendors remember a key for a few minutes only: the outbox would come too late.
+ */
+export async function retryIdempotent(
+  vendor: ErrorRules,
+  signal: AbortSignal,
+  { tries, pauseMs }: { tries: number; pauseMs: number },
+  post: () => Promise<SendResult>,
+): Promise<SendResult> {
+  let doubt: string | undefined;
+  for (let made = 1; ; made++) {
+    const result = await post().catch((error: unknown) => classifyError(vendor, error));
+    if (result.status === "sent") return result;
+    if (result.status === "unknown") doubt ??= result.reason;
+    if (doubt === undefined) return result;
+    if (result.status !== "failed" && made < tries) await sleep((result.status === "retry" && result.afterMs) || pauseMs, signal);
+    if (result.status === "failed" || made >= tries || signal.aborted) return { status: "unknown", reason: doubt };
+  }
+}
+
+/**
+ * Looks some times for a post of which nobody knows whether it arrived, and waits before each. Gives what was found,
+ * "absent" where it was not there at the last look, "later" where that look was put off, as by
+ * a limit of the rate, or undefined where nobody can tell.
+ */
+export async function pollUntilFound<T>(
+  vendor: ErrorRules,
+  signal: AbortSignal,
+  { looks, pauseMs }: { looks: number; pauseMs: number },
+  find: () => Promise<T | undefined>,
+): Promise<{ found: T } | "absent" | "later" | undefined> {
+  let outcome: "absent" | "later" | undefined;
+  for (let made = 0; made < looks; made++) {
+    await sleep(pauseMs, signal);
+    if (signal.aborted) return undefined;
+    try {
+      const found = await find();
+      if (found !== undefined) return { found };
+      outcome = "absent";
+    } catch (error) {
+      // Where nobody may look, nobody ever will.
+      const { status } = classifyError(vendor, error);
+      if (status === "failed") return undefined;
+      outcome = status === "retry" ? "later" : undefined;
+    }
+  }
+  return outcome;
+}
+
+/** How a vendor is posted to of which one can see afterwards whether a post is there. Times are in milliseconds. */
+export interface Reconciliation<P> {
+  /** A post may take so long; then the rest of the time is for finding out what became of it. */
+  postMs: number;
+  looks: number;
+  pauseMs: number;
+  /** What was cut is not coming any more, or is found before the next try. Without it nobody tries again. */
+  again?: boolean;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
+  /** The post of a message that was first tried at `since`, where it is there. */
+  find(message: OutgoingMessage, place: P, since: number, signal: AbortSignal): Promise<SendResult | undefined>;
+}
+
+/** Posts, and looks for what nobody knows whether it arrived; before it is tried again, too. */
+export function sendOrReconcile<P>(vendor: ErrorRules, { postMs, looks, pauseMs, again = false, now, post, find }: Reconciliation<P>) {
+  /** Pieces whose post was cut and is not there, by their key: when they were first tried. It may have come late. */
+  const doubtful = new Map<string, number>();
+  return (message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult> => {
+    const key = message.idempotencyKey;
+    const before = doubtful.get(key);
+    const since = before ?? now();
+    const look = (): Promise<SendResult | undefined> => find(message, place, since, signal);
+    /** What became of a post that ended with `cause`. */
+    const clearUp = async (cause: unknown): Promise<SendResult> => {
+      const failure = classifyError(vendor, cause);
+      if (failure.status !== "unknown") return failure;
+      const seen = await pollUntilFound(vendor, signal, { looks, pauseMs }, look);
+      if (typeof seen === "object") return seen.found;
+      // What was given up for its slowness, or failed there, may come yet. What was cut is looked for before the next try.
+      if (!again || seen === undefined || networkCode(cause) === undefined) return failure;
+      doubtful.set(key, since);
+      return { status: "retry", reason: failure.reason };
+    };
+    return sendAfter(
+      vendor,
+      () => (before === undefined ? undefined : look()),
+      async (there) => {
+        const patience = AbortSignal.any([signal, AbortSignal.timeout(postMs)]);
+        const result = there ?? (await post(message, place, patience).catch(clearUp));
+        if (result.status !== "retry") doubtful.delete(key);
+        return result;
+      },
+    );
+  };
+}
+
+/**
+ * The conversation that a recipient means: one with a person, `user:<id>`, is opened once, and stays; others are what
+ * they are. What could not be opened is asked for anew.
+ */
+export function conversations(open: (user: string, signal: AbortSignal) => Promise<string>) {
+  const known = new Map<string, string>();
+  return async (to: string, signal: AbortSignal): Promise<string> => {
+    const user = /^user:(.*)$/s.exec(to)?.[1];
+    if (user === undefined) return to;
+    const kept = known.get(user);
+    if (kept !== undefined) return kept;
+    const found = await open(user, signal);
+    known.set(user, found);
+    return found;
+  };
+}

@@ -1,0 +1,52 @@
+import type { Channel, IncomingMessage, OutgoingMessage, ReceivedMessage, SendResult } from "../contract/channel.ts";
+import { probing, sendAfter, type ErrorRules } from "./errors.ts";
+
+/** A channel told as what is a vendor's own: all of it may throw, and errors are sorted and answered as the vendor's. */
+export interface VendorChannel<P> extends Omit<Channel, "send" | "probe"> {
+  vendor: ErrorRules;
+  /** Where a message goes. Asking for it sends nothing: where it fails it may be done again. */
+  find?(message: OutgoingMessage, signal: AbortSignal): Promise<P> | P;
+  post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
+  /** Cheap; throws where the channel cannot be reached. */
+  check?(signal: AbortSignal): Promise<unknown>;
+}
+
+/** The channel of a vendor. */
+export function vendorChannel<P>({ vendor, find, post, check, ...channel }: VendorChannel<P>): Channel {
+  return {
+    ...channel,
+    send: (message, signal) =>
+      sendAfter(
+        vendor,
+        // Without `find` no place is asked for, and `P` is what nobody looks at.
+        async () => (await find?.(message, signal)) as P,
+        (place) => post(message, place, signal),
+      ),
+    ...(check && { probe: (signal) => probing(vendor, () => check(signal)) }),
+  };
+}
+
+/** A message was sent and is known by these ids; one that the vendor did not name is left away. */
+export function sentResult(...ids: readonly (string | undefined)[]): SendResult {
+  const messageIds = ids.filter((id) => id !== undefined);
+  return messageIds.length > 0 ? { status: "sent", messageIds } : { status: "sent" };
+}
+
+/** What somebody wrote, before it is known whether it is for the agent. */
+export interface Heard extends Omit<IncomingMessage, "files"> {
+  /** Whether a message of a group calls the agent, or answers it. */
+  mentioned: boolean;
+  /** Nothing of a file is fetched: it is named, with its address where it has one. */
+  files?: readonly { name?: string | undefined; url?: string | undefined }[] | undefined;
+  /** What stands for a message of which nothing can be read, as a bare mention; without it that is none. */
+  noText?: string;
+}
+
+/** A message for the agent, or the reason why it is skipped: not addressed to the agent, or without text. */
+export function toIncomingMessage({ mentioned, files = [], noText = "", text, thread, ...message }: Heard): ReceivedMessage {
+  const lines = files.map(({ name = "without a name", url }) => (url === undefined ? `[file: ${name}]` : `[file ${name}: ${url}]`));
+  const said = text.trim() || (lines.length === 0 ? noText : "");
+  if (!message.direct && !mentioned) return { id: message.id, skipped: "the message is not addressed to the agent" };
+  if (said === "" && lines.length === 0) return { id: message.id, skipped: "the message has no text" };
+  return { ...message, text: said, ...(thread !== undefined && { thread }), ...(lines.length > 0 && { files: lines }) };
+}

@@ -1,0 +1,140 @@
+import { createReplyCleaner } from "../agent/links.ts";
+import { allowedTools } from "../agent/tools.ts";
+import type { Agent } from "../agent/types.ts";
+import { safeError } from "../core/errors.ts";
+import { execute, type AnsweredTurn, type FailedTurn, type RunKind } from "../runs/execute.ts";
+import { cleanAnswer } from "../runs/run-result.ts";
+import type { ActionContext } from "../runs/types.ts";
+import { turnToKeep } from "../sessions/redact-turn.ts";
+import { STORE_UNAVAILABLE, type NewTurn, type RunError, type RunRecord, type RunSpec } from "../store/types.ts";
+import { buildInput, historyFor, turnToAppend, withToolNames, type ChatHistory } from "./history.ts";
+import { getChatSession, type LiveTurn } from "./turn.ts";
+import type { ChatDeps, ChatEnd, ChatRequest } from "./types.ts";
+
+const INTERNAL: RunError = { code: "internal", message: "something failed inside the gateway; its log has the run's id" };
+
+/** Why a turn was stopped, by the reason of its signal. */
+const STOPPED: Record<string, string> = {
+  hangup: "the caller hung up",
+  cancel: "cancelled by the operator",
+  drain: "the gateway is stopping; try again",
+};
+
+/** Returns what documents are searched for: the last thing the user said. */
+function getQuestion({ messages }: ChatRequest): string {
+  const last = messages.findLast((message) => message.role === "user");
+  return last?.role === "user" ? last.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") : "";
+}
+
+function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway: string): RunRecord {
+  const { caller, instructions, thinking } = request;
+  const spec: RunSpec = {
+    session: getChatSession(request, runId),
+    name: `API ${caller.id}`,
+    hook: `api:${caller.id}`,
+    input: buildInput(request.messages),
+    wakeMode: "next-heartbeat",
+    deliver: false,
+    channel: "last",
+    unsafe: false,
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(thinking === undefined ? {} : { thinking }),
+  };
+  return { id: runId, eventId: null, kind: "api", status: "queued", spec, warnings: [], attempts: 0, restarts: 0, createdAt, gateway };
+}
+
+function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unknown): ChatEnd {
+  if (result.ok) {
+    const { calls, finish, usage, citations } = result;
+    return { ok: true, text, calls, finish, usage, citations };
+  }
+  const { code, retryAfterMs } = result;
+  const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
+  return { ok: false, code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+function buildTurnInput(
+  { messages, tools, instructions, sampling, stream }: ChatRequest,
+  history: ChatHistory,
+  agent: Agent,
+  onText: (delta: string) => void,
+) {
+  return {
+    tools: allowedTools(agent, [], false),
+    messages: withToolNames(messages, history.turns),
+    callerTools: tools ?? [],
+    ...(instructions === undefined ? {} : { callerInstructions: instructions }),
+    ...(sampling === undefined ? {} : { sampling }),
+    ...(stream ? { onText } : {}),
+  };
+}
+
+/** The run of an API user's turn: it streams, it is tried once, and it ends with its process. `before` is the session's turn before it. */
+function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void> | undefined, deps: ChatDeps, context: ActionContext) {
+  const { store, log } = deps;
+  const { abort, say, runId } = turn;
+  const cleaner = createReplyCleaner(context.config.hooks.allowedLinkHosts);
+  let history: ChatHistory;
+  return {
+    context,
+    maxTries: 1,
+    start: "meanwhile",
+    async load() {
+      const run = buildRun(request, turn, deps.gateway);
+      if (before) {
+        await store.commit((tx) => tx.add("run", run));
+        await before;
+      }
+      return { run, agent: request.agent, isStored: before !== undefined };
+    },
+    async prepare(run, agent) {
+      history = await historyFor(request, run.spec.session, runId, store);
+      return {
+        input: buildTurnInput(request, history, agent, (delta) => say(cleaner.push(delta))),
+        tenant: request.caller.tenant,
+        question: getQuestion(request),
+        history: history.turns,
+        change: { spec: { ...run.spec, session: history.session } },
+      };
+    },
+    finish(run, result, now) {
+      if (request.stream) say(cleaner.end());
+      // What leaves is cleaned; the history has it as it was.
+      const { reply, warnings } = cleanAnswer(result.ok ? result.spoken : "", context);
+      const end = toChatEnd(result, reply, abort.signal.reason);
+      const after = (): void => turn.finish(end);
+      if (!result.ok || !end.ok)
+        return { change: end.ok ? {} : { error: { code: end.code, message: end.message } }, write: () => undefined, after };
+      return {
+        change: { reply },
+        warnings,
+        write(tx) {
+          const append = (kept: NewTurn): void => tx.add("turn", run.spec.session, turnToKeep(kept, context.config.hooks.retention));
+          history.copied.forEach(append);
+          const kept = turnToAppend(run, history, result.messages, now);
+          if (kept) append(kept);
+        },
+        after,
+      };
+    },
+    recover(error) {
+      log.error({ err: safeError(error), runId }, "a turn of the API could not be executed");
+      abort.abort("failed");
+      const { code, message }: RunError = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
+      return { ok: false, code, message, retryable: false, warnings: [] };
+    },
+  } satisfies RunKind;
+}
+
+/** Executes a turn, after the one before it in its session. Never throws: what went wrong is the turn's end. */
+export async function executeTurn(
+  request: ChatRequest,
+  turn: LiveTurn,
+  before: Promise<void> | undefined,
+  deps: ChatDeps,
+  context: ActionContext,
+): Promise<void> {
+  const kind = createApiRun(request, turn, before, deps, context);
+  // A failure that cannot be written either: the caller hears of it all the same.
+  await execute(kind, deps, turn.abort.signal).catch((error: unknown) => turn.finish(toChatEnd(kind.recover(error), "", "failed")));
+}

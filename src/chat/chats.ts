@@ -1,0 +1,65 @@
+import { sessionId, type RunError } from "../store/types.ts";
+import { createLiveTurn, getChatSession, type LiveTurn } from "./turn.ts";
+import type { ChatDeps, Chats } from "./types.ts";
+
+const CRASHED: RunError = { code: "crashed", message: "the gateway ended while the turn was under way" };
+const MAX_RECOVERED = 1000;
+
+/** Executes the turns of API users: at once, one after the other within a session. */
+export function createChats(deps: ChatDeps): Chats {
+  const { store, clock } = deps;
+  const live = new Map<string, LiveTurn>();
+  /** The last turn of each session that has one. */
+  const tails = new Map<string, Promise<void>>();
+  let draining = false;
+
+  return {
+    startTurn(request) {
+      const context = deps.context();
+      if (draining)
+        return { ok: false, failure: { code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 } };
+      if (live.size >= context.config.platform.maxConcurrent)
+        return { ok: false, failure: { code: "overloaded", message: "too many turns at the same time; try again", retryAfterSeconds: 2 } };
+      const turn = createLiveTurn(request, clock.now());
+      const queue = sessionId(getChatSession(request, turn.runId));
+      const before = tails.get(queue);
+      // Loaded by the first turn: most gateways never see one.
+      const done = import("./api-run.ts")
+        .then(({ executeTurn }) => executeTurn(request, turn, before, deps, context))
+        .finally(() => {
+          live.delete(turn.runId);
+          if (tails.get(queue) === done) tails.delete(queue);
+        });
+      turn.done = done;
+      tails.set(queue, done);
+      live.set(turn.runId, turn);
+      return { ok: true, turn };
+    },
+    async cancel(runId) {
+      const turn = live.get(runId);
+      if (!turn) return undefined;
+      turn.abort.abort("cancel");
+      await turn.done;
+      return store.get("run", runId);
+    },
+    async recover(alive, fencingToken) {
+      const change = { status: "failed", error: CRASHED, endedAt: clock.now() } as const;
+      const counts = await store.counts();
+      for (const status of ["running", "queued"] as const) {
+        // Runs are not listed by their state: looking for none would look at all.
+        if ((counts[`runs.${status}`] ?? 0) === 0) continue;
+        const cut = (await store.list("runs", { status, limit: MAX_RECOVERED })).filter(
+          ({ kind, gateway }) => kind === "api" && !alive.has(gateway ?? ""),
+        );
+        if (cut.length > 0) await store.commit((tx) => cut.forEach(({ id }) => tx.update("run", id, change)), fencingToken);
+      }
+    },
+    async stop(drainMs) {
+      draining = true;
+      const all = Promise.all([...live.values()].map((turn) => turn.done));
+      await Promise.race([all, clock.sleep(live.size === 0 ? 0 : drainMs)]);
+      for (const turn of live.values()) turn.abort.abort("drain");
+      await Promise.all([...live.values()].map((turn) => turn.done));
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import type { ConversationMessage } from "../agent/types.ts";
+import type { TextPart } from "../core/text.ts";
+import type { NewTurn, RunRecord, SessionRef, Store, TurnRecord } from "../store/types.ts";
+import type { ChatRequest } from "./types.ts";
+
+/** What a turn begins with, and how its session keeps it. */
+export interface ChatHistory {
+  /** Where the turn belongs: a branch of a conversation is one of its own. */
+  session: SessionRef;
+  turns: readonly TurnRecord[];
+  /** Turns that a branch takes over. */
+  copied: readonly NewTurn[];
+  /** What of the input is kept: the one message of the user as the turn's input, several messages as they are, or nothing. */
+  store: "turn" | "nothing" | readonly unknown[];
+}
+
+/** The words of the user's last message, as the run's record and the session keep them. Images are only named. */
+export function buildInput(messages: readonly ConversationMessage[]): TextPart[] {
+  const last = messages.findLast((message) => message.role === "user");
+  if (last?.role !== "user") return [];
+  const text = last.parts.map((part) => (part.type === "text" ? part.text : `[image ${part.mediaType}]`)).join("\n");
+  return [{ text, outside: false }];
+}
+
+interface Part {
+  type?: unknown;
+  toolCallId?: unknown;
+  toolName?: unknown;
+}
+const getParts = (message: unknown): Part[] => {
+  const { content } = message as { content?: unknown };
+  return Array.isArray(content) ? (content as Part[]) : [];
+};
+const getCallIds = (messages: readonly unknown[], type: string): unknown[] =>
+  messages.flatMap((message) => getParts(message).flatMap((part) => (part.type === type ? [part.toolCallId] : [])));
+
+/** A message as a session keeps it: the form that the runtime reads, images only named. */
+function messageToKeep(message: ConversationMessage): unknown {
+  switch (message.role) {
+    case "user":
+      return { role: "user", content: buildInput([message])[0]?.text ?? "" };
+    case "assistant": {
+      const calls = message.calls.map(({ id, tool, input }) => ({ type: "tool-call", toolCallId: id, toolName: tool, input }));
+      return { role: "assistant", content: [...(message.text === "" ? [] : [{ type: "text", text: message.text }]), ...calls] };
+    }
+    case "tool": {
+      const output = { type: "text", value: message.text };
+      return { role: "tool", content: [{ type: "tool-result", toolCallId: message.callId, toolName: message.tool, output }] };
+    }
+  }
+}
+
+/**
+ * A caller that answers the tool calls of the last kept turn sends them along with everything before, which is its own
+ * history from then on. The results are kept all the same, so that the session's next turn knows how the calls ended.
+ */
+function answeredCalls(messages: readonly ConversationMessage[], turns: readonly TurnRecord[]): readonly ConversationMessage[] | undefined {
+  const kept = turns.at(-1)?.messages ?? [];
+  const done = getCallIds(kept, "tool-result");
+  const open = getCallIds(kept, "tool-call").filter((id) => !done.includes(id));
+  const results = messages.slice(messages.findLastIndex((message) => message.role !== "tool") + 1);
+  const given = new Set<unknown>(results.map((message) => (message.role === "tool" ? message.callId : "")));
+  return open.length > 0 && open.every((id) => given.has(id)) ? results : undefined;
+}
+
+const asNew = ({ seq: _seq, ...turn }: TurnRecord): NewTurn => turn;
+
+const keepAll = (messages: readonly ConversationMessage[]): ChatHistory["store"] =>
+  messages.length === 1 && messages[0]?.role === "user" ? "turn" : messages.map(messageToKeep);
+
+/** What the server keeps of a turn's conversation so far. */
+export async function historyFor(request: ChatRequest, session: SessionRef, runId: string, store: Store): Promise<ChatHistory> {
+  const { session: wanted, messages } = request;
+  if (wanted.kind === "none") return { session, turns: [], copied: [], store: "nothing" };
+  if (wanted.kind === "new") return { session, turns: [], copied: [], store: keepAll(messages) };
+  const turns = await store.list("turns", session);
+  if (request.callerKeepsHistory) {
+    const answered = answeredCalls(messages, turns);
+    return { session, turns: [], copied: [], store: answered ? answered.map(messageToKeep) : "nothing" };
+  }
+  if (wanted.kind === "named") return { session, turns, copied: [], store: keepAll(messages) };
+  const upTo = turns.slice(0, turns.findLastIndex((turn) => turn.runId === wanted.run.id) + 1);
+  if (!wanted.keep) return { session, turns: upTo, copied: [], store: "nothing" };
+  const keep = keepAll(withToolNames(messages, upTo));
+  if (upTo.length === turns.length) return { session, turns, copied: [], store: keep };
+  const branch = { ...session, key: session.key.replace(/[^:]*$/, runId) };
+  return { session: branch, turns: upTo, copied: upTo.map(asNew), store: keep };
+}
+
+/** Results whose calls only the server knows do not say which tool they are of. */
+export function withToolNames(messages: readonly ConversationMessage[], turns: readonly TurnRecord[]): readonly ConversationMessage[] {
+  if (!messages.some((message) => message.role === "tool" && message.tool === "")) return messages;
+  const calls = turns.flatMap((turn) => turn.messages.flatMap(getParts)).filter((part) => part.type === "tool-call");
+  return messages.map((message) => {
+    if (message.role !== "tool" || message.tool !== "") return message;
+    const name = calls.find((part) => part.toolCallId === message.callId)?.toolName;
+    return { ...message, tool: typeof name === "string" ? name : "unknown" };
+  });
+}
+
+/** The turn as its session keeps it; undefined if it does not. */
+export function turnToAppend(run: RunRecord, { store: keep }: ChatHistory, messages: readonly unknown[], now: number): NewTurn | undefined {
+  if (keep === "nothing") return undefined;
+  const { hook, input } = run.spec;
+  if (keep === "turn") return { runId: run.id, at: now, hook, input, unsafe: false, messages: [...messages] };
+  return { runId: run.id, at: now, hook, input: [], unsafe: false, messages: [...keep, ...messages] };
+}

@@ -1,0 +1,84 @@
+import { newId } from "../core/ids.ts";
+import type { SessionRef } from "../store/types.ts";
+import type { ChatEnd, ChatListener, ChatRequest, ChatTurn } from "./types.ts";
+
+/** The inside of a turn: what its callers hear, and how it is stopped. */
+export interface LiveTurn extends ChatTurn {
+  readonly abort: AbortController;
+  /** Called by the executor. */
+  say(delta: string): void;
+  finish(end: ChatEnd): void;
+  /** Resolves once all is written that the turn ends with. */
+  done: Promise<void>;
+}
+
+const getSessionName = ({ session }: ChatRequest, runId: string): string | undefined => {
+  switch (session.kind) {
+    case "none":
+      return undefined;
+    case "new":
+      return runId;
+    case "named":
+      return session.id;
+    case "after":
+      return session.run.spec.session.key.split(":").slice(3).join(":");
+  }
+};
+
+/** The session that a turn is in, or would be in: its key has the caller's id, so that no caller reaches another's. */
+export function getChatSession({ agent, caller, session }: ChatRequest, runId: string): SessionRef {
+  if (session.kind === "after") return session.run.spec.session;
+  const id = session.kind === "named" ? session.id : runId;
+  return { agentId: agent.id, origin: "api", key: `api:${caller.id}:${agent.id}:${id}` };
+}
+
+/** A turn that has not begun yet. One shot is stopped when its last caller has gone; a session's turn goes on. */
+export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
+  const runId = newId("run", now);
+  // The request itself is not held on to: it may have images, and a turn is remembered for its repeats.
+  const oneShot = request.session.kind === "none";
+  const abort = new AbortController();
+  const listeners = new Set<ChatListener>();
+  const watching: (() => void)[] = [];
+  /** The text so far, in its pieces: a listener that comes late gets them as well. */
+  const deltas: string[] = [];
+  const turn: LiveTurn & { end: ChatEnd | undefined } = {
+    runId,
+    createdAt: now,
+    sessionId: getSessionName(request, runId),
+    abort,
+    end: undefined,
+    done: Promise.resolve(),
+    listen(listener) {
+      for (const delta of deltas) listener.onText(delta);
+      if (turn.end) {
+        listener.onEnd(turn.end);
+        return () => undefined;
+      }
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0 && !turn.end && oneShot) abort.abort("hangup");
+      };
+    },
+    say(delta) {
+      if (delta === "") return;
+      deltas.push(delta);
+      for (const listener of listeners) listener.onText(delta);
+    },
+    finish(end) {
+      if (turn.end) return;
+      // Whoever joined a turn that does not stream hears its text all the same.
+      if (end.ok && deltas.length === 0 && end.text !== "") turn.say(end.text);
+      turn.end = end;
+      for (const listener of listeners) listener.onEnd(end);
+      listeners.clear();
+      for (const call of watching.splice(0)) call();
+    },
+    whenOver(call) {
+      if (turn.end) call();
+      else watching.push(call);
+    },
+  };
+  return turn;
+}

@@ -1,0 +1,88 @@
+import type { CallerTool, Agent, ConversationMessage, Sampling, ToolCall } from "../agent/types.ts";
+import type { Thinking } from "../config/schema/common.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Failure, RunErrorCode } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { FencingToken, RunRecord, Store, Usage } from "../store/types.ts";
+import type { KnowledgeSearch, Citation } from "../runs/knowledge.ts";
+import type { ActionContext, TurnMetrics } from "../runs/types.ts";
+
+/** Which conversation a turn belongs to. */
+export type ChatSession =
+  /** One shot: nothing is kept but the run's record. */
+  | { kind: "none" }
+  /** A conversation that begins with this turn; it goes by the run's id. */
+  | { kind: "new" }
+  | { kind: "named"; id: string }
+  /** What comes after this run's turn: the same conversation, or a branch of it. Without `keep` it is not gone on with. */
+  | { kind: "after"; run: RunRecord; keep: boolean };
+
+/** What an API's user wants of an agent: already checked. */
+export interface ChatRequest {
+  agent: Agent;
+  /** The key that was used. No caller reaches a session of another key. */
+  caller: { id: string; tenant: string };
+  session: ChatSession;
+  /** The caller sends the whole conversation itself; the server adds nothing of what it keeps. */
+  callerKeepsHistory: boolean;
+  messages: readonly ConversationMessage[];
+  instructions?: string;
+  tools?: readonly CallerTool[];
+  sampling?: Sampling;
+  thinking?: Thinking;
+  /** Somebody watches the text as it comes. */
+  stream: boolean;
+}
+
+export type ChatEnd =
+  | {
+      ok: true;
+      text: string;
+      calls: readonly ToolCall[];
+      finish: string;
+      /** As the provider counted it; empty if it did not. */
+      usage: Usage;
+      citations: readonly Citation[];
+    }
+  | { ok: false; code: RunErrorCode; message: string; retryAfterMs?: number };
+
+export interface ChatListener {
+  onText(delta: string): void;
+  onEnd(end: ChatEnd): void;
+}
+
+/** A turn that is under way, or over. */
+export interface ChatTurn {
+  readonly runId: string;
+  readonly createdAt: number;
+  /** The name of its session, for the caller; undefined for one shot. */
+  readonly sessionId: string | undefined;
+  readonly end: ChatEnd | undefined;
+  /** Hears all that was said so far, then all that follows. Returns how to leave; when the last one leaves, one shot is stopped. */
+  listen(listener: ChatListener): () => void;
+  /** Calls once the turn is over, without standing for a caller. */
+  whenOver(call: () => void): void;
+}
+
+export interface Chats {
+  startTurn(request: ChatRequest): { ok: true; turn: ChatTurn } | { ok: false; failure: Failure };
+  /** Stops a turn of this process. Undefined if the run is none of them. */
+  cancel(runId: string): Promise<RunRecord | undefined>;
+  /** Ends the turns that a crash cut off, of gateways that are not among `alive`: no caller waits for them any more. */
+  recover(alive: ReadonlySet<string>, fencingToken?: FencingToken): Promise<void>;
+  /** Takes no more turns, waits `drainMs` for those under way, then stops them. */
+  stop(drainMs: number): Promise<void>;
+}
+
+export interface ChatDeps {
+  /** This gateway's id among those that share the store. */
+  gateway: string;
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  /** The snapshot of now; a turn keeps the one it began with. */
+  context(): ActionContext;
+  onRunEnd?(runId: string): void;
+  metrics?: TurnMetrics;
+  knowledge?: KnowledgeSearch;
+}

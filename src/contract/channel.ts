@@ -1,0 +1,134 @@
+/** What a channel is, what it gets, and what passes between it and the gateway. */
+import type { Cursor } from "../store/cursor.ts";
+
+export type { Cursor };
+
+/** One message, already in a piece that fits the channel. */
+export interface OutgoingMessage {
+  to: string;
+  /** Markdown as the agent wrote it. */
+  text: string;
+  thread?: string;
+  /** The message that this one answers, where it was written on the channel: its id there. */
+  replyTo?: string;
+  /** The same for every try at this piece: channels that know idempotency keys use it. */
+  idempotencyKey: string;
+}
+
+/**
+ * How sending ended. `retry` may pass later (`afterMs`: the channel's own wish), `failed` never will,
+ * `unknown` may have arrived and is not sent again.
+ * `reason` is kept and shown to the operator: no body, no credential.
+ */
+export type SendResult =
+  | { status: "sent"; messageIds?: string[] }
+  | { status: "retry"; reason: string; afterMs?: number }
+  | { status: "failed"; reason: string }
+  | { status: "unknown"; reason: string };
+
+/** A message that somebody wrote on the channel. */
+export interface IncomingMessage {
+  /** The channel's own id of the message: a repeat of it makes no second turn. */
+  id: string;
+  /** Who wrote it: an id that stays, never a display name. */
+  from: string;
+  /** Where the answer goes, as `send` takes it. */
+  to: string;
+  thread?: string | undefined;
+  /** Written to the agent alone; false for a mention in a group. */
+  direct: boolean;
+  /** The kind of room, if it is not a direct message, and the room's display name. Default: a group. */
+  room?: { kind: "group" | "channel"; name?: string | undefined } | undefined;
+  /** The sender's display name, which people can change. */
+  name?: string | undefined;
+  /** The files that came with it, a line each: their names are outside text, whoever sends them on. */
+  files?: readonly string[] | undefined;
+  /** Empty only if there are files. */
+  text: string;
+}
+
+/**
+ * A message that is not for the agent: not addressed to it, written by a bot, an edit, or of a kind that the channel cannot
+ * read. It leaves an event with the reason. The agent's own messages, reactions, receipts and typing are not handed over:
+ * the delivery is the record of the agent's messages, and reactions, receipts and typing are no messages.
+ */
+export interface SkippedMessage {
+  id: string;
+  /** Why, in a sentence that quotes nothing of the message. */
+  skipped: string;
+}
+
+/** A message as a channel hands it over. */
+export type ReceivedMessage = IncomingMessage | SkippedMessage;
+
+/** The gateway, as a channel that receives sees it. The cursor is the place in the vendor's stream. */
+export interface ChannelHost extends Cursor {
+  /** Hands a message over; once it resolves the message is on disk, and the vendor may forget it. */
+  receive(message: ReceivedMessage): Promise<void>;
+  report(state: ServiceState): void;
+}
+
+/** A place where replies go. Only `send` is required. */
+export interface Channel {
+  send(message: OutgoingMessage, signal: AbortSignal): Promise<SendResult>;
+  /** The longest message, in UTF-16 units of the markdown or as `measurePiece` counts; default unlimited. */
+  limit?: number;
+  /** The length of a markdown text as this channel counts it once it is in its dialect. Pieces are cut so that each fits. */
+  lengthOf?(text: string): number;
+  /** @deprecated Use `measurePiece`. */
+  measure?(text: string): number;
+  /** Ids of those who may speak to the agent, as `from` gives them. Messages of other people are recorded and not answered. Default: no person may. */
+  allowFrom?: readonly string[];
+  /** Listens until `signal` aborts; reconnects by itself, and reports how it does. Runs in one process at a time. */
+  listen?(signal: AbortSignal, host: ChannelHost): Promise<void>;
+  /** Answers requests to `/channels/<id>` and below. The gateway has not authenticated the sender: the plugin does. */
+  request?(request: Request, host: ChannelHost): Promise<Response>;
+  /** Where replies go when nothing else says so. */
+  defaultTo?: string;
+  /** The last resort for `channel: "last"` when no last route is known. At most one loaded channel may say so. */
+  fallback?: boolean;
+  /** Checks and normalises a recipient. Default: any text that is not blank. */
+  parseRecipient?(to: string): { ok: true; to: string } | { ok: false; message: string };
+  /** Cheap check that the channel can be reached, for `doctor`. */
+  probe?(signal: AbortSignal): Promise<{ ok: true } | { ok: false; message: string }>;
+}
+
+/** How a service does. `ok: false` shows in `/readyz`, `rouse doctor` and the log; say what to change. No body, no credential. */
+export interface ServiceState {
+  ok: boolean;
+  message: string;
+}
+
+export interface PluginLog {
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+/** A plugin's own values, by key, that all gateways on one database see. */
+export interface SharedValues {
+  get(key: string): Promise<unknown>;
+  /** A value that JSON can hold; in the database when it resolves. */
+  set(key: string, value: unknown): Promise<void>;
+}
+
+/** What a plugin gets. Side effects come in as arguments. */
+export interface PluginContext<C> {
+  config: C;
+  fetch: typeof fetch;
+  clock: { now(): number };
+  log: PluginLog;
+  /** Ends with the gateway or with the snapshot. */
+  signal: AbortSignal;
+  /** The config's folder: relative paths in the section start there. */
+  baseDir: string;
+  /** A folder of the plugin's own in the state folder; made when first asked for. */
+  stateDir: () => Promise<string>;
+  /** Values that all gateways on one database see; gives undefined if the store serves one gateway alone. */
+  sharedValues?: () => SharedValues | undefined;
+  /** @deprecated Use `sharedValues`. */
+  common?: () => SharedValues | undefined;
+  /** Standard output of the gateway, for channels that are a terminal. */
+  print: (text: string) => void;
+}

@@ -1,0 +1,143 @@
+/** What a plugin can offer besides channels: the types of each kind. */
+import type { z } from "zod";
+import type { ProviderDescription } from "../config/providers.ts";
+import type { Cursor, ServiceState } from "./channel.ts";
+
+export type { ProviderDescription };
+
+/** Passes events to the gateway. */
+export interface Hooks {
+  /** Sends an event to the hook `path`. With a 2xx it is on disk. Throws if no gateway answers. */
+  hook(path: string, body: unknown): Promise<{ status: number; body: unknown }>;
+}
+
+/** The gateway, as a source sees it. With its cursor a source goes on where it stopped, on whichever gateway runs it next. */
+export interface SourceHost extends Hooks, Cursor {
+  report(state: ServiceState): void;
+}
+
+/**
+ * Pulls or receives events from outside. Runs in one process at a time. `start` resolves once `signal` has aborted and
+ * everything is cleaned up; a source that ends earlier counts as failing and is started again, later each time.
+ */
+export interface Source {
+  start(signal: AbortSignal, host: SourceHost): Promise<void>;
+  /**
+   * Answers requests to `/channels/<id>` and below, on every gateway, also on those where `start` does not run. The
+   * gateway has not authenticated the sender: the plugin does.
+   */
+  request?(request: Request): Promise<Response>;
+  /** Several gateways: another gateway has answered a request, which may be news for this one. */
+  onPeerRequest?(): void;
+}
+
+/** Whose words a text is: the operator's, who is trusted, or someone else's, which goes inside the boundary. */
+export type Provenance = "operator" | "outside";
+
+/** One piece of text for the model. */
+export interface Part {
+  text: string;
+  from: Provenance;
+  /** What the boundary names as its origin, such as `customer record`. One line. */
+  label?: string;
+}
+
+/** What a tool and a context provider may know of the turn. */
+export interface TurnInfo {
+  agentId: string;
+  sessionKey: string;
+  runId: string;
+  kind: "hook" | "heartbeat" | "channel" | "api";
+}
+
+export interface ToolCallInfo extends TurnInfo {
+  /** Stable over retries of the same call: pass it on as an idempotency key. */
+  callId: string;
+  signal: AbortSignal;
+}
+
+/**
+ * A tool that agents may use once their `tools` name it (`<plugin>.<tool>`). What it returns is outside text: it reaches the
+ * model inside the boundary.
+ */
+export interface Tool<I extends z.ZodType = z.ZodType> {
+  /** Letters, digits, `_` and `-`, at most 64. */
+  name: string;
+  /** What the tool does, for the model. */
+  description: string;
+  /** Schema of the input; input that does not fit is answered with the issues, and `execute` is not called. */
+  input: I;
+  /** Changes nothing. */
+  readOnly?: boolean;
+  /** Several calls with the same `callId` have the effect of one. */
+  idempotent?: boolean;
+  /** May delete or overwrite. */
+  destructive?: boolean;
+  /** Returns text, or a value that JSON can hold. An error's message is shown to the model, inside the boundary. */
+  execute(input: z.output<I>, call: ToolCallInfo): unknown;
+}
+
+/** Adds text to a turn, before the new input. Called once a turn; a provider that throws or takes 10 s adds nothing but a warning. */
+export type ContextProvider = (turn: TurnInfo & { question: string; signal: AbortSignal }) => readonly Part[] | Promise<readonly Part[]>;
+
+/**
+ * A model of the `ai` package's provider interface (`LanguageModelV3` or later), as `createX(…)(modelId)` of each
+ * `@ai-sdk/*` package returns it. Only its marks are named here, so that these types need no other package's.
+ */
+export interface LanguageModel {
+  readonly specificationVersion: string;
+  readonly provider: string;
+  readonly modelId: string;
+}
+
+/** Settings of `models.providers.<name>` that every provider has. */
+export interface ModelSettings {
+  /** The name in the config. */
+  name: string;
+  baseUrl?: string;
+  apiKey?: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+/** A request to a model, as far as the providers' common interface has no name for it. */
+export interface RequestChoices {
+  parallelToolCalls?: boolean;
+  /** Whether an answer in JSON has to fit its schema exactly. */
+  strictJson?: boolean;
+}
+
+/** A kind of model provider: `models.providers.<name>.type` names it. */
+export interface ModelProvider extends ProviderDescription {
+  /** Problems of its settings, by field. */
+  check?(settings: ModelSettings): readonly { field: "baseUrl" | "apiKey" | "headers"; message: string }[];
+  /** Returns what makes a model of an id. Called once a snapshot, on first use: import large packages here. */
+  create(settings: ModelSettings, options: { fetch: typeof fetch }): Promise<(modelId: string) => LanguageModel>;
+  /** Returns the `providerOptions` of the `ai` package for a request. */
+  requestOptions?(choices: RequestChoices, settings: ModelSettings): Record<string, Record<string, string | boolean>>;
+  /** Fields of a request that carry the thinking level, at its top or one level below. If none of them is sent, the run gets a warning. */
+  thinkingFields?: readonly string[];
+}
+
+/** Reads the text of a kind of document for knowledge. */
+export interface Extractor {
+  /** File name extensions without the dot. A document with one of them is read by this module, whatever its bytes are. */
+  extensions: readonly string[];
+  /** The media types of such documents; the first is what a document is listed as. */
+  mediaTypes: readonly string[];
+  /** The module that reads it, a file URL: it runs in a process of its own, with limits. Its default export is an `Extract`. */
+  module: string;
+}
+
+/** Reads one document. Its process ends at the limits of `platform.knowledge`; what it throws makes the document fail as broken. */
+export type Extract = (document: {
+  bytes: Uint8Array;
+  filename: string;
+}) => Promise<{ title?: string; blocks: Iterable<{ text: string; heading?: boolean; page?: number }> }>;
+
+/** HTTP routes of a plugin, below `/plugins/<id>`. */
+export interface Routes {
+  /** Who may call: who has the operator's token, who has an API key, or anyone (the plugin authenticates). */
+  auth: "operator" | "api" | "none";
+  /** Answers a request; its path still begins with `/plugins/<id>`. A `Hono` app's `fetch` fits. */
+  fetch(request: Request): Response | Promise<Response>;
+}

@@ -1,0 +1,39 @@
+import { createRequire } from "node:module";
+import type { Root } from "mdast";
+import type * as FromMarkdown from "mdast-util-from-markdown";
+import type * as MdastGfm from "mdast-util-gfm";
+import type * as MicromarkGfm from "micromark-extension-gfm";
+
+type Parser = (text: string) => Root;
+
+let parser: Parser | undefined;
+
+/** Loads the parser on first use, since most gateways never need it; synchronously, since a channel's `lengthOf` cannot wait. */
+function load(): Parser {
+  const require = createRequire(import.meta.url);
+  const { fromMarkdown } = require("mdast-util-from-markdown") as typeof FromMarkdown;
+  const { gfmFromMarkdown } = require("mdast-util-gfm") as typeof MdastGfm;
+  const { gfm } = require("micromark-extension-gfm") as typeof MicromarkGfm;
+  return (text) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
+}
+
+/** Nested deeper than anybody writes: the parser would take seconds, or run out of its stack. */
+const TOO_DEEP = /^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){50}/m;
+
+const asItIs = (text: string): Root => ({ type: "root", children: [{ type: "paragraph", children: [{ type: "text", value: text }] }] });
+
+/**
+ * The tree of a markdown text (CommonMark with tables, strikethrough, task lists and bare links), for channels that
+ * write another dialect. Its nodes are those of the mdast specification. A text that is nested too deep to be read
+ * (its parser goes a step down for each level) is one paragraph of itself.
+ */
+export function parseMarkdown(text: string): Root {
+  if (TOO_DEEP.test(text)) return asItIs(text);
+  parser ??= load();
+  try {
+    return parser(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return asItIs(text);
+  }
+}

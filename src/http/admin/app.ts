@@ -1,0 +1,31 @@
+import { Hono } from "hono";
+import type { AdminDeps } from "../../admin/types.ts";
+import { createErrorHandler } from "../errors.ts";
+import { failureAnswer } from "./answer.ts";
+import { chatRoutes } from "./chat.ts";
+import { knowledgeRoutes } from "./knowledge.ts";
+import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
+import { deliveryRoutes, eventRoutes, runRoutes, sessionRoutes } from "./work.ts";
+
+/** The type by which clients know the routes, their queries, bodies and answers: `hc<AdminApp>(url)` of `hono/client`. */
+export type AdminApp = ReturnType<typeof createAdminRoutes>;
+
+/**
+ * Creates the operator's interface, mounted at `/admin/v1` behind the gateway token: what the command line uses. Answers
+ * are `{ ok: true, … }`, or a failure in the shape of every other one.
+ */
+export function createAdminRoutes(deps: AdminDeps) {
+  const routes = new Hono()
+    .route("/events", eventRoutes(deps))
+    .route("/runs", runRoutes(deps))
+    .route("/sessions", sessionRoutes(deps))
+    .route("/deliveries", deliveryRoutes(deps))
+    .route("/channels", channelRoutes(deps))
+    .route("/keys", keyRoutes(deps))
+    .route("/chat", chatRoutes(deps))
+    .route("/knowledge", knowledgeRoutes(deps))
+    .route("/", systemRoutes(deps));
+  routes.onError(createErrorHandler(deps.log));
+  routes.all("*", (c) => failureAnswer(c, { code: "not_found", message: "there is no such admin route" }));
+  return routes;
+}

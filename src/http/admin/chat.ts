@@ -1,0 +1,71 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import { unwrap } from "../../admin/operation.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
+import { OPERATOR_KEY, OPERATOR_TENANT } from "../../config/checks.ts";
+import { RouseError, type RunErrorCode } from "../../core/errors.ts";
+import { jsonBody } from "./query.ts";
+
+/** The lines of a turn, in this order: one `start`, `text` as it comes, one `end`. */
+export type ChatLine =
+  | { type: "start"; runId: string; agent: string; session: string | null }
+  | { type: "text"; text: string }
+  | { type: "end"; ok: true; reply: string; usage: Extract<ChatEnd, { ok: true }>["usage"] }
+  | { type: "end"; ok: false; code: RunErrorCode; message: string };
+
+const message = z.strictObject({
+  agent: z.string().min(1).optional(),
+  session: z.string().min(1).max(200).optional(),
+  message: z.string().min(1),
+});
+
+function endLine(end: ChatEnd): ChatLine {
+  if (!end.ok) return { type: "end", ok: false, code: end.code, message: end.message };
+  return { type: "end", ok: true, reply: end.text, usage: end.usage };
+}
+
+/** A turn as one JSON document a line. */
+function lines(turn: ChatTurn, agent: string): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let leave = (): void => undefined;
+  return new ReadableStream({
+    start(controller) {
+      const write = (line: ChatLine): void => controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
+      write({ type: "start", runId: turn.runId, agent, session: turn.sessionId ?? null });
+      leave = turn.listen({
+        onText: (text) => write({ type: "text", text }),
+        onEnd(end) {
+          write(endLine(end));
+          controller.close();
+        },
+      });
+    },
+    cancel: () => leave(),
+  });
+}
+
+/** `/chat`: the operator talks to an agent, in sessions that no API key reaches. */
+export function chatRoutes(deps: AdminDeps) {
+  return new Hono().post("/", jsonBody(message), (c) => {
+    const { agent: name, session, message: text } = c.req.valid("json");
+    const { agents } = deps.snapshot();
+    const agent = name === undefined ? agents.default : agents.get(name);
+    if (!agent)
+      throw new RouseError({
+        code: "unknown_agent",
+        message: "agents.list has no such agent; `rouse agents list` shows which there are",
+      });
+    const { turn } = unwrap(
+      deps.chats.startTurn({
+        agent,
+        caller: { id: OPERATOR_KEY, tenant: OPERATOR_TENANT },
+        session: session === undefined ? { kind: "none" } : { kind: "named", id: session },
+        callerKeepsHistory: false,
+        messages: [{ role: "user", parts: [{ type: "text", text }] }],
+        stream: true,
+      }),
+    );
+    return c.body(lines(turn, agent.id), 200, { "content-type": "application/x-ndjson" });
+  });
+}

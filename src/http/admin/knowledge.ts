@@ -1,0 +1,107 @@
+import type { Readable } from "node:stream";
+import { Hono, type MiddlewareHandler } from "hono";
+import { z } from "zod";
+import { found, given } from "../../admin/operation.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import { marksFor } from "../../chat/document-access.ts";
+import { OPERATOR_TENANT } from "../../config/checks.ts";
+import { RouseError } from "../../core/errors.ts";
+import { DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
+import { discard, toReadable } from "../source.ts";
+import { jsonAnswer } from "./answer.ts";
+import { jsonBody, limit, query } from "./query.ts";
+
+const name = z.string().min(1);
+const tenant = name.default(OPERATOR_TENANT);
+const metadata = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
+
+const uploadQuery = z.strictObject({
+  tenant,
+  filename: name,
+  /** May come several times. */
+  agent: name.optional(),
+  title: name.optional(),
+  externalId: name.optional(),
+  onDuplicate: z.enum(ON_DUPLICATE).optional(),
+  metadata: z.string().optional(),
+});
+const listQuery = z.strictObject({
+  tenant,
+  limit,
+  after: name.optional(),
+  status: z.enum(DOCUMENT_STATES).optional(),
+  agent: name.optional(),
+});
+const oneQuery = z.strictObject({ tenant, wait: z.coerce.number().min(0).max(60).default(0) });
+const searchBody = z.strictObject({ tenant, text: name, agent: name.optional(), limit: z.int().min(1).max(1000).optional() });
+
+const DOCUMENT_NOT_FOUND = "there is no such document";
+
+function parseMetadata(pairs: string | undefined): z.output<typeof metadata> | undefined {
+  if (pairs === undefined) return undefined;
+  try {
+    return metadata.parse(JSON.parse(pairs));
+  } catch {
+    throw new RouseError({ code: "usage", message: "metadata: write an object of flat pairs in JSON" });
+  }
+}
+
+type UploadEnv = { Variables: { source: Readable } };
+
+/** Reads the body of a refused upload to its end, so that its sender sees why. */
+const discardRefused: MiddlewareHandler<UploadEnv> = async (c, next) => {
+  const source = toReadable(c);
+  c.set("source", source);
+  await next();
+  if (c.error && !(await discard(source))) c.res.headers.set("connection", "close");
+};
+
+/** Takes the bytes of the body for a document. */
+async function upload(
+  source: Readable,
+  agentIds: readonly string[],
+  { agent: _agent, metadata: pairs, ...described }: z.output<typeof uploadQuery>,
+  { knowledge, snapshot }: AdminDeps,
+) {
+  const fields = given({ ...described, metadata: parseMetadata(pairs) });
+  try {
+    const staged = await knowledge.stageUpload(source, snapshot().config.platform.knowledge.fileMb * 1e6);
+    return await knowledge.add({ ...fields, agentIds, ...staged });
+  } catch (error) {
+    if (error instanceof RouseError || source.readableEnded) throw error;
+    throw new RouseError({ code: "invalid_body", message: "the body was cut off before its end" });
+  }
+}
+
+/** `/knowledge`: documents of every tenant, for the operator. */
+export function knowledgeRoutes(deps: AdminDeps) {
+  const { knowledge, keys } = deps;
+  /** What limits a query to the documents that an agent may search. */
+  const scope = async (agent: string | undefined, of: string) =>
+    agent === undefined ? {} : { agentIds: await marksFor([agent], of, keys) };
+  return new Hono<UploadEnv>()
+    .post("/documents", discardRefused, query(uploadQuery), async (c) =>
+      jsonAnswer(c, await upload(c.get("source"), c.req.queries("agent") ?? [], c.req.valid("query"), deps)),
+    )
+    .get("/documents", query(listQuery), async (c) => {
+      const { tenant: of, agent, ...rest } = c.req.valid("query");
+      return jsonAnswer(c, await knowledge.list(of, { ...given(rest), ...(await scope(agent, of)) }));
+    })
+    .get("/documents/:id", query(oneQuery), async (c) => {
+      const { tenant: of, wait } = c.req.valid("query");
+      const now = found(await knowledge.get(of, c.req.param("id")), DOCUMENT_NOT_FOUND);
+      return jsonAnswer(c, { document: wait > 0 ? found(await knowledge.wait(now.id, wait * 1000), DOCUMENT_NOT_FOUND) : now });
+    })
+    .delete("/documents/:id", query(oneQuery), async (c) => {
+      const isGone = await knowledge.remove(c.req.valid("query").tenant, c.req.param("id"));
+      found(isGone || undefined, DOCUMENT_NOT_FOUND);
+      return jsonAnswer(c, {});
+    })
+    .post("/documents/:id/reindex", query(oneQuery), async (c) =>
+      jsonAnswer(c, { document: found(await knowledge.reindex(c.req.valid("query").tenant, c.req.param("id")), DOCUMENT_NOT_FOUND) }),
+    )
+    .post("/search", jsonBody(searchBody), async (c) => {
+      const { agent, ...rest } = c.req.valid("json");
+      return jsonAnswer(c, { passages: await knowledge.search({ ...given(rest), ...(await scope(agent, rest.tenant)) }) });
+    });
+}

@@ -1,0 +1,105 @@
+import type { Context, Env, MiddlewareHandler } from "hono";
+import { z } from "zod";
+import { parseDuration } from "../../config/schema/common.ts";
+import type { Clock } from "../../core/clock.ts";
+import { RouseError, type Issue } from "../../core/errors.ts";
+import { collectBytes } from "../../intake/body.ts";
+import { bodySource } from "../request.ts";
+
+const MAX_LIMIT = 500;
+/** The operator's requests carry little; the longest is a payload to try against the mappings. */
+const LIMITS = { maxBytes: 32 * 2 ** 20, timeoutMs: 30_000 };
+
+/**
+ * A point in time: an age (`90m`, `2d`), a date (`2026-01-31`, `2026-01-31T08:00Z`), or milliseconds since the epoch.
+ * @returns milliseconds since the epoch, or undefined if it is none of them.
+ */
+export function parseSince(text: string, now: number): number | undefined {
+  if (/^\d{11,}$/.test(text)) return Number(text);
+  if (/^\d+(?:\.\d+)?\s*(?:ms|s|m|h|d)$/.test(text)) {
+    const age = parseDuration(text);
+    return age === undefined ? undefined : now - age;
+  }
+  const at = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
+
+/** The schema of a point in time; ages count back from the clock's time. */
+export const since = (clock: Pick<Clock, "now">) =>
+  z.string().transform((value, context) => {
+    const at = parseSince(value.trim(), clock.now());
+    if (at !== undefined) return at;
+    context.addIssue({ code: "custom", message: 'write an age such as "90m" or "2d", or a date such as "2026-01-31T08:00"' });
+    return z.NEVER;
+  });
+
+const COUNT = `write a number from 1 to ${MAX_LIMIT}`;
+
+/** The number of rows of a list. */
+export const limit = z.coerce.number(COUNT).int(COUNT).min(1, COUNT).max(MAX_LIMIT, COUNT).default(50);
+
+/** The parameters of every list. `before` is the id of the last row of the page before. */
+export const page = (clock: Pick<Clock, "now">) => ({
+  limit,
+  before: z.string().min(1).optional(),
+  idPrefix: z.string().min(1).optional(),
+  since: since(clock).optional(),
+});
+
+/** `?failed`, `?failed=1`, `?failed=true`. */
+export const flag = z.enum(["", "1", "true", "0", "false"]).transform((value) => value !== "0" && value !== "false");
+
+function toIssues(error: z.ZodError, known: readonly string[]): Issue[] {
+  return error.issues.flatMap((issue): Issue[] => {
+    if (issue.code === "unrecognized_keys")
+      return issue.keys.map((key) => ({ path: key, message: `is not known here; use one of ${known.join(", ")}` }));
+    return [{ path: issue.path.join("."), message: issue.message }];
+  });
+}
+
+function check<S extends z.ZodObject>(value: unknown, schema: S): z.output<S> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issues = toIssues(parsed.error, Object.keys(schema.shape));
+  const [first] = issues;
+  throw new RouseError({ code: "usage", message: first ? `${first.path}: ${first.message}` : "the request is invalid", issues });
+}
+
+async function readBody(c: Context): Promise<unknown> {
+  const body = await collectBytes(bodySource(c), c.req.header("content-length"), LIMITS);
+  if (!body.ok) throw new RouseError(body.failure);
+  const text = body.bytes.toString("utf8");
+  try {
+    return text.trim() === "" ? {} : JSON.parse(text);
+  } catch {
+    throw new RouseError({ code: "invalid_json", message: "send a JSON object" });
+  }
+}
+
+/** What a client gives as a query: texts, and several of them for a parameter that may come several times. */
+type QueryInput<T> = { [K in keyof T]: undefined extends T[K] ? string | string[] | undefined : string | string[] };
+
+type Checked<P extends string, Target extends string, In, Out> = MiddlewareHandler<
+  Env,
+  P,
+  { in: Record<Target, In>; out: Record<Target, Out> }
+>;
+
+/**
+ * Checks the query: `c.req.valid("query")` has its values. Unknown parameters are an error (`usage`), so that a wrong
+ * filter never means "all".
+ */
+export function query<S extends z.ZodObject, P extends string>(schema: S): Checked<P, "query", QueryInput<z.input<S>>, z.output<S>> {
+  return async (c, next) => {
+    c.req.addValidatedData("query", check(c.req.query(), schema));
+    await next();
+  };
+}
+
+/** Checks a JSON body: `c.req.valid("json")` has its values. An empty body is `{}`. */
+export function jsonBody<S extends z.ZodObject, P extends string>(schema: S): Checked<P, "json", z.input<S>, z.output<S>> {
+  return async (c, next) => {
+    c.req.addValidatedData("json", check(await readBody(c), schema));
+    await next();
+  };
+}

@@ -1,0 +1,86 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import { backupStore } from "../../admin/backup.ts";
+import * as channels from "../../admin/channels.ts";
+import { runChecks } from "../../admin/doctor.ts";
+import * as keys from "../../admin/keys.ts";
+import * as system from "../../admin/system.ts";
+import { testHook } from "../../admin/test-hook.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import { duration, idText } from "../../config/schema/common.ts";
+import { SCOPES } from "../../config/schema/gateway.ts";
+import { jsonAnswer } from "./answer.ts";
+import { jsonBody, query } from "./query.ts";
+
+const strings = z.record(z.string(), z.string()).default({});
+const hookTest = z.strictObject({
+  mapping: z.string().optional(),
+  path: z.string().optional(),
+  method: z.enum(["POST", "GET"]).default("POST"),
+  payload: z.unknown().default({}),
+  headers: strings,
+  query: strings,
+});
+const secretPath = z.strictObject({ path: z.string().min(1) });
+const secretChoice = secretPath.extend({ id: z.int().positive() });
+const message = z.strictObject({
+  to: z.string().min(1).optional(),
+  text: z.string().min(1).max(2000).default("This is a test from Rouse: the channel works."),
+});
+const newKey = z.strictObject({
+  id: idText,
+  tenant: idText.optional(),
+  agents: z.array(z.string()).min(1).optional(),
+  scopes: z.array(z.enum(SCOPES)).min(1).default(["chat", "agents:read"]),
+  rateLimit: z.strictObject({ requests: z.int().positive(), per: duration }).optional(),
+  userAsSession: z.boolean().default(false),
+});
+/** An event that a command of a plugin sends. */
+const event = z.strictObject({ plugin: z.string().min(1), path: z.string().min(1), body: z.unknown() });
+const denialQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(1000).default(100) });
+
+/** `/channels`: which there are, whether they can be reached, and a test message. */
+export function channelRoutes(deps: AdminDeps) {
+  return new Hono()
+    .get("/", (c) => jsonAnswer(c, channels.listChannels(deps)))
+    .get("/status", async (c) => jsonAnswer(c, await channels.probeChannels(deps)))
+    .post("/:id/test", jsonBody(message), async (c) =>
+      jsonAnswer(c, await channels.sendTestMessage(deps, c.req.param("id"), c.req.valid("json"))),
+    );
+}
+
+/** `/keys`: keys of the platform API. A key itself is in one answer only, the one that makes it. */
+export function keyRoutes(deps: AdminDeps) {
+  return new Hono()
+    .get("/", async (c) => jsonAnswer(c, await keys.listKeys(deps)))
+    .post("/", jsonBody(newKey), async (c) => jsonAnswer(c, await keys.createKey(deps, c.req.valid("json"))))
+    .delete("/:id", async (c) => {
+      await keys.revokeKey(deps, c.req.param("id"));
+      return jsonAnswer(c, {});
+    });
+}
+
+/** Everything about the gateway itself. */
+export function systemRoutes(deps: AdminDeps) {
+  return new Hono()
+    .get("/agents", (c) => jsonAnswer(c, system.listAgents(deps)))
+    .get("/plugins", (c) => jsonAnswer(c, { plugins: [...deps.snapshot().plugins] }))
+    .get("/mappings", (c) => jsonAnswer(c, system.listMappings(deps)))
+    .get("/status", async (c) => jsonAnswer(c, await system.showStatus(deps)))
+    .get("/refusals", query(denialQuery), (c) => jsonAnswer(c, system.listDenials(deps, c.req.valid("query"))))
+    .get("/config", (c) => jsonAnswer(c, system.showConfig(deps)))
+    .get("/doctor", async (c) => jsonAnswer(c, { checks: await runChecks(deps) }))
+    .post("/reload", async (c) => jsonAnswer(c, await system.reloadConfig(deps)))
+    .post("/store/backup", jsonBody(z.strictObject({ file: z.string().min(1) })), async (c) =>
+      jsonAnswer(c, await backupStore(deps, c.req.valid("json").file)),
+    )
+    .get("/hooks/secrets", query(secretPath), (c) => jsonAnswer(c, system.listSecretCandidates(deps, c.req.valid("query").path)))
+    .post("/hooks/secrets", jsonBody(secretChoice), async (c) => jsonAnswer(c, await system.acceptSecret(deps, c.req.valid("json"))))
+    .post("/hooks/send", jsonBody(event), async (c) => {
+      const { plugin, path, body } = c.req.valid("json");
+      return jsonAnswer(c, await deps.sendEvent(plugin, path, body, undefined));
+    })
+    .post("/hooks/test", jsonBody(hookTest), async (c) =>
+      jsonAnswer(c, await testHook(c.req.valid("json"), deps.snapshot(), deps.clock.now())),
+    );
+}

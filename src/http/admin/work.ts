@@ -1,0 +1,71 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import { replayMany } from "../../admin/bulk-replay.ts";
+import * as records from "../../admin/records.ts";
+import * as sessions from "../../admin/sessions.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import { jsonAnswer, answerLines } from "./answer.ts";
+import { flag, jsonBody, page, query, since } from "./query.ts";
+
+const OUTCOMES = ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"] as const;
+const RUN_STATUSES = ["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"] as const;
+const text = z.string().optional();
+const origin = z.enum(["main", "hook", "api", "channel"]).optional();
+const dryRun = z.boolean().default(false);
+const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin, key: z.string().min(1), path: text, credential: text });
+
+/** `/events`: what came in and what became of it, and replays. */
+export function eventRoutes(deps: AdminDeps) {
+  const { clock } = deps;
+  const list = z.strictObject({
+    ...page(clock),
+    outcome: z.enum(OUTCOMES).optional(),
+    path: text,
+    mapping: text,
+    failed: flag.optional(),
+  });
+  const bulk = z.strictObject({ select: z.enum(["failed", "unmatched"]), path: text, since: since(clock).optional(), dryRun });
+  return new Hono()
+    .get("/", query(list), async (c) => jsonAnswer(c, await records.listEvents(deps, c.req.valid("query"))))
+    .get("/:id", async (c) => jsonAnswer(c, await records.showEvent(deps, c.req.param("id"))))
+    .post("/replay", jsonBody(bulk), (c) => answerLines(c, replayMany(deps, c.req.valid("json"))))
+    .post("/:id/replay", jsonBody(z.strictObject({ dryRun })), async (c) =>
+      jsonAnswer(c, await records.replayEvent(deps, c.req.param("id"), c.req.valid("json"))),
+    );
+}
+
+/** `/runs`: what agents did, and how an operator stops or repeats it. */
+export function runRoutes(deps: AdminDeps) {
+  const list = z.strictObject({ ...page(deps.clock), status: z.enum(RUN_STATUSES).optional(), sessionKey: text, eventId: text });
+  return new Hono()
+    .get("/", query(list), async (c) => jsonAnswer(c, await records.listRuns(deps, c.req.valid("query"))))
+    .get("/:id", async (c) => jsonAnswer(c, await records.showRun(deps, c.req.param("id"))))
+    .post("/:id/cancel", async (c) => jsonAnswer(c, await records.changeRun(deps, "cancel", c.req.param("id"))))
+    .post("/:id/retry", async (c) => jsonAnswer(c, await records.changeRun(deps, "retry", c.req.param("id"))));
+}
+
+/** `/sessions`: conversations and their history, outside text as it is kept. */
+export function sessionRoutes(deps: AdminDeps) {
+  const list = z.strictObject({ ...page(deps.clock), origin, agent: text });
+  return new Hono()
+    .get("/", query(list), async (c) => jsonAnswer(c, await sessions.listSessions(deps, c.req.valid("query"))))
+    .get("/show", query(sessionName), async (c) => jsonAnswer(c, await sessions.showSession(deps, c.req.valid("query"))))
+    .post("/reset", jsonBody(sessionName), async (c) => {
+      await sessions.resetSession(deps, c.req.valid("json"));
+      return jsonAnswer(c, {});
+    })
+    .delete("/", query(sessionName), async (c) => {
+      await sessions.deleteSession(deps, c.req.valid("query"));
+      return jsonAnswer(c, {});
+    });
+}
+
+/** `/deliveries`: replies on their way, and those that did not arrive. */
+export function deliveryRoutes(deps: AdminDeps) {
+  const status = z.enum(["pending", "delivered", "failed", "no_route", "unknown"]).optional();
+  const list = z.strictObject({ ...page(deps.clock), status, channel: text });
+  return new Hono()
+    .get("/", query(list), async (c) => jsonAnswer(c, await records.listDeliveries(deps, c.req.valid("query"))))
+    .get("/:id", async (c) => jsonAnswer(c, await records.showDelivery(deps, c.req.param("id"))))
+    .post("/:id/retry", async (c) => jsonAnswer(c, await records.retryDelivery(deps, c.req.param("id"))));
+}

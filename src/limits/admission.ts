@@ -1,0 +1,167 @@
+import { safeError } from "../core/errors.ts";
+import type { Ms, Parked, RunRecord, Writes } from "../store/types.ts";
+import { BatchWindows } from "./batch-windows.ts";
+import { readCountedRuns } from "./counted-runs.ts";
+import { HeldRuns } from "./held-runs.ts";
+import { fullFailure } from "./limit-text.ts";
+import { Limiter } from "./limiter.ts";
+import { findFull } from "./policy.ts";
+import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement } from "./types.ts";
+
+/** Where one action goes, and its part of what `settle` does. */
+interface AdmittedOne {
+  placement: Placement;
+  settle?(accepted: boolean): void;
+}
+
+export const QUEUED_PLACEMENT: Placement = { state: "queued" };
+const UNLIMITED: AdmittedOne = { placement: QUEUED_PLACEMENT };
+const BATCH = 200;
+
+/** Budgets and batches of one gateway, in memory: all of it can be counted afresh from the store. */
+class LocalAdmission implements Admission {
+  readonly #deps: AdmissionDeps;
+  readonly #limiter = new Limiter();
+  readonly #windows = new BatchWindows();
+  readonly #held: HeldRuns;
+  /** Windows are known from then on. */
+  #restored = false;
+
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps;
+    this.#held = new HeldRuns(deps);
+  }
+
+  admit(applicants: readonly Applicant[], now: Ms): Admitted {
+    if (applicants.length === 0) return { ok: true, placements: [], settle: () => undefined };
+    const wanted = applicants.flatMap(({ action, batch }) =>
+      // An event that joins an open batch adds no run that waits.
+      action.kind !== "run" || (batch && this.#windows.isOpen(action, batch.key, now)) ? [] : this.#getBudgets(action.mapping),
+    );
+    const full = findFull(wanted, (scope) => this.#limiter.waiting(scope));
+    if (full) return { ok: false, failure: fullFailure(full) };
+    const parts = applicants.map((applicant) => this.#admitOne(applicant, now));
+    return {
+      ok: true,
+      placements: parts.map(({ placement }) => placement),
+      settle: (accepted) => parts.forEach(({ settle }) => settle?.(accepted)),
+    };
+  }
+
+  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): Parked | undefined {
+    const { parked } = this.#limiter.reserve(run.id, this.#getBudgets(run.mapping), now);
+    if (parked) this.#held.hold(run.id, parked, now);
+    return parked;
+  }
+
+  start(run: RunRecord, now: Ms): Parked | undefined {
+    const budgets = this.#getBudgets(run.mapping);
+    if (budgets.length === 0) return undefined;
+    const parked = this.#limiter.start(run.id, budgets, now);
+    this.#held.delete(run.id);
+    if (parked) {
+      this.#held.hold(run.id, parked, now);
+      // If it was released for one limit and another has no room, the next one is.
+      this.#releaseNext(budgets.filter(({ scope }) => scope !== parked.scope));
+    }
+    return parked;
+  }
+
+  release(run: Pick<RunRecord, "id" | "mapping">, end: { tokens: number; again: boolean }): void {
+    const budgets = this.#getBudgets(run.mapping);
+    if (budgets.length === 0) return;
+    this.#held.delete(run.id);
+    this.#limiter.ended(run.id, budgets, this.#deps.clock.now(), end);
+    this.#releaseNext(budgets);
+  }
+
+  closeBatch(runId: string, now: Ms): Promise<Ms | undefined> {
+    return this.#windows.close(runId, now);
+  }
+
+  dropBatch(runId: string): Promise<void> {
+    return this.#windows.drop(runId);
+  }
+
+  async recount(): Promise<void> {
+    const { store, clock, context } = this.#deps;
+    const now = clock.now();
+    await this.#held.load();
+    const runs = await readCountedRuns(store, context().budgets.all, now);
+    this.#limiter.recount(runs, (mapping) => this.#getBudgets(mapping), now);
+    if (!this.#restored) this.#windows.restore(runs.filter((run) => run.status === "collecting"));
+    this.#restored = true;
+    this.#held.clear();
+    const parked = runs.filter((run) => run.status === "parked");
+    for (let from = 0; from < parked.length; from += BATCH)
+      await store.commit((tx) => parked.slice(from, from + BATCH).forEach((run) => this.#replace(tx, run, now)));
+  }
+
+  usage(): BudgetView[] {
+    const { clock, context } = this.#deps;
+    return context().budgets.all.map((budget) => ({ ...budget, usage: this.#limiter.usage(budget, clock.now()) }));
+  }
+
+  #getBudgets(mapping: string | undefined): readonly Budget[] {
+    return this.#deps.context().budgets.of(mapping);
+  }
+
+  #admitOne({ action, batch }: Applicant, now: Ms): AdmittedOne {
+    if (action.kind !== "run") return UNLIMITED;
+    const budgets = this.#getBudgets(action.mapping);
+    if (batch) {
+      const { event, ...settings } = batch;
+      const { opened, settle, ...joined } = this.#windows.join(action, settings, event);
+      if (opened) this.#limiter.addWaiting(joined.runId, budgets);
+      return {
+        placement: { state: "collecting", ...joined },
+        settle: (accepted) => {
+          settle(accepted);
+          if (!accepted && opened) this.#limiter.giveBack(joined.runId, budgets);
+        },
+      };
+    }
+    if (budgets.length === 0) return UNLIMITED;
+    const { at, parked } = this.#limiter.reserve(action.runId, budgets, now);
+    return {
+      placement: parked ? { state: "parked", parked } : QUEUED_PLACEMENT,
+      settle: (accepted) => {
+        if (!accepted) this.#limiter.giveBack(action.runId, budgets, at);
+        else if (parked) this.#held.hold(action.runId, parked, now);
+      },
+    };
+  }
+
+  #releaseNext(budgets: readonly Budget[]): void {
+    const runs = this.#limiter.releaseNext(budgets);
+    if (runs.length > 0) void this.#wake(runs);
+  }
+
+  async #wake(runIds: readonly string[]): Promise<void> {
+    const { store, clock, log } = this.#deps;
+    for (;;) {
+      try {
+        await store.commit((tx) => runIds.forEach((id) => tx.update("job", "turn", id, clock.now())));
+        return;
+      } catch (error) {
+        log.error({ err: safeError(error) }, "parked runs could not be released; it is tried again");
+        await clock.sleep(1000);
+      }
+    }
+  }
+
+  /** Gives a parked run its place afresh, as the limits are now. */
+  #replace(tx: Writes, run: RunRecord, now: Ms): void {
+    const budgets = this.#getBudgets(run.mapping);
+    if (this.#limiter.isRunning(run.id, budgets)) return;
+    const { parked } = this.#limiter.reserve(run.id, budgets, now);
+    tx.update("run", run.id, parked ? { parked } : { status: "queued", parked: null });
+    tx.update("job", "turn", run.id, parked?.until ?? now);
+    if (parked) this.#held.add(run.id, parked);
+  }
+}
+
+/** Creates the admission of a gateway that is alone on its store. */
+export function createAdmission(deps: AdmissionDeps): Admission {
+  return new LocalAdmission(deps);
+}

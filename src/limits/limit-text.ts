@@ -1,0 +1,48 @@
+import type { Failure } from "../core/errors.ts";
+import { buildHeartbeatEvent } from "../sessions/events.ts";
+import type { Ms, NewSystemEvent, Parked } from "../store/types.ts";
+import type { Budget } from "./types.ts";
+
+/** What `Retry-After` says if no more runs may wait. */
+const FULL_SECONDS = 30;
+
+const WHAT: Record<Parked["limit"], (count: number) => string> = {
+  runsPerHour: (count) => `${count} runs within an hour`,
+  concurrent: (count) => `${count} runs at the same time`,
+  tokensPerDay: (count) => `${count} tokens within a day`,
+};
+
+function renderScope(scope: string): string {
+  const [kind, ...rest] = scope.split(":");
+  return kind === "hooks" ? "all hooks together" : `the ${kind} "${rest.join(":")}"`;
+}
+
+/** The config path of a scope's limits. */
+export function limitsPath(scope: string, mappings: readonly { id: string; at: string }[]): string {
+  const [kind, ...rest] = scope.split(":");
+  if (kind === "hooks") return "hooks.limits";
+  const name = rest.join(":");
+  const at = kind === "mapping" ? mappings.find(({ id }) => id === name)?.at : undefined;
+  return at === undefined ? `hooks.presets (${name}).limits` : `${at}.limits`;
+}
+
+/** What is said of limits if the store is PostgreSQL. */
+export const COUNTED_LIMITS =
+  "on PostgreSQL each start of a run counts the runs of the last hour and the tokens of the last day again: with thousands of them starts become slow; keep the limits small there, or leave them out";
+
+/** A limit's name. */
+export const toLimitKey = ({ scope, limit }: Parked): string => `${scope} ${limit}`;
+
+/** Builds the notice for the main session that a limit begins to hold runs back. */
+export function buildNotice(parked: Parked, budgets: readonly Budget[], agentId: string, now: Ms): NewSystemEvent {
+  const count = budgets.find(({ scope }) => scope === parked.scope)?.limits[parked.limit] ?? 0;
+  const until = parked.until === undefined ? "" : ` The next may start at ${new Date(parked.until).toISOString()}.`;
+  const text = `Limit reached: ${renderScope(parked.scope)} may use ${WHAT[parked.limit](count)} (limits.${parked.limit}). Further runs wait, none is lost.${until}`;
+  return buildHeartbeatEvent(agentId, now, "limits", text);
+}
+
+/** The failure that a caller gets if no more runs may wait. */
+export function fullFailure({ scope, limits }: Budget): Failure {
+  const message = `${renderScope(scope)} may let ${limits.queue} runs wait (limits.queue), and they do; try again later`;
+  return { code: "overloaded", message, retryAfterSeconds: FULL_SECONDS };
+}

@@ -1,0 +1,240 @@
+import type { LimitsConfig } from "../config/schema/limits.ts";
+import type { Ms, Parked, RunRecord, BudgetUsage } from "../store/types.ts";
+import { DAY_MS, decide, HOUR_MS } from "./policy.ts";
+import type { Budget, Budgets, BudgetStatus } from "./types.ts";
+
+/** Makes the budgets of a snapshot from `hooks.limits` and those of its mappings. */
+export function createBudgets(
+  hooks: LimitsConfig | undefined,
+  mappings: { settings(mapping: string): { budget?: Budget } | undefined; readonly budgets: readonly Budget[] },
+): Budgets {
+  const shared: Budget[] = hooks ? [{ scope: "hooks", limits: hooks }] : [];
+  return {
+    of(mapping) {
+      const own = mapping === undefined ? undefined : mappings.settings(mapping)?.budget;
+      return own ? [...shared, own] : shared;
+    },
+    all: [...shared, ...mappings.budgets],
+  };
+}
+
+/** The most starts within an hour that are counted for the operator. */
+const MAX_STARTED = 100_000;
+
+/** What a budget has spent, and which runs wait for it. */
+class Account {
+  /** When the last runs started or, for those that are parked, will: in order, at most `runsPerHour`. */
+  readonly starts: Ms[] = [];
+  /** The starts of the last hour, for the operator. */
+  readonly startedLastHour: Ms[] = [];
+  /** Accepted, and neither parked nor ended. */
+  readonly active = new Set<string>();
+  readonly running = new Set<string>();
+  /** Accepted and not started. */
+  readonly waiting = new Set<string>();
+  readonly used: { at: Ms; tokens: number }[] = [];
+  /** Parked until another run ends, in order; and those of them that may start now. */
+  readonly waitQueue: string[] = [];
+  readonly released = new Set<string>();
+
+  takeSlot(perHour: number | undefined, at: Ms): void {
+    if (perHour === undefined) return;
+    let place = this.starts.length;
+    while (place > 0 && (this.starts[place - 1] as Ms) > at) place--;
+    this.starts.splice(place, 0, at);
+    if (this.starts.length > perHour) this.starts.shift();
+  }
+
+  giveSlotBack(at: Ms): void {
+    const place = this.starts.lastIndexOf(at);
+    if (place >= 0) this.starts.splice(place, 1);
+  }
+
+  /** The starts by which `runsPerHour` is decided. */
+  hourUse({ runsPerHour }: LimitsConfig, now: Ms): Pick<BudgetUsage, "starts" | "nextStartAt"> {
+    while (this.starts[0] !== undefined && this.starts[0] <= now - HOUR_MS) this.starts.shift();
+    const oldest = runsPerHour === undefined ? undefined : this.starts.at(-runsPerHour);
+    return { starts: this.starts.length, nextStartAt: oldest === undefined ? undefined : oldest + HOUR_MS };
+  }
+
+  spend(tokens: number, at: Ms): void {
+    if (tokens > 0) this.used.push({ at, tokens });
+    while (this.used[0] && this.used[0].at <= at - DAY_MS) this.used.shift();
+  }
+
+  tokensLastDay(now: Ms): number {
+    return this.used.reduce((total, { at, tokens }) => (at > now - DAY_MS ? total + tokens : total), 0);
+  }
+
+  /** The tokens by which `tokensPerDay` is decided. */
+  tokenUse({ tokensPerDay }: LimitsConfig, now: Ms): Pick<BudgetUsage, "tokens" | "tokensFreeAt"> {
+    if (tokensPerDay === undefined) return { tokens: 0 };
+    const tokens = this.tokensLastDay(now);
+    let left = tokens;
+    const last = this.used.find((use) => use.at > now - DAY_MS && (left -= use.tokens) < tokensPerDay);
+    return { tokens, tokensFreeAt: last && last.at + DAY_MS };
+  }
+
+  remove(runId: string): void {
+    for (const runs of [this.active, this.running, this.waiting, this.released]) runs.delete(runId);
+    const place = this.waitQueue.indexOf(runId);
+    if (place >= 0) this.waitQueue.splice(place, 1);
+  }
+}
+
+/**
+ * Counts what runs spend, in memory: all of it can be counted afresh from the runs in the store. `runsPerHour` is settled
+ * when a run is accepted, which gives it a moment to start; the others when it is about to.
+ */
+export class Limiter {
+  readonly #accounts = new Map<string, Account>();
+
+  #account(scope: string): Account {
+    const known = this.#accounts.get(scope);
+    if (known) return known;
+    const made = new Account();
+    this.#accounts.set(scope, made);
+    return made;
+  }
+
+  #decide(budgets: readonly Budget[], now: Ms, toUsage: (account: Account, budget: Budget) => BudgetUsage): Parked | undefined {
+    const decision = decide(new Map(budgets.map((budget) => [budget.scope, toUsage(this.#account(budget.scope), budget)])), budgets, now);
+    return decision.start ? undefined : decision.reason;
+  }
+
+  /** How many runs wait for a scope. */
+  waiting(scope: string): number {
+    return this.#account(scope).waiting.size;
+  }
+
+  /** Takes a place for a run that is accepted now. Returns what it will have to wait for, and the moment that it was given. */
+  reserve(runId: string, budgets: readonly Budget[], now: Ms): { at: Ms; parked: Parked | undefined } {
+    const parked = this.#decide(budgets, now, (account, { limits }) => ({
+      ...account.hourUse(limits, now),
+      ...account.tokenUse(limits, now),
+      // What is accepted and not parked will run before this one.
+      busy: account.active.size,
+      isQueued: account.waitQueue.length > 0,
+    }));
+    const at = (parked?.limit === "runsPerHour" ? parked.until : undefined) ?? now;
+    for (const { scope, limits } of budgets) {
+      const account = this.#account(scope);
+      account.takeSlot(limits.runsPerHour, at);
+      account.waiting.add(runId);
+      if (!parked) account.active.add(runId);
+    }
+    return { at, parked };
+  }
+
+  /** A place that was taken for a run that was not accepted after all. */
+  giveBack(runId: string, budgets: readonly Budget[], at?: Ms): void {
+    for (const { scope } of budgets) {
+      const account = this.#account(scope);
+      account.remove(runId);
+      if (at !== undefined) account.giveSlotBack(at);
+    }
+  }
+
+  isRunning(runId: string, budgets: readonly Budget[]): boolean {
+    return budgets.some(({ scope }) => this.#account(scope).running.has(runId));
+  }
+
+  /** Counts a batch's run as one that waits; its place is taken when the batch closes. */
+  addWaiting(runId: string, budgets: readonly Budget[]): void {
+    for (const { scope } of budgets) this.#account(scope).waiting.add(runId);
+  }
+
+  /**
+   * Lets a run start, or says what it has to wait for. A run that waits for another to end is released by `releaseNext`:
+   * in order, and none that came later gets ahead.
+   */
+  start(runId: string, budgets: readonly Budget[], now: Ms): Parked | undefined {
+    const released = new Set(budgets.flatMap(({ scope }) => (this.#account(scope).released.delete(runId) ? [scope] : [])));
+    const parked = this.#decide(budgets, now, (account, { scope, limits }) => ({
+      // The moment that `place` gave the run has come.
+      starts: 0,
+      ...account.tokenUse(limits, now),
+      busy: account.running.size + account.released.size,
+      isQueued: account.waitQueue.length > 0 && !released.has(scope),
+    }));
+    for (const { scope } of budgets) {
+      const account = this.#account(scope);
+      if (parked) {
+        account.active.delete(runId);
+        if (parked.limit !== "concurrent" || parked.scope !== scope) continue;
+        // A released run keeps its place before those that came later.
+        if (released.has(scope)) account.waitQueue.unshift(runId);
+        else if (!account.waitQueue.includes(runId)) account.waitQueue.push(runId);
+        continue;
+      }
+      account.waiting.delete(runId);
+      account.active.add(runId);
+      account.running.add(runId);
+      account.startedLastHour.push(now);
+      if (account.startedLastHour.length > MAX_STARTED) account.startedLastHour.shift();
+    }
+    return parked;
+  }
+
+  /** A run has ended, or is back in the queue. `tokens` is what it has used. */
+  ended(runId: string, budgets: readonly Budget[], now: Ms, { tokens, again }: { tokens: number; again: boolean }): void {
+    for (const { scope } of budgets) {
+      const account = this.#account(scope);
+      account.remove(runId);
+      if (again) account.waiting.add(runId);
+      account.spend(tokens, now);
+    }
+  }
+
+  /** Runs that may start now that another has ended; each has to be put back into the queue. */
+  releaseNext(budgets: readonly Budget[]): string[] {
+    return budgets.flatMap(({ scope, limits: { concurrent = Infinity } }) => {
+      const { waitQueue, running, released } = this.#account(scope);
+      const runs = waitQueue.splice(0, Math.max(0, concurrent - running.size - released.size));
+      for (const runId of runs) released.add(runId);
+      return runs;
+    });
+  }
+
+  /** What is known of a budget, for the operator. */
+  usage({ scope }: Budget, now: Ms): BudgetStatus {
+    const account = this.#account(scope);
+    return {
+      startedLastHour: account.startedLastHour.filter((at) => at > now - HOUR_MS).length,
+      running: account.running.size,
+      waiting: account.waiting.size,
+      tokensLastDay: account.tokensLastDay(now),
+    };
+  }
+
+  /**
+   * Counts afresh from what the store has: `runs` are all that started within a day or have not ended, oldest first.
+   * Runs that this process executes now stay counted as running.
+   */
+  recount(runs: readonly RunRecord[], budgetsOf: Budgets["of"], now: Ms): void {
+    const running = new Set([...this.#accounts.values()].flatMap((account) => [...account.running]));
+    this.#accounts.clear();
+    for (const run of runs) {
+      const began = run.startedAt !== undefined || run.endedAt !== undefined || run.status === "queued";
+      for (const { scope, limits } of budgetsOf(run.mapping)) {
+        const account = this.#account(scope);
+        const startedAt = run.startedAt ?? run.createdAt;
+        if (began && startedAt > now - HOUR_MS) account.takeSlot(limits.runsPerHour, startedAt);
+        if (run.startedAt !== undefined && run.startedAt > now - HOUR_MS) account.startedLastHour.push(run.startedAt);
+        if (run.endedAt !== undefined) {
+          if (run.endedAt > now - DAY_MS) account.used.push({ at: run.endedAt, tokens: countUsedTokens(run) });
+          continue;
+        }
+        if (running.has(run.id)) account.running.add(run.id);
+        else account.waiting.add(run.id);
+        if (run.status === "queued" || run.status === "running") account.active.add(run.id);
+      }
+    }
+    for (const { used } of this.#accounts.values()) used.sort((a, b) => a.at - b.at);
+  }
+}
+
+/** The tokens that a run or a turn has used. */
+export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {
+  return usage?.totalTokens ?? (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0);
+}

@@ -1,0 +1,62 @@
+import type { BudgetLimits, Decision, Ms, Parked, BudgetUsage } from "../store/types.ts";
+import type { Budget } from "./types.ts";
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+
+type Wait = Parked | undefined;
+
+/** Returns a wait until a moment; none if that moment has come. An unknown moment never has. */
+function buildWait(scope: string, limit: Parked["limit"], until: Ms | undefined, now: Ms): Wait {
+  if (until === undefined) return { scope, limit };
+  return until > now ? { scope, limit, until } : undefined;
+}
+
+function waitForHour(
+  { scope, limits: { runsPerHour } }: BudgetLimits,
+  { starts, nextStartAt, notBefore = -Infinity }: BudgetUsage,
+  now: Ms,
+): Wait {
+  if (runsPerHour === undefined) return undefined;
+  if (notBefore > now) return { scope, limit: "runsPerHour", until: notBefore };
+  return starts < runsPerHour ? undefined : buildWait(scope, "runsPerHour", nextStartAt, now);
+}
+
+function waitForTokens({ scope, limits: { tokensPerDay = Infinity } }: BudgetLimits, { tokens, tokensFreeAt }: BudgetUsage, now: Ms): Wait {
+  return tokens < tokensPerDay ? undefined : buildWait(scope, "tokensPerDay", tokensFreeAt, now);
+}
+
+function waitForPlace({ scope, limits: { concurrent } }: BudgetLimits, { busy, isQueued }: BudgetUsage): Wait {
+  return concurrent !== undefined && (busy >= concurrent || isQueued) ? { scope, limit: "concurrent" } : undefined;
+}
+
+const untilOf = ({ until = Infinity }: Parked): Ms => until;
+
+/**
+ * Decides whether a run may start now, by what each of its budgets has spent. If several limits hold the run back, the
+ * reason is the latest moment of `runsPerHour`, else `tokensPerDay`, else `concurrent`: a moment that is known comes
+ * before a wait for another run's end.
+ */
+export function decide(usage: ReadonlyMap<string, BudgetUsage>, budgets: readonly BudgetLimits[], now: Ms): Decision {
+  const find = (wait: (budget: BudgetLimits, usage: BudgetUsage, now: Ms) => Wait): Parked[] =>
+    budgets.flatMap((budget) => {
+      const used = usage.get(budget.scope);
+      return (used && wait(budget, used, now)) ?? [];
+    });
+  const [latest] = find(waitForHour).toSorted((a, b) => untilOf(b) - untilOf(a));
+  const reason = latest ?? find(waitForTokens)[0] ?? find(waitForPlace)[0];
+  return reason ? { start: false, reason } : { start: true };
+}
+
+/**
+ * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
+ * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
+ */
+export function findFull(wanted: readonly Budget[], waiting: (scope: string) => number): Budget | undefined {
+  const counts = new Map<string, number>();
+  return wanted.find(({ scope, limits: { queue = Infinity } }) => {
+    const count = (counts.get(scope) ?? waiting(scope)) + 1;
+    counts.set(scope, count);
+    return count > queue;
+  });
+}

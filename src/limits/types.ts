@@ -1,0 +1,83 @@
+import type { LimitsConfig } from "../config/schema/limits.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Collected, Ms, Parked, RunAction, RunRecord, Spent, Store, StoredAction } from "../store/types.ts";
+
+/** Limits, and whose they are: `hooks` for all together, `mapping:<id>`, `preset:<name>`. */
+export interface Budget {
+  scope: string;
+  limits: LimitsConfig;
+}
+
+/** The budgets of a snapshot. */
+export interface Budgets {
+  /** The budgets that a run of this mapping spends from. */
+  of(mapping: string | undefined): readonly Budget[];
+  readonly all: readonly Budget[];
+}
+
+/** What a budget has spent, and how many runs wait for it. */
+export interface BudgetStatus extends Spent {
+  waiting: number;
+}
+
+export interface BudgetView extends Budget {
+  usage: BudgetStatus;
+}
+
+/** How events are collected into a batch: the settings of the mapping, with its key rendered. */
+export interface BatchSettings {
+  key: string;
+  windowSeconds: number;
+  maxSeconds: number;
+  maxEvents: number;
+}
+
+/** An action that is about to be accepted. */
+export interface Applicant {
+  action: StoredAction;
+  /** Set if it is to be collected with others. */
+  batch?: BatchSettings & { event: Collected };
+}
+
+/** Where an accepted action goes: into the queue, behind a limit, or into the batch of the run that collects it. */
+export type Placement =
+  | { state: "queued" }
+  | { state: "parked"; parked: Parked }
+  | { state: "collecting"; runId: string; batch: NonNullable<RunAction["collect"]> };
+
+export type Admitted =
+  /** One placement for each applicant. `settle` must be called once it is known whether the event is on disk. */
+  { ok: true; placements: readonly Placement[]; settle(accepted: boolean): void } | { ok: false; failure: Failure };
+
+/** What may be accepted, what may start, and what has to wait. */
+export interface Admission {
+  /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
+  admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted>;
+  /** Takes a place for a run that is accepted again, or whose batch has closed. Returns what it waits for, if it has to. */
+  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): Parked | undefined;
+  /** Undefined if the run may start; it then must be given back by `release`. */
+  start(run: RunRecord, now: Ms): Parked | undefined | Promise<Parked | undefined>;
+  /** That the run waits is on disk. */
+  parked?(runId: string): Promise<void>;
+  /** The run has ended, or is back in the queue (`again`). */
+  release(run: Pick<RunRecord, "id" | "mapping">, end: { tokens: number; again: boolean }): void;
+  /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */
+  closeBatch(runId: string, now: Ms): Promise<Ms | undefined>;
+  /** No event joins the run any more; all that did are on disk. */
+  dropBatch(runId: string): Promise<void>;
+  /** Counts from what the store has, and gives runs that wait for time a new moment: at start, and when limits change. */
+  recount(): Promise<void>;
+  /** If several gateways share budgets: gives back what gateways that are gone have left. */
+  tidy?(): Promise<void>;
+  usage(): BudgetView[] | Promise<BudgetView[]>;
+}
+
+export interface AdmissionDeps {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  /** The budgets of the current snapshot, and the agent whose main session hears of limits. */
+  context(): { budgets: Budgets; agents: { default: { id: string } } };
+}

@@ -1,0 +1,158 @@
+import type { Failure, Issue } from "../core/errors.ts";
+import { plainText, type TextPart } from "../core/text.ts";
+import type { CompiledMapping } from "./compiled.ts";
+import type { TemplateContext } from "./template-context.ts";
+import { whenSettled } from "./settle.ts";
+import type { Rendered } from "./template.ts";
+import type { ActionDraft, DraftResult } from "./types.ts";
+import { isEmptyValue } from "./values.ts";
+
+type Made =
+  | { ok: true; results: DraftResult[]; list: boolean }
+  | { ok: true; skipped: true }
+  | { ok: false; failure: Failure; kind: "rejected" | "failed"; missing?: string[] };
+
+interface Rendering {
+  fields: Record<string, unknown>;
+  content: TextPart[];
+  dedupeKey?: string;
+  missing: string[];
+  warnings: string[];
+  /** The first expression of `sessionKey` that gave an empty value. */
+  keyHole?: string;
+}
+
+/** An expression of a template that came out empty, as a warning names it. */
+const renderHole = (expression: string): string => `{{ ${expression.slice(0, 80)} }}`;
+
+const failed = (message: string): Made => ({ ok: false, kind: "failed", failure: { code: "mapping_failed", message } });
+
+/** Takes a duplicate key only whole: events that miss the same part of it are not the same event. */
+function setDedupeKey(rendering: Rendering, { parts, empty }: Extract<Rendered, { ok: true }>): void {
+  if (empty[0] === undefined) rendering.dedupeKey = plainText(parts);
+  else rendering.warnings.push(`dedupeKey: ${renderHole(empty[0])} is missing or empty, so that the event is compared with no other`);
+}
+
+/** Renders all templates of a mapping; a promise only where one of them needs it. */
+function renderAll(mapping: CompiledMapping, scope: TemplateContext): Rendering | string | Promise<Rendering | string> {
+  const templates = [...mapping.fields.map((entry) => entry.template), mapping.content, mapping.dedupeKey];
+  const rendered = templates.map((template) => template?.render(scope));
+  const finish = (values: (Rendered | undefined)[]): Rendering | string => {
+    const rendering: Rendering = { fields: {}, content: [], missing: [], warnings: [] };
+    const { config } = mapping;
+    if (config.wakeMode !== undefined) rendering.fields["wakeMode"] = config.wakeMode;
+    if (config.deliver !== undefined) rendering.fields["deliver"] = config.deliver;
+    if (config.timeoutSeconds !== undefined) rendering.fields["timeoutSeconds"] = config.timeoutSeconds;
+    if (config.instructions !== undefined) rendering.fields["instructions"] = config.instructions;
+    for (const [index, value] of values.entries()) {
+      if (value === undefined) continue;
+      if (!value.ok) return value.message;
+      rendering.missing.push(...value.missing);
+      const entry = mapping.fields[index];
+      if (entry) {
+        const text = plainText(value.parts);
+        if (entry.field === "sessionKey" && value.empty[0] !== undefined) rendering.keyHole = renderHole(value.empty[0]);
+        // Of a recipient no part may be missing; and without `to` the reply would go to the last one.
+        else if (entry.field === "to") rendering.fields.to = value.missing.length > 0 ? "" : text;
+        else if (text !== "") rendering.fields[entry.field] = text;
+      } else if (index === mapping.fields.length) rendering.content = value.parts;
+      else if (plainText(value.parts) !== "") setDedupeKey(rendering, value);
+    }
+    return rendering;
+  };
+  return whenSettled(rendered, finish);
+}
+
+/** Says what of a run's session key is empty: what the transform gave, else a part of the template. */
+function findKeyHole(rendering: Rendering, change: Record<string, unknown>): string | undefined {
+  if (!("sessionKey" in change)) return rendering.keyHole;
+  return isEmptyValue(change["sessionKey"]) ? "what the transform gave" : undefined;
+}
+
+/**
+ * Takes a key with an empty part out of a draft: events that miss the same part have nothing in common, and must not
+ * share a conversation. Returns the failure under `strict`.
+ */
+function replaceKey(mapping: CompiledMapping, draft: ActionDraft, hole: string): Failure | undefined {
+  const message = `${hole} is missing or empty`;
+  if (mapping.config.strict) {
+    const issues = [{ path: "sessionKey", message }];
+    return { code: "mapping_incomplete", message: `the mapping is strict and its sessionKey is incomplete: ${message}`, issues };
+  }
+  const template = mapping.fields.find(({ field }) => field === "sessionKey")?.template;
+  delete draft.fields.sessionKey;
+  draft.freshKeyPrefix = template?.literal ? `${template.start}:` : (template?.start ?? "");
+  draft.warnings.push(`sessionKey: ${message}, so that this event has a conversation of its own`);
+  return undefined;
+}
+
+const refused = (mapping: string, code: "transform_failed" | "mapping_incomplete", message: string, issue: Issue): DraftResult => ({
+  ok: false,
+  mapping,
+  failure: { code, message, issues: [issue] },
+});
+
+function renderDraft(mapping: CompiledMapping, rendering: Rendering, change: Record<string, unknown> | undefined): DraftResult {
+  const { config } = mapping;
+  const { action: changed, message, text, dedupeKey, ...fields } = change ?? {};
+  const action = (changed as "wake" | "agent" | undefined) ?? config.action;
+  const field = action === "wake" ? "text" : "message";
+  const own = action === "wake" ? text : message;
+  if (own !== undefined && typeof own !== "string")
+    return refused(config.id, "transform_failed", `the transform gave a ${field} that is no text`, {
+      path: field,
+      message: "must be text",
+    });
+  const inherited = action === config.action ? rendering.content : [];
+  const draft: ActionDraft = {
+    action,
+    mapping: config.id,
+    fields: { ...rendering.fields, ...fields },
+    // What a module wrote has the sender's words in it: all of it is outside text.
+    content: own === undefined ? inherited : [{ text: own, outside: true }],
+    unsafe: config.allowUnsafeExternalContent,
+    shadow: config.shadow,
+    missing: rendering.missing,
+    warnings: [...rendering.warnings],
+  };
+  if (config.ignoreSelf?.marker !== undefined) draft.marker = config.ignoreSelf.marker;
+  if (config.summary !== undefined) draft.summary = config.summary;
+  const key = dedupeKey ?? rendering.dedupeKey;
+  if (typeof key === "string" && key !== "") draft.dedupeKey = key.slice(0, 512);
+  if (plainText(draft.content).trim() === "")
+    return refused(config.id, "mapping_incomplete", `${field} came out empty`, { path: field, message: "came out empty" });
+  const hole = action === "agent" ? findKeyHole(rendering, fields) : undefined;
+  const failure = hole === undefined ? undefined : replaceKey(mapping, draft, hole);
+  return failure ? { ok: false, mapping: config.id, failure } : { ok: true, draft };
+}
+
+function strictProblem(mapping: CompiledMapping, rendering: Rendering): Made | undefined {
+  if (!mapping.config.strict || rendering.missing.length === 0) return undefined;
+  const issues = rendering.missing.map((path) => ({ path, message: "is missing from the event" }));
+  return {
+    ok: false,
+    kind: "rejected",
+    failure: { code: "mapping_incomplete", message: `the mapping is strict and ${rendering.missing[0]} is missing`, issues },
+    missing: rendering.missing,
+  };
+}
+
+async function withTransform(mapping: CompiledMapping, rendering: Rendering, scope: TemplateContext): Promise<Made> {
+  const outcome = await (mapping.transform as NonNullable<typeof mapping.transform>).run(scope);
+  if (!outcome.ok) return { ok: false, kind: "failed", failure: { code: "transform_failed", message: outcome.message } };
+  if ("skipped" in outcome) return outcome;
+  return { ok: true, list: outcome.list, results: outcome.actions.map((change) => renderDraft(mapping, rendering, change)) };
+}
+
+/** The drafts of one mapping for one scope (an event, or one item of it). */
+export function makeDrafts(mapping: CompiledMapping, scope: TemplateContext): Made | Promise<Made> {
+  const finish = (rendering: Rendering | string): Made | Promise<Made> => {
+    if (typeof rendering === "string") return failed(rendering);
+    const strict = strictProblem(mapping, rendering);
+    if (strict) return strict;
+    if (mapping.transform) return withTransform(mapping, rendering, scope);
+    return { ok: true, list: false, results: [renderDraft(mapping, rendering, undefined)] };
+  };
+  const rendering = renderAll(mapping, scope);
+  return rendering instanceof Promise ? rendering.then(finish) : finish(rendering);
+}

@@ -1,0 +1,101 @@
+/**
+ * The main file of a transform child: runs one call after the other. Whatever a module does here (loops, allocates,
+ * exits, rejects later) ends at most this process.
+ */
+import { setSourceMapsSupport } from "node:module";
+import { importUserModule } from "../plugin/resolve.ts";
+import { importBuiltModule, type BuiltModule } from "./built-module.ts";
+import { explainDenial } from "./denial.ts";
+import { captureConsole, describeThrown, type Thrown } from "./debug.ts";
+import { evaluateOutside } from "./expression.ts";
+import { lockDown } from "./lockdown.ts";
+import { moduleKey, READY, type TransformCall, type TransformProgress, type Reply } from "./transform-messages.ts";
+
+/** What a module may give, as JSON: the gateway takes it apart in its own process. */
+const MAX_RESULT_CHARS = 8_000_000;
+
+lockDown();
+// The stacks of a built module name lines of its TypeScript.
+setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
+// A promise that nobody waits for any more harms no other call.
+process.on("unhandledRejection", () => undefined);
+process.on("uncaughtException", () => undefined);
+process.on("disconnect", () => process.exit(0));
+
+const built = new Map<string, BuiltModule>();
+const loaded = new Map<string, Promise<Record<string, unknown>>>();
+async function importModule(file: string, version: string): Promise<Record<string, unknown>> {
+  const typescript = built.get(moduleKey({ file, version }));
+  if (typescript) return importBuiltModule(file, version, typescript);
+  const { module } = await importUserModule(file);
+  if (module.ok) return module.exports;
+  throw module.error;
+}
+
+/** One import for each version of a file: a call that finds it there looks at no file. */
+function load(file: string, version: string): Promise<Record<string, unknown>> {
+  const key = moduleKey({ file, version });
+  const known = loaded.get(key);
+  if (known) return known;
+  const module = importModule(file, version);
+  loaded.set(key, module);
+  module.catch(() => loaded.delete(key));
+  return module;
+}
+
+function findFunction(module: Record<string, unknown>, name: string | undefined): ((input: unknown) => unknown) | undefined {
+  const nested = module["default"];
+  // A CommonJS module's exports are the default export of its namespace.
+  const inner = typeof nested === "object" && nested !== null ? (nested as Record<string, unknown>) : {};
+  const candidates = name === undefined ? [nested, inner["default"], module["transform"], inner["transform"]] : [module[name], inner[name]];
+  return candidates.find((candidate) => typeof candidate === "function") as ((input: unknown) => unknown) | undefined;
+}
+
+/** Describes what was thrown. What the permission model denied is said in words that name the setting. */
+function describe(error: unknown): Thrown {
+  const denial = explainDenial(error);
+  return { ...describeThrown(error), ...(denial === undefined ? {} : { message: denial }) };
+}
+
+/** A module may take `process.send` away; messages of ours still have to arrive. */
+const send = process.send?.bind(process) as (message: Reply | TransformProgress) => void;
+
+async function answer(call: TransformCall): Promise<Reply> {
+  if (call.kind === "jsonata") {
+    const result = await evaluateOutside(call.source, call.input, call.now, call.timeoutMs);
+    return result.ok
+      ? { id: call.id, ok: true, value: result.value }
+      : { id: call.id, ok: false, reason: "expression", message: result.message, ...(result.error ? { error: result.error } : {}) };
+  }
+  if (call.built) built.set(moduleKey(call), call.built);
+  let module: Record<string, unknown>;
+  try {
+    const isLoaded = loaded.has(moduleKey(call));
+    module = await load(call.file, call.version);
+    // From here on the time is the call's.
+    if (!isLoaded) send({ id: call.id, loaded: true });
+  } catch (error) {
+    return { id: call.id, ok: false, reason: "load", thrown: describe(error) };
+  }
+  const transform = findFunction(module, call.exportName);
+  if (!transform) return { id: call.id, ok: false, reason: "no_function" };
+  if (call.kind === "check") return { id: call.id, ok: true, value: null };
+  try {
+    const value = await transform(call.input);
+    // Through JSON, so that what cannot be sent is found here, in this call.
+    const text = JSON.stringify(value) as string | undefined;
+    if (text !== undefined && text.length > MAX_RESULT_CHARS) return { id: call.id, ok: false, reason: "too_large" };
+    return { id: call.id, ok: true, value: text === undefined ? null : (JSON.parse(text) as unknown) };
+  } catch (error) {
+    const reason = explainDenial(error) === undefined ? "threw" : "denied";
+    return { id: call.id, ok: false, reason, thrown: describe(error) };
+  }
+}
+
+const withConsole = captureConsole(send);
+
+let last: Promise<unknown> = Promise.resolve();
+process.on("message", (call: TransformCall) => {
+  last = last.then(async () => send(await withConsole(call.id, () => answer(call))));
+});
+send({ id: READY });

@@ -1,0 +1,51 @@
+import type { ChannelHost, ReceivedMessage } from "../contract/channel.ts";
+import type { Source } from "../contract/kinds.ts";
+import type { NamedService } from "./services.ts";
+import { keptCursor } from "../store/cursor.ts";
+import type { FencingToken, Store } from "../store/types.ts";
+import type { Channels } from "../delivery/types.ts";
+
+export interface ListenDeps {
+  store: Pick<Store, "get" | "commit">;
+  /** Takes a message; resolves once it is on disk. Refused once the lease of `fencingToken` is lost. */
+  receive(channel: string, message: ReceivedMessage, fencingToken: FencingToken | undefined): Promise<unknown>;
+}
+
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((done) => {
+    if (signal.aborted) return done();
+    signal.addEventListener("abort", () => done(), { once: true });
+  });
+
+/**
+ * Channels that receive, as services: what listens is supervised and runs in one gateway at a time; requests are
+ * answered by every gateway, while its services run.
+ */
+export function channelServices(channels: Channels, { store, receive }: ListenDeps): NamedService[] {
+  return channels.loaded.flatMap(({ id, channel }): NamedService[] => {
+    if (!channel.listen && !channel.request) return [];
+    const createHost = (report: ChannelHost["report"], fencingToken: FencingToken | undefined): ChannelHost => ({
+      report,
+      receive: async (message) => void (await receive(id, message, fencingToken)),
+      ...keptCursor(store, `channel.cursor:${id}`, fencingToken),
+    });
+    let report: ChannelHost["report"] = () => undefined;
+    const start: NonNullable<NamedService["start"]> = async ({ signal, fencingToken }, host) => {
+      report = host.report;
+      if (channel.listen) return channel.listen(signal, createHost(host.report, fencingToken));
+      host.report({ ok: true, message: "waits for requests" });
+      await untilAborted(signal);
+    };
+    const service: Source = { start: (signal, host) => start({ signal, fencingToken: undefined }, host) };
+    if (channel.request) {
+      const answer = channel.request.bind(channel);
+      // Two gateways that get the same request keep its message once: it has an id.
+      service.request = (request) =>
+        answer(
+          request,
+          createHost((state) => report(state), undefined),
+        );
+    }
+    return [{ id, service, start, everywhere: !channel.listen }];
+  });
+}

@@ -1,0 +1,108 @@
+import { z } from "zod";
+import { renderPath } from "../config/issues.ts";
+import { didYouMean } from "../config/suggest.ts";
+import type { Issue } from "../core/errors.ts";
+import type { Channel } from "../contract/channel.ts";
+import { isFunction, method, useNewNames, zodSchema, type CheckedPlugin } from "./check.ts";
+import type { Capabilities } from "../contract/define.ts";
+
+type Kind = keyof Capabilities;
+
+/** The smallest limit that leaves room to split: two fence lines and some text. */
+const MIN_LIMIT = 20;
+const LIMIT = `must be a whole number, at least ${MIN_LIMIT}`;
+
+const toolSchema = z.looseObject({
+  name: z.string("must be text").regex(/^[\w-]{1,64}$/, "use letters, digits, `_` and `-`, at most 64"),
+  description: z.string("must be text").min(1, "must not be blank"),
+  input: zodSchema,
+  execute: method,
+});
+
+/** Each kind: how messages name it, and what it must have. */
+const KINDS: Record<Kind, { name: string; shape: z.ZodType }> = {
+  channel: {
+    name: "a channel",
+    shape: z.looseObject({
+      send: method,
+      limit: z.int(LIMIT).min(MIN_LIMIT, LIMIT).optional(),
+      defaultTo: z.string("must be text").min(1, "must not be blank").optional(),
+      fallback: z.boolean("must be true or false").optional(),
+      parseRecipient: method.optional(),
+      probe: method.optional(),
+    }),
+  },
+  source: { name: "a source", shape: z.looseObject({ start: method }) },
+  tools: {
+    name: "a list of tools",
+    shape: z
+      .array(toolSchema, "must be a list")
+      .refine((tools) => new Set(tools.map(({ name }) => name)).size === tools.length, "has two tools of the same name"),
+  },
+  context: { name: "a context provider", shape: method },
+  routes: {
+    name: "routes",
+    shape: z.looseObject({ auth: z.enum(["operator", "api", "none"], 'must be "operator", "api" or "none"'), fetch: method }),
+  },
+};
+export const CAPABILITIES = Object.keys(KINDS) as Kind[];
+
+/** The value as an object whose members are its own: those of a class are inherited. */
+function readMembers(value: unknown, shape: z.ZodType): unknown {
+  if (typeof value !== "object" || value === null || !(shape instanceof z.ZodObject)) return value;
+  return Object.fromEntries(Object.keys(shape.shape).map((key) => [key, (value as Record<string, unknown>)[key]]));
+}
+
+/** The problems of what a plugin's function of a kind returned. */
+function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
+  if (isFunction((value as { then?: unknown } | null | undefined)?.then))
+    return [{ path, message: `\`${kind}\` must return its result at once, not a promise: use \`setup\` to wait for something` }];
+  const { name, shape } = KINDS[kind];
+  const checked = shape.safeParse(readMembers(value, shape));
+  return (checked.error?.issues ?? []).map((issue) => ({
+    path,
+    message: `what \`${kind}\` returns is not ${name}: ${renderPath(issue.path) || "it"} ${issue.message}`,
+  }));
+}
+
+/**
+ * Checks a channel and returns the same object. `allowFrom` and `defaultTo`, if the channel has none, come from its
+ * section of the config.
+ */
+export function checkChannel(value: unknown, path: string, config?: unknown, warnings: Issue[] = []): CheckedPlugin<Channel> {
+  const issues = findProblems("channel", value, path);
+  if (issues.length > 0) return { ok: false, issues };
+  const channel = useNewNames("channel", value as Channel, path, warnings);
+  const { allowFrom, defaultTo } = (config ?? {}) as { allowFrom?: unknown; defaultTo?: unknown };
+  if (Array.isArray(allowFrom)) channel.allowFrom ??= allowFrom.map(String);
+  if (typeof defaultTo === "string") channel.defaultTo ??= defaultTo;
+  if (channel.defaultTo === undefined || channel.parseRecipient === undefined) return { ok: true, value: channel };
+  const recipient = channel.parseRecipient(channel.defaultTo);
+  return recipient.ok
+    ? { ok: true, value: channel }
+    : { ok: false, issues: [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }] };
+}
+
+/** Checks what a plugin offers on the basis of one section: all of it, or nothing is taken over. */
+export function checkCapabilities(value: unknown, path: string, config: unknown, warnings: Issue[]): CheckedPlugin<Capabilities> {
+  if (typeof value !== "object" || value === null)
+    return { ok: false, issues: [{ path, message: "`setup` must return an object of capabilities" }] };
+  const { channel, source, ...others } = value as Capabilities;
+  const issues = Object.entries(others).flatMap(([name, offered]): Issue[] => {
+    if (!Object.hasOwn(KINDS, name))
+      return [{ path, message: `\`setup\` returns \`${name}\`, which is no capability.${didYouMean(name, CAPABILITIES)}` }];
+    return findProblems(name as Kind, offered, path);
+  });
+  const capabilities: Capabilities = { ...others };
+  if ("channel" in value) {
+    const checked = checkChannel(channel, path, config, warnings);
+    if (checked.ok) capabilities.channel = checked.value;
+    else issues.push(...checked.issues);
+  }
+  if ("source" in value) {
+    const problems = findProblems("source", source, path);
+    issues.push(...problems);
+    if (source && problems.length === 0) capabilities.source = useNewNames("source", source, path, warnings);
+  }
+  return issues.length === 0 ? { ok: true, value: capabilities } : { ok: false, issues };
+}

@@ -1,0 +1,144 @@
+import { backOff } from "../core/backoff.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { STORE_UNAVAILABLE, type Job, type JobKind, type Queue, type Store, type Writes } from "../store/types.ts";
+
+/** A job under way. */
+interface ActiveJob {
+  done: Promise<void>;
+  abort: AbortController;
+}
+
+export interface PullWorker {
+  start(): void;
+  /** Takes no more jobs, waits `drainMs` for those under way, then aborts the rest with the reason "drain" and waits for them. */
+  stop(drainMs: number): Promise<void>;
+  /** False from the moment `stop` is called. */
+  readonly isRunning: boolean;
+  /** The jobs under way, by id. */
+  readonly active: ReadonlyMap<string, ActiveJob>;
+  /**
+   * Commits what has become of a job, and again until the store takes it: no other worker knows it. False if the job is
+   * another gateway's by now, or the worker stops.
+   */
+  commit(job: Job, write: (tx: Writes) => void): Promise<boolean>;
+}
+
+export interface PullWorkerOptions {
+  store: Pick<Store, "commit">;
+  queue: Pick<Queue, "fetch" | "onReady">;
+  clock: Clock;
+  log: Logger;
+  kind: JobKind;
+  /** The most jobs at the same time. */
+  limit(): number;
+  /** Executes a job. A job that throws is put back in the queue. */
+  execute(job: Job, signal: AbortSignal): Promise<void>;
+}
+
+/** How long the queue is left alone after it could not be read, and a job after it has thrown. */
+const RETRY_MS = 1000;
+/** The waits between attempts to commit what has become of a job. */
+const COMMIT = { firstMs: 100, longestMs: 10_000 };
+
+async function commitUntilStored(
+  job: Job,
+  write: (tx: Writes) => void,
+  { store, clock, log, kind }: PullWorkerOptions,
+  stopping: AbortSignal,
+): Promise<boolean> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await store.commit(write, job);
+    } catch (error) {
+      log.error({ err: safeError(error), kind, jobId: job.id }, "what has become of a job could not be written; it is tried again");
+      if (stopping.aborted) return false;
+      await clock.sleep(backOff(failures, COMMIT), stopping);
+    }
+  }
+}
+
+class QueueWorker implements PullWorker {
+  readonly active = new Map<string, ActiveJob>();
+  isRunning = false;
+  readonly #options: PullWorkerOptions;
+  readonly #stopping = new AbortController();
+  #isFetching = false;
+  /** There may be more to fetch than the fetch under way has seen. */
+  #isWanted = false;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(options: PullWorkerOptions) {
+    this.#options = options;
+  }
+
+  commit(job: Job, write: (tx: Writes) => void): Promise<boolean> {
+    return commitUntilStored(job, write, this.#options, this.#stopping.signal);
+  }
+
+  start(): void {
+    const { queue, kind } = this.#options;
+    this.isRunning = true;
+    this.#unsubscribe = queue.onReady((ready) => {
+      if (ready === kind) void this.#fill();
+    });
+    void this.#fill();
+  }
+
+  async stop(drainMs: number): Promise<void> {
+    this.isRunning = false;
+    this.#unsubscribe?.();
+    const ended = (): Promise<unknown> => Promise.all([...this.active.values()].map(({ done }) => done));
+    await Promise.race([ended(), this.#options.clock.sleep(drainMs)]);
+    this.#stopping.abort();
+    for (const { abort } of this.active.values()) abort.abort("drain");
+    await ended();
+  }
+
+  async #run(job: Job, signal: AbortSignal): Promise<void> {
+    const { clock, log, kind, execute } = this.#options;
+    try {
+      await execute(job, signal);
+    } catch (error) {
+      log.error({ err: safeError(error), kind, jobId: job.id }, "a job could not be executed; it is put back");
+      // A store that was away is no fault of the job.
+      const resetAttempts = safeError(error).code === STORE_UNAVAILABLE.code;
+      await this.commit(job, (tx) => tx.settle(job, clock.now() + RETRY_MS, { resetAttempts }));
+    }
+  }
+
+  #begin(job: Job): void {
+    const abort = new AbortController();
+    const done = this.#run(job, abort.signal).finally(() => {
+      this.active.delete(job.id);
+      if (this.isRunning) void this.#fill();
+    });
+    this.active.set(job.id, { done, abort });
+  }
+
+  async #fill(): Promise<void> {
+    const { queue, clock, log, kind, limit } = this.#options;
+    this.#isWanted = true;
+    if (this.#isFetching) return;
+    this.#isFetching = true;
+    try {
+      while (this.#isWanted && this.isRunning && this.active.size < limit()) {
+        this.#isWanted = false;
+        const jobs = await queue.fetch(kind, limit() - this.active.size);
+        for (const job of jobs) this.#begin(job);
+        if (jobs.length > 0) this.#isWanted = true;
+      }
+    } catch (error) {
+      log.error({ err: safeError(error), kind }, "the queue could not be read; it is tried again");
+      void clock.sleep(RETRY_MS, this.#stopping.signal).then(() => (this.isRunning ? this.#fill() : undefined));
+    } finally {
+      this.#isFetching = false;
+    }
+  }
+}
+
+/** Pulls the jobs of one kind from the queue and executes at most `limit()` at the same time. */
+export function createPullWorker(options: PullWorkerOptions): PullWorker {
+  return new QueueWorker(options);
+}

@@ -1,0 +1,19 @@
+import type { Agent } from "../agent/types.ts";
+import type { Config } from "../config/schema/index.ts";
+import type { Agents } from "./types.ts";
+
+/** The agents of a config, with their defaults resolved; if it lists none, an implicit `main`. */
+export function createAgents(config: Config, defaultModel: string): Agents {
+  const { defaults, list } = config.agents;
+  const entries: typeof list = list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool" }];
+  const agents = entries.map(({ name, model, thinking = defaults.thinking, description, instructions, ...entry }): Agent => ({
+    ...entry,
+    name: name ?? entry.id,
+    model: model ?? defaults.model ?? defaultModel,
+    ...(thinking ? { thinking } : {}),
+    ...(description ? { description } : {}),
+    ...(instructions ? { instructions } : {}),
+  }));
+  const byId = new Map(agents.map((agent) => [agent.id, agent]));
+  return { list: agents, default: agents[0] as Agent, get: (id) => byId.get(id) };
+}

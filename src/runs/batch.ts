@@ -1,0 +1,64 @@
+import type { Job, RunAction, RunError, RunRecord } from "../store/types.ts";
+import { buildRunJob, summaryEvent, writeEnd } from "./run-result.ts";
+import type { TurnDeps } from "./types.ts";
+
+/** The data of the job that closes a batch. */
+export interface BatchJob {
+  type: "collect";
+  runId: string;
+}
+
+/** Closes a batch: what its events come to together becomes the run, which is queued under the id that callers know. */
+export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Promise<void> {
+  const { store, clock, admission } = deps;
+  const openUntil = await admission.closeBatch(data.runId, clock.now());
+  if (openUntil !== undefined) {
+    await store.commit((tx) => tx.settle(job, openUntil, { resetAttempts: true }), job);
+    return;
+  }
+  const events = await store.list("collected", data.runId);
+  const run = await store.get("run", data.runId);
+  if (!run || run.status !== "collecting" || run.mapping === undefined) {
+    await store.commit((tx) => tx.settle(job), job);
+    return;
+  }
+  const { debug, ...combined } = await deps.combine(run.mapping, events);
+  const noted = debug ? { debug } : {};
+  if (combined.ok && "action" in combined) {
+    const { action } = combined;
+    return queueRun(job, run, { ...action, spec: { ...action.spec, ...noted } }, deps);
+  }
+  const error: RunError = combined.ok ? { code: "skipped", message: combined.skipped } : combined.failure;
+  await end(
+    job,
+    { ...run, spec: { ...run.spec, ...noted } },
+    { code: error.code, message: error.message },
+    combined.ok ? "cancelled" : "failed",
+    deps,
+  );
+}
+
+async function queueRun(job: Job, run: RunRecord, action: RunAction, { store, clock, admission }: TurnDeps): Promise<void> {
+  const now = clock.now();
+  const { spec, warnings } = action;
+  const parked = admission.place(run, now);
+  await store.commit((tx) => {
+    tx.update("run", run.id, { spec, warnings, ...(parked ? { status: "parked", parked } : { status: "queued" }) });
+    tx.delete("collected", run.id);
+    tx.settle(job);
+    tx.add("job", buildRunJob(run.id, spec, now, parked));
+  }, job);
+}
+
+async function end(job: Job, run: RunRecord, error: RunError, status: "cancelled" | "failed", deps: TurnDeps): Promise<void> {
+  const now = deps.clock.now();
+  const context = deps.context();
+  await deps.store.commit((tx) => {
+    writeEnd(tx, run, { status, error, endedAt: now, spec: run.spec }, { context, now });
+    tx.add("systemEvent", summaryEvent(run, context.agents.default.id, now, { reason: error.message }));
+    tx.delete("collected", run.id);
+    tx.settle(job);
+  }, job);
+  deps.admission.release(run, { tokens: 0, again: false });
+  deps.onRunEnd(run.id);
+}

@@ -1,0 +1,128 @@
+import { parseAck } from "../agent/ack.ts";
+import { allowedTools } from "../agent/tools.ts";
+import { backOff } from "../core/backoff.ts";
+import { newId } from "../core/ids.ts";
+import { plainText } from "../core/text.ts";
+import { buildHeartbeatEvent, isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
+import type { HeartbeatJob } from "../sessions/heartbeat.ts";
+import { mainSession } from "../sessions/keys.ts";
+import type { Job, Ms, RouteDecision, RunRecord, RunSpec, SystemEvent } from "../store/types.ts";
+import type { FailedTurn, RunEnd, RunKind } from "./execute.ts";
+import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";
+import type { ActionContext, TurnDeps } from "./types.ts";
+
+const HEARTBEAT_RULES =
+  "This is a heartbeat: look at the system events and do what your instructions say about them. Where nothing needs the owner's attention, reply only HEARTBEAT_OK.";
+const MAX_QUEUE = 200;
+const ACKNOWLEDGED: RouteDecision = { status: "skipped", reason: "only an acknowledgement" };
+const RETRY = { firstMs: 5_000, longestMs: 600_000 };
+
+function buildSpec(agentId: string, batch: readonly SystemEvent[], context: ActionContext): RunSpec {
+  const { heartbeat } = context.config.agents.defaults;
+  return {
+    session: mainSession(agentId),
+    name: "Heartbeat",
+    hook: "heartbeat",
+    input: batch.length > 0 ? renderBatch(batch) : [{ text: "Nothing has been queued since the last heartbeat.", outside: false }],
+    instructions: [HEARTBEAT_RULES, heartbeat.instructions].filter(Boolean).join("\n"),
+    wakeMode: "next-heartbeat",
+    deliver: true,
+    channel: heartbeat.channel,
+    unsafe: false,
+    ...(heartbeat.to === undefined ? {} : { to: heartbeat.to }),
+    ...(heartbeat.model === undefined ? {} : { model: heartbeat.model }),
+  };
+}
+
+function buildRun(spec: RunSpec, job: Job, createdAt: Ms): RunRecord {
+  const id = newId("run", createdAt);
+  const attempts = job.attempts - 1;
+  return { id, eventId: null, kind: "heartbeat", status: "queued", spec, warnings: [], attempts, restarts: 0, createdAt };
+}
+
+interface FailedHeartbeat {
+  run: RunRecord;
+  failure: FailedTurn;
+  batch: readonly SystemEvent[];
+  job: Job;
+  /** Milliseconds since the epoch: when the turn ended. */
+  now: Ms;
+}
+
+/** What a failed heartbeat leaves: its events stay queued, and one that no smaller batch can be made of is parked. */
+function planFailure({ run, failure, batch, job, now }: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
+  const ids = batch.map((event) => event.id);
+  const parked = isHopeless(batch);
+  const failures = batch[0]?.failures ?? 0;
+  const text = `The system event ${ids[0]} was parked: heartbeats that saw it failed ${failures + 1} times. \`rouse events\` and \`rouse doctor\` show it.`;
+  return {
+    write(tx) {
+      tx.update("systemEvents", ids, parked ? { state: "parked", failed: true } : { failed: true });
+      if (parked) tx.add("systemEvent", buildHeartbeatEvent(run.spec.session.agentId, now, "heartbeat", text));
+      const waitMs = parked ? 0 : (failure.retryAfterMs ?? backOff(failures + 1, RETRY));
+      tx.settle(job, now + waitMs, { resetAttempts: true });
+    },
+    after: () => log.warn({ runId: run.id, code: failure.code, events: ids.length, parked }, "a heartbeat failed; its events stay queued"),
+  };
+}
+
+/** A heartbeat: one turn over the queued system events, which stay queued until it has succeeded. */
+export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: TurnDeps): RunKind {
+  const { store, clock } = deps;
+  const context = deps.context();
+  let batch: SystemEvent[] = [];
+
+  /** Wakes that came while the heartbeat was under way could not ask for one more: its job was there. */
+  const afterwards = async (): Promise<void> => {
+    deps.heartbeat.ended();
+    const left = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
+    if (left.some((event) => event.mode === "now")) deps.heartbeat.request();
+  };
+
+  return {
+    context,
+    job,
+    // The job is tried again, but as another run: with the events that are queued then.
+    maxTries: 1,
+    start: "never",
+    async load() {
+      const agent = context.agents.get(agentId);
+      const queued = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
+      if (!agent || (queued.length === 0 && context.config.agents.defaults.heartbeat.instructions === undefined)) {
+        await store.commit((tx) => tx.settle(job), job);
+        await afterwards();
+        return undefined;
+      }
+      batch = selectBatch(queued);
+      const run = buildRun(buildSpec(agent.id, batch, context), job, clock.now());
+      return { run, agent, isStored: false };
+    },
+    async prepare({ spec }, agent) {
+      return {
+        input: {
+          tools: allowedTools(agent, context.config.hooks.tools, true),
+          hook: spec.hook,
+          instructions: spec.instructions as string,
+          heartbeat: true,
+        },
+        // Without events there is nothing to look up: the input only says so.
+        question: plainText(batch.flatMap((event) => event.text)),
+      };
+    },
+    async finish(run, result, now) {
+      if (!result.ok) return planFailure({ run, failure: result, batch, job, now }, deps.log);
+      const ids = batch.map((event) => event.id);
+      const { acknowledged, text } = parseAck(result.text, context.config.agents.defaults.heartbeat.ackMaxChars);
+      const route = acknowledged ? ACKNOWLEDGED : await decideRoute(run, context, deps);
+      return {
+        ...(acknowledged ? { change: { reply: result.text, route } } : planAnswer(run, { ...result, text, route }, context, now)),
+        write(tx) {
+          appendTurn(tx, run, result.messages, context, now);
+          tx.update("systemEvents", ids, { state: "done" });
+          tx.settle(job);
+        },
+        after: afterwards,
+      };
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { deliveryState, NO_ROUTE } from "../store/types.ts";
+import type { DeliveryRecord, EventRecord, RunRecord, Store } from "../store/types.ts";
+
+/** The status of a run's delivery, as receipts name it. */
+export function deliveryStatus(run: RunRecord, delivery: DeliveryRecord | undefined): string | undefined {
+  if (delivery) return deliveryState(delivery);
+  if (run.route === undefined) return undefined;
+  if (run.route.status !== "route") return run.route.status;
+  // A run that ended without a reply has nothing to deliver.
+  return run.endedAt === undefined ? "pending" : "skipped";
+}
+
+/** `GET {base}/events/{id}`: what became of an event. Actions have the status that they have now. */
+export async function eventReceipt(store: Pick<Store, "get">, event: EventRecord): Promise<object> {
+  const actions = await Promise.all(
+    event.actions.map(async (action) => {
+      const mapping = action.mapping ?? null;
+      if (action.kind === "wake") return { kind: "wake", systemEventId: action.systemEventId, mapping, status: "accepted" };
+      const run = await store.get("run", action.runId);
+      return { kind: "run", runId: action.runId, mapping, status: run?.status ?? "forgotten" };
+    }),
+  );
+  return {
+    ok: true,
+    event: {
+      id: event.id,
+      receivedAt: new Date(event.receivedAt).toISOString(),
+      path: event.path,
+      outcome: event.outcome,
+      reason: event.reason ?? null,
+      mapping: event.mapping ?? null,
+      missing: event.missing ?? [],
+      duplicateOf: event.duplicateOf ?? null,
+      actions,
+    },
+  };
+}
+
+const iso = (ms: number | undefined): string | null => (ms === undefined ? null : new Date(ms).toISOString());
+
+function deliveryReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, full: boolean): object | null {
+  const status = deliveryStatus(run, delivery);
+  if (status === undefined) return null;
+  // What a reply without a route asked for is no recipient.
+  const route = status === NO_ROUTE ? undefined : (delivery?.route ?? (run.route?.status === "route" ? run.route.route : undefined));
+  const reason = run.route && run.route.status !== "route" ? { code: run.route.status, message: run.route.reason } : null;
+  const receipt = { status, channel: route?.channel ?? null, messageIds: delivery?.messageIds ?? [], error: delivery?.error ?? reason };
+  return full ? { ...receipt, to: route?.to ?? null } : receipt;
+}
+
+/** `GET {base}/runs/{id}`. `full` false leaves the reply and the recipient out (`hooks.receipts: "status"`). */
+export async function runReceipt(store: Pick<Store, "get">, run: RunRecord, full: boolean): Promise<object> {
+  return buildReceipt(run, run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId), full);
+}
+
+/** The receipt of a run with its delivery as it is. */
+export function buildReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, full: boolean): object {
+  const receipt = {
+    id: run.id,
+    status: run.status,
+    agentId: run.spec.session.agentId,
+    sessionKey: run.spec.session.key,
+    model: run.model ?? run.spec.model ?? null,
+    name: run.spec.name,
+    error: run.error ?? null,
+    warnings: run.warnings,
+    usage: run.usage ?? null,
+    attempts: run.attempts,
+    delivery: deliveryReceipt(run, delivery, full),
+    createdAt: iso(run.createdAt),
+    startedAt: iso(run.startedAt),
+    endedAt: iso(run.endedAt),
+  };
+  return { ok: true, run: full ? { ...receipt, reply: run.reply ?? null } : receipt };
+}

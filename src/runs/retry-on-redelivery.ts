@@ -1,0 +1,31 @@
+import { ENDED, type DedupeRecord, type RunRecord, type Store } from "../store/types.ts";
+
+/** Runs of a repeated event are started again at most so often. */
+const MAX_RESTARTS = 5;
+
+export interface RetryDeps {
+  store: Store;
+  restart(run: RunRecord): Promise<void>;
+  retryDelivery(id: string): Promise<unknown>;
+}
+
+/**
+ * Starts what a repeated event had brought and what failed for good: its runs, under their ids, and the deliveries that
+ * failed, without a new turn.
+ */
+export async function retryOnRedelivery(record: DedupeRecord, { store, restart, retryDelivery }: RetryDeps): Promise<void> {
+  const event = await store.get("event", record.eventId);
+  // An action's own key brings back that action alone, an event's key all of them.
+  const { runId: only } = (record.item ?? {}) as { runId?: string };
+  for (const action of event?.actions ?? []) {
+    if (record.item !== undefined && !(action.kind === "run" && action.runId === only)) continue;
+    const run = action.kind === "run" ? await store.get("run", action.runId) : undefined;
+    if (!run || !ENDED.includes(run.status)) continue;
+    if (run.status === "failed" || run.status === "timed_out") {
+      if (run.restarts < MAX_RESTARTS) await restart(run);
+    } else if (run.deliveryId !== undefined) {
+      const delivery = await store.get("delivery", run.deliveryId);
+      if (delivery?.status === "failed") await retryDelivery(run.deliveryId);
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import { cleanReply } from "../agent/links.ts";
+import { cutText } from "../core/text.ts";
+import { resolveRoute } from "../delivery/last-route.ts";
+import { planCallback, planReply, writeDelivery, type Planned } from "../delivery/plan.ts";
+import { buildHeartbeatEvent } from "../sessions/events.ts";
+import { turnToKeep } from "../sessions/redact-turn.ts";
+import { newDeliveryRecord } from "../store/rows.ts";
+import { NO_ROUTE, sessionId } from "../store/types.ts";
+import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, RouteDecision } from "../store/types.ts";
+import type { RunRecord, RunSpec, Writes } from "../store/types.ts";
+import { withSources, type Citation } from "./knowledge.ts";
+import { buildReceipt } from "./receipts.ts";
+import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
+
+const MAX_SUMMARY = 2000;
+
+/** The system event that a run leaves in the main session when it has ended. All of it is outside text. */
+export function summaryEvent(run: RunRecord, agentId: string, now: number, end: { reply: string } | { reason: string }): NewSystemEvent {
+  const { name, hook, wakeMode } = run.spec;
+  const { text, cut } = cutText("reply" in end ? end.reply || "(no reply)" : end.reason, MAX_SUMMARY);
+  const head = "reply" in end ? `Hook ${name}: ` : `Hook ${name} failed: `;
+  const tail = cut > 0 ? `[cut: ${cut} characters]` : "";
+  return { ...buildHeartbeatEvent(agentId, now, hook, head + text + tail, true), mode: wakeMode };
+}
+
+/** The job that executes a run, at the earliest when what holds it back allows. */
+export function buildRunJob(id: string, { session }: RunSpec, enqueuedAt: Ms, parked?: Parked): NewJob {
+  const data: RunJob = { type: "run", runId: id };
+  return { id, kind: "turn", key: sessionId(session), data, enqueuedAt, ...(parked?.until === undefined ? {} : { runAt: parked.until }) };
+}
+
+/** Plans the callback of a run that has ended, if its mapping has one. `delivery` is that of the reply. */
+function planReceipt(run: RunRecord, context: ActionContext, now: number, delivery?: NewDelivery): Planned | undefined {
+  const callback = context.getCallback(run.mapping);
+  if (!callback || run.mapping === undefined) return undefined;
+  const receipt = buildReceipt(run, delivery && newDeliveryRecord(delivery), context.config.hooks.receipts === "full");
+  return planCallback({ runId: run.id, mapping: run.mapping, url: callback.url, receipt, now });
+}
+
+/** Writes the end of a run: its state and, if the mapping has a callback, the delivery of its receipt. */
+export function writeEnd(
+  tx: Writes,
+  run: RunRecord,
+  end: Partial<RunRecord> & Pick<RunRecord, "endedAt" | "status">,
+  { context, now, delivery }: { context: ActionContext; now: number; delivery?: NewDelivery },
+): void {
+  const { error, ...rest } = end;
+  const { error: _before, parked: _parked, ...known } = run;
+  const callback = planReceipt({ ...known, ...end }, context, now, delivery);
+  tx.update("run", run.id, { ...rest, error: error ?? null, parked: null, ...(callback ? { callbackId: callback.delivery.id } : {}) });
+  if (callback) writeDelivery(tx, callback);
+}
+
+/** Appends a run's turn to its session. */
+export function appendTurn(tx: Writes, { id, spec }: RunRecord, messages: unknown[], { config }: ActionContext, now: number): void {
+  const turn: NewTurn = { runId: id, at: now, hook: spec.hook, input: spec.input, unsafe: spec.unsafe, messages };
+  tx.add("turn", spec.session, turnToKeep(turn, config.hooks.retention));
+}
+
+/** The route of the reply to a channel's message: back to its conversation. Undefined for other runs. */
+export function replyRoute({ incoming, channel, to }: RunSpec): Route | undefined {
+  if (!incoming || to === undefined) return undefined;
+  const { replyTo, thread } = incoming;
+  return { channel, to, replyTo, ...(thread === undefined ? {} : { thread }) };
+}
+
+/** Decides where a run's reply goes, or why it goes nowhere. */
+export async function decideRoute(run: RunRecord, { channels, agents }: ActionContext, deps: TurnDeps): Promise<RouteDecision> {
+  // A second try keeps the recipient that was fixed before the model first ran, if there was one.
+  if (run.route && run.route.status !== NO_ROUTE) return run.route;
+  const back = replyRoute(run.spec);
+  if (back) return { status: "route", route: back };
+  const agentId = run.kind === "heartbeat" ? run.spec.session.agentId : agents.default.id;
+  if (!run.spec.deliver) return { status: "skipped", reason: "deliver is false" };
+  const request = { store: deps.store, channels, agentId, channel: run.spec.channel };
+  return resolveRoute(run.spec.to === undefined ? request : { ...request, to: run.spec.to });
+}
+
+/** A reply without links to hosts that `hooks.allowedLinkHosts` leaves out, and the warning that says so. */
+export function cleanAnswer(text: string, { config }: ActionContext): { reply: string; warnings: string[] } {
+  const cleaned = cleanReply(text, config.hooks.allowedLinkHosts);
+  const warning = `${cleaned.removedLinks} links to hosts outside hooks.allowedLinkHosts were removed`;
+  return { reply: cleaned.text, warnings: cleaned.removedLinks > 0 ? [warning] : [] };
+}
+
+/** Plans what becomes of an answer: the reply as the run keeps it, and its delivery with the sources that it names. */
+export function planAnswer(
+  run: RunRecord,
+  { text, citations, route: decided }: { text: string; citations: readonly Citation[]; route: RouteDecision },
+  context: ActionContext,
+  now: Ms,
+): { change: { reply: string; route: RouteDecision }; warnings: string[]; planned: Planned | undefined } {
+  const { reply, warnings } = cleanAnswer(text, context);
+  const isEmpty = decided.status !== "skipped" && reply.trim() === "";
+  const route: RouteDecision = isEmpty ? { status: "skipped", reason: "there was nothing to send" } : decided;
+  const shown = withSources(reply, citations);
+  const marked = run.spec.marker === undefined ? shown : `${shown}\n\n${run.spec.marker}`;
+  return { change: { reply, route }, warnings, planned: planReply(run, route, { text: marked, channels: context.channels, now }) };
+}
+
+/** What a snapshot's runs have been logged for already. */
+const logged = new WeakMap<ActionContext, Set<string>>();
+
+/** Counts a reply that has no route, and logs it once per mapping and snapshot: one mapping may have thousands. */
+export function reportNoRoute(
+  run: RunRecord,
+  { delivery }: Planned,
+  context: ActionContext,
+  deps: Pick<TurnDeps, "log" | "metrics">,
+): void {
+  deps.metrics?.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
+  const known = logged.get(context) ?? new Set();
+  logged.set(context, known);
+  const source = run.mapping ?? run.spec.hook;
+  if (known.has(source)) return;
+  known.add(source);
+  deps.log.warn(
+    { mapping: run.mapping, hook: run.spec.hook, runId: run.id, deliveryId: delivery.id, reason: delivery.error?.message },
+    "replies have no route: they are kept, and `rouse deliveries retry --no-route` sends them once there is one",
+  );
+}

@@ -1,0 +1,75 @@
+import type { Clock } from "../core/clock.ts";
+import type { Ms, Cluster, Store } from "../store/types.ts";
+
+/** Who waits for which run to end. */
+export interface RunEnds {
+  /** To be called when a run has ended here. */
+  ended(runId: string): void;
+  /** Resolves when the run has ended, after `ms`, or when the gateway stops. */
+  wait(runId: string, ms: number): Promise<void>;
+}
+
+/** Another gateway reports the end of runs that a caller waits for here; if the report gets lost, polling finds out. */
+const LOOK_MS = 2000;
+/** No caller waits for longer. */
+const MAX_WAIT_MS = 60_000;
+const MAX_AWAITED = 10_000;
+
+export function createRunEnds(deps: { store: Store; cluster: Cluster; clock: Clock; signal: AbortSignal }): RunEnds {
+  const { store, cluster, clock, signal } = deps;
+  const waiting = new Map<string, Set<() => void>>();
+  /** Runs that somebody waits for at another gateway, and since when. */
+  const awaited = new Map<string, Ms>();
+
+  const release = (runId: string): void => {
+    for (const done of waiting.get(runId) ?? []) done();
+  };
+  const note = (runIds: readonly string[]): void => {
+    const now = clock.now();
+    for (const [id, since] of awaited) {
+      if (since > now - MAX_WAIT_MS && awaited.size < MAX_AWAITED) break;
+      awaited.delete(id);
+    }
+    for (const id of runIds) {
+      awaited.delete(id);
+      awaited.set(id, now);
+    }
+  };
+  if (cluster.shared) {
+    cluster.on("await", note);
+    cluster.on("ended", (runIds) => runIds.forEach(release));
+  }
+
+  /** Sleeps until the run has ended, as far as is known. */
+  const sleep = async (runId: string, ms: number, over: AbortSignal): Promise<void> => {
+    if (!cluster.shared) return clock.sleep(ms, over);
+    cluster.tell("await", [runId]);
+    for (const until = clock.now() + ms; !over.aborted;) {
+      const left = until - clock.now();
+      if (left <= 0 || (await store.get("run", runId))?.endedAt !== undefined) return;
+      await clock.sleep(Math.min(left, LOOK_MS), over);
+    }
+  };
+
+  return {
+    ended(runId) {
+      release(runId);
+      if (awaited.delete(runId)) cluster.tell("ended", [runId]);
+    },
+    async wait(runId, ms) {
+      const over = new AbortController();
+      const done = (): void => over.abort();
+      const listeners = waiting.get(runId) ?? new Set();
+      waiting.set(runId, listeners.add(done));
+      signal.addEventListener("abort", done, { once: true });
+      try {
+        const run = await store.get("run", runId);
+        if (run?.endedAt === undefined) await sleep(runId, ms, over.signal);
+      } finally {
+        signal.removeEventListener("abort", done);
+        listeners.delete(done);
+        if (listeners.size === 0) waiting.delete(runId);
+      }
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
+import type { Config } from "../config/schema/index.ts";
+import type { Clock } from "../core/clock.ts";
+import type { EventDebug } from "../core/debug.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Channels } from "../delivery/types.ts";
+import type { Heartbeat } from "../sessions/heartbeat.ts";
+import type { Callback } from "../config/schema/limits.ts";
+import type { Admission, Budgets } from "../limits/types.ts";
+import type { Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
+import type { KnowledgeSearch } from "./knowledge.ts";
+
+/** The agents of a snapshot; there is always at least one. */
+export interface Agents {
+  readonly list: readonly Agent[];
+  /** The first of the list: the main session belongs to it. */
+  readonly default: Agent;
+  get(id: string): Agent | undefined;
+}
+
+/** An entry of `bindings`, resolved. */
+export interface Binding {
+  /** Ids of channels. */
+  channels: readonly string[];
+  room?: string;
+  person?: string;
+  agent: Agent;
+}
+
+/** The owner, and the agents of rooms and people, as the config says. */
+export interface Rooms {
+  /** True if the person, by the id that `from` gives, is the owner. */
+  isOwner(channel: string, person: string): boolean;
+  /** True if the owner can write on the channel: only then it can become the last route. */
+  hasOwner(channel: string): boolean;
+  /** The agent for a message: that of the first binding that fits, else the default agent. */
+  agentFor(channel: string, message: { from: string; to: string }): Agent;
+  /** The bindings of a channel, in order. */
+  bindingsOn(channel: string): readonly Binding[];
+}
+
+/** What actions need of a snapshot: work keeps the one it began with. */
+export interface ActionContext {
+  readonly config: Config;
+  readonly agents: Agents;
+  readonly models: Models;
+  readonly runtime: AgentRuntime;
+  readonly channels: Channels;
+  readonly rooms: Rooms;
+  readonly budgets: Budgets;
+  /** The callback of a mapping, which gets the receipts of its runs. */
+  getCallback(mapping: string | undefined): Callback | undefined;
+}
+
+/** What an operator may do to runs. Failures are values, each saying what to change. */
+export interface RunOperations {
+  cancel(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
+  retry(id: string): Promise<{ ok: true; run: RunRecord } | { ok: false; failure: Failure }>;
+}
+
+/** The result of collected events: one run, nothing, or a failure; with what the mapping's code did. */
+export type CombinedAction = ({ ok: true; action: RunAction } | { ok: true; skipped: string } | { ok: false; failure: Failure }) & {
+  debug?: EventDebug;
+};
+
+export interface TurnMetrics {
+  runStarted(run: { waitSeconds: number }): void;
+  runEnded(run: { status: string; seconds: number }): void;
+  deliveryEnded(delivery: { channel: string; status: string }): void;
+}
+
+/** What the jobs of a run carry. */
+export interface RunJob {
+  type: "run";
+  runId: string;
+}
+
+export interface TurnDeps {
+  store: Store;
+  queue: Queue;
+  clock: Clock;
+  log: Logger;
+  /** The snapshot of now; a turn keeps the one it began with. */
+  context(): ActionContext;
+  heartbeat: Heartbeat;
+  onRunEnd(runId: string): void;
+  admission: Admission;
+  /** Cancels a run, whichever gateway executes it. */
+  cancel: RunOperations["cancel"];
+  /** Combines the events that a mapping has collected. */
+  combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
+  metrics?: TurnMetrics;
+  knowledge?: KnowledgeSearch;
+}

@@ -1,0 +1,116 @@
+import type { Failure } from "../core/errors.ts";
+import type { HeartbeatJob } from "../sessions/heartbeat.ts";
+import { ENDED, type Job, type RunError, type RunRecord } from "../store/types.ts";
+import { executeBatch, type BatchJob } from "./batch.ts";
+import { executeCommand } from "./commands.ts";
+import { buildRunJob, writeEnd } from "./run-result.ts";
+import { createPullWorker, type PullWorker } from "../queue/worker.ts";
+import { execute as executeRun } from "./execute.ts";
+import { createHeartbeatRun } from "./heartbeat.ts";
+import { createHookRun } from "./hook.ts";
+import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
+
+export interface TurnWorker extends RunOperations {
+  start(): void;
+  /** Takes no more jobs, waits `drainMs` for turns under way, then puts the rest back in the queue. */
+  stop(drainMs: number): Promise<void>;
+  /** Starts a run that failed for good again, under the same id. */
+  restart(run: RunRecord): Promise<void>;
+  /** True if this process executes the run. */
+  isActive(id: string): boolean;
+}
+
+/** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
+const MAX_COMMANDS = 16;
+
+/** The answer to an attempt to cancel a run that has ended: its state, and what to do instead. */
+function runEnded({ id, kind, status }: RunRecord): Failure {
+  const instead =
+    kind === "hook" && status !== "succeeded"
+      ? `to start it again, use \`rouse runs retry ${id}\``
+      : `to see how it ended, use \`rouse runs show ${id}\``;
+  return { code: "run_ended", message: `the run has ended already (${status}), so it cannot be cancelled; ${instead}` };
+}
+
+const NOT_FOUND: Failure = { code: "not_found", message: "there is no run with this id" };
+
+/** Returns why a run cannot be started again; undefined if it can. */
+function findRetryProblem({ kind, status }: RunRecord): Failure | undefined {
+  if (kind !== "hook")
+    return { code: "not_retryable", message: "only hook runs can be retried; a heartbeat's events stay queued by themselves" };
+  if (!ENDED.includes(status) || status === "succeeded")
+    return { code: "not_retryable", message: `only a run that failed can be retried; this one is ${status}` };
+  return undefined;
+}
+
+/** What an operator does with runs. `active`: those that this process executes. */
+function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunOperations & Pick<TurnWorker, "restart"> {
+  const { store } = deps;
+
+  const restart = async (run: RunRecord): Promise<void> => {
+    const parked = deps.admission.place(run, deps.clock.now());
+    const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
+    await store.commit((tx) => {
+      tx.update("run", run.id, { ...status, restarts: run.restarts + 1, attempts: 0, crashCount: 0, error: null, endedAt: null });
+      tx.add("job", buildRunJob(run.id, run.spec, deps.clock.now(), parked));
+    });
+  };
+
+  /** Cancels a run that no process executes. */
+  const cancelWaiting = async (run: RunRecord): Promise<void> => {
+    const { id } = run;
+    await deps.admission.dropBatch(id);
+    const now = deps.clock.now();
+    await store.commit((tx) => {
+      tx.delete("job", "turn", id);
+      tx.delete("collected", id);
+      const error: RunError = { code: "cancelled", message: "cancelled before it began" };
+      writeEnd(tx, run, { status: "cancelled", endedAt: now, error }, { context: deps.context(), now });
+    });
+    deps.admission.release(run, { tokens: 0, again: false });
+    deps.onRunEnd(id);
+  };
+
+  return {
+    restart,
+    async cancel(id) {
+      const run = await store.get("run", id);
+      if (!run) return { ok: false, failure: NOT_FOUND };
+      if (ENDED.includes(run.status)) return { ok: false, failure: runEnded(run) };
+      const turn = active.get(id);
+      if (turn) {
+        turn.abort.abort("cancel");
+        await turn.done;
+      } else await cancelWaiting(run);
+      return { ok: true, run: (await store.get("run", id)) ?? run };
+    },
+    async retry(id) {
+      const run = await store.get("run", id);
+      if (!run) return { ok: false, failure: NOT_FOUND };
+      const failure = findRetryProblem(run);
+      if (failure) return { ok: false, failure };
+      await restart(run);
+      return { ok: true, run: (await store.get("run", id)) ?? run };
+    },
+  };
+}
+
+/** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
+export function createTurnWorker(deps: TurnDeps): TurnWorker {
+  const execute = async (job: Job, signal: AbortSignal): Promise<void> => {
+    const data = job.data as RunJob | HeartbeatJob | BatchJob;
+    if (data.type === "heartbeat") return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
+    if (data.type === "collect") return executeBatch(job, data, deps);
+    return job.kind === "command" ? executeCommand(job, data, deps) : executeRun(createHookRun(job, data, deps), deps, signal);
+  };
+  const turns = createPullWorker({ ...deps, kind: "turn", limit: () => deps.context().config.agents.defaults.maxConcurrent, execute });
+  const commands = createPullWorker({ ...deps, kind: "command", limit: () => MAX_COMMANDS, execute });
+  const workers = [turns, commands];
+
+  return {
+    ...createRunOperations(deps, turns.active),
+    isActive: (id) => turns.active.has(id),
+    start: () => workers.forEach((worker) => worker.start()),
+    stop: async (drainMs) => void (await Promise.all(workers.map((worker) => worker.stop(drainMs)))),
+  };
+}

@@ -1,0 +1,26 @@
+/**
+ * What a store driver uses: `import { … } from "#store-kit"` inside Rouse, `from "rouse/store-kit"` outside. The types of
+ * the contract, and what drivers share.
+ */
+export type { WakeMode } from "../config/schema/common.ts";
+export type { Clock } from "../core/clock.ts";
+export { RouseError, safeError, type Issue } from "../core/errors.ts";
+export { newId } from "../core/ids.ts";
+export { lazy } from "../core/lazy.ts";
+export { createLogger, type Logger } from "../core/log.ts";
+export { runHeld, singleNode, type Topic } from "./cluster.ts";
+export { sameTable, toColumns, type CopiedCount, type CopiedTable, type OnProgress } from "./copied-table.ts";
+export { createFailureLog, urlError } from "./errors.ts";
+export { getListLimit } from "./list-limit.ts";
+export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
+export { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
+export { redactActions, redactDebug, redactHead, redactSpec, redactSystemEvent, type Retention } from "./redact.ts";
+/** @deprecated Use `StoredActionReceipt`. */
+export type { StoredActionReceipt as ActionReceipt } from "./records.ts";
+export * from "./rows.ts";
+export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
+export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
+export * from "./sweep-plan.ts";
+export * from "./types.ts";
+export { toWrites, type WriteTable } from "./write-table.ts";
+export { PAGES, toReads, toWhere, type Page, type ReadTable } from "./read-table.ts";

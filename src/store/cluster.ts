@@ -1,0 +1,113 @@
+import { safeError } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import type { Logger } from "../core/log.ts";
+import type { Ms } from "./records.ts";
+
+/** What is handed to a commit that only the holder of a lease may make: it is refused once another could have the lease. */
+export interface FencingToken {
+  lease: string;
+  /** One more each time that the lease is taken. */
+  token: number;
+}
+
+/** A lease that this gateway has. */
+export interface Held {
+  /** Aborts when the lease is lost, or is not wanted any more: before another gateway can have it. */
+  signal: AbortSignal;
+  /** For every commit made under the lease; undefined where no other gateway can have it. */
+  fencingToken: FencingToken | undefined;
+}
+
+/** What a gateway tells the others of itself. */
+export interface PeerInfo {
+  host: string;
+  pid: number;
+  version: string;
+  url: string | undefined;
+  /** The hash of the config in use and its files, without what belongs to a machine. */
+  snapshot: string;
+  workers: boolean;
+  startedAt: Ms;
+}
+
+/** A gateway of this store. `info` is missing until it has told something. */
+export interface Peer {
+  id: string;
+  self: boolean;
+  /** By the database's clock. */
+  lastSeen: Ms;
+  /** Heard of within the time of a lease. */
+  alive: boolean;
+  info: PeerInfo | undefined;
+}
+
+export interface LeaseRecord {
+  name: string;
+  /** Id of the gateway that has it; undefined where nobody does just now. */
+  holder: string | undefined;
+  since: Ms;
+}
+
+/** What gateways say to each other beside the store: nothing that may not get lost. */
+export type Topic = "cancel" | "await" | "ended" | "nudge" | "spent";
+
+/** The gateways that share a store: who they are, and what only one of them does at a time. */
+export interface Cluster {
+  /** This process's own; never the same twice. */
+  readonly id: string;
+  /** Whether there can be others. */
+  readonly shared: boolean;
+  /** Whether the store that is shared has answered lately: false some seconds after it, or the way to it, is gone. */
+  reachable(): boolean;
+  /**
+   * Runs `run` whenever this gateway has the lease, until `run` returns by itself or `signal` aborts; resolves when it
+   * has ended. A `run` that throws gives the lease back, and is begun again later. Never rejects.
+   */
+  hold(name: string, signal: AbortSignal, run: (held: Held) => Promise<void>): Promise<void>;
+  leases(): Promise<LeaseRecord[]>;
+  /** What the others may know of this gateway; read again at each sign of life. */
+  describe(info: () => PeerInfo): void;
+  list(): Promise<Peer[]>;
+  /** Tells the others, soon; what cannot be told is lost. */
+  tell(topic: Topic, values: readonly string[]): void;
+  /** Hears what others tell. Returns its undo. */
+  on(topic: Topic, listener: (values: readonly string[]) => void): () => void;
+}
+
+/** After an error a lease is left to others for so long. */
+const AFTER_ERROR_MS = 1000;
+
+/** Runs what a lease is for; returns whether it is to be held again. */
+export async function runHeld(name: string, held: Held, run: (held: Held) => Promise<void>, log: Logger): Promise<boolean> {
+  try {
+    await run(held);
+    return held.signal.aborted;
+  } catch (error) {
+    if (!held.signal.aborted)
+      log.error({ err: safeError(error), lease: name }, "what one gateway does for all has failed; it is tried again");
+    await new Promise((resolve) => setTimeout(resolve, AFTER_ERROR_MS).unref());
+    return true;
+  }
+}
+
+/** A gateway that has its store for itself: it holds everything. */
+export function singleNode(now: () => Ms, log: Logger): Cluster {
+  const id = newId("gwy", now());
+  const held = new Map<string, Ms>();
+  let describe: (() => PeerInfo) | undefined;
+  return {
+    id,
+    shared: false,
+    reachable: () => true,
+    async hold(name, signal, run) {
+      held.set(name, now());
+      while (!signal.aborted && (await runHeld(name, { signal, fencingToken: undefined }, run, log)));
+      held.delete(name);
+    },
+    leases: async () => [...held].map(([name, since]) => ({ name, holder: id, since })),
+    describe: (info) => void (describe = info),
+    list: async () => [{ id, self: true, lastSeen: now(), alive: true, info: describe?.() }],
+    tell: () => undefined,
+    on: () => () => undefined,
+  };
+}

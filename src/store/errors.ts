@@ -1,0 +1,23 @@
+import { RouseError, safeError, type Issue } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Ms } from "./records.ts";
+
+/** A disk that is full, or a database that is away, fails every commit: one line in so long is enough. */
+const LOG_EVERY_MS: Ms = 10_000;
+
+/** The error for a `store.url` that cannot be used. `transient`: the same URL may work later. */
+export function urlError(message: string, { transient = false, cause }: { transient?: boolean; cause?: unknown } = {}): RouseError {
+  const issue: Issue = { path: "store.url", message, ...(transient && { transient: true }) };
+  const details = cause === undefined ? undefined : { cause };
+  return new RouseError({ code: "config_invalid", message: `store.url: ${message}`, issues: [issue] }, details);
+}
+
+/** Logs commits that failed, now and then. `describe` returns what the database says of one; it must quote nothing. */
+export function createFailureLog(log: Logger, describe: (error: unknown) => object): (error: unknown) => void {
+  let last = -Infinity;
+  return (error) => {
+    if (performance.now() - last < LOG_EVERY_MS) return;
+    last = performance.now();
+    log.error({ err: safeError(error), ...describe(error) }, "the store could not commit");
+  };
+}

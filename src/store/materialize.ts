@@ -1,0 +1,58 @@
+import {
+  sessionId,
+  type Ms,
+  type NewJob,
+  type NewSystemEvent,
+  type Parked,
+  type RunAction,
+  type RunRecord,
+  type WakeAction,
+} from "./types.ts";
+
+/** The run that an accepted action asks for. */
+export function buildRun(action: RunAction, eventId: string, at: number): RunRecord {
+  const run: RunRecord = {
+    id: action.runId,
+    eventId,
+    kind: action.spec.incoming ? "channel" : "hook",
+    status: "queued",
+    spec: action.spec,
+    warnings: action.warnings,
+    attempts: 0,
+    restarts: 0,
+    createdAt: at,
+  };
+  if (action.mapping !== undefined) run.mapping = action.mapping;
+  if (action.parked) Object.assign(run, { status: "parked", parked: action.parked });
+  if (action.collect) {
+    const { key, closesAt } = action.collect;
+    Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });
+  }
+  return run;
+}
+
+/** The jobs of an accepted run: its turn, or for a command the job that no turn holds back. */
+export function buildRunJobs(run: RunRecord, parked: Parked | undefined): NewJob[] {
+  const turn: NewJob = {
+    id: run.id,
+    kind: "turn",
+    key: sessionId(run.spec.session),
+    data: { type: "run", runId: run.id },
+    enqueuedAt: run.createdAt,
+    ...(parked?.until === undefined ? {} : { runAt: parked.until }),
+  };
+  const { command } = run.spec;
+  if (command === undefined) return [turn];
+  // `/new` also waits its turn, to delete the history between the turns before it and those after it.
+  return command === "new" ? [turn, { ...turn, kind: "command" }] : [{ ...turn, kind: "command" }];
+}
+
+/** The job that closes a window of collected events. */
+export function collectJob(runId: string, at: Ms, closesAt: Ms): NewJob {
+  return { id: runId, kind: "turn", key: `collect/${runId}`, data: { type: "collect", runId }, enqueuedAt: at, runAt: closesAt };
+}
+
+/** The system event that an accepted wake asks for. */
+export function buildSystemEvent({ systemEventId, agentId, text, hook, mode, unsafe }: WakeAction, at: Ms): NewSystemEvent {
+  return { id: systemEventId, agentId, at, text, source: hook, mode, unsafe };
+}

@@ -1,0 +1,63 @@
+import { FORGOTTEN, redactOutside } from "../core/text.ts";
+import type { EventHead } from "./rows.ts";
+import type { Ms, RunAction, RunSpec, StoredAction, SystemEvent } from "./types.ts";
+
+export interface Retention {
+  bodies: Ms;
+  events: Ms;
+  runs: Ms;
+  hookSessions: Ms;
+  apiSessions: Ms;
+  deliveries: Ms;
+}
+
+/** An event's actions without what came from outside. */
+export const redactActions = (actions: string | null): string | null =>
+  actions === null ? null : JSON.stringify(forgetActions(JSON.parse(actions) as StoredAction[]));
+
+function withoutCollected(action: RunAction): RunAction {
+  if (!action.collect) return action;
+  const { key, closesAt, event } = action.collect;
+  return { ...action, collect: { key, closesAt, event: { ...event, payload: null, query: {} } } };
+}
+
+/** A run's spec without what it was given from outside. */
+const withoutOutside = ({ debug: _debug, ...spec }: RunSpec): RunSpec => ({ ...spec, input: redactOutside(spec.input) });
+
+function forgetActions(actions: readonly StoredAction[]): StoredAction[] {
+  return actions.map((action) =>
+    action.kind === "run"
+      ? { ...withoutCollected(action), spec: withoutOutside(action.spec) }
+      : { ...action, text: redactOutside(action.text) },
+  );
+}
+
+/** Stands in the head of an event that has notes for debugging; no text in a head can hold it. */
+export const DEBUG_MARK = '"debug":{';
+
+/** An event's head without the notes for debugging, which may quote the body. */
+export function redactDebug(text: string): string {
+  const { debug: _debug, ...head } = JSON.parse(text) as EventHead;
+  return JSON.stringify(head);
+}
+
+/** An event's head without what came from outside: the query of a GET is its payload. */
+export function redactHead(text: string): string {
+  const { debug: _debug, ...head } = JSON.parse(text) as EventHead;
+  const kept: EventHead = { ...head, request: { ...head.request, query: {} } };
+  if (head.would) kept.would = forgetActions(head.would);
+  return JSON.stringify(kept);
+}
+
+/** A run's spec without what it was given from outside, or undefined where there is nothing to take away. */
+export function redactSpec(text: string): string | undefined {
+  const spec = JSON.parse(text) as RunSpec;
+  if (!spec.debug && !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;
+  return JSON.stringify(withoutOutside(spec));
+}
+
+/** A system event's record without what came from outside. */
+export function redactSystemEvent(text: string): string {
+  const record = JSON.parse(text) as Pick<SystemEvent, "text">;
+  return JSON.stringify({ ...record, text: redactOutside(record.text) });
+}

@@ -1,0 +1,103 @@
+import type { WakeMode } from "../../config/schema/common.ts";
+import { collectJob, buildRunJobs, buildRun, buildSystemEvent } from "../materialize.ts";
+import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
+import type { Statements } from "./statements.ts";
+import { insertRunOnce, type SqliteWrites } from "./writes.ts";
+
+/** Events of one transaction: bounds how long accepting waits for it. */
+const SLICE = 256;
+
+/** What a slice brought. `settle` must be called once it is on disk. */
+export interface Materialized {
+  wakes: Map<string, WakeMode>;
+  settle(): void;
+}
+
+interface Row {
+  seq: number;
+  id: string;
+  at: number;
+  outcome: EventOutcome;
+  actions: string | null;
+}
+
+/**
+ * Accepting writes one row, the event with its actions; here those become runs, jobs and system events. A watermark in
+ * the same transaction says how far that has come, so that a crash between the two loses and doubles nothing.
+ *
+ * The numbers of events are given out here and never twice: were a number used again after retention took its event,
+ * the new one would lie behind the watermark and never start.
+ */
+export class Materializer {
+  readonly #sql: Statements;
+  #given: number;
+  #done: number;
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+    this.#done = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'intake'")?.seq ?? 0;
+    this.#given = Math.max(this.#done, sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM events")?.seq ?? 0);
+  }
+
+  nextSeq(): number {
+    return ++this.#given;
+  }
+
+  /** The newest number that was given out. */
+  get given(): number {
+    return this.#given;
+  }
+
+  /** All events up to this number have been taken up. */
+  get done(): number {
+    return this.#done;
+  }
+
+  /** Takes up the next slice, inside the caller's transaction. */
+  materialize(writes: SqliteWrites): Materialized {
+    const given = this.#given;
+    const rows = this.#sql.all<Row>(
+      "SELECT seq, id, at, outcome, actions FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
+      this.#done,
+      SLICE,
+    );
+    const wakes = new Map<string, WakeMode>();
+    const outcomes = new Map<EventOutcome, number>();
+    for (const row of rows) {
+      outcomes.set(row.outcome, (outcomes.get(row.outcome) ?? 0) + 1);
+      const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
+      for (const action of actions) this.#apply(action, row, writes, wakes);
+    }
+    for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
+    // Numbers without a row were given to commits that failed.
+    const last = rows.at(-1)?.seq ?? given;
+    this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
+    return { wakes, settle: () => void (this.#done = last) };
+  }
+
+  #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
+    if (action.kind === "wake") {
+      writes.add("systemEvent", buildSystemEvent(action, event.at));
+      if (action.mode === "now" || !wakes.has(action.agentId)) wakes.set(action.agentId, action.mode);
+      return;
+    }
+    const run = buildRun(action, event.id, event.at);
+    const isNew = insertRunOnce(this.#sql, run);
+    if (action.collect) return this.#collect(run, action.collect, isNew, writes);
+    if (!isNew) return;
+    for (const job of buildRunJobs(run, action.parked)) writes.add("job", job);
+  }
+
+  /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
+  #collect(run: RunRecord, { closesAt, event }: NonNullable<RunAction["collect"]>, isNew: boolean, writes: SqliteWrites): void {
+    this.#sql.run("INSERT INTO collected (run_id, record) VALUES (?, ?)", run.id, JSON.stringify(event));
+    if (isNew) {
+      writes.add("job", collectJob(run.id, event.at, closesAt));
+      return;
+    }
+    const row = this.#sql.get<{ record: string }>("SELECT record FROM runs WHERE id = ?", run.id);
+    const { collect } = JSON.parse(row?.record ?? "{}") as Pick<RunRecord, "collect">;
+    if (collect) writes.update("run", run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    writes.update("job", "turn", run.id, closesAt);
+  }
+}

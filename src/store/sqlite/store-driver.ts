@@ -1,0 +1,62 @@
+import { existsSync, statSync } from "node:fs";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { RouseError } from "../../core/errors.ts";
+import { urlError } from "../errors.ts";
+
+import type { StoreDriver, StoreStatus } from "../types.ts";
+
+/** The file that a URL names. @throws RouseError `config_invalid` if it names none. */
+function parseFile(url: string): string {
+  const file = url.slice("sqlite:".length);
+  if (file === "" || file === ":memory:")
+    throw urlError('write the path of a file after "sqlite:"; work that is accepted has to be on disk');
+  return resolve(file);
+}
+
+/** Makes the file, for its owner alone, before the database is opened: its companions take over its mode. */
+async function prepareFile(file: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  await chmod(file, 0o600);
+}
+
+async function readStatus(file: string): Promise<StoreStatus> {
+  const { SQLITE_MIGRATIONS } = await import("./schema.ts");
+  const status: StoreStatus = { driver: "sqlite", where: file, schema: 0, known: SQLITE_MIGRATIONS.length, bytes: 0 };
+  if (!existsSync(file)) return status;
+  const db = new DatabaseSync(file, { readOnly: true });
+  try {
+    const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").get();
+    const row = table && (db.prepare("SELECT max(version) AS version FROM migrations").get() as { version: number | null });
+    const bytes = [file, `${file}-wal`].reduce((sum, name) => sum + (statSync(name, { throwIfNoEntry: false })?.size ?? 0), 0);
+    return { ...status, schema: row?.version ?? 0, bytes };
+  } finally {
+    db.close();
+  }
+}
+
+/** The default: a SQLite file, for one gateway. */
+export const SQLITE: StoreDriver = {
+  protocols: ["sqlite"],
+  example: "sqlite:<path of a file>",
+  shared: false,
+  async open({ url, clock, log }) {
+    const file = parseFile(url);
+    try {
+      await prepareFile(file);
+      const { openSqlite } = await import("./driver.ts");
+      return openSqlite(file, clock, log);
+    } catch (error) {
+      if (error instanceof RouseError) throw error;
+      const { code, errstr } = error as { code?: string; errstr?: string };
+      const reason = errstr ?? code ?? "error";
+      const message = `${file} cannot be used (${reason}); check that it is a store of this program and that its folder can be written`;
+      throw urlError(message, { transient: true, cause: error });
+    }
+  },
+  status: async ({ url }) => readStatus(parseFile(url)),
+};

@@ -1,0 +1,235 @@
+import { describe, expect, it } from "vitest";
+import { splitText } from "../delivery/split.ts";
+import type { Channel, ChannelHost, OutgoingMessage, ReceivedMessage, SendResult } from "../contract/channel.ts";
+import { expectNoSecret, expectText, openForEachTest, until, within, type Harness, type Open } from "./harness.ts";
+
+/** Ways in which the far side of a channel may fail. */
+export type Fault = "rate-limited" | "unavailable" | "cut-connection" | "hang" | "bad-credential" | "no-such-recipient";
+
+/** A channel with its far side, which may be a local server or nothing at all. */
+export interface ChannelHarness extends Harness {
+  channel: Channel;
+  /** A recipient that exists. */
+  to: string;
+  /** Other ways to write `to`, which `parseRecipient` turns into `to`. */
+  spellings?: readonly string[];
+  /** Not a recipient, whatever the far side says. Default: a blank one. */
+  malformed?: readonly string[];
+  /** What has arrived at the far side, oldest first. `key`: the idempotency key, for vendors that know one. */
+  sent(): { to: string; text: string; key?: string | undefined }[];
+  /** Makes the next sends fail in this way; absent for channels that have no far side. */
+  fail?(fault: Fault): void;
+  /** The wait in milliseconds that the far side asks for when it is rate-limited. */
+  retryAfterMs?: number;
+  /** What may not be in any reason: tokens and the like. */
+  secrets?: readonly string[];
+  /**
+   * Writes this text on the channel, to the agent. If the vendor posts messages to a webhook, returns its request. Give it
+   * for a channel that receives.
+   */
+  write?(text: string): Promise<Request | undefined>;
+  /** The webhook's request from somebody else, whom the channel must refuse. */
+  forged?(): Promise<Request>;
+}
+
+/** Which results are right for each fault: what may pass is tried again, what cannot is not. */
+const EXPECTED: Record<Fault, readonly SendResult["status"][]> = {
+  "rate-limited": ["retry"],
+  unavailable: ["retry", "unknown"],
+  "cut-connection": ["retry", "unknown"],
+  hang: ["retry", "unknown"],
+  "bad-credential": ["failed"],
+  "no-such-recipient": ["failed"],
+};
+const HANG_MS = 200;
+const SEND_MS = 5_000;
+const MARK = "body-mark-7f3a";
+
+/** Expects one of the four results, with the fields that it has and no others. */
+function expectResult(result: SendResult): void {
+  switch (result.status) {
+    case "sent":
+      for (const id of result.messageIds ?? []) expectText(id);
+      return;
+    case "retry":
+      expectText(result.reason);
+      if (result.afterMs !== undefined) expect(result.afterMs).toBeGreaterThanOrEqual(0);
+      return;
+    default:
+      expect(["failed", "unknown"]).toContain(result.status);
+      expectText(result.reason);
+  }
+}
+
+/** Sends as the gateway does: an error that `send` throws counts as `retry`, but it must end soon after its signal. */
+async function sendOnce(channel: Channel, message: OutgoingMessage, ms = SEND_MS): Promise<SendResult> {
+  const sending = Promise.resolve(channel.send(message, AbortSignal.timeout(ms))).catch((error: unknown): SendResult => {
+    expect(error).toBeInstanceOf(Error);
+    return { status: "retry", reason: (error as Error).message || "threw" };
+  });
+  const result = await within(ms + 1_000, "send", sending);
+  expectResult(result);
+  return result;
+}
+
+/**
+ * Declares the tests that every channel passes: what `send` answers, that no text is lost, recipients, and for a channel
+ * that receives, how messages reach the gateway.
+ */
+export function testChannel(name: string, open: Open<ChannelHarness>): void {
+  describe(`channel ${name}`, () => {
+    const harness = openForEachTest(open);
+    let count = 0;
+    const message = (text: string): OutgoingMessage => ({ to: harness().to, text, idempotencyKey: `dlv_test.${count++}` });
+    const send = (text: string, ms?: number): Promise<SendResult> => sendOnce(harness().channel, message(text), ms);
+
+    testTexts(harness, send);
+    testRecipients(harness);
+    testFaults(harness, send);
+    testReceiving(harness);
+
+    it("passes the same idempotency key in each try at a message", async () => {
+      const same = message("Once.");
+      for (let tries = 0; tries < 2; tries++) expect((await sendOnce(harness().channel, same)).status).toBe("sent");
+      const keys = harness()
+        .sent()
+        .map(({ key }) => key);
+      // Without a key the vendor cannot know a repeat; with one it may leave the repeat out.
+      expect(new Set(keys).size).toBe(1);
+    });
+
+    it("says whether it can be reached", async () => {
+      const { channel, fail } = harness();
+      if (!channel.probe) return;
+      expect(await channel.probe(AbortSignal.timeout(SEND_MS))).toEqual({ ok: true });
+      if (!fail) return;
+      fail("bad-credential");
+      expect(await channel.probe(AbortSignal.timeout(SEND_MS)).catch(() => ({ ok: false }))).toMatchObject({ ok: false });
+    });
+  });
+}
+
+type Send = (text: string, ms?: number) => Promise<SendResult>;
+
+function testTexts(harness: () => ChannelHarness, send: Send): void {
+  it("sends a text and says so", async () => {
+    expect((await send("Hello, this is the reply.")).status).toBe("sent");
+    const sent = harness().sent();
+    expect(sent).toHaveLength(1);
+    expect(sent[0]?.to).toBe(harness().to);
+    expect(sent[0]?.text).toContain("Hello, this is the reply.");
+  });
+
+  it("loses no text to its dialect", async () => {
+    const words = ["1 < 2 && 3 > 2", "a_b*c", "\\o/", "`x = 1`", "👩‍👩‍👧‍👦", "שלום", "日本語", "100%", "#5", "[x]"];
+    expect((await send(words.join("\n\n"))).status).toBe("sent");
+    const arrived = (harness().sent()[0]?.text ?? "")
+      .replaceAll("&lt;", "<")
+      .replaceAll("&gt;", ">")
+      .replaceAll("&amp;", "&")
+      .replace(/\\(?=[^\w\s])|<\/?code>|`/g, "");
+    for (const word of words) expect(arrived).toContain(word.replace(/\\(?=[^\w\s])|`/g, ""));
+  });
+
+  it("takes a piece of exactly its limit, and all pieces of a long text in order", async () => {
+    const { limit } = harness().channel;
+    if (limit === undefined) return;
+    expect((await send("x".repeat(limit))).status).toBe("sent");
+    const whole = harness()
+      .sent()
+      .map((entry) => entry.text)
+      .join("");
+    expect(whole.match(/x/g)?.length).toBeGreaterThanOrEqual(limit);
+    const text = Array.from(
+      { length: Math.ceil((limit * 2.5) / 60) },
+      (_, index) => `Line ${index}: <b> & some words to fill it up, as replies do.`,
+    ).join("\n");
+    for (const piece of splitText(text, limit)) expect((await send(piece)).status).toBe("sent");
+    const arrived = harness()
+      .sent()
+      .map((entry) => entry.text)
+      .join("\n");
+    const order = [...arrived.matchAll(/Line (\d+):/g)].map((match) => Number(match[1]));
+    expect(order).toEqual(text.split("\n").map((_, index) => index));
+    expect(arrived.match(/as replies do/g)).toHaveLength(order.length);
+  });
+}
+
+function testRecipients(harness: () => ChannelHarness): void {
+  it("normalises a recipient once and for all, and refuses what is none", () => {
+    const { channel, to, spellings = [], malformed = [] } = harness();
+    const parse = channel.parseRecipient?.bind(channel);
+    if (!parse) return;
+    for (const spelling of [to, ...spellings]) expect(parse(spelling)).toEqual({ ok: true, to });
+    for (const wrong of malformed) expect(parse(wrong)).toMatchObject({ ok: false, message: expect.stringMatching(/\S/) as unknown });
+    if (channel.defaultTo !== undefined) expect(parse(channel.defaultTo).ok).toBe(true);
+  });
+}
+
+function testFaults(harness: () => ChannelHarness, send: Send): void {
+  for (const fault of Object.keys(EXPECTED) as Fault[]) {
+    it(`answers ${EXPECTED[fault].join(" or ")} to: ${fault}`, async () => {
+      const { fail, retryAfterMs, secrets = [] } = harness();
+      if (!fail) return;
+      fail(fault);
+      const result = await send(`The text ${MARK} stays out of reasons.`, fault === "hang" ? HANG_MS : SEND_MS);
+      expect(EXPECTED[fault]).toContain(result.status);
+      if (fault === "rate-limited" && result.status === "retry" && retryAfterMs !== undefined)
+        expect(result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
+      if (result.status !== "sent") expectNoSecret(result.reason, [MARK, ...secrets]);
+    });
+  }
+}
+
+/** A gateway that keeps what it is handed. */
+function createHost(): { host: ChannelHost; received: ReceivedMessage[]; reports: string[] } {
+  const received: ReceivedMessage[] = [];
+  const reports: string[] = [];
+  let place: string | undefined;
+  const host: ChannelHost = {
+    receive: async (message) => void received.push(message),
+    report: ({ message }) => void reports.push(message),
+    cursor: async () => place,
+    saveCursor: async (cursor) => void (place = cursor),
+  };
+  return { host, received, reports };
+}
+
+/** Expects a message for the agent with this text, which `send` can answer. */
+function expectMessage(message: ReceivedMessage | undefined, text: string, channel: Channel): void {
+  expect(message).toMatchObject({ text: expect.stringContaining(text) as unknown });
+  if (message === undefined || "skipped" in message) return;
+  expectText(message.id);
+  expectText(message.from);
+  expect(message.direct).toEqual(expect.any(Boolean));
+  expect(channel.parseRecipient?.(message.to) ?? { ok: true, to: message.to }).toEqual({ ok: true, to: message.to });
+}
+
+function testReceiving(harness: () => ChannelHarness): void {
+  it("hands a message over that was written to the agent, once, and stops when it is told to", async () => {
+    const { channel, write, secrets = [] } = harness();
+    if (!write) return;
+    const { host, received, reports } = createHost();
+    const ending = new AbortController();
+    const listening = channel.listen?.(ending.signal, host);
+    for (const text of ["first words", "second words"]) {
+      const before = received.length;
+      const request = await write(text);
+      if (request) expect((await channel.request?.(request, host))?.status).toBeLessThan(300);
+      await until(() => received.length > before);
+      expectMessage(received[before], text, channel);
+    }
+    expect(received).toHaveLength(2);
+    ending.abort();
+    await within(SEND_MS, "the end of `listen`", listening);
+    expectNoSecret(reports.join("\n"), secrets);
+  });
+
+  it("answers 4xx to a webhook of somebody else, and hands nothing over", async () => {
+    const { channel, forged } = harness();
+    if (!forged) return;
+    const { host, received } = createHost();
+    const answer = await channel.request?.(await forged(), host);
+    expect([Math.floor((answer?.status ?? 0) / 100), received]).toEqual([4, []]);
+  });
+}

@@ -1,0 +1,31 @@
+import { describe } from "vitest";
+import { testAccept } from "./store/accept.ts";
+import { testCluster } from "./store/cluster.ts";
+import { testCommits } from "./store/commits.ts";
+import { testLists } from "./store/lists.ts";
+import type { Home } from "./store/make.ts";
+import { testQueueLeases } from "./store/queue-leases.ts";
+import { testQueueOrder } from "./store/queue-order.ts";
+import { testRecords } from "./store/records.ts";
+import { createStage } from "./store/stage.ts";
+import { testSweep } from "./store/sweep.ts";
+
+export { createTestClock, type Home as StoreHome, type TestClock } from "./store/make.ts";
+
+/** Declares the tests that every store passes, with its queue and its cluster. `makeHome` makes an empty place for one store. */
+export function testStore(name: string, makeHome: () => Promise<Home>): void {
+  describe(`store on ${name}`, () => {
+    const stage = createStage(makeHome);
+    testAccept(stage);
+    testCommits(stage);
+    testRecords(stage);
+    testLists(stage);
+    testSweep(stage);
+  });
+  describe(`queue on ${name}`, () => {
+    const stage = createStage(makeHome);
+    testQueueOrder(stage);
+    testQueueLeases(stage);
+  });
+  describe(`cluster on ${name}`, () => testCluster(createStage(makeHome)));
+}

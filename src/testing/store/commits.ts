@@ -1,0 +1,140 @@
+import { describe, expect, it } from "vitest";
+import { RouseError } from "../../core/errors.ts";
+import { until } from "../harness.ts";
+import { dedupe, event, run, runAction, spec, START } from "./make.ts";
+import type { Stage } from "./stage.ts";
+
+/** Commits: all of one, or nothing of it; and copies of a store in use. */
+export function testCommits(stage: Stage): void {
+  describe("a commit", () => {
+    it("harms no other of its group when it fails", async () => {
+      const first = event();
+      const failure = new Error("of the caller");
+      const results = await Promise.allSettled([
+        stage.handle.store.accept(first),
+        stage.handle.store.accept({ ...event(), id: first.id }),
+        stage.handle.store.accept({ ...event(), id: first.id }, [dedupe()]),
+        stage.handle.store.commit((tx) => {
+          tx.set("value", "half", 1);
+          throw failure;
+        }),
+        stage.handle.store.commit((tx) => tx.set("value", "whole", 1)),
+        stage.handle.store.accept(event(), [dedupe()]),
+      ]);
+      expect(results.map((result) => result.status)).toEqual(["fulfilled", "rejected", "rejected", "rejected", "fulfilled", "fulfilled"]);
+      expect((results[1] as PromiseRejectedResult).reason).toBeInstanceOf(RouseError);
+      expect((results[3] as PromiseRejectedResult).reason).toBe(failure);
+      expect(await stage.handle.store.get("value", "half")).toBeUndefined();
+      expect(await stage.handle.store.get("value", "whole")).toBe(1);
+      expect(await stage.handle.store.list("events", {})).toHaveLength(2);
+      // The key of the one that failed was free for the next.
+      expect(results[5]).toMatchObject({ value: { kind: "accepted" } });
+    });
+
+    it("that fails leaves no gap that reads wait for", async () => {
+      const first = event();
+      await stage.handle.store.accept(first);
+      await expect(stage.handle.store.accept({ ...event(), id: first.id })).rejects.toMatchObject({ name: "RouseError" });
+      expect(await stage.handle.store.list("events", {})).toHaveLength(1);
+      const action = runAction();
+      await stage.handle.store.accept(event({ actions: [action] }));
+      expect(await stage.handle.store.list("runs", {})).toMatchObject([{ id: action.runId }]);
+    });
+
+    it("changes a run that was accepted just before", async () => {
+      const action = runAction();
+      await stage.handle.store.accept(event({ actions: [action] }));
+      await stage.handle.store.commit((tx) => {
+        tx.delete("job", "turn", action.runId);
+        tx.update("run", action.runId, { status: "cancelled", endedAt: START });
+      });
+      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({ status: "cancelled" });
+      expect(await stage.handle.queue.fetch("turn", 1)).toEqual([]);
+    });
+
+    it("changes what a run's change names; null takes a field away", async () => {
+      const record = run({ error: { code: "internal", message: "y" }, endedAt: START });
+      await stage.handle.store.commit((tx) => {
+        tx.add("run", record);
+        tx.update("run", record.id, {
+          status: "running",
+          attempts: 2,
+          route: { status: "no_route", reason: "none" },
+          error: null,
+          endedAt: null,
+        });
+        tx.update("run", "run_nobody", { status: "failed" });
+      });
+      const { error: _error, endedAt: _endedAt, ...rest } = record;
+      expect(await stage.handle.store.get("run", record.id)).toEqual({
+        ...rest,
+        status: "running",
+        attempts: 2,
+        route: { status: "no_route", reason: "none" },
+      });
+      await stage.handle.store.commit((tx) => tx.update("run", record.id, { spec: spec("hook:two") }));
+      expect(await stage.handle.store.list("runs", { sessionKey: "hook:two" })).toMatchObject([
+        { id: record.id, status: "running", spec: spec("hook:two") },
+      ]);
+    });
+
+    it("records an event whose work is then taken up", async () => {
+      const action = runAction();
+      const heard: string[] = [];
+      stage.handle.queue.onReady((kind) => heard.push(kind));
+      await stage.handle.store.accept(event({ actions: [action] }));
+      await until(() => heard.length > 0);
+      expect(heard).toEqual(["turn"]);
+      expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
+    });
+
+    it("keeps values", async () => {
+      await stage.handle.store.commit((tx) => {
+        tx.set("value", "a", { n: 1 });
+        tx.set("value", "a", { n: 2 });
+      });
+      await stage.reopen();
+      expect(await stage.handle.store.get("value", "a")).toEqual({ n: 2 });
+      expect(await stage.handle.store.get("value", "b")).toBeUndefined();
+    });
+  });
+
+  describe("a backup", () => {
+    it("holds all that was on disk, while more comes in", async () => {
+      const { copies } = stage.home;
+      if (!copies)
+        return expect(stage.handle.store.backup("/nowhere")).rejects.toMatchObject({
+          code: "usage",
+          message: expect.stringMatching(/\S/) as unknown,
+        });
+      const action = runAction();
+      await stage.handle.store.accept(event({ actions: [action] }));
+      for (let n = 0; n < 40; n++) await stage.handle.store.commit((tx) => tx.set("value", `v${n}`, "x".repeat(20_000)));
+      const file = copies.file("copy");
+      let copying = true;
+      const done = stage.handle.store.backup(file).finally(() => (copying = false));
+      let during = 0;
+      while (copying) {
+        await stage.handle.store.accept(event());
+        during++;
+      }
+      await done;
+      expect(during).toBeGreaterThan(0);
+      const copy = await copies.open(file);
+      expect(await copy.store.get("run", action.runId)).toMatchObject({ id: action.runId, status: "queued" });
+      expect(await copy.store.get("value", "v39")).toHaveLength(20_000);
+      expect(await copy.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
+      await copy.store.close();
+    });
+
+    it("overwrites nothing", async () => {
+      const { copies } = stage.home;
+      if (!copies) return;
+      const file = copies.file("copy");
+      await stage.handle.store.backup(file);
+      await expect(stage.handle.store.backup(file)).rejects.toMatchObject({ code: "usage" });
+      const copy = await copies.open(file);
+      await copy.store.close();
+    });
+  });
+}

@@ -1,0 +1,150 @@
+import { describe, expect, it } from "vitest";
+import { sessionId, type Lists } from "../../store/types.ts";
+import { delivery, event, hookSession, HOUR, run, runAction, spec, START, systemEvent, turn } from "./make.ts";
+import type { Stage } from "./stage.ts";
+
+/** Reads page after page and returns the ids of each. */
+async function pages<T>(read: (page: { limit: number; before?: string }) => Promise<T[]>, idOf: (row: T) => string): Promise<string[][]> {
+  const found: string[][] = [];
+  let before: string | undefined;
+  for (let n = 0; n < 20; n++) {
+    const rows = await read({ limit: 3, ...(before === undefined ? {} : { before }) });
+    if (rows.length === 0) break;
+    found.push(rows.map(idOf));
+    before = idOf(rows.at(-1) as T);
+  }
+  return found;
+}
+
+/** Lists: newest first, filtered, page by page. */
+export function testLists(stage: Stage): void {
+  describe("lists", () => {
+    it("events: newest first, in pages without gap or repeat, also within one millisecond", async () => {
+      const events = Array.from({ length: 8 }, () => event());
+      await Promise.all(events.map((one) => stage.handle.store.accept(one)));
+      const expected = events.map((one) => one.id).toReversed();
+      const read = await pages(
+        (page) => stage.handle.store.list("events", page),
+        (one) => one.id,
+      );
+      expect(read).toEqual([expected.slice(0, 3), expected.slice(3, 6), expected.slice(6)]);
+      expect(await stage.handle.store.list("events", { before: "evt_nobody" })).toEqual([]);
+    });
+
+    it("events: by outcome, path, mapping, time and failed runs, and all of them together", async () => {
+      const [bad, good] = [runAction(), runAction()];
+      const events = [
+        event({ path: "a", mapping: "m1", actions: [bad] }),
+        event({ path: "b", mapping: "m1", actions: [good] }),
+        event({ path: "b", mapping: "m2", outcome: "unmatched", receivedAt: START + HOUR }),
+      ];
+      for (const one of events) await stage.handle.store.accept(one);
+      await stage.handle.store.commit((tx) => tx.update("run", bad.runId, { status: "timed_out", endedAt: START }));
+      const find = async (query: Lists["events"]["of"]): Promise<number[]> =>
+        (await stage.handle.store.list("events", query)).map((found) => events.findIndex((one) => one.id === found.id));
+      expect(await find({ outcome: "unmatched" })).toEqual([2]);
+      expect(await find({ path: "b" })).toEqual([2, 1]);
+      expect(await find({ mapping: "m1" })).toEqual([1, 0]);
+      expect(await find({ since: START + 1 })).toEqual([2]);
+      expect(await find({ since: START })).toEqual([2, 1, 0]);
+      expect(await find({ failedRuns: true })).toEqual([0]);
+      expect(await find({ mapping: "m1", path: "b", outcome: "accepted", since: START, limit: 1 })).toEqual([1]);
+      expect(await find({ failedRuns: true, path: "b" })).toEqual([]);
+      const begin = (index: number): string => events[index]?.id.slice(0, -4) ?? "";
+      expect(await find({ idPrefix: begin(1) })).toEqual([1]);
+      expect(await find({ idPrefix: begin(1), path: "a" })).toEqual([]);
+      expect(await find({ idPrefix: `evt_%${begin(1).slice(5)}` })).toEqual([]);
+    });
+
+    it("find the one among thousands that a filter means", async () => {
+      const wanted = event({ path: "rare" });
+      await stage.handle.store.accept(wanted);
+      await Promise.all(Array.from({ length: 4500 }, () => stage.handle.store.accept(event())));
+      expect((await stage.handle.store.list("events", { path: "rare" })).map((one) => one.id)).toEqual([wanted.id]);
+      expect(await stage.handle.store.list("events", { limit: 1000 })).toHaveLength(1000);
+      expect(await stage.handle.store.list("events", {})).toHaveLength(50);
+    });
+
+    it("runs: by status, session and event", async () => {
+      const runs = [
+        run({ eventId: "evt_1", spec: spec("hook:a") }),
+        run({ eventId: "evt_1", status: "failed", endedAt: START }),
+        run({ eventId: "evt_2", spec: spec("hook:a"), createdAt: START + HOUR }),
+        ...Array.from({ length: 4 }, () => run({ status: "succeeded" })),
+      ];
+      await stage.handle.store.commit((tx) => {
+        for (const one of runs) tx.add("run", one);
+      });
+      const find = async (query: Lists["runs"]["of"]): Promise<number[]> =>
+        (await stage.handle.store.list("runs", query)).map((found) => runs.findIndex((one) => one.id === found.id));
+      expect(await find({ status: "failed" })).toEqual([1]);
+      expect(await find({ sessionKey: "hook:a" })).toEqual([2, 0]);
+      expect(await find({ eventId: "evt_1" })).toEqual([1, 0]);
+      expect(await find({ since: START + HOUR })).toEqual([2]);
+      expect(await find({ status: "queued", sessionKey: "hook:a", eventId: "evt_2" })).toEqual([2]);
+      const read = await pages(
+        (page) => stage.handle.store.list("runs", page),
+        (one) => one.id,
+      );
+      expect(read.flat()).toEqual(runs.map((one) => one.id).toReversed());
+    });
+
+    it("deliveries: by status and channel", async () => {
+      await stage.handle.store.commit((tx) => {
+        for (let n = 0; n < 5; n++)
+          tx.add("delivery", delivery(`d${n}`, { route: { channel: n % 2 === 0 ? "even" : "odd", to: "x" }, createdAt: START + n }));
+        tx.update("delivery", "d2", { status: "failed" });
+        tx.update("delivery", "d3", { status: "failed", error: { code: "no_route", message: "none" } });
+      });
+      const find = async (query: Lists["deliveries"]["of"]): Promise<string[]> =>
+        (await stage.handle.store.list("deliveries", query)).map((one) => one.id);
+      expect(await find({ channel: "even" })).toEqual(["d4", "d2", "d0"]);
+      expect(await find({ status: "failed" })).toEqual(["d3", "d2"]);
+      expect(await find({ status: "no_route" })).toEqual(["d3"]);
+      expect(await find({ channel: "even", status: "pending" })).toEqual(["d4", "d0"]);
+      expect(await find({ since: START + 3 })).toEqual(["d4", "d3"]);
+      const read = await pages(
+        (page) => stage.handle.store.list("deliveries", page),
+        (one) => one.id,
+      );
+      expect(read).toEqual([
+        ["d4", "d3", "d2"],
+        ["d1", "d0"],
+      ]);
+    });
+
+    it("system events: in pages", async () => {
+      await stage.handle.store.commit((tx) => {
+        for (let n = 0; n < 5; n++) tx.add("systemEvent", systemEvent(`s${n}`));
+      });
+      const read = await pages(
+        (page) => stage.handle.store.list("systemEvents", page),
+        (one) => one.id,
+      );
+      expect(read).toEqual([
+        ["s4", "s3", "s2"],
+        ["s1", "s0"],
+      ]);
+    });
+
+    it("sessions: the last used first, by origin and agent", async () => {
+      const refs = [hookSession("a"), hookSession("b", "other"), { agentId: "main", origin: "api" as const, key: "c" }, hookSession("d")];
+      await stage.handle.store.commit((tx) => {
+        for (const [n, ref] of refs.entries()) tx.add("turn", ref, turn("r", { at: START + n }));
+        tx.add("turn", hookSession("a"), turn("r", { at: START + 10 }));
+      });
+      const find = async (query: Lists["sessions"]["of"]): Promise<string[]> =>
+        (await stage.handle.store.list("sessions", query)).map((one) => one.ref.key);
+      expect(await find({})).toEqual(["a", "d", "c", "b"]);
+      expect(await find({ origin: "hook" })).toEqual(["a", "d", "b"]);
+      expect(await find({ agentId: "other" })).toEqual(["b"]);
+      expect(await find({ since: START + 3 })).toEqual(["a", "d"]);
+      expect(await find({ limit: 2 })).toEqual(["a", "d"]);
+      const read = await pages(
+        (page) => stage.handle.store.list("sessions", page),
+        (one) => sessionId(one.ref),
+      );
+      expect(read).toEqual([["main/hook/a", "main/hook/d", "main/api/c"], ["other/hook/b"]]);
+    });
+  });
+}

@@ -1,0 +1,142 @@
+import { newId } from "../../core/ids.ts";
+import type {
+  DedupeEntry,
+  EventRecord,
+  NewDelivery,
+  NewJob,
+  NewSystemEvent,
+  NewTurn,
+  RunAction,
+  RunRecord,
+  RunSpec,
+  SessionRef,
+  StoreHandle,
+  WakeAction,
+} from "../../store/types.ts";
+
+/** One place where a store lives, which can be opened, left and opened again. */
+export interface Home {
+  open(): Promise<StoreHandle>;
+  clock: TestClock;
+  /** Where the store can copy itself into a file; the others say what does it for them. */
+  copies?: {
+    /** A path for a backup. */
+    file(name: string): string;
+    /** Opens the copy that a backup made. */
+    open(file: string): Promise<StoreHandle>;
+  };
+  remove(): Promise<void>;
+}
+
+export interface TestClock {
+  now(): number;
+  advance(ms: number): void;
+}
+
+export const START = Date.UTC(2026, 0, 5, 12);
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
+
+/** Creates a clock that stands still until a test moves it. */
+export function createTestClock(): TestClock {
+  let at = START;
+  return { now: () => at, advance: (ms) => void (at += ms) };
+}
+
+export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => ({ agentId, origin: "hook", key });
+
+export function spec(key = "hook:one", change: Partial<RunSpec> = {}): RunSpec {
+  return {
+    session: hookSession(key),
+    name: "Alert",
+    hook: "alerts",
+    input: [
+      { text: "Look at this: ", outside: false },
+      { text: "disk is full — ü 🙂", outside: true },
+    ],
+    wakeMode: "now",
+    deliver: true,
+    channel: "last",
+    unsafe: false,
+    ...change,
+  };
+}
+
+export function runAction(key?: string, change: Partial<RunAction> = {}): RunAction {
+  return { kind: "run", runId: newId("run", START), spec: spec(key), warnings: [], ...change };
+}
+
+export function wakeAction(change: Partial<WakeAction> = {}): WakeAction {
+  return {
+    kind: "wake",
+    systemEventId: newId("sev", START),
+    hook: "wake",
+    agentId: "main",
+    text: [{ text: "ping", outside: true }],
+    mode: "now",
+    unsafe: false,
+    ...change,
+  };
+}
+
+export function event(change: Partial<EventRecord> = {}): EventRecord {
+  return {
+    id: newId("evt", START),
+    receivedAt: START,
+    path: "alerts",
+    credential: "hooks.token",
+    outcome: "accepted",
+    actions: [],
+    request: {
+      method: "POST",
+      contentType: "application/json",
+      headers: { "user-agent": "test" },
+      query: {},
+      body: new TextEncoder().encode('{"a":1}'),
+    },
+    ...change,
+  };
+}
+
+export function dedupe(change: Partial<DedupeEntry> = {}): DedupeEntry {
+  return { scope: "alerts hooks.token", key: "k1", expiresAt: START + DAY, answer: { status: 202, body: { ok: true } }, ...change };
+}
+
+export function run(change: Partial<RunRecord> = {}): RunRecord {
+  return {
+    id: newId("run", START),
+    eventId: null,
+    kind: "hook",
+    status: "queued",
+    spec: spec(),
+    warnings: [],
+    attempts: 0,
+    restarts: 0,
+    createdAt: START,
+    ...change,
+  };
+}
+
+export function job(id: string, change: Partial<NewJob> = {}): NewJob {
+  return { id, kind: "turn", key: "main/hook/one", data: { type: "run", runId: id }, enqueuedAt: START, ...change };
+}
+
+export function turn(runId: string, change: Partial<NewTurn> = {}): NewTurn {
+  return {
+    runId,
+    at: START,
+    hook: "alerts",
+    input: [{ text: runId, outside: true }],
+    unsafe: false,
+    messages: [{ role: "assistant", content: `about ${runId}` }],
+    ...change,
+  };
+}
+
+export function systemEvent(id: string, change: Partial<NewSystemEvent> = {}): NewSystemEvent {
+  return { id, agentId: "main", at: START, text: [{ text: id, outside: true }], source: "wake", mode: "now", unsafe: false, ...change };
+}
+
+export function delivery(id: string, change: Partial<NewDelivery> = {}): NewDelivery {
+  return { id, runId: "run_1", route: { channel: "console", to: "me" }, chunks: ["one", "two"], createdAt: START, ...change };
+}

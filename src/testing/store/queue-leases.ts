@@ -1,0 +1,154 @@
+import { describe, expect, it } from "vitest";
+import type { Job, JobKind } from "../../store/types.ts";
+import { until } from "../harness.ts";
+import { event, job, run, runAction, spec } from "./make.ts";
+import { createQueueActions } from "./queue-actions.ts";
+import type { Stage } from "./stage.ts";
+
+/** Jobs that are under way, that wait, and that a stop cut off. */
+export function testQueueLeases(stage: Stage): void {
+  const { ids, fetch, fetchOne, enqueue, complete } = createQueueActions(stage);
+
+  describe("a lease", () => {
+    it("that is over writes nothing", async () => {
+      await enqueue(["a"]);
+      const held = await fetchOne();
+      await complete(held);
+      const done = await stage.handle.store.commit((tx) => {
+        tx.set("value", "late", true);
+        tx.add("job", job("b"));
+      }, held);
+      expect(done).toBe(false);
+      expect(await stage.handle.store.get("value", "late")).toBeUndefined();
+      expect(await fetch()).toEqual([]);
+    });
+
+    it("is another at each start, also where the starts were forgotten", async () => {
+      await enqueue(["a"]);
+      const old = await fetchOne();
+      await stage.handle.store.commit((tx) => tx.settle(old, stage.home.clock.now(), { resetAttempts: true }), old);
+      const now = await fetchOne();
+      expect(old.attempts).toBe(now.attempts);
+      expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(false);
+      await stage.handle.store.commit((tx) => tx.settle(old));
+      await stage.handle.store.commit((tx) => tx.settle(old, 0));
+      expect(await fetch()).toEqual([]);
+      expect(await complete(now)).toBe(true);
+    });
+
+    it("that was never given writes nothing", async () => {
+      await enqueue(["a"]);
+      expect(await complete({ ...job("a"), attempts: 1 })).toBe(false);
+      expect(ids(await fetch())).toEqual(["a"]);
+    });
+  });
+
+  describe("after a stop", () => {
+    it("jobs that were under way may start again, counted, and before those behind them", async () => {
+      await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["b1", { key: "b" }]);
+      const before = await fetch();
+      await stage.reopen();
+      expect(await fetch()).toEqual([]);
+      expect(await stage.handle.queue.recover()).toBe(2);
+      const after = await fetch();
+      expect(after.map((one) => [one.id, one.attempts])).toEqual([
+        ["a1", 2],
+        ["b1", 2],
+      ]);
+      expect(await complete(before[0] as Job)).toBe(false);
+      expect(await stage.handle.queue.recover()).toBe(2);
+    });
+
+    it("a wait for another try goes on", async () => {
+      await enqueue(["a"]);
+      const held = await fetchOne();
+      await stage.handle.store.commit((tx) => tx.settle(held, stage.home.clock.now() + 1000), held);
+      await stage.reopen();
+      expect(await stage.handle.queue.recover()).toBe(0);
+      expect(await fetch()).toEqual([]);
+      stage.home.clock.advance(1000);
+      expect(await fetchOne()).toMatchObject({ id: "a", attempts: 2 });
+    });
+  });
+
+  describe("onReady", () => {
+    /** More than a database on a busy machine takes to be asked for its time. */
+    const DUE_MS = 1_000;
+    const listen = (): JobKind[] => {
+      const heard: JobKind[] = [];
+      stage.handle.queue.onReady((kind) => heard.push(kind));
+      return heard;
+    };
+
+    it("tells of new jobs, of work that was accepted, and of keys that are free", async () => {
+      const heard = listen();
+      await enqueue(["d", { kind: "delivery" }]);
+      expect(heard).toEqual(["delivery"]);
+      await stage.handle.store.accept(event({ actions: [runAction()] }));
+      await until(() => heard.length > 1);
+      expect(heard).toEqual(["delivery", "turn"]);
+      const held = await fetchOne();
+      heard.length = 0;
+      await complete(held);
+      expect(heard).toEqual(["turn"]);
+    });
+
+    it("tells when a job's time has come", async () => {
+      await enqueue(["a", { runAt: stage.home.clock.now() + DUE_MS }]);
+      const heard = listen();
+      expect(await fetch()).toEqual([]);
+      stage.home.clock.advance(DUE_MS);
+      await until(() => heard.length > 0);
+      expect(heard).toEqual(["turn"]);
+      expect(ids(await fetch())).toEqual(["a"]);
+    });
+
+    it("tells of it after a restart too, once somebody has asked for jobs", async () => {
+      await enqueue(["a", { runAt: stage.home.clock.now() + DUE_MS }]);
+      await stage.reopen();
+      const heard = listen();
+      expect(await fetch()).toEqual([]);
+      stage.home.clock.advance(DUE_MS);
+      await until(() => heard.length > 0);
+      expect(heard).toEqual(["turn"]);
+    });
+
+    it("is silent after its undo, and survives a listener that throws", async () => {
+      const heard = listen();
+      let calls = 0;
+      const undo = stage.handle.queue.onReady(() => void calls++);
+      stage.handle.queue.onReady(() => {
+        throw new Error("listener");
+      });
+      const after = listen();
+      await enqueue(["a"]);
+      undo();
+      await enqueue(["b"]);
+      expect([heard.length, calls, after.length]).toEqual([2, 1, 2]);
+    });
+  });
+
+  it("waiting counts what nobody holds, and says how long the oldest has waited", async () => {
+    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
+    await enqueue(["a", { key: "a" }], ["b", { key: "b" }], ["d", { kind: "delivery" }]);
+    stage.home.clock.advance(700);
+    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 2, oldestMs: 700 });
+    await fetch();
+    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
+    await stage.handle.store.accept(event({ receivedAt: stage.home.clock.now(), actions: [runAction()] }));
+    expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 1, oldestMs: 0 });
+  });
+
+  it("a commit that fails leaves the job with its holder", async () => {
+    await enqueue(["a"]);
+    const held = await fetchOne();
+    const record = run();
+    await stage.handle.store.commit((tx) => tx.add("run", record));
+    const failing = stage.handle.store.commit((tx) => {
+      tx.settle(held);
+      tx.add("run", { ...record, spec: spec("hook:two") });
+    }, held);
+    await expect(failing).rejects.toMatchObject({ name: "RouseError" });
+    expect(await complete(held)).toBe(true);
+  });
+}

@@ -1,0 +1,203 @@
+import { describe, expect, it } from "vitest";
+import { sessionId } from "../../store/types.ts";
+import { delivery, event, hookSession, HOUR, job, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
+import type { Stage } from "./stage.ts";
+
+/** Sessions, system events, deliveries, routes and counts. */
+export function testRecords(stage: Stage): void {
+  describe("sessions", () => {
+    it("keep their turns in order, apart by agent and origin", async () => {
+      const ref = hookSession("k");
+      const others = [hookSession("k", "other"), { agentId: "main", origin: "api" as const, key: "k" }];
+      await stage.handle.store.commit((tx) => {
+        tx.add("turn", ref, turn("r1"));
+        for (const other of others) tx.add("turn", other, turn("x"));
+        tx.add("turn", ref, turn("r2", { at: START + HOUR, unsafe: true }));
+      });
+      await stage.reopen();
+      const turns = await stage.handle.store.list("turns", ref);
+      expect(turns).toEqual([
+        { ...turn("r1"), seq: expect.any(Number) },
+        { ...turn("r2", { at: START + HOUR, unsafe: true }), seq: expect.any(Number) },
+      ]);
+      expect(await stage.handle.store.get("session", ref)).toEqual({ ref, turns: 2, createdAt: START, lastUsedAt: START + HOUR });
+      expect(await stage.handle.store.list("turns", others[0] ?? ref)).toHaveLength(1);
+      expect(await stage.handle.store.list("turns", hookSession("nobody"))).toEqual([]);
+      expect(await stage.handle.store.get("session", hookSession("nobody"))).toBeUndefined();
+    });
+
+    it("of hooks are apart by path and credential, and are found by their key", async () => {
+      const key = "k/l";
+      const via = (path: string, credential: string) => ({ ...hookSession(key), via: { path, credential } });
+      const refs = [via("a", "hooks.token"), via("a", "path:a"), via("team/a", "path:team/a"), hookSession(key)];
+      for (const [n, ref] of refs.entries()) await stage.handle.store.commit((tx) => tx.add("turn", ref, turn(`r${n}`, { at: START + n })));
+      await stage.handle.store.commit((tx) => {
+        tx.add("turn", hookSession(key, "other"), turn("x"));
+        tx.add("turn", { agentId: "main", origin: "api", key }, turn("x"));
+      });
+      await stage.reopen();
+      for (const [n, ref] of refs.entries()) {
+        expect(await stage.handle.store.list("turns", ref)).toMatchObject([{ runId: `r${n}` }]);
+        expect(await stage.handle.store.get("session", ref)).toEqual({ ref, turns: 1, createdAt: START + n, lastUsedAt: START + n });
+      }
+      expect((await stage.handle.store.list("hookSessions", { agentId: "main", key })).map(({ ref }) => ref)).toEqual(refs.toReversed());
+      expect(new Set(refs.map(sessionId)).size).toBe(refs.length);
+    });
+
+    it("are emptied by a reset, and gone after a delete", async () => {
+      const [ref, other] = [hookSession("a"), hookSession("b")];
+      await stage.handle.store.commit((tx) => {
+        tx.add("turn", ref, turn("r1"));
+        tx.add("turn", other, turn("r2"));
+        tx.delete("turns", ref);
+      });
+      expect(await stage.handle.store.list("turns", ref)).toEqual([]);
+      expect(await stage.handle.store.get("session", ref)).toMatchObject({ turns: 0 });
+      await stage.handle.store.commit((tx) => tx.add("turn", ref, turn("r3")));
+      expect((await stage.handle.store.list("turns", ref)).map((one) => one.runId)).toEqual(["r3"]);
+      await stage.handle.store.commit((tx) => tx.delete("session", ref));
+      expect(await stage.handle.store.get("session", ref)).toBeUndefined();
+      expect(await stage.handle.store.list("turns", ref)).toEqual([]);
+      expect(await stage.handle.store.list("turns", other)).toHaveLength(1);
+    });
+  });
+
+  describe("system events", () => {
+    it("wait in order, change state, and count failures", async () => {
+      await stage.handle.store.commit((tx) => {
+        for (const id of ["s1", "s2", "s3", "s4"]) tx.add("systemEvent", systemEvent(id));
+        tx.add("systemEvent", systemEvent("other", { agentId: "other" }));
+        tx.add("systemEvent", systemEvent("s1", { source: "again" }));
+      });
+      expect((await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 3 })).map((one) => one.id)).toEqual([
+        "s1",
+        "s2",
+        "s3",
+      ]);
+      await stage.handle.store.commit((tx) => {
+        tx.update("systemEvents", ["s1"], { state: "done" });
+        tx.update("systemEvents", ["s2", "s3"], { failed: true });
+        tx.update("systemEvents", ["s3"], { state: "parked", failed: true });
+      });
+      await stage.reopen();
+      expect(
+        (await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 10 })).map((one) => [one.id, one.failures]),
+      ).toEqual([
+        ["s2", 1],
+        ["s4", 0],
+      ]);
+      expect(await stage.handle.store.list("systemEvents", { state: "parked" })).toMatchObject([
+        { id: "s3", failures: 2, state: "parked" },
+      ]);
+      expect((await stage.handle.store.list("systemEvents", { agentId: "main" })).map((one) => one.id)).toEqual(["s4", "s3", "s2", "s1"]);
+    });
+  });
+
+  describe("deliveries and routes", () => {
+    it("a delivery starts pending and changes; null takes a field away", async () => {
+      const given = delivery("d1", { route: { channel: "console", to: "me", thread: "t" } });
+      await stage.handle.store.commit((tx) => {
+        tx.add("delivery", given);
+        tx.add("job", job("d1", { kind: "delivery" }));
+      });
+      const pending = { ...given, nextChunk: 0, status: "pending", attempts: 0, messageIds: [], nextAt: START };
+      expect(await stage.handle.store.get("delivery", "d1")).toEqual(pending);
+      await stage.handle.store.commit((tx) => {
+        tx.update("delivery", "d1", {
+          nextChunk: 1,
+          attempts: 1,
+          messageIds: ["m"],
+          error: { code: "retry", message: "later" },
+          nextAt: START + 5,
+          endedAt: START,
+        });
+        tx.update("delivery", "d1", { status: "delivered", error: null });
+        tx.update("delivery", "nobody", { attempts: 9 });
+      });
+      await stage.reopen();
+      expect(await stage.handle.store.get("delivery", "d1")).toEqual({
+        ...pending,
+        nextChunk: 1,
+        attempts: 1,
+        messageIds: ["m"],
+        nextAt: START + 5,
+        endedAt: START,
+        status: "delivered",
+      });
+      expect(await stage.handle.store.get("delivery", "nobody")).toBeUndefined();
+    });
+
+    it("one that has no route has failed from the start, is counted by itself, and gets a route, chunks and a channel later", async () => {
+      const error = { code: "no_route" as const, message: "name `channel` and `to`" };
+      const given = delivery("d1", { route: { channel: "last" }, chunks: ["one two"], error });
+      const counted = async (): Promise<number[]> => {
+        const counts = await stage.handle.store.counts();
+        return ["no_route", "failed", "pending"].map((state) => counts[`deliveries.${state}`] ?? -1);
+      };
+      await stage.handle.store.commit((tx) => tx.add("delivery", given));
+      await stage.reopen();
+      const failed = { ...given, nextChunk: 0, status: "failed", attempts: 0, messageIds: [], nextAt: START, endedAt: START };
+      expect(await stage.handle.store.get("delivery", "d1")).toEqual(failed);
+      expect(await counted()).toEqual([1, 0, 0]);
+      const route = { channel: "rooms", to: "ops" };
+      await stage.handle.store.commit((tx) =>
+        tx.update("delivery", "d1", { route, chunks: ["one", "two"], status: "pending", error: null, endedAt: null }),
+      );
+      await stage.reopen();
+      expect(await stage.handle.store.get("delivery", "d1")).toMatchObject({ route, chunks: ["one", "two"], status: "pending" });
+      expect(await counted()).toEqual([0, 0, 1]);
+      expect((await stage.handle.store.list("deliveries", { channel: "rooms" })).map((one) => one.id)).toEqual(["d1"]);
+      expect(await stage.handle.store.list("deliveries", { channel: "last" })).toEqual([]);
+    });
+
+    it("last routes: one per channel, the newest first", async () => {
+      const route = { agentId: "main", channel: "a", to: "1", thread: "t", at: START };
+      await stage.handle.store.commit((tx) => {
+        tx.set("lastRoute", route);
+        tx.set("lastRoute", { agentId: "main", channel: "b", to: "2", at: START + 1 });
+        tx.set("lastRoute", { agentId: "other", channel: "a", to: "9", at: START + 2 });
+      });
+      expect(await stage.handle.store.list("lastRoutes", "main")).toEqual([
+        { agentId: "main", channel: "b", to: "2", at: START + 1 },
+        route,
+      ]);
+      await stage.handle.store.commit((tx) => tx.set("lastRoute", { agentId: "main", channel: "a", to: "3", at: START + 3 }));
+      expect(await stage.handle.store.list("lastRoutes", "main")).toEqual([
+        { agentId: "main", channel: "a", to: "3", at: START + 3 },
+        { agentId: "main", channel: "b", to: "2", at: START + 1 },
+      ]);
+    });
+  });
+
+  it("counts follow every change", async () => {
+    const action = runAction();
+    await stage.handle.store.accept(event({ actions: [action, wakeAction()] }));
+    await stage.handle.store.accept(event({ outcome: "unmatched" }));
+    await stage.handle.store.commit((tx) => {
+      tx.add("run", run({ status: "succeeded", endedAt: START }));
+      tx.update("run", action.runId, { status: "running" });
+      tx.add("delivery", delivery("d1"));
+      tx.update("delivery", "d1", { status: "failed", endedAt: START });
+      tx.add("turn", hookSession(), turn("r"));
+      tx.add("turn", hookSession(), turn("r2"));
+      tx.add("turn", hookSession("hook:two"), turn("r4"));
+      tx.add("systemEvent", systemEvent("s"));
+      tx.update("systemEvents", ["s"], { state: "parked" });
+      tx.add("job", job("d1", { kind: "delivery" }));
+    });
+    await stage.reopen();
+    const nonZero = Object.fromEntries(Object.entries(await stage.handle.store.counts()).filter(([, count]) => count !== 0));
+    expect(nonZero).toEqual({
+      "events.accepted": 1,
+      "events.unmatched": 1,
+      "runs.succeeded": 1,
+      "runs.running": 1,
+      "deliveries.failed": 1,
+      "sessions.hook": 2,
+      "systemEvents.queued": 1,
+      "systemEvents.parked": 1,
+      "jobs.turn": 1,
+      "jobs.delivery": 1,
+    });
+  });
+}

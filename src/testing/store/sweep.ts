@@ -1,0 +1,225 @@
+import { describe, expect, it } from "vitest";
+import type { EventRecord, Job, RunAction } from "../../store/types.ts";
+import { DAY, dedupe, delivery, event, hookSession, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
+import type { Stage } from "./stage.ts";
+
+const KEEP = { bodies: 3 * DAY, events: 30 * DAY, runs: 30 * DAY, hookSessions: 30 * DAY, apiSessions: 90 * DAY, deliveries: 30 * DAY };
+
+/** Retention: what goes, and what stays. */
+export function testSweep(stage: Stage): void {
+  const accepted = async (change: Partial<EventRecord> = {}): Promise<{ event: EventRecord; action: RunAction }> => {
+    const action = runAction();
+    const given = event({ actions: [action], ...change });
+    await stage.handle.store.accept(given);
+    return { event: given, action };
+  };
+  const hasBody = async (one: EventRecord): Promise<boolean> => (await stage.handle.store.get("event", one.id))?.request.body !== null;
+  const end = (action: RunAction, endedAt = START): Promise<boolean> =>
+    stage.handle.store.commit((tx) => tx.update("run", action.runId, { status: "succeeded", endedAt }));
+
+  describe("sweep", () => {
+    it("takes a body away when its time is over, and keeps the rest of the request and the work", async () => {
+      const old = await accepted();
+      const young = await accepted({ receivedAt: START + DAY });
+      await end(old.action);
+      await end(young.action);
+      expect(await stage.handle.store.sweep(START + 3 * DAY - 1, KEEP)).toBe(0);
+      expect(await stage.handle.store.sweep(START + 3 * DAY, KEEP)).toBe(1);
+      expect([await hasBody(old.event), await hasBody(young.event)]).toEqual([false, true]);
+      const kept = await stage.handle.store.get("event", old.event.id);
+      expect(kept).toEqual({ ...old.event, request: { ...old.event.request, body: null } });
+      expect(await stage.handle.store.sweep(START + 4 * DAY, KEEP)).toBe(1);
+      expect(await hasBody(young.event)).toBe(false);
+    });
+
+    it("takes what the mappings' code said away with the body, and nothing else of the event", async () => {
+      const said = "outside-words-0815";
+      const notes = [
+        { mapping: "m", field: "transform.module", error: { message: said, frames: ["a.ts:1:2"] } },
+        {
+          mapping: "m",
+          field: "transform.module",
+          console: [{ stream: "stdout" as const, text: `\u0000 \ud800 "${said}` }],
+          cut: true as const,
+        },
+      ];
+      const would = [runAction()];
+      for (const [bodies, after] of [
+        [3 * DAY, START + 3 * DAY],
+        [0, START],
+      ] as const) {
+        const given = event({ outcome: "failed", would, debug: { notes, cut: true } });
+        await stage.handle.store.accept(given);
+        expect((await stage.handle.store.get("event", given.id))?.debug).toEqual(given.debug);
+        await stage.handle.store.sweep(after, { ...KEEP, bodies });
+        const kept = await stage.handle.store.get("event", given.id);
+        expect([kept?.request.body, kept?.debug]).toEqual([null, undefined]);
+        expect(kept?.would).toHaveLength(1);
+        expect(JSON.stringify(kept)).not.toContain(said);
+      }
+    });
+
+    it("with bodies 0 takes them when the work is done, also of an event that came later", async () => {
+      const [first, second] = [await accepted(), await accepted()];
+      const none = event({ outcome: "unmatched" });
+      await stage.handle.store.accept(none);
+      await end(second.action);
+      const now = { ...KEEP, bodies: 0 };
+      // Two bodies, and the input of the run that is done.
+      expect(await stage.handle.store.sweep(START, now)).toBe(3);
+      expect([await hasBody(first.event), await hasBody(second.event), await hasBody(none)]).toEqual([true, false, false]);
+      await end(first.action);
+      expect(await stage.handle.store.sweep(START, now)).toBe(2);
+      expect(await hasBody(first.event)).toBe(false);
+    });
+
+    it("with bodies 0 takes away what the hook said wherever it stands, once it has been used up, and keeps the operator's words", async () => {
+      const secret = "outside-words-4711";
+      const parts = [
+        { text: "Summarise: ", outside: false },
+        { text: secret, outside: true },
+      ];
+      const run = runAction();
+      run.spec = { ...run.spec, input: parts, debug: { notes: [{ mapping: "m", field: "f", error: { message: secret } }] } };
+      const failed = runAction();
+      failed.spec = { ...failed.spec, input: parts };
+      const wake = { ...wakeAction(), text: parts };
+      const given = event({
+        actions: [run, failed, wake],
+        request: { method: "GET", headers: {}, query: { q: secret }, body: new Uint8Array() },
+      });
+      await stage.handle.store.accept(given);
+      const now = { ...KEEP, bodies: 0 };
+      await stage.handle.store.sweep(START, now);
+      expect(JSON.stringify(await stage.handle.store.get("event", given.id))).toContain(secret);
+      await end(run);
+      await stage.handle.store.commit((tx) => tx.update("run", failed.runId, { status: "failed", endedAt: START }));
+      await stage.handle.store.sweep(START, now);
+      const kept = [
+        { text: "Summarise: ", outside: false },
+        { text: "[no longer kept]", outside: true },
+      ];
+      expect(JSON.stringify(await stage.handle.store.get("event", given.id))).not.toContain(secret);
+      const { input, debug } = (await stage.handle.store.get("run", run.runId))?.spec ?? {};
+      expect([input, debug]).toEqual([kept, undefined]);
+      // What failed may be started again, and a heartbeat has not seen the event.
+      expect((await stage.handle.store.get("run", failed.runId))?.spec.input).toEqual(parts);
+      expect((await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 })).map((one) => one.text)).toContainEqual(
+        parts,
+      );
+      await stage.handle.store.commit((tx) => {
+        tx.update("systemEvents", [wake.systemEventId], { state: "done" });
+        tx.update("run", failed.runId, { status: "succeeded" });
+      });
+      await stage.handle.store.sweep(START, now);
+      expect((await stage.handle.store.get("run", failed.runId))?.spec.input).toEqual(kept);
+      expect((await stage.handle.store.list("systemEvents", { state: "done" })).map((one) => one.text)).toEqual([kept]);
+    });
+
+    it("takes a body before the work was taken up without harm to the work", async () => {
+      const action = runAction();
+      const accepting = stage.handle.store.accept(event({ actions: [action, wakeAction()] }));
+      const sweeping = stage.handle.store.sweep(START + 60 * DAY, KEEP);
+      await Promise.all([accepting, sweeping]);
+      await stage.handle.store.sweep(START + 60 * DAY, KEEP);
+      expect(await stage.handle.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
+      expect(await stage.handle.store.get("run", action.runId)).toMatchObject({ spec: action.spec });
+      expect(await stage.handle.store.list("queuedSystemEvents", { agentId: "main", limit: 5 })).toHaveLength(1);
+    });
+
+    it("deletes events and runs after their time, but none that has work left", async () => {
+      const [done, open] = [await accepted(), await accepted()];
+      await end(done.action, START + DAY);
+      const at = START + 30 * DAY;
+      await stage.handle.store.sweep(at, KEEP);
+      expect(await stage.handle.store.get("event", done.event.id)).toBeDefined();
+      await stage.handle.store.sweep(at + 1, KEEP);
+      expect(await stage.handle.store.get("event", done.event.id)).toBeUndefined();
+      expect(await stage.handle.store.get("event", open.event.id)).toBeDefined();
+      expect(await stage.handle.store.get("run", done.action.runId)).toBeDefined();
+      await stage.handle.store.sweep(at + DAY + 1, KEEP);
+      expect(await stage.handle.store.get("run", done.action.runId)).toBeUndefined();
+      expect(await stage.handle.store.get("run", open.action.runId)).toBeDefined();
+      expect(await stage.handle.store.counts()).toMatchObject({ "events.accepted": 1, "runs.queued": 1, "runs.succeeded": 0 });
+    });
+
+    it("once all events are gone, the next one still starts", async () => {
+      for (let n = 0; n < 3; n++) {
+        const { action } = await accepted();
+        const [one] = await stage.handle.queue.fetch("turn", 1);
+        await stage.handle.store.commit((tx) => {
+          tx.update("run", action.runId, { status: "succeeded", endedAt: START });
+          tx.settle(one as Job);
+        }, one);
+      }
+      await stage.handle.store.sweep(START + 90 * DAY, KEEP);
+      expect(await stage.handle.store.list("events", {})).toEqual([]);
+      await stage.handle.store.close();
+      const next = await stage.home.open();
+      const action = runAction();
+      await next.store.accept(event({ actions: [action] }));
+      expect(await next.queue.fetch("turn", 1)).toMatchObject([{ id: action.runId }]);
+      await next.store.close();
+    });
+
+    it("deletes sessions of hooks, and later of the API, that are not used any more, and no others", async () => {
+      const refs = [
+        hookSession("old"),
+        hookSession("used"),
+        { agentId: "main", origin: "main" as const, key: "main" },
+        { agentId: "main", origin: "api" as const, key: "a" },
+      ];
+      await stage.handle.store.commit((tx) => {
+        for (const ref of refs) tx.add("turn", ref, turn("r"));
+        tx.add("turn", hookSession("used"), turn("r", { at: START + DAY }));
+      });
+      await stage.handle.store.sweep(START + 30 * DAY + 1, KEEP);
+      expect((await stage.handle.store.list("sessions", {})).map((one) => one.ref.key).toSorted()).toEqual(["a", "main", "used"]);
+      expect(await stage.handle.store.list("turns", hookSession("old"))).toEqual([]);
+      expect(await stage.handle.store.list("turns", hookSession("used"))).toHaveLength(2);
+      await stage.handle.store.sweep(START + 90 * DAY + 1, KEEP);
+      expect((await stage.handle.store.list("sessions", {})).map((one) => one.ref.key)).toEqual(["main"]);
+    });
+
+    it("deletes what has ended of deliveries and system events, and keys that are free", async () => {
+      await stage.handle.store.accept(event(), [dedupe(), dedupe({ key: "k2", expiresAt: START + 90 * DAY })]);
+      await stage.handle.store.commit((tx) => {
+        tx.add("delivery", delivery("done"));
+        tx.add("delivery", delivery("late"));
+        tx.add("delivery", delivery("open"));
+        tx.add("delivery", delivery("no route", { route: { channel: "last" }, error: { code: "no_route", message: "none" } }));
+        tx.update("delivery", "done", { status: "delivered", endedAt: START });
+        tx.update("delivery", "late", { status: "delivered", endedAt: START + DAY });
+        for (const id of ["s1", "s2", "s3"]) tx.add("systemEvent", systemEvent(id));
+        tx.update("systemEvents", ["s1"], { state: "done" });
+        tx.update("systemEvents", ["s2"], { state: "parked" });
+      });
+      // The event, its key, two deliveries, two system events; its body went with it.
+      expect(await stage.handle.store.sweep(START + 30 * DAY + 1, { ...KEEP, bodies: 90 * DAY })).toBe(6);
+      expect((await stage.handle.store.list("deliveries", {})).map((one) => one.id)).toEqual(["open", "late"]);
+      expect((await stage.handle.store.list("systemEvents", {})).map((one) => one.id)).toEqual(["s3"]);
+      expect(await stage.handle.store.counts()).toMatchObject({
+        "deliveries.delivered": 1,
+        "deliveries.pending": 1,
+        "deliveries.no_route": 0,
+        "systemEvents.queued": 1,
+        "systemEvents.done": 0,
+        "systemEvents.parked": 0,
+      });
+      expect((await stage.handle.store.findDuplicates([dedupe(), dedupe({ key: "k2" })])).map((found) => found !== undefined)).toEqual([
+        false,
+        true,
+      ]);
+    });
+
+    it("goes through more than one slice", async () => {
+      await Promise.all(Array.from({ length: 1300 }, () => stage.handle.store.accept(event({ outcome: "skipped" }))));
+      await stage.handle.store.commit((tx) => {
+        for (let n = 0; n < 1300; n++) tx.add("run", run({ status: "failed", endedAt: START }));
+      });
+      expect(await stage.handle.store.sweep(START + 5 * DAY, KEEP)).toBe(1300);
+      expect(await stage.handle.store.sweep(START + 90 * DAY, KEEP)).toBe(2600);
+      expect(await stage.handle.store.counts()).toMatchObject({ "events.skipped": 0, "runs.failed": 0 });
+    });
+  });
+}

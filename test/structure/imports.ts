@@ -1,0 +1,141 @@
+/** Gates about imports: which file may import which, types included. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type CodeFile, type Finding, getImports, isProduct, ROOT, walk } from "./code.ts";
+
+/** Which folders of src a folder may import, besides itself. */
+const LAYERS: Record<string, string[]> = {
+  cli: ["gateway", "http", "admin", "intake", "signatures", "knowledge", "store", "config", "core", "mapping", "plugin", "contract"],
+  "index.ts": ["gateway", "contract", "config", "core"],
+  testing: ["index.ts", "contract", "delivery", "signatures", "store", "config", "core"],
+  gateway: [
+    "http",
+    "admin",
+    "intake",
+    "signatures",
+    "mapping",
+    "runs",
+    "limits",
+    "chat",
+    "agent",
+    "knowledge",
+    "delivery",
+    "sessions",
+    "store",
+    "config",
+    "plugin",
+    "contract",
+    "core",
+  ],
+  http: ["admin", "intake", "runs", "chat", "agent", "knowledge", "plugin", "config", "core"],
+  admin: ["intake", "mapping", "runs", "limits", "chat", "knowledge", "signatures", "delivery", "plugin", "store", "config", "core"],
+  intake: ["mapping", "signatures", "runs", "limits", "sessions", "contract", "store", "config", "core"],
+  signatures: ["config", "core"],
+  mapping: ["plugin", "contract", "config", "core"],
+  runs: ["limits", "queue", "agent", "delivery", "sessions", "contract", "store", "config", "core"],
+  limits: ["sessions", "store", "config", "core"],
+  chat: ["runs", "agent", "knowledge", "sessions", "store", "config", "core"],
+  plugin: ["channel-kit", "delivery", "contract", "store", "config", "core"],
+  delivery: ["contract", "queue", "store", "config", "core"],
+  agent: ["knowledge", "contract", "store", "config", "core"],
+  knowledge: ["contract", "store", "config", "core"],
+  sessions: ["store", "core"],
+  queue: ["store", "core"],
+  "channel-kit": ["contract", "core"],
+  contract: ["store", "config"],
+  store: ["config", "core"],
+  config: ["core"],
+  core: [],
+};
+
+const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { exports: Record<string, unknown> };
+
+const isIn = (folder: string) => (file: CodeFile) => file.path.startsWith(`${folder}/`);
+/** The folder of src that a path is in, or the file if it is in none. */
+const getPart = (path: string): string => path.split("/")[1] ?? path;
+
+/** Each file with the files that it imports, types included. */
+const importGraph = (files: readonly CodeFile[]): Map<string, string[]> =>
+  new Map(files.map((file) => [file.path, getImports(file).flatMap(({ target }) => target ?? [])]));
+
+/** The nodes that can be reached from a node over at least one edge. */
+function reachable(graph: ReadonlyMap<string, readonly string[]>, from: string): Set<string> {
+  const seen = new Set<string>();
+  const open = [...(graph.get(from) ?? [])];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    open.push(...(graph.get(next) ?? []));
+  }
+  return seen;
+}
+
+/** The edges that are part of a cycle. */
+function cyclicEdges(graph: ReadonlyMap<string, readonly string[]>): Finding[] {
+  return [...graph].flatMap(([from, targets]) =>
+    [...new Set(targets)]
+      .filter((to) => to === from || reachable(graph, to).has(from))
+      .map((to) => ({ file: from, what: `imports ${to}` })),
+  );
+}
+
+export function importsGoOneWay(files: readonly CodeFile[]): Finding[] {
+  return files.filter(isIn("src")).flatMap((file) => {
+    const part = getPart(file.path);
+    return getImports(file).flatMap(({ target, typeOnly }) => {
+      if (target === undefined || getPart(target) === part || LAYERS[part]?.includes(getPart(target))) return [];
+      return [{ file: file.path, what: `imports ${typeOnly ? "types of " : ""}${target}` }];
+    });
+  });
+}
+
+export const noFileCycles = (files: readonly CodeFile[]): Finding[] => cyclicEdges(importGraph(files.filter(isProduct)));
+
+export function noFolderCycles(files: readonly CodeFile[]): Finding[] {
+  const folders = new Map<string, string[]>();
+  for (const [file, targets] of importGraph(files.filter(isIn("src")))) {
+    const folder = `src/${getPart(file)}`;
+    const others = targets.map((target) => `src/${getPart(target)}`).filter((other) => other !== folder);
+    folders.set(folder, [...(folders.get(folder) ?? []), ...others]);
+  }
+  return cyclicEdges(folders);
+}
+
+export const httpImportsNoStore = (files: readonly CodeFile[]): Finding[] =>
+  files.filter(isIn("src/http")).flatMap((file) =>
+    getImports(file)
+      .filter(({ target }) => target?.startsWith("src/store/"))
+      .map(({ target }) => ({ file: file.path, what: `imports ${target}` })),
+  );
+
+/** The intake knows no HTTP: no import of it, none of its classes, and no status but those of the error table. */
+export function intakeKnowsNoHttp(files: readonly CodeFile[]): Finding[] {
+  return files.filter(isIn("src/intake")).flatMap((file) => {
+    const what = getImports(file)
+      .map(({ target, specifier }) => target ?? specifier)
+      .filter((name) => /^(?:src\/http\/|@?hono\b|node:https?$)/.test(name))
+      .map((name) => `imports ${name}`);
+    walk(file.program, (node) => {
+      if (node.type === "Identifier" && ["Request", "Response", "Headers"].includes(node.name)) what.push(`uses ${node.name}`);
+      if (node.type === "Literal" && typeof node.value === "number" && node.value >= 100 && node.value <= 599) {
+        const before = file.text.slice(Math.max(0, node.start - 20), node.start);
+        if (/\bstatus\W+$/.test(before)) what.push(`names the status ${node.value}`);
+      }
+    });
+    return what.map((entry) => ({ file: file.path, what: entry }));
+  });
+}
+
+/** Plugins and transforms import what is published, packages, and their own folder. */
+export function pluginsImportWhatIsPublished(files: readonly CodeFile[]): Finding[] {
+  return files
+    .filter((file) => isIn("plugins")(file) || isIn("transforms")(file))
+    .flatMap((file) => {
+      const own = file.path.startsWith("plugins/") ? file.path.split("/").slice(0, 2).join("/") : "transforms";
+      return getImports(file)
+        .filter(({ specifier, target }) =>
+          target === undefined ? specifier.startsWith("#") && !(`./${specifier.slice(1)}` in exports) : !target.startsWith(`${own}/`),
+        )
+        .map(({ specifier }) => ({ file: file.path, what: `imports ${specifier}` }));
+    });
+}

@@ -1,0 +1,1 @@
+export default ({ payload }) => ({ message: payload.text.trim() });

@@ -1,0 +1,1 @@
+export default ({ payload }) => ({ message: `hello ${payload?.text} ${Math.random()}` });
