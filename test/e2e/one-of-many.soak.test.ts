@@ -112,45 +112,46 @@ describePostgres("gateways that share a store", () => {
 
   it("run services, listeners, timer and sweeps once, and requests are answered by all", async () => {
     const config = { hooks: { box: {} }, channels: { radio: {}, postbox: {} } };
-    const a = await open({ config, files: PLUGINS });
-    const b = await open({ config, files: PLUGINS });
+    // Both services are with one gateway before the other starts: otherwise they may be divided, and only one would move.
+    const holder = await open({ config, files: PLUGINS });
+    await holder.until(async () => holder.printed.includes("box runs") && holder.printed.includes("radio listens from 1"));
+    const other = await open({ config, files: PLUGINS });
     const names = ["heartbeat", "recovery", "service:box", "service:radio", "sweep"];
     await patiently(
-      b,
-      async () => (await detail(b)).leases.filter((one: { holder: string }) => one.holder !== null).length === names.length,
+      other,
+      async () => (await detail(other)).leases.filter((one: { holder: string }) => one.holder !== null).length === names.length,
     );
-    const [told, toldByB] = [await detail(a), await detail(b)];
+    const [told, toldByOther] = [await detail(holder), await detail(other)];
     expect(told.leases.map((one: { name: string }) => one.name)).toEqual(names);
-    expect(told.leases).toEqual(toldByB.leases);
+    expect(told.leases).toEqual(toldByOther.leases);
     for (const lease of told.leases) expect(lease).toMatchObject({ pid: process.pid, host: expect.any(String), since: expect.any(String) });
     expect(told.gateways).toMatchObject([
       { self: true, workers: true, alive: true },
       { self: false, alive: true },
     ]);
-    const both = [...a.printed, ...b.printed];
+    const both = [...holder.printed, ...other.printed];
     expect(both.filter((line) => line === "box runs")).toHaveLength(1);
     expect(both.filter((line) => line.startsWith("radio listens"))).toEqual(["radio listens from 1"]);
-    const [holder, other] = a.printed.includes("box runs") ? [a, b] : [b, a];
     const message = async (world: World): Promise<string> =>
       (await detail(world)).services.find((one: { id: string }) => one.id === "box").message;
     expect([await message(holder), await message(other)]).toEqual(["looks", "another gateway runs it"]);
 
-    for (const world of [a, b]) {
+    for (const world of [holder, other]) {
       const request = (path: string, body: string): Promise<Response> =>
         world.gateway.fetch(new Request(`http://127.0.0.1/channels/${path}`, { method: "POST", body }));
       expect(await (await request("box/x", "")).text()).toBe("box answers");
-      expect(await (await request("postbox/in", world === a ? "letter-a" : "letter-b")).text()).toBe("received");
+      expect(await (await request("postbox/in", world === holder ? "letter-a" : "letter-b")).text()).toBe("received");
     }
     // News that the other gateway took reaches the one that runs the service; its own request does not count.
     await holder.until(async () => holder.printed.includes("box nudged"));
     expect(other.printed).not.toContain("box nudged");
-    const events = (await a.admin("/admin/v1/events?path=channels/postbox")).body.events;
+    const events = (await holder.admin("/admin/v1/events?path=channels/postbox")).body.events;
     expect(events).toHaveLength(2);
 
     await close(holder);
     await patiently(other, async () => other.printed.includes("box runs"));
     expect(holder.printed).toContain("box ends");
-    await patiently(other, async () => [...a.printed, ...b.printed].includes("radio listens from 2"));
+    await patiently(other, async () => [...holder.printed, ...other.printed].includes("radio listens from 2"));
     await patiently(other, async () => (await detail(other)).leases.every((one: { holder: string }) => one.holder !== null));
     expect((await detail(other)).gateways).toHaveLength(1);
     expect(await check(other, "leases")).toMatchObject({ status: "ok", message: expect.stringContaining(`(process ${process.pid})`) });
