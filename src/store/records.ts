@@ -157,13 +157,16 @@ export interface DedupeRecord extends DedupeEntry {
   eventId: string;
 }
 
-export type RunStatus = "parked" | "collecting" | "queued" | "running" | "succeeded" | "failed" | "timed_out" | "cancelled";
+export type RunStatus = "parked" | "collecting" | "queued" | "running" | "waiting" | "succeeded" | "failed" | "timed_out" | "cancelled";
 export const ENDED: readonly RunStatus[] = ["succeeded", "failed", "timed_out", "cancelled"];
 
 export interface Usage {
   inputTokens?: number;
   outputTokens?: number;
   totalTokens?: number;
+  /** Of the input tokens, those that the provider had cached; of the output tokens, those of thinking. */
+  cachedInputTokens?: number;
+  reasoningTokens?: number;
 }
 
 export interface RunError {

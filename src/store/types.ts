@@ -32,6 +32,7 @@ export * from "./event-record.ts";
 export * from "./deliveries.ts";
 export * from "./records.ts";
 export * from "./routes.ts";
+export type * from "./steps.ts";
 export type * from "./job-records.ts";
 export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";

@@ -100,8 +100,13 @@ describe("from the packed Rouse, with nothing of the repository", () => {
 
   it("a stranger's plugin with several kinds compiles, and the compiled one passes the suites", async () => {
     const folder = join(installed.dir, "stranger");
-    const filter = (path: string): boolean => !/store\/index\./.test(path);
-    cpSync(join(ROOT, "test/fixtures/stranger"), join(folder, "src"), { recursive: true, dereference: true, filter });
+    cpSync(join(ROOT, "test/fixtures/stranger"), join(folder, "src"), { recursive: true });
+    // Its store is the one that `npm create rouse-plugin` starts with, as a copy of its own.
+    const template = "create-rouse-plugin/templates/store/src";
+    const filter = (path: string): boolean => !/src\/index\./.test(path);
+    cpSync(join(ROOT, template), join(folder, "src/store"), { recursive: true, filter });
+    const index = join(folder, "src/index.ts");
+    writeFileSync(index, readFileSync(index, "utf8").replace(`../../../${template}`, "./store"));
     writeFileSync(join(folder, "package.json"), '{ "name": "rouse-plugin-board", "type": "module" }');
     writeFileSync(join(folder, "tsconfig.json"), readFileSync(join(installed.dir, "plugins/my-channel/tsconfig.json"), "utf8"));
     expect(runTool("tsc", ["-p", "."], folder).output).toBe("");

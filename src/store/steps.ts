@@ -1,0 +1,99 @@
+/** The journal of a run: what the model said, which tools it called, and what became of each call. */
+import type { RunError, Ms, Usage } from "./records.ts";
+
+/** A piece of a tool's result, as it is kept. `data` is base64. */
+export type ToolOutputPart = { type: "text"; text: string } | { type: "file"; mediaType: string; data: string; filename?: string };
+
+/** What a tool answered. An answer that says that the call failed is an answer all the same: its outcome is known. */
+export interface ToolOutput {
+  parts: readonly ToolOutputPart[];
+  isError?: boolean;
+}
+
+/**
+ * `planned`: the model asked for it. `waiting`: a person has to decide. `started`: it may have left. `done`, `failed`: the tool
+ * answered. `unknown`: it was started, and there is no answer. `denied`: it was not made.
+ */
+export type ToolCallState = "planned" | "waiting" | "started" | "done" | "failed" | "unknown" | "denied";
+
+export interface ToolCallRecord {
+  /** `<run>.<step>.<position>`: the same in every attempt, and the tool's idempotency key. */
+  id: string;
+  /** The id that the model gave the call, as its message has it. */
+  modelCallId: string;
+  /** As the config names it: `<plugin or server>.<tool>`. */
+  tool: string;
+  /** As the model called it. */
+  name: string;
+  input: unknown;
+  state: ToolCallState;
+  startedAt?: Ms;
+  endedAt?: Ms;
+  /** Absent until the tool has answered. Text above the limit is kept apart: `read_result` and `getToolResult` read it. */
+  output?: ToolOutput;
+  /** The whole text of an output that was cut: the id of a stored result, and its length in UTF-16 units. */
+  stored?: { id: string; length: number };
+  /** The approval that the call waits for, or waited for. */
+  approvalId?: string;
+}
+
+/** A try at a model call that gave no answer. */
+export interface FailedAttempt {
+  at: Ms;
+  model: string;
+  error: RunError & { vendorCode?: string; status?: number };
+  /** Milliseconds until the next try; absent if there was none. */
+  waitedMs?: number;
+}
+
+/** One model call, and the tool calls that it asked for. */
+export interface StepRecord {
+  runId: string;
+  /** From 0. */
+  index: number;
+  /** `<provider>/<model>` that answered. */
+  model: string;
+  /** What the model said, as the `ai` package's response messages (plain JSON). */
+  messages: unknown[];
+  finish: string;
+  usage: Usage;
+  startedAt: Ms;
+  endedAt: Ms;
+  calls: ToolCallRecord[];
+  failedAttempts?: FailedAttempt[];
+}
+
+/** What may change in a call. */
+export type ToolCallChange = Partial<Omit<ToolCallRecord, "id" | "modelCallId" | "tool" | "name" | "input">>;
+
+/** What a person decided: `approve` and `deny` a call before it is made; `repeat`, `done` and `give_up` one whose outcome is unknown. */
+export type Verdict = "approve" | "deny" | "repeat" | "done" | "give_up";
+
+export interface ApprovalDecision {
+  verdict: Verdict;
+  /** Who: `operator`, `api:<key id>`, `<channel>:<id of the person>`, or `timeout`. */
+  by: string;
+  at: Ms;
+  /** Words for the model, from whoever denied it. */
+  note?: string;
+}
+
+/** A question to a person about one tool call. */
+export interface ApprovalRecord {
+  id: string;
+  /** Short, for people to type (`approve 7f3`); unique among those that are open. */
+  code: string;
+  runId: string;
+  callId: string;
+  agentId: string;
+  tool: string;
+  /** The input as it was asked about: a call with another one is not covered. */
+  input: unknown;
+  /** `rule`: `approve` names the tool. `untrusted`: outside text is in view. `outcome_unknown`: it was started, and there is no answer. */
+  reason: "rule" | "untrusted" | "outcome_unknown";
+  /** One sentence for people: what made it ask. It quotes nothing from outside. */
+  why: string;
+  askedAt: Ms;
+  expiresAt: Ms;
+  decision?: ApprovalDecision;
+}
