@@ -10,10 +10,11 @@ import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./context.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import { ECHO, echoTurn } from "./no-model.ts";
-import { classifyFailure } from "./failure.ts";
+import { NoAnswerError } from "./failure.ts";
 import { buildInstructions, buildMessages } from "./messages.ts";
 import { createPieces, mergingText, type Pieces } from "./merge.ts";
-import { createModels, type NamedProvider } from "./models.ts";
+import { callWithFallbacks, renderFallback } from "./model-call.ts";
+import { createModels } from "./models.ts";
 import { createCallNumbers } from "./plugin-tools.ts";
 import type { ProviderKind } from "./providers.ts";
 import { toReasoning, watchThinking } from "./thinking.ts";
@@ -21,7 +22,7 @@ import { getChoices, buildJsonOutput, toSamplingOptions } from "./sampling.ts";
 import { boundToolResults } from "./tool-results.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, describeCallerTools, offerOwnTools } from "./tools.ts";
-import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
+import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
   config: Config;
@@ -37,7 +38,6 @@ export interface RuntimeOptions {
   kinds: readonly ProviderKind[];
 }
 
-const CONTEXT_TOKENS = 128_000;
 const MAX_STEPS = 16;
 const TOOL_MS = 60_000;
 /** The most that a turn waits for a server of tools. */
@@ -90,7 +90,9 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     warning: `the plugin "${plugin}" gave no context, because it failed or took too long; the turn went on without it`,
   }));
 
-  const callModel = async (input: TurnInput, provider: NamedProvider, parts: readonly Part[], warnings: string[]): Promise<TurnResult> => {
+  const callModel = async (input: TurnInput, candidate: ModelCandidate, parts: readonly Part[], onTool: () => void) => {
+    const { model, provider, contextTokens } = candidate;
+    const warnings: string[] = [];
     const { generateText, isStepCount, jsonSchema, streamText, wrapLanguageModel } = await import("ai");
     // The SDK would print its warnings; ours go into the run.
     (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
@@ -106,9 +108,9 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     if (offered.length > 0) middleware.push(numbers.middleware);
     if (input.thinking !== undefined) middleware.push(thinking.middleware);
     const call = {
-      model: wrapLanguageModel({ model: await getModel(provider, input.model.model), middleware }),
+      model: wrapLanguageModel({ model: await getModel(provider, model.model), middleware }),
       instructions: buildInstructions(input),
-      messages: buildMessages(input, { boundary, parts, window: provider.contextTokens ?? CONTEXT_TOKENS, warnings }),
+      messages: buildMessages(input, { boundary, parts, window: contextTokens, warnings }),
       // The agent's own tools win over a caller's of the same name.
       tools: {
         ...describeCallerTools(input.callerTools, jsonSchema),
@@ -119,12 +121,13 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       stopWhen: isStepCount(MAX_STEPS),
       maxRetries: 0,
       abortSignal: input.signal,
+      onToolExecutionStart: onTool,
       timeout: { totalMs: input.timeoutMs, toolMs: TOOL_MS, ...(input.onText ? { chunkMs: CHUNK_MS } : {}) },
       ...(input.thinking === undefined ? {} : { reasoning: toReasoning(input.thinking) }),
       providerOptions: kind.requestOptions?.(getChoices(input.sampling), settings) ?? {},
     };
-    const ended = (end: Omit<EndedTurn, "provider" | "warnings" | "callerTools">): TurnResult =>
-      toTurnResult({ ...end, provider: input.model.provider, warnings, callerTools: (input.callerTools ?? []).map(({ name }) => name) });
+    const ended = (end: Omit<EndedTurn, "warnings" | "callerTools">) =>
+      toTurnResult({ ...end, warnings, callerTools: (input.callerTools ?? []).map(({ name }) => name) });
     if (!input.onText) {
       const result = await generateText(call);
       warnings.push(...thinking.warnings(result.warnings));
@@ -132,8 +135,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       return ended({ text, steps, messages, usage, finish });
     }
     const pieces = createPieces();
-    const model = wrapLanguageModel({ model: call.model, middleware: mergingText(pieces) });
-    const stream = streamText({ ...call, model, onError: () => undefined });
+    const merged = wrapLanguageModel({ model: call.model, middleware: mergingText(pieces) });
+    const stream = streamText({ ...call, model: merged, onError: () => undefined });
     await pass(stream.fullStream, pieces, input.onText);
     warnings.push(...thinking.warnings(await stream.warnings));
     return ended({
@@ -153,39 +156,28 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       { clock, log },
     );
     if (input.model.ref === ECHO.ref) return { ...echoTurn(input, kinds), warnings };
-    const provider = set.provider(input.model.provider);
-    if (!provider)
-      return {
-        ok: false,
-        code: "unknown_model",
-        message: `models.providers has no "${input.model.provider}" any more`,
-        retryable: false,
-        warnings,
-      };
-    const startedAt = clock.now();
-    try {
-      return await callModel(input, provider, parts, warnings);
-    } catch (error) {
-      if (input.signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false, warnings };
-      const timedOut = clock.now() - startedAt >= input.timeoutMs || isTimeout(error);
-      if (timedOut)
-        return {
-          ok: false,
-          code: "timeout",
-          message: `the turn took longer than ${input.timeoutMs / 1000} seconds`,
-          retryable: false,
-          warnings,
-        };
-      log.debug({ err: safeError(error), provider: input.model.provider }, "a model call failed");
-      return { ...classifyFailure(error, input.model.provider, clock.now()), warnings };
+    const candidates = set.candidates(input.model);
+    if (candidates.length === 0) {
+      const message = `models.providers has no "${input.model.provider}" any more`;
+      return { ok: false, code: "unknown_model", message, retryable: false, warnings };
     }
+    let isOver = false;
+    const onText = input.onText && ((delta: string) => ((isOver = true), input.onText?.(delta)));
+    const onTool = (): void => void (isOver = true);
+    const { timeoutMs } = input;
+    const deadline = clock.now() + timeoutMs;
+    const call = (candidate: ModelCandidate) =>
+      callModel({ ...input, ...(onText && { onText }) }, candidate, parts, onTool).catch((error: unknown) => {
+        log.debug({ err: safeError(error), model: candidate.model.ref }, "a model call failed");
+        throw error;
+      });
+    const made = await callWithFallbacks(candidates, call, { signal, clock, deadline, timeoutMs, hasSpoken: () => isOver });
+    if (!made.ok) return { ...made.failure, warnings };
+    const fallback = renderFallback(made.failed, made.candidate);
+    return { ...made.value, warnings: [...warnings, ...made.value.warnings, ...(fallback === undefined ? [] : [fallback])] };
   };
 
   return { runtime: { models: set.models, runTurn, close: () => toolBox.close() }, issues };
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && (error.name === "TimeoutError" || (error.name === "AbortError" && /timeout/i.test(error.message)));
 }
 
 interface Step {
@@ -220,27 +212,12 @@ interface EndedTurn {
   usage: { inputTokens?: number | undefined; outputTokens?: number | undefined; totalTokens?: number | undefined };
   finish: string;
   warnings: string[];
-  provider: string;
   callerTools: readonly string[];
 }
 
-function toTurnResult({ text, steps, messages, usage, finish, warnings, provider, callerTools }: EndedTurn): TurnResult {
-  if (finish === "content-filter" && text === "")
-    return {
-      ok: false,
-      code: "provider_refused",
-      message: `the provider "${provider}" withheld its answer (content filter)`,
-      retryable: false,
-      warnings,
-    };
-  if (finish === "error" || (finish === "other" && text === ""))
-    return {
-      ok: false,
-      code: "provider_error",
-      message: `the provider "${provider}" gave no answer`,
-      retryable: true,
-      warnings,
-    };
+function toTurnResult({ text, steps, messages, usage, finish, warnings, callerTools }: EndedTurn): Extract<TurnResult, { ok: true }> {
+  if (finish === "content-filter" && text === "") throw new NoAnswerError("withheld");
+  if (finish === "error" || (finish === "other" && text === "")) throw new NoAnswerError("empty");
   if (finish === "length") warnings.push("the reply ends where the model's limit for one answer was reached");
   const counted = Object.fromEntries(
     Object.entries({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, totalTokens: usage.totalTokens }).filter(

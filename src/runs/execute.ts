@@ -129,6 +129,9 @@ export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSi
 
 const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, code, message, retryable: false, warnings: [] });
 
+/** The part of a failure that the run keeps. */
+export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
+
 /** Starts of a run that a crash has cut off. Being taken from the queue is no start: only one that is on disk counts. */
 const countCrashes = ({ crashCount, cutOff = 0, status }: RunRecord): number => (crashCount ?? cutOff) + (status === "running" ? 1 : 0);
 
@@ -138,7 +141,7 @@ function checkRun({ run, agent, isStored }: LoadedRun, { context, job }: RunKind
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
-  const model = context.models.resolve(run.spec.model ?? agent.model);
+  const model = context.models.resolve(run.spec.model ?? agent.model, run.spec.model === undefined ? agent.fallbacks : []);
   return model.ok ? { agent, model: model.model } : model;
 }
 
@@ -221,8 +224,8 @@ async function takeModelTurn(
 
 /** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
 async function putBack(job: Job, failure: FailedTurn, isDrained: boolean, { deps, run, isStored }: Try): Promise<void> {
-  const { code, message, retryAfterMs = backOff(run.attempts, RETRY) * (0.75 + Math.random() / 2) } = failure;
-  const change = isDrained ? { attempts: run.attempts - 1 } : { error: { code, message } };
+  const { retryAfterMs = backOff(run.attempts, RETRY) * (0.75 + Math.random() / 2) } = failure;
+  const change = isDrained ? { attempts: run.attempts - 1 } : { error: toRunError(failure) };
   await deps.store.commit((tx) => {
     if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change });
     tx.settle(job, deps.clock.now() + (isDrained ? 0 : retryAfterMs), { resetAttempts: true });
@@ -244,7 +247,7 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored }: Try): Pr
     status,
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
-    ...(result.ok ? { usage: result.usage } : { error: { code: result.code, message: result.message } }),
+    ...(result.ok ? { usage: result.usage } : { error: toRunError(result) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };
