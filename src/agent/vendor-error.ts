@@ -107,7 +107,7 @@ function withoutQuotes(message: string, prompt: string): string {
 
 /** Keys by their usual beginnings, keys that the vendor has masked, and long runs of letters and digits. */
 const CREDENTIAL =
-  /\b(?:sk|pk|rk|gsk|xai|key|api|AIza|ya29|eyJ|Bearer|Basic)[-_. ]?[\w*.-]{12,}|[\w-]*\*{3,}[\w*-]*|\b(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{32,}/g;
+  /\b(?:sk|pk|rk|gsk|xai|key|api|AIza|ya29|eyJ|Bearer|Basic)[-_. ]?[\w*.-]{12,}|[\w-]*\*{3,}[\w*-]*|\b(?=[\w+=-]*\d)(?=[\w+=-]*[A-Za-z])[\w+=-]{32,}/g;
 const CODE = /^[\w.-]{1,64}$/;
 const PARAM = /^[\w.[\]-]{1,100}$/;
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { ModelProvider } from "../../src/contract/kinds.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { startVendor, VENDORS, type Handler, type ModelServer, type Vendor } from "./vendors.ts";
 
@@ -27,7 +27,7 @@ async function start(vendor: Vendor, { handler, model = "big", agents = {} }: Op
   world = await createWorld({
     logLevel: "trace",
     // Waits between tries would only be waited for.
-    clock: { ...systemClock, sleep: (ms, signal) => systemClock.sleep(Math.min(ms, 20), signal) },
+    clock: createShortWaits().clock,
     config: {
       models: { providers: { local: provider } },
       agents: { defaults: { model: `local/${model}`, heartbeat: { every: 0 } }, ...agents },
