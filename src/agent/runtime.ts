@@ -78,6 +78,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const toolBox = createToolBox({
     servers: config.mcp.servers,
     tools: offers.tools,
+    clock,
     log,
     cwd: options.baseDir,
     env,
