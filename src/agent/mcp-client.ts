@@ -120,7 +120,12 @@ function createClose(client: Client, transport: Transport, calls: Calls): McpCon
         () => undefined,
       );
     await client.close();
+    await transport.close();
   };
+  // The client closes a connection that could not be made without waiting for it, and a second time would not wait either.
+  const closeTransport = transport.close.bind(transport);
+  let closed: Promise<void> | undefined;
+  transport.close = () => (closed ??= closeTransport());
   let ended: Promise<void> | undefined;
   return async (when) => {
     if (when === "idle" && calls.pending.size > 0) await new Promise<void>((resolve) => (calls.onIdle = resolve));

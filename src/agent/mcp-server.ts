@@ -168,7 +168,7 @@ export class McpServer {
     this.#hurry = new AbortController();
     if (this.#waiters.size > 0) this.#hurry.abort();
     await clock.sleep(waitMs, AbortSignal.any([this.#hurry.signal, this.#ended.signal]));
-    await clock.sleep(Math.min(waitMs, triedAt + SHORTEST_GAP_MS - clock.now()), this.#ended.signal);
+    await clock.sleep(Math.max(0, Math.min(waitMs, triedAt + SHORTEST_GAP_MS - clock.now())), this.#ended.signal);
   }
 
   async #connect(signal: AbortSignal): Promise<McpConnection> {

@@ -183,7 +183,15 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     }
   };
 
-  return { runtime: { models: set.models, runTurn, close: () => toolBox.close() }, issues };
+  const runtime: AgentRuntime = {
+    models: set.models,
+    runTurn: (input) => toolBox.during(() => runTurn(input)),
+    start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
+    mcpServers: toolBox.states,
+    retire: toolBox.retire,
+    close: toolBox.close,
+  };
+  return { runtime, issues };
 }
 
 function isTimeout(error: unknown): boolean {
