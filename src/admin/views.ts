@@ -12,6 +12,7 @@ import type {
   ToolCallRecord,
   ToolOutput,
 } from "../store/types.ts";
+import { getStepText } from "../agent/steps.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
@@ -149,19 +150,6 @@ export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined) 
   };
 }
 
-/** The text of the parts of one type in what the model said, or null if there is none. */
-function messageText(messages: readonly unknown[], type: "text" | "reasoning"): string | null {
-  const texts = (messages as { role?: string; content?: unknown }[]).flatMap(({ role, content }) => {
-    if (role !== "assistant") return [];
-    if (typeof content === "string") return type === "text" ? [content] : [];
-    return Array.isArray(content)
-      ? (content as { type?: string; text?: string }[]).filter((part) => part.type === type).map(({ text }) => text ?? "")
-      : [];
-  });
-  const text = texts.filter((part) => part !== "").join("\n");
-  return text === "" ? null : text;
-}
-
 /** Renders what a tool answered. Of a file its size is shown, not its bytes. */
 function outputView({ parts, isError }: ToolOutput) {
   return {
@@ -213,8 +201,8 @@ export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[])
     endedAt: iso(step.endedAt),
     /** Tries at the model call that gave no answer. */
     failedAttempts: failed.map(attemptView),
-    thinking: messageText(step.messages, "reasoning"),
-    text: messageText(step.messages, "text"),
+    thinking: getStepText(step, "reasoning") || null,
+    text: getStepText(step) || null,
     calls: step.calls.map((call) => toolCallView(call, approvals)),
   };
 }

@@ -49,12 +49,20 @@ function waitsFor({ parked, waiting }: RunDetail): string | null {
   return `limits.${parked.limit} of ${parked.scope}${parked.until === null ? "" : `, until ${localTime(parked.until)}`}`;
 }
 
+/** What the provider said with its error, in one line. */
+function renderVendorError(error: RunDetail["error"]): string | null {
+  const { status, code, param, message } = error?.vendor ?? {};
+  const head = [status, code, param && `(${param})`].filter((part) => part !== undefined).join(" ");
+  return [head, message].filter(Boolean).join(": ") || null;
+}
+
 function printRun(run: RunDetail, io: CliIo): void {
   printFields(io, {
     run: run.id,
     status: run.status,
     "waits for": waitsFor(run),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
+    "provider said": renderVendorError(run.error),
     name: run.name,
     event: run.eventId,
     mapping: run.mapping,
@@ -116,10 +124,11 @@ function printStep(step: StepView, io: CliIo): void {
   const facts = [step.model, renderDuration(step.startedAt, step.endedAt), renderTokens(step.usage), step.finish].filter(
     (fact) => fact !== "",
   );
-  const failed = step.failedAttempts.map(
-    ({ model, error, waitedMs }) =>
-      `failed: ${model}: ${error.code}: ${error.message}${waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`}`,
-  );
+  const failed = step.failedAttempts.map(({ model, error, waitedMs }) => {
+    const vendor = renderVendorError(error);
+    const again = waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
+    return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
+  });
   const fallback = step.insteadOf === null ? [] : [`${step.model} answered instead of ${step.insteadOf}`];
   const said = [step.thinking === null ? [] : [`thinking: ${step.thinking}`], step.text === null ? [] : [step.text]].flat();
   printBlock(

@@ -20,7 +20,7 @@ import type {
 } from "./records.ts";
 import type { ApprovalDecision, ApprovalRecord, ApprovalState, StepRecord, ToolCallChange, ToolResultRecord } from "./steps.ts";
 
-/** What a commit can add, and what it takes to add one. */
+/** What a commit can add, and what it takes to add one. A refused commit throws `ID_TAKEN`, or for a decision `NOT_OPEN`. */
 export interface Adds {
   /** A run or a delivery whose id is there already refuses the whole commit. */
   run: [run: RunRecord];

@@ -26,6 +26,8 @@ export interface ToolCallRecord {
   /** As the model called it. */
   name: string;
   input: unknown;
+  /** True if the tool declares that it changes nothing. */
+  readOnly?: boolean;
   state: ToolCallState;
   startedAt?: Ms;
   endedAt?: Ms;
@@ -41,7 +43,7 @@ export interface ToolCallRecord {
 export interface FailedAttempt {
   at: Ms;
   model: string;
-  error: RunError & { vendorCode?: string; status?: number };
+  error: RunError;
   /** Milliseconds until the next try; absent if there was none. */
   waitedMs?: number;
 }

@@ -242,7 +242,7 @@ describe("runs show", () => {
     const shown = out.slice(out.indexOf("\nstep 1")).replaceAll(new RegExp(local, "g"), "<time>").replaceAll(run, "<run>");
     expect(shown).toBe(`
 step 1: acme/large, 1.2 s, 1,200 in (800 cached), 30 out (10 reasoning), tool-calls
-  failed: acme/small: rate_limited: slow down; tried again after 2 s
+  failed: acme/small: rate_limited: slow down (429 too_fast); tried again after 2 s
   failed: acme/small: provider_unavailable: no answer
   acme/large answered instead of acme/small
   thinking: The order is large.

@@ -88,7 +88,7 @@ describe.skipIf(NO_BROWSER)("the console in a real browser", () => {
       "model acme/large instead of acme/small",
       "took 1.2 s",
       "1200 in, 800 of them cached, 30 out, 10 of them reasoning",
-      "acme/small: rate_limited: slow down; tried again after 2 s",
+      "acme/small: rate_limited: slow down (429 too_fast); tried again after 2 s",
       "acme/small: provider_unavailable: no answer",
       "I look at the order.",
     ])

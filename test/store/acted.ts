@@ -24,7 +24,12 @@ const steps = (runId: string): StepRecord[] => [
     startedAt: AT,
     endedAt: AT + 1200,
     failedAttempts: [
-      { at: AT, model: "acme/small", error: { code: "rate_limited", message: "slow down" }, waitedMs: 2000 },
+      {
+        at: AT,
+        model: "acme/small",
+        error: { code: "rate_limited", message: "slow down", vendor: { status: 429, code: "too_fast" } },
+        waitedMs: 2000,
+      },
       { at: AT + 2000, model: "acme/small", error: { code: "provider_unavailable", message: "no answer" } },
     ],
     calls: [
@@ -133,7 +138,12 @@ export const shownSteps = (runId: string) => {
       startedAt: at(0),
       endedAt: at(1.2),
       failedAttempts: [
-        { at: at(0), model: "acme/small", error: { code: "rate_limited", message: "slow down" }, waitedMs: 2000 },
+        {
+          at: at(0),
+          model: "acme/small",
+          error: { code: "rate_limited", message: "slow down", vendor: { status: 429, code: "too_fast" } },
+          waitedMs: 2000,
+        },
         { at: at(2), model: "acme/small", error: { code: "provider_unavailable", message: "no answer" }, waitedMs: null },
       ],
       thinking: "The order is large.",

@@ -50,9 +50,9 @@ export function duration(from, to) {
 }
 
 const TONES = {
-  good: ["accepted", "succeeded", "delivered", "ok", "done"],
+  good: ["accepted", "succeeded", "delivered", "ok", "done", "connected"],
   warn: ["unmatched", "parked", "warn", "unknown", "no_route", "timed_out", "cancelled", "collecting", "waiting", "denied"],
-  bad: ["failed", "rejected", "fail"],
+  bad: ["failed", "rejected", "fail", "failing"],
 };
 
 /** A state in its colour; the word itself says it as well. */

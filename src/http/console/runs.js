@@ -48,14 +48,13 @@ const tokensOf = ({ inputTokens, outputTokens, cachedInputTokens, reasoningToken
     .map(([count, what]) => `${count} ${what}`)
     .join(", ");
 
-const attemptOf = ({ at, model, error, waitedMs }) =>
-  h(
-    "div",
-    { class: "bad" },
-    time(at),
-    ` ${model}: ${error.code}: ${error.message}`,
-    waitedMs === null ? "" : `; tried again after ${waitedMs / 1000} s`,
-  );
+const vendorOf = ({ vendor = {} }) => [vendor.status, vendor.code, vendor.message].filter(Boolean).join(" ");
+
+const attemptOf = ({ at, model, error, waitedMs }) => {
+  const said = vendorOf(error);
+  const again = waitedMs === null ? "" : `; tried again after ${waitedMs / 1000} s`;
+  return h("div", { class: "bad" }, time(at), ` ${model}: ${error.code}: ${error.message}${said && ` (${said})`}${again}`);
+};
 
 /** One model call, and the tool calls that it asked for. */
 const stepOf = (runId) => (step) =>
@@ -92,6 +91,7 @@ async function runDetail(id, refresh) {
       ["status", state(run.status)],
       ["error", run.error && `${run.error.code}: ${run.error.message}`],
       ["waits for", run.waiting && waitsFor(run.waiting)],
+      ["provider said", run.error && vendorOf(run.error)],
       ["name", run.name],
       ["agent", run.agentId],
       ["session", sessionLink({ ...run, key: run.sessionKey })],

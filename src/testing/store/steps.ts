@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ID_TAKEN, NOT_OPEN } from "../../store/errors.ts";
 import type { Job, StepRecord, Writes } from "../../store/types.ts";
 import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
 import type { Stage } from "./stage.ts";
@@ -7,13 +8,13 @@ import type { Stage } from "./stage.ts";
 function createSteps(stage: Stage) {
   const commit = (write: (tx: Writes) => void, held?: Job): Promise<boolean> => stage.handle.store.commit(write, held);
   const steps = (runId: string): Promise<StepRecord[]> => stage.handle.store.list("steps", runId);
-  /** Expects that nothing of the commit is written. */
-  const expectRefused = async (write: (tx: Writes) => void): Promise<void> => {
+  /** Expects that nothing of the commit is written, and that the error has the message by which callers know it. */
+  const expectRefused = async (write: (tx: Writes) => void, { message } = ID_TAKEN): Promise<void> => {
     const marked = commit((tx) => {
       tx.set("value", "mark", 1);
       write(tx);
     });
-    await expect(marked).rejects.toMatchObject({ name: "RouseError", code: "internal" });
+    await expect(marked).rejects.toMatchObject({ name: "RouseError", code: "internal", message });
     expect(await stage.handle.store.get("value", "mark")).toBeUndefined();
   };
   return { commit, steps, expectRefused };
@@ -119,8 +120,8 @@ function testDecisions(stage: Stage): void {
     await stage.reopen();
     const decided = { ...given, decision: DECISION };
     expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
-    await expectRefused((tx) => tx.add("decision", given.id, { ...DECISION, verdict: "deny" }));
-    await expectRefused((tx) => tx.add("decision", "apr_nobody", DECISION));
+    await expectRefused((tx) => tx.add("decision", given.id, { ...DECISION, verdict: "deny" }), NOT_OPEN);
+    await expectRefused((tx) => tx.add("decision", "apr_nobody", DECISION), NOT_OPEN);
     expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
     expect(await stage.handle.store.get("approval", "apr_nobody")).toBeUndefined();
     expect(await stage.handle.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 1 });
@@ -139,7 +140,7 @@ function testDecisions(stage: Stage): void {
     await expectRefused((tx) => {
       tx.add("decision", "apr_run_b", DECISION);
       tx.add("decision", "apr_run_b", DECISION);
-    });
+    }, NOT_OPEN);
     expect(await stage.handle.store.get("approval", "apr_run_b")).toEqual(approval("run_b"));
   });
 

@@ -83,7 +83,7 @@ function testRedaction(stage: Stage): void {
       approval: { ...before.approval, input: forgotten },
     });
     // What failed may be started again, and what is under way goes on from here.
-    for (const runId of [failed, open]) expect(JSON.stringify(await parts(runId)).split(WORDS)).toHaveLength(7);
+    for (const runId of [failed, open]) expect(JSON.stringify(await parts(runId)).split(WORDS)).toHaveLength(8);
     await end(failed, "succeeded");
     await end(open, "succeeded");
     await stage.handle.store.sweep(START, none);

@@ -1,4 +1,5 @@
 import {
+  ID_TAKEN,
   newDeliveryRecord,
   NOT_OPEN,
   RouseError,
@@ -51,10 +52,6 @@ export class Data {
 /** A copy that the caller cannot change. Throws if JSON cannot hold the value. */
 export const copy = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
-/** The error for a record whose id is there already. */
-export const createIdError = (what: string): RouseError =>
-  new RouseError({ code: "internal", message: `the store has a ${what} with this id already` });
-
 function addTurn(data: Data, ref: SessionRef, turn: NewTurn): void {
   const id = sessionId(ref);
   const { turns = 0, createdAt = turn.at } = data.sessions.get(id) ?? {};
@@ -85,7 +82,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
   const added = new Set<string>();
   const later = (write: () => unknown): void => void pending.push(write);
   const addAs = <T>(what: string, records: Map<string, T>, id: string, record: T): void => {
-    if (records.has(id) || added.has(`${what} ${id}`)) throw createIdError(what);
+    if (records.has(id) || added.has(`${what} ${id}`)) throw new RouseError(ID_TAKEN);
     added.add(`${what} ${id}`);
     later(() => records.set(id, record));
   };
@@ -121,7 +118,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       approval(given) {
         const approval = copy(given);
         const isTaken = [...approvals.values()].some((one) => one.id === approval.id || (!one.decision && one.code === approval.code));
-        if (isTaken) throw createIdError("approval");
+        if (isTaken) throw new RouseError(ID_TAKEN);
         keepApproval(approval);
       },
       decision(id, decision) {
