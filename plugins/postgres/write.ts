@@ -1,5 +1,5 @@
 import { deliveryState, type Ms, toApprovalRow } from "#store-kit";
-import { addRows, addWork, type Column, valuesOf } from "./add.ts";
+import { addRows, addWork, type AddedColumn, valuesOf } from "./add.ts";
 import type { Statement } from "./db.ts";
 import { jobStatements } from "./jobs.ts";
 import type { PlannedCall, PlannedResult, PlannedStep } from "./step-plan.ts";
@@ -168,14 +168,14 @@ function* rest({ routes, values }: UnitOfWork): Generator<Statement> {
   }
 }
 
-const STEP: readonly Column<PlannedStep>[] = [
+const STEP: readonly AddedColumn<PlannedStep>[] = [
   ["run_id", "text", ({ runId }) => runId],
   ["step", "int", ({ index }) => index],
   ["at", "bigint", ({ at }) => at],
   ["record", "text", ({ record }) => record],
 ];
 
-const CALL: readonly Column<PlannedCall>[] = [
+const CALL: readonly AddedColumn<PlannedCall>[] = [
   ["run_id", "text", ({ runId }) => runId],
   ["step", "int", ({ step }) => step],
   ["position", "int", ({ position }) => position],
@@ -184,14 +184,14 @@ const CALL: readonly Column<PlannedCall>[] = [
   ["record", "text", ({ record }) => JSON.stringify(record)],
 ];
 
-const RESULT: readonly Column<PlannedResult & { at: Ms }>[] = [
+const RESULT: readonly AddedColumn<PlannedResult & { at: Ms }>[] = [
   ["id", "text", ({ id }) => id],
   ["run_id", "text", ({ runId }) => runId],
   ["at", "bigint", ({ at }) => at],
   ["record", "text", ({ record }) => record],
 ];
 
-const APPROVAL: readonly Column<ReturnType<typeof toApprovalRow>>[] = [
+const APPROVAL: readonly AddedColumn<ReturnType<typeof toApprovalRow>>[] = [
   ["id", "text", ({ id }) => id],
   ["run_id", "text", ({ runId }) => runId],
   ["code", "text", ({ code }) => code],
@@ -200,7 +200,7 @@ const APPROVAL: readonly Column<ReturnType<typeof toApprovalRow>>[] = [
   ["record", "text", ({ record }) => record],
 ];
 
-const inserting = <T>(table: string, columns: readonly Column<T>[], rows: readonly T[]): Statement[] =>
+const inserting = <T>(table: string, columns: readonly AddedColumn<T>[], rows: readonly T[]): Statement[] =>
   rows.length === 0 ? [] : [{ text: addRows(table, columns, 1), values: valuesOf(rows, columns) }];
 
 function* steps({ steps: plan }: UnitOfWork, now: Ms): Generator<Statement> {

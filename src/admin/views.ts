@@ -12,7 +12,6 @@ import type {
   ToolCallRecord,
   ToolOutput,
 } from "../store/types.ts";
-import { getStepText } from "../agent/steps.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
@@ -150,6 +149,16 @@ export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined) 
   };
 }
 
+/** What the model said in a step, or its reasoning; null if there is none. */
+function getWords({ messages }: StepRecord, type: "text" | "reasoning"): string | null {
+  const words = (messages as { content?: string | { type: string; text?: string }[] }[]).flatMap(({ content = [] }) =>
+    (typeof content === "string" ? [{ type: "text", text: content }] : content).map((part) =>
+      part.type === type ? (part.text ?? "") : "",
+    ),
+  );
+  return words.join("") || null;
+}
+
 /** Renders what a tool answered. Of a file its size is shown, not its bytes. */
 function outputView({ parts, isError }: ToolOutput) {
   return {
@@ -201,8 +210,8 @@ export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[])
     endedAt: iso(step.endedAt),
     /** Tries at the model call that gave no answer. */
     failedAttempts: failed.map(attemptView),
-    thinking: getStepText(step, "reasoning") || null,
-    text: getStepText(step) || null,
+    thinking: getWords(step, "reasoning"),
+    text: getWords(step, "text"),
     calls: step.calls.map((call) => toolCallView(call, approvals)),
   };
 }

@@ -16,20 +16,20 @@ interface TextPart {
   text?: unknown;
 }
 
-/** The words of a step, or its reasoning. */
-export const getStepText = ({ messages }: Pick<StepRecord, "messages">, wanted: "text" | "reasoning" = "text"): string =>
+/** The words of a step. */
+export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string =>
   messages
     .flatMap((message) => {
       const { content } = message as { content?: unknown };
-      if (typeof content === "string") return wanted === "text" ? content : "";
-      return Array.isArray(content) ? (content as TextPart[]).map(({ type, text }) => (type === wanted ? String(text) : "")) : [];
+      if (typeof content === "string") return content;
+      return Array.isArray(content) ? (content as TextPart[]).map(({ type, text }) => (type === "text" ? String(text) : "")) : [];
     })
     .join("");
 
 /** All that the model said, as a stream's reader gets it. */
 export const getSpoken = (steps: readonly StepRecord[]): string =>
   steps
-    .map((step) => getStepText(step))
+    .map(getStepText)
     .filter((text) => text !== "")
     .join(STEP_GAP);
 

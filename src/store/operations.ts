@@ -2,22 +2,8 @@
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventOutcome, EventRecord } from "./event-record.ts";
 import type { JobKind, NewJob } from "./job-records.ts";
-import type {
-  Collected,
-  LastRoute,
-  Ms,
-  NewSystemEvent,
-  NewTurn,
-  RunChange,
-  RunRecord,
-  RunStatus,
-  SessionOrigin,
-  SessionRecord,
-  SessionRef,
-  SystemEvent,
-  SystemEventState,
-  TurnRecord,
-} from "./records.ts";
+import type { Collected, Ms, RunChange, RunRecord, RunStatus, SessionOrigin, SessionRef } from "./records.ts";
+import type { LastRoute, NewSystemEvent, NewTurn, SessionRecord, SystemEvent, SystemEventState, TurnRecord } from "./session-records.ts";
 import type { ApprovalDecision, ApprovalRecord, ApprovalState, StepRecord, ToolCallChange, ToolResultRecord } from "./steps.ts";
 
 /** What a commit can add, and what it takes to add one. A refused commit throws `ID_TAKEN`, or for a decision `NOT_OPEN`. */

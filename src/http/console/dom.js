@@ -43,7 +43,7 @@ export function time(iso) {
 }
 
 /** How long something took, such as `320 ms` or `4.2 s`. */
-export function duration(from, to) {
+export function elapsed(from, to) {
   if (!to) return "not ended";
   const ms = new Date(to) - new Date(from);
   return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;

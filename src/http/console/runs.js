@@ -1,4 +1,4 @@
-import { act, ask, duration, facts, h, link, parts, state, time } from "./dom.js";
+import { act, ask, elapsed, facts, h, link, parts, state, time } from "./dom.js";
 import { list } from "./list.js";
 import { sessionLink } from "./sessions.js";
 
@@ -31,7 +31,7 @@ const callOf = (runId) => (call) =>
   h(
     "section",
     { "aria-label": `Call ${call.id}` },
-    h("h3", {}, `${call.tool} `, state(call.state), call.startedAt && ` ${duration(call.startedAt, call.endedAt)}`),
+    h("h3", {}, `${call.tool} `, state(call.state), call.startedAt && ` ${elapsed(call.startedAt, call.endedAt)}`),
     h("pre", {}, JSON.stringify(call.input, null, 2)),
     call.approvals.map(approvalOf),
     outputOf(runId, call),
@@ -66,7 +66,7 @@ const stepOf = (runId) => (step) =>
       ["model", step.model],
       ["instead of", step.insteadOf],
       ["started", time(step.startedAt)],
-      ["took", duration(step.startedAt, step.endedAt)],
+      ["took", elapsed(step.startedAt, step.endedAt)],
       ["tokens", tokensOf(step.usage)],
       ["ended with", step.finish],
       ["failed attempts", step.failedAttempts.map(attemptOf)],
