@@ -4,9 +4,9 @@ import { digest } from "./digest.ts";
 import type { UnitOfWork, PlannedRun } from "./unit-of-work.ts";
 
 /** A column of what is added: its name, its type, and its value of one of the rows. */
-type Column<T> = readonly [name: string, type: string, value: (row: T) => unknown];
+export type AddedColumn<T> = readonly [name: string, type: string, value: (row: T) => unknown];
 
-const EVENT: readonly Column<EventRow>[] = [
+const EVENT: readonly AddedColumn<EventRow>[] = [
   ["id", "text", (row) => row.id],
   ["at", "bigint", (row) => row.at],
   ["path", "text", (row) => row.path],
@@ -18,7 +18,7 @@ const EVENT: readonly Column<EventRow>[] = [
   ["body", "bytea", (row) => row.body],
 ];
 
-const RUN: readonly Column<PlannedRun>[] = [
+const RUN: readonly AddedColumn<PlannedRun>[] = [
   ["id", "text", ({ state }) => state.id],
   ["event_id", "text", ({ state }) => state.eventId],
   ["session_key", "text", ({ row }) => row?.sessionKey],
@@ -36,7 +36,7 @@ interface AddedJob {
   runAt: Ms;
 }
 
-const JOB: readonly Column<AddedJob>[] = [
+const JOB: readonly AddedColumn<AddedJob>[] = [
   ["kind", "text", ({ job }) => job.kind],
   ["id", "text", ({ job }) => job.id],
   ["key", "bytea", ({ job }) => digest(job.key)],
@@ -46,15 +46,16 @@ const JOB: readonly Column<AddedJob>[] = [
   ["run_at", "bigint", ({ runAt }) => runAt],
 ];
 
-const namesOf = <T>(columns: readonly Column<T>[]): string => columns.map(([name]) => name).join(", ");
+const namesOf = <T>(columns: readonly AddedColumn<T>[]): string => columns.map(([name]) => name).join(", ");
 
 /** What was given, as a table in the order of the rows; `first`: the place of its first value. */
-function givenAs<T>(name: string, columns: readonly Column<T>[], first: number): string {
+function givenAs<T>(name: string, columns: readonly AddedColumn<T>[], first: number): string {
   const lists = columns.map(([, type], n) => `$${first + n}::${type}[]`).join(", ");
   return `unnest(${lists}) WITH ORDINALITY AS ${name} (${namesOf(columns)}, nth)`;
 }
 
-const addRows = <T>(table: string, columns: readonly Column<T>[], first: number): string =>
+/** A statement that adds rows; `first`: the place of its first value. */
+export const addRows = <T>(table: string, columns: readonly AddedColumn<T>[], first: number): string =>
   `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns)} FROM ${givenAs("given", columns, first)} ORDER BY nth`;
 
 const addEvents = (first: number): string => `
@@ -107,7 +108,7 @@ function textOf(tables: { events: boolean; runs: boolean; jobs: boolean }): stri
   return text;
 }
 
-const valuesOf = <T>(rows: readonly T[], columns: readonly Column<T>[]): unknown[] =>
+export const valuesOf = <T>(rows: readonly T[], columns: readonly AddedColumn<T>[]): unknown[] =>
   rows.length === 0 ? [] : columns.map(([, , value]) => rows.map(value));
 
 /**

@@ -2,7 +2,7 @@ import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
-import type { Route, RouteDecision } from "./routes.ts";
+import type { RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
 export type Ms = number;
@@ -157,7 +157,19 @@ export interface DedupeRecord extends DedupeEntry {
   eventId: string;
 }
 
-export type RunStatus = "parked" | "collecting" | "queued" | "running" | "waiting" | "succeeded" | "failed" | "timed_out" | "cancelled";
+/** `waiting`: a person has to decide about a tool call, and no worker is held meanwhile. */
+export const RUN_STATUSES = [
+  "parked",
+  "collecting",
+  "queued",
+  "running",
+  "waiting",
+  "succeeded",
+  "failed",
+  "timed_out",
+  "cancelled",
+] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
 export const ENDED: readonly RunStatus[] = ["succeeded", "failed", "timed_out", "cancelled"];
 
 export interface Usage {
@@ -169,9 +181,22 @@ export interface Usage {
   reasoningTokens?: number;
 }
 
+/** What a model provider said with its error: without credentials and without quotations of the prompt. */
+export interface VendorError {
+  /** Of the HTTP answer; absent for an error within a stream. */
+  status?: number;
+  code?: string;
+  /** At most 500 characters. */
+  message?: string;
+  /** The parameter of the request that is wrong. */
+  param?: string;
+}
+
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /** For the operator and for callers of `/v1`. Receipts for senders leave it out. */
+  vendor?: VendorError;
 }
 
 export interface RunRecord {
@@ -186,6 +211,8 @@ export interface RunRecord {
   reply?: string;
   error?: RunError;
   parked?: Parked;
+  /** Set while the run waits for people: the approvals that are open, or were when it began to wait. */
+  waiting?: { approvalIds: string[]; since: Ms };
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
@@ -200,6 +227,14 @@ export interface RunRecord {
   deliveryId?: string;
   /** The delivery that posts the receipt, where the mapping has a callback. */
   callbackId?: string;
+  /** The boundary of all its attempts. */
+  boundaryId?: string;
+  /** How far it had come when the last attempt began, so that a start that cut off an attempt which got further is no crash loop. */
+  progress?: number;
+  /** Attempts since its last progress that ended with an error that may pass. */
+  failures?: number;
+  /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
+  systemEventIds?: string[];
   /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */
   gateway?: string;
   createdAt: Ms;
@@ -208,59 +243,9 @@ export interface RunRecord {
 }
 
 /** What may change in a run; null takes a field away. */
-export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "endedAt">> & {
+export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "endedAt">> & {
   error?: RunError | null;
   parked?: Parked | null;
+  waiting?: RunRecord["waiting"] | null;
   endedAt?: Ms | null;
 };
-
-/** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
-export interface TurnRecord {
-  seq: number;
-  runId: string;
-  at: Ms;
-  hook: string;
-  input: TextPart[];
-  unsafe: boolean;
-  /** What the model answered, as the `ai` package's response messages (plain JSON). */
-  messages: unknown[];
-}
-export type NewTurn = Omit<TurnRecord, "seq">;
-
-export interface SessionRecord {
-  ref: SessionRef;
-  turns: number;
-  createdAt: Ms;
-  lastUsedAt: Ms;
-}
-
-export type SystemEventState = "queued" | "done" | "parked";
-
-/** One entry of the main session's queue. */
-export interface SystemEvent {
-  seq: number;
-  id: string;
-  agentId: string;
-  at: Ms;
-  text: TextPart[];
-  /** The hook path or id it came from. */
-  source: string;
-  mode: WakeMode;
-  unsafe: boolean;
-  state: SystemEventState;
-  /** Heartbeats that saw it and failed. */
-  failures: number;
-}
-export type NewSystemEvent = Omit<SystemEvent, "seq" | "state" | "failures">;
-
-/** A last route of the main session. */
-export interface LastRoute extends Route {
-  agentId: string;
-  at: Ms;
-}
-
-/** The queue key of a session, also its name in lists: `<agent>/<origin>/<key>`, or `<agent>/hook@<path>|<credential>/<key>`. */
-export function sessionId({ agentId, origin, key, via }: SessionRef): string {
-  const place = via ? `${origin}@${`${via.path}|${via.credential}`.replaceAll("/", "%2F")}` : origin;
-  return `${agentId}/${place}/${key}`;
-}

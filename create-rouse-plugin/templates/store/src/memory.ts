@@ -4,6 +4,7 @@ import {
   buildSystemEvent,
   collectJob,
   createListeners,
+  ID_TAKEN,
   isFencingToken,
   LONGEST_TIMER_MS,
   RouseError,
@@ -22,7 +23,7 @@ import {
   type StoreHandle,
   type WakeMode,
 } from "rouse/store-kit";
-import { copy, createIdError, createWrites, Data } from "./data.ts";
+import { copy, createWrites, Data } from "./data.ts";
 import { createReads } from "./reads.ts";
 import { sweep } from "./sweep.ts";
 
@@ -93,7 +94,7 @@ function createStore({ data, listeners, now, checkOpen, announce }: Parts): Omit
       checkOpen();
       const [record] = keys.flatMap((entry) => findKey(entry) ?? []);
       if (record) return { kind: "duplicate", record };
-      if (data.events.has(event.id)) throw createIdError("event");
+      if (data.events.has(event.id)) throw new RouseError(ID_TAKEN);
       const [kept, entries] = [keepEvent(event), copy(keys)];
       for (const entry of entries) data.keys.set(toKey(entry), { ...entry, eventId: event.id });
       const { kinds, wakes } = addEvent(data, kept);

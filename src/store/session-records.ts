@@ -1,0 +1,55 @@
+import type { WakeMode } from "../config/schema/common.ts";
+import type { TextPart } from "../core/text.ts";
+import type { Ms, SessionRef } from "./records.ts";
+import type { Route } from "./routes.ts";
+
+/** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
+export interface TurnRecord {
+  seq: number;
+  runId: string;
+  at: Ms;
+  hook: string;
+  input: TextPart[];
+  unsafe: boolean;
+  /** What the model answered, as the `ai` package's response messages (plain JSON). */
+  messages: unknown[];
+}
+export type NewTurn = Omit<TurnRecord, "seq">;
+
+export interface SessionRecord {
+  ref: SessionRef;
+  turns: number;
+  createdAt: Ms;
+  lastUsedAt: Ms;
+}
+
+export type SystemEventState = "queued" | "done" | "parked";
+
+/** One entry of the main session's queue. */
+export interface SystemEvent {
+  seq: number;
+  id: string;
+  agentId: string;
+  at: Ms;
+  text: TextPart[];
+  /** The hook path or id it came from. */
+  source: string;
+  mode: WakeMode;
+  unsafe: boolean;
+  state: SystemEventState;
+  /** Heartbeats that saw it and failed. */
+  failures: number;
+}
+export type NewSystemEvent = Omit<SystemEvent, "seq" | "state" | "failures">;
+
+/** A last route of the main session. */
+export interface LastRoute extends Route {
+  agentId: string;
+  at: Ms;
+}
+
+/** The queue key of a session, also its name in lists: `<agent>/<origin>/<key>`, or `<agent>/hook@<path>|<credential>/<key>`. */
+export function sessionId({ agentId, origin, key, via }: SessionRef): string {
+  const place = via ? `${origin}@${`${via.path}|${via.credential}`.replaceAll("/", "%2F")}` : origin;
+  return `${agentId}/${place}/${key}`;
+}
