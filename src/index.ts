@@ -43,13 +43,5 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
     setLogLevel: setLevel,
     reporter,
   });
-  return {
-    fetch: (request, bindings) => fetch(request, bindings?.incoming && { incoming: bindings.incoming }),
-    receive,
-    start,
-    stop,
-    reload,
-    status,
-    on: reporter.on,
-  };
+  return { fetch, receive, start, stop, reload, status, on: reporter.on };
 }

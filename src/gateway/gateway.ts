@@ -9,10 +9,10 @@ import { openResources, type ResourceOptions, type Resources } from "./resources
 import { createApps, type Apps } from "../http/app.ts";
 import { createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
-import { createRejections } from "../http/rejections.ts";
+import { createRejections } from "../http/errors.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
-import { createSharedCounts } from "../intake/shared-counts.ts";
+import { createSharedCounts } from "../intake/callers.ts";
 import { createReceive } from "./receive.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";

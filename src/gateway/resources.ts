@@ -139,11 +139,11 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
     operatorToken,
     stateDir,
     sql: getSqlSource(driver, url),
-    snapshot: () => reloader.loaded().snapshot,
+    snapshot: reloader.snapshot,
     setAddress({ host, port }) {
       // A host that is undefined would be every address of the machine.
       Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
-      Object.assign(reloader.loaded().snapshot.config.gateway, address);
+      Object.assign(reloader.snapshot().config.gateway, address);
     },
     createCursor: (service, fencingToken) => keptCursor(store, `service.cursor:${service}`, fencingToken),
     swapped,

@@ -1,12 +1,56 @@
+import type { ListQuery, Ms, RunRecord, RunStatus, Store, Parked, Writes } from "../store/types.ts";
+import { DAY_MS, HOUR_MS } from "./policy.ts";
+import type { Budget, Admission, AdmissionDeps, Admitted, Applicant, BudgetView, Placement } from "./types.ts";
 import { safeError } from "../core/errors.ts";
-import type { Ms, Parked, RunRecord, Writes } from "../store/types.ts";
 import { BatchWindows } from "./batch-windows.ts";
-import { readCountedRuns } from "./counted-runs.ts";
 import { HeldRuns } from "./held-runs.ts";
 import { fullFailure } from "./limit-text.ts";
 import { Limiter } from "./limiter.ts";
-import { findFull } from "./policy.ts";
-import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement } from "./types.ts";
+
+const PAGE = 1000;
+
+async function listAll(store: Store, query: ListQuery & { status?: RunStatus }, most: number): Promise<RunRecord[]> {
+  const runs: RunRecord[] = [];
+  while (runs.length < most) {
+    const before = runs.at(-1)?.id;
+    const page = await store.list("runs", {
+      ...query,
+      limit: Math.min(PAGE, most - runs.length),
+      ...(before === undefined ? {} : { before }),
+    });
+    runs.push(...page);
+    if (page.length === 0) break;
+  }
+  return runs;
+}
+
+/** Reads the runs by which everything is counted, oldest first. */
+export async function readCountedRuns(store: Store, budgets: readonly Budget[], now: Ms): Promise<RunRecord[]> {
+  const counts = await store.counts();
+  const waiting = await Promise.all(
+    (["parked", "collecting", "queued", "running"] as const)
+      // Without budgets only those matter that wait for one that was taken away, and windows.
+      .filter((status) => budgets.length > 0 || status === "parked" || status === "collecting")
+      .map((status) => listAll(store, { status }, counts[`runs.${status}`] ?? 0)),
+  );
+  const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined) ? DAY_MS : HOUR_MS;
+  const recent = budgets.length > 0 ? await listAll(store, { since: now - back }, Infinity) : [];
+  const byId = new Map([...recent, ...waiting.flat()].map((run) => [run.id, run]));
+  return [...byId.values()].filter((run) => run.kind === "hook").toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/**
+ * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
+ * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
+ */
+export function findFull(wanted: readonly Budget[], waiting: (scope: string) => number): Budget | undefined {
+  const counts = new Map<string, number>();
+  return wanted.find(({ scope, limits: { queue = Infinity } }) => {
+    const count = (counts.get(scope) ?? waiting(scope)) + 1;
+    counts.set(scope, count);
+    return count > queue;
+  });
+}
 
 /** Where one action goes, and its part of what `settle` does. */
 interface AdmittedOne {

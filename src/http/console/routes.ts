@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { Hono, type Context } from "hono";
 import { newId } from "../../core/ids.ts";
-import type { FailureLimiter } from "../../intake/failure-limiter.ts";
+import type { FailureLimiter } from "../../intake/callers.ts";
 import { collectBytes } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
 import { failureResponse } from "../errors.ts";

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
-import { discard, toReadable, UPLOAD_MS } from "../source.ts";
+import { discard, toReadable, UPLOAD_MS } from "../request.ts";
 import { jsonResponse } from "./json.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
 import { checkAgents, toNames } from "./knowledge-documents.ts";

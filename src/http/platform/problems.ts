@@ -1,5 +1,5 @@
 import { getStatus, type ErrorCode, type Failure, type RunErrorCode } from "../../core/errors.ts";
-import { withReason } from "../rejections.ts";
+import { withReason } from "../errors.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
 export interface ApiProblem {

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { Operation } from "../openapi/operation.ts";
-import type { createSharedCounts } from "../../intake/shared-counts.ts";
+import type { createSharedCounts } from "../../intake/callers.ts";
 import type { Chats } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";

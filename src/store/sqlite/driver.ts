@@ -4,14 +4,12 @@ import type { Logger } from "../../core/log.ts";
 import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import type { StoreHandle } from "../types.ts";
-import { createSqliteGroupCommit } from "./group-commit.ts";
-import { createMaterializeLoop } from "./materialize-loop.ts";
-import { Materializer } from "./materializer.ts";
+import { createSqliteGroupCommit, Statements } from "./statements.ts";
+import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { createSqliteQueue } from "./queue.ts";
-import { prepareDatabase } from "./schema.ts";
 import { createSqliteSignals } from "./signals.ts";
-import { Statements } from "./statements.ts";
+import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
 import { createWrites } from "./writes.ts";
 
@@ -31,7 +29,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   const newWrites = () => createWrites({ sql, jobs, now });
   const group = createSqliteGroupCommit(sql, createFailureLog(log, describeFailure));
   const signals = createSqliteSignals({ jobs, now, log });
-  const loop = createMaterializeLoop({ materializer, group, signals, newWrites, log });
+  const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
   return {
     store: createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }),
     queue: createSqliteQueue({ jobs, group, loop, signals, now }),

@@ -1,5 +1,5 @@
 import type { Ms, Queue } from "../types.ts";
-import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { SqliteGroupCommit } from "./statements.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import type { SqliteSignals } from "./signals.ts";
