@@ -13,7 +13,7 @@ import { createRejections } from "../http/errors.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/callers.ts";
-import { createReceive } from "./receive.ts";
+import { createReceive } from "./library.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";

@@ -6,7 +6,7 @@ import type { Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { createTransformPool } from "../mapping/transform-pool.ts";
-import { reportingStore, type Reporter } from "./events.ts";
+import { reportingStore, type Reporter } from "./library.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
 import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";

@@ -1,11 +1,9 @@
-import type { CompiledMapping } from "./compiled.ts";
+import type { MatchFailed, CompiledMapping } from "./compiled.ts";
 import { oneLine, plainText } from "../core/text.ts";
-import { markBatched } from "./collect.ts";
+import { markBatched, makeDrafts } from "./render.ts";
 import { DebugNotes } from "./debug.ts";
-import { findLoop } from "./loop-guard.ts";
-import { makeDrafts } from "./render.ts";
-import { createMatchIndex, type MatchIndex } from "./match-index.ts";
-import type { MatchFailed, Truth } from "./match.ts";
+import type { Truth } from "./condition.ts";
+import { findLoop, createMatchIndex, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { NOTES, withEvents, type TemplateContext } from "./template-context.ts";
 import type {

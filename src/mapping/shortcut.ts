@@ -1,5 +1,4 @@
-import { parsePath, readScope } from "./json-path.ts";
-import type { TemplateContext } from "./template-context.ts";
+import { parsePath, readScope, type TemplateContext } from "./template-context.ts";
 import { renderValue } from "./values.ts";
 
 /** What an expression gave; undefined if JSONata has to evaluate it. */
