@@ -109,7 +109,7 @@ export async function testHook(test: HookTest, snapshot: Snapshot, now: number):
   const input: MappingInput = {
     path,
     method,
-    byHookToken: snapshot.mappings.rules(path)?.auth === undefined,
+    byHookToken: snapshot.mappings.rules.get(path)?.auth === undefined,
     payload: test.payload,
     ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
     now,

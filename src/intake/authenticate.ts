@@ -167,7 +167,7 @@ const WITHOUT_MAPPINGS = new Set(["wake", "agent"]);
 
 /** Collects the names that the mappings and the scheme of a path use, without credentials. */
 function collectNames(path: string, { mappings, verifiers }: Pick<Snapshot, "mappings" | "verifiers">): KeptNames {
-  const byHookToken = mappings.rules(path)?.auth === undefined && !WITHOUT_MAPPINGS.has(path);
+  const byHookToken = mappings.rules.get(path)?.auth === undefined && !WITHOUT_MAPPINGS.has(path);
   const taking = mappings.mappings.filter(({ paths }) => (paths.length === 0 ? byHookToken : paths.includes(path)));
   const names = verifiers.get(path)?.names;
   const keep = (kind: "headers" | "query", more: readonly string[]): ReadonlySet<string> => {
@@ -181,7 +181,7 @@ function collectNames(path: string, { mappings, verifiers }: Pick<Snapshot, "map
 export function createKeptNames(snapshot: Pick<Snapshot, "mappings" | "verifiers">): (path: string) => KeptNames {
   const known = new Map<string, KeptNames>();
   return (path) => {
-    const name = snapshot.mappings.rules(path) || WITHOUT_MAPPINGS.has(path) ? path : "";
+    const name = snapshot.mappings.rules.get(path) || WITHOUT_MAPPINGS.has(path) ? path : "";
     const kept = known.get(name) ?? collectNames(name, snapshot);
     known.set(name, kept);
     return kept;

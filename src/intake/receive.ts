@@ -188,7 +188,7 @@ function openHook(input: RawInput, origin: Origin, now: number, { snapshot, comp
     origin,
     address: getAddress(origin),
     snapshot: current,
-    rules: mappings.rules(path),
+    rules: mappings.rules.get(path),
     verifier: origin.kind === "http" ? verifiers.get(path) : undefined,
     // The event was recorded with the headers and parameters that its path kept then.
     kept: isReplay ? { headers, query } : keptParts(compiled(current).keptNames(path), input),

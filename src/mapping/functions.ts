@@ -1,16 +1,5 @@
-import { ownMember } from "./template-context.ts";
-import {
-  isEmptyValue,
-  renderValue,
-  GuardError,
-  isJsonataFunction,
-  MAX_SEQUENCE,
-  MAX_TEXT,
-  tooLong,
-  tooMany,
-  normalise,
-  getRenderedSize,
-} from "./values.ts";
+import { isEmptyValue, ownMember, renderValue } from "./template-context.ts";
+import { GuardError, isJsonataFunction, MAX_SEQUENCE, MAX_TEXT, tooLong, tooMany, normalise, getRenderedSize } from "./values.ts";
 import { type Focus, type Implementation, AFTER_EACH_STEP, type Definition, type Frame } from "./jsonata-internals.ts";
 import type jsonata from "jsonata";
 

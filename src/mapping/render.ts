@@ -1,10 +1,9 @@
 import type { Failure, Issue } from "../core/errors.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
-import type { TemplateContext } from "./template-context.ts";
+import { isEmptyValue, type TemplateContext } from "./template-context.ts";
 import { whenSettled, type Rendered } from "./template.ts";
 import type { ActionDraft, DraftResult, MappingOutcome } from "./types.ts";
-import { isEmptyValue } from "./values.ts";
 
 type Made =
   | { ok: true; results: DraftResult[]; list: boolean }

@@ -252,7 +252,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
   return {
     mappings: mappings.map((mapping) => mapping.info),
     paths: [...rules.values()],
-    rules: (path) => rules.get(path),
+    rules,
     owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && isAnywhere),
     files,
     run: (input) => runAll(lookup(input).candidates(input.payload), input),

@@ -1,7 +1,6 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
-import type { TemplateContext } from "./template-context.ts";
-import { isEmptyValue, renderValue } from "./values.ts";
+import { isEmptyValue, renderValue, type TemplateContext } from "./template-context.ts";
 
 /** Calls `finish` with the values: immediately, or later if one of them is a promise. */
 export function whenSettled<T, R>(values: readonly (T | Promise<T>)[], finish: (values: T[]) => R): R | Promise<R> {
