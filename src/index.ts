@@ -2,9 +2,8 @@
 import type { ConfigInput } from "./config/schema/index.ts";
 import { systemClock } from "./core/clock.ts";
 import { RouseError } from "./core/errors.ts";
-import { createReporter } from "./gateway/events.ts";
+import { createReporter, createHostLogger } from "./gateway/library.ts";
 import { openGateway as create } from "./gateway/gateway.ts";
-import { createHostLogger } from "./gateway/host-log.ts";
 import type { Gateway, GatewayOptions } from "./gateway/types.ts";
 
 export type { ConfigInput as Config } from "./config/schema/index.ts";
@@ -43,13 +42,5 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
     setLogLevel: setLevel,
     reporter,
   });
-  return {
-    fetch: (request, bindings) => fetch(request, bindings?.incoming && { incoming: bindings.incoming }),
-    receive,
-    start,
-    stop,
-    reload,
-    status,
-    on: reporter.on,
-  };
+  return { fetch, receive, start, stop, reload, status, on: reporter.on };
 }

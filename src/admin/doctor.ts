@@ -4,11 +4,8 @@ import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import { NO_ROUTE } from "../store/types.ts";
-import { fail, passedCheck, warningCheck, type Check, type CheckView } from "./doctor-check.ts";
-import { limits } from "./doctor-limits.ts";
-import { ADVICE } from "./doctor-advice.ts";
-import { checkSenders } from "./doctor-senders.ts";
-import { describeGateways, type GatewayView } from "./gateways.ts";
+import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkSenders } from "./doctor-checks.ts";
+import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;

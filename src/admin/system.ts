@@ -1,11 +1,14 @@
 import { maskConfig } from "../config/mask.ts";
 import { keepSenderSecret } from "../config/state.ts";
-import { RouseError } from "../core/errors.ts";
+import { RouseError, safeError } from "../core/errors.ts";
 import type { PathRules } from "../mapping/types.ts";
 import { found } from "./operation.ts";
-import { describeGateways } from "./gateways.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
+import type { Peer, Cluster } from "../store/types.ts";
+import { open, rm, stat } from "node:fs/promises";
+import { isAbsolute } from "node:path";
+import { backupKnowledge } from "../knowledge/backup.ts";
 
 export function listAgents({ snapshot }: AdminDeps) {
   const { list, default: first } = snapshot().agents;
@@ -90,4 +93,68 @@ export async function acceptSecret(deps: AdminDeps, { path, id }: { path: string
     "this path has no such secret to accept: `rouse hooks accept <path>` lists those that came since the gateway started",
   );
   return { file: await keepSenderSecret(deps.status().stateDir, path, secret), secret };
+}
+
+export type GatewayView = ReturnType<typeof gatewayView>;
+
+const gatewayView = ({ id, self, lastSeen, alive, info }: Peer) => ({
+  id,
+  self,
+  host: info?.host ?? null,
+  pid: info?.pid ?? null,
+  version: info?.version ?? null,
+  url: info?.url ?? null,
+  /** The hash of the config in use and its files, without what belongs to a machine. */
+  snapshot: info?.snapshot ?? null,
+  workers: info?.workers ?? null,
+  startedAt: info ? new Date(info.startedAt).toISOString() : null,
+  lastSeen: new Date(lastSeen).toISOString(),
+  alive,
+});
+
+/**
+ * Lists the gateways of this store, and which one does what only one gateway does at a time. `holder`, `host` and `pid` are
+ * null while no gateway does it.
+ */
+export async function describeGateways(cluster: Pick<Cluster, "list" | "leases">) {
+  const [list, records] = await Promise.all([cluster.list(), cluster.leases()]);
+  const gateways = list.map(gatewayView);
+  const leases = records.map(({ name, holder = null, since }) => {
+    const { host = null, pid = null } = gateways.find((one) => one.id === holder) ?? {};
+    return { name, holder, host, pid, since: new Date(since).toISOString() };
+  });
+  return { gateways, leases };
+}
+
+const usage = (message: string): RouseError => new RouseError({ code: "usage", message: `file: ${message}` });
+
+/** Makes the file first, so that no moment passes in which others could read it. */
+async function createPrivateFile(file: string): Promise<void> {
+  if (!isAbsolute(file)) throw usage("write an absolute path");
+  try {
+    await (await open(file, "wx", 0o600)).close();
+  } catch (error) {
+    const { code } = safeError(error);
+    throw usage(code === "EEXIST" ? "it is there already; name a new one" : `it cannot be made there (${code ?? "unknown"})`);
+  }
+}
+
+/**
+ * Copies the store into a new file while it is in use, and beside it the documents, if there are any (`knowledge`).
+ * @throws RouseError `usage` if the file cannot be made, `store_unavailable` if the copy fails.
+ */
+export async function backupStore(deps: AdminDeps, file: string) {
+  const started = performance.now();
+  await createPrivateFile(file);
+  try {
+    await deps.store.backup(file);
+    const knowledge = await backupKnowledge(deps.status().stateDir, file);
+    const { size } = await stat(file);
+    return { file, bytes: size, seconds: (performance.now() - started) / 1000, ...(knowledge ? { knowledge } : {}) };
+  } catch (error) {
+    await rm(file, { force: true });
+    if (error instanceof RouseError && error.code === "usage") throw error;
+    const { code, name } = safeError(error);
+    throw new RouseError({ code: "store_unavailable", message: `the copy could not be made (${code ?? name}); is there room for it?` });
+  }
 }

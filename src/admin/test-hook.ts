@@ -3,7 +3,7 @@ import type { EventDebug } from "../core/debug.ts";
 import { RouseError, type Failure } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { DraftResult, MappingInput, MappingOutcome, MappingTrace, Nearest } from "../mapping/types.ts";
-import { createKeptNames, keptParts } from "../intake/kept-names.ts";
+import { createKeptNames, keptParts } from "../intake/authenticate.ts";
 import type { Snapshot } from "../intake/types.ts";
 
 export interface HookTest {
@@ -109,7 +109,7 @@ export async function testHook(test: HookTest, snapshot: Snapshot, now: number):
   const input: MappingInput = {
     path,
     method,
-    byHookToken: snapshot.mappings.rules(path)?.auth === undefined,
+    byHookToken: snapshot.mappings.rules.get(path)?.auth === undefined,
     payload: test.payload,
     ...keptParts(createKeptNames(snapshot)(path), { method, headers, query }),
     now,

@@ -5,7 +5,7 @@ import { sampleNames } from "../mapping/samples.ts";
 import { readGateway } from "../store/lock.ts";
 import { connected, read, withId } from "./connect.ts";
 import { findTarget, postHook, readRequest, type SentHook } from "./hooks-send.ts";
-import type { AddedPreset } from "./init-config.ts";
+import type { AddedPreset } from "./init-files.ts";
 import { SYSTEM, type CliIo } from "./io.ts";
 import type { CommonOptions } from "./options.ts";
 import { printBlock } from "./print.ts";

@@ -11,8 +11,7 @@ import { getSetup, loadShippedPresets, type Presets } from "./shipped-presets.ts
 import { readCatalog } from "../plugin/locations.ts";
 import { BUILTIN_PLUGINS, checkSnapshot } from "../gateway/snapshot.ts";
 import { configExitCode, reportError, usage } from "./failure.ts";
-import { FIRST_CONFIG, planChanges, getSecretFile, type AddedPreset, type InitFolders } from "./init-config.ts";
-import { writeFiles } from "./init-files.ts";
+import { FIRST_CONFIG, planChanges, getSecretFile, type AddedPreset, type InitFolders, writeFiles } from "./init-files.ts";
 import {
   askQuestions,
   getAskableChannels,

@@ -9,11 +9,11 @@ import { openResources, type ResourceOptions, type Resources } from "./resources
 import { createApps, type Apps } from "../http/app.ts";
 import { createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
-import { createRejections } from "../http/rejections.ts";
+import { createRejections } from "../http/errors.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
-import { createSharedCounts } from "../intake/shared-counts.ts";
-import { createReceive } from "./receive.ts";
+import { createSharedCounts } from "../intake/callers.ts";
+import { createReceive } from "./library.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";

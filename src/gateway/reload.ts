@@ -22,6 +22,7 @@ export interface ReloaderOptions {
 /** The snapshot in use, and how another takes its place. */
 export interface Reloader {
   loaded(): LoadedSnapshot;
+  snapshot(): LoadedSnapshot["snapshot"];
   /** The hook token of the state folder, as of the snapshot in use. */
   keptToken(): string;
   /** Set while the last reload failed and the snapshot before it is still in use. */
@@ -97,6 +98,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
 
   return {
     loaded: () => loaded,
+    snapshot: () => loaded.snapshot,
     keptToken: () => keptToken,
     problems: () => problems,
     reload,

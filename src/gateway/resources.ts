@@ -6,7 +6,7 @@ import type { Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { createTransformPool } from "../mapping/transform-pool.ts";
-import { reportingStore, type Reporter } from "./events.ts";
+import { reportingStore, type Reporter } from "./library.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
 import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
@@ -139,11 +139,11 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
     operatorToken,
     stateDir,
     sql: getSqlSource(driver, url),
-    snapshot: () => reloader.loaded().snapshot,
+    snapshot: reloader.snapshot,
     setAddress({ host, port }) {
       // A host that is undefined would be every address of the machine.
       Object.assign(address, host !== undefined && { host }, port !== undefined && { port });
-      Object.assign(reloader.loaded().snapshot.config.gateway, address);
+      Object.assign(reloader.snapshot().config.gateway, address);
     },
     createCursor: (service, fencingToken) => keptCursor(store, `service.cursor:${service}`, fencingToken),
     swapped,

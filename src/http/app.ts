@@ -10,17 +10,14 @@ import type { Logger } from "../core/log.ts";
 import { secretMatcher } from "../core/secret.ts";
 import { isLoopback } from "../core/address.ts";
 import { presentedToken } from "../intake/authenticate.ts";
-import { createFailureLimiter } from "../intake/failure-limiter.ts";
-import { answerChannelRequest, type ChannelRequestDeps } from "./channel-requests.ts";
-import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
-import { createConsoleSessions } from "./console/session.ts";
-import { createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
+import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
+import { answerChannelRequest, type ChannelRequestDeps, createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
+import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet, createConsoleSessions } from "./console/routes.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
-import { isDisguisedPath } from "./request-path.ts";
-import type { createSharedCounts } from "../intake/shared-counts.ts";
+import { isDisguisedPath } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
 
 export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {

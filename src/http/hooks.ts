@@ -1,8 +1,120 @@
 import type { Context } from "hono";
+import type { Receipts } from "../runs/read-receipts.ts";
+import type { DeniedRequest, DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
+import { getStatus } from "../core/errors.ts";
+import { errorBody, failureResponse } from "./errors.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { ServicesOptions } from "../plugin/services.ts";
-import { answerReceived, renderAnswer, type AnswerDeps } from "./answer.ts";
 import { bodySource, getCaller, getHeaders, getQuery } from "./request.ts";
+
+export interface AnswerDeps {
+  snapshot(): Snapshot;
+  receipts: Pick<Receipts, "wait">;
+}
+
+/** The answer to a hook: its status and its body as JSON. */
+export interface Answer {
+  status: number;
+  body: unknown;
+}
+
+type ActionReceipt = IntakeReceipt["actions"][number];
+type StoredReceipt = NonNullable<NonNullable<IntakeReceipt["repeats"]>["receipt"]>;
+type Done = Extract<ActionReceipt, { ok: true }>;
+
+function renderItem(action: ActionReceipt, index: number, eventId: string): unknown {
+  return action.ok ? action : { ok: false, index, error: errorBody(action.error, eventId).error };
+}
+
+function renderWork({ actions, list, warnings = [] }: StoredReceipt | IntakeReceipt, eventId: string): Answer {
+  const done = actions.filter((action): action is Done => action.ok);
+  const body: Record<string, unknown> = { ok: true, eventId };
+  if (list) body["results"] = actions.map((action, index) => renderItem(action, index, eventId));
+  else {
+    const { systemEventId: _systemEventId, ...only } = done[0] as Done;
+    Object.assign(body, only);
+    const all = [...new Set([...warnings, ...(only.warnings ?? [])])];
+    if (all.length > 0) body["warnings"] = all;
+  }
+  return { status: done.some((action) => action.runId !== undefined) ? 202 : 200, body };
+}
+
+function renderOutcome(receipt: StoredReceipt | IntakeReceipt, eventId: string): Answer {
+  if (receipt.actions.length > 0) return renderWork(receipt, eventId);
+  const { outcome, reason, quiet } = receipt;
+  if (outcome === "skipped") return quiet ? { status: 204, body: null } : { status: 200, body: { ok: true, eventId, outcome, reason } };
+  const nearest = "nearest" in receipt ? { nearest: receipt.nearest } : {};
+  return { status: 200, body: { ok: true, eventId, outcome, ...nearest } };
+}
+
+/** Renders the answer to a hook. A repeat gets the answer of the first request. */
+export function renderAnswer(received: IntakeReceipt | DeniedRequest): Answer {
+  const { error } = received;
+  if (received.kind === "denied") return { status: getStatus(received.error.code), body: errorBody(received.error, received.requestId) };
+  if (error && !received.acknowledged) return { status: getStatus(error.code), body: errorBody(error, received.eventId) };
+  const { repeats } = received;
+  if (!repeats) return renderOutcome(received, received.eventId);
+  if (repeats.receipt) return renderOutcome(repeats.receipt, repeats.eventId);
+  return repeats.answer ?? { status: 200, body: { ok: true, eventId: repeats.eventId } };
+}
+
+function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints = {}): Record<string, string> {
+  return {
+    ...(methods ? { allow: methods.join(", ") } : {}),
+    ...(bodyUnread ? { connection: "close" } : {}),
+    ...(tokenInQuery ? { deprecation: "true" } : {}),
+  };
+}
+
+const MAX_WAIT_SECONDS = 60;
+
+/** Seconds of `Prefer: wait=N` (RFC 7240), at most 60; 0 if it does not say so. */
+function waitSeconds(prefer: string | undefined): number {
+  if (prefer === undefined) return 0;
+  const found = /(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})/i.exec(prefer);
+  return found ? Math.min(Number(found[1]), MAX_WAIT_SECONDS) : 0;
+}
+
+/** Returns the run's own answer once it has ended; undefined if it has not within `seconds`. */
+async function renderEnded(runId: string, seconds: number, deps: AnswerDeps): Promise<Answer | undefined> {
+  const ended = await deps.receipts.wait(runId, seconds * 1000);
+  if (!ended) return undefined;
+  const { reply, ...rest } = ended;
+  // With `status`, what the agent said is not the caller's to read.
+  const isFull = deps.snapshot().config.hooks.receipts === "full";
+  return { status: 200, body: { ok: ended.status === "succeeded", ...rest, ...(isFull ? { reply } : {}) } };
+}
+
+/** Writes an answer, with a `location` if it is that of a run. */
+function respond(c: Context, { status, body }: Answer, headers: Record<string, string>, base: string): Response {
+  if (status === 204) return c.body(null, { status: 204, headers });
+  headers["content-type"] = "application/json";
+  const { runId } = body as { runId?: unknown };
+  if (typeof runId === "string" && status === 202) headers["location"] = `${base}/runs/${runId}`;
+  return c.body(JSON.stringify(body), { status: status as 200, headers });
+}
+
+/** Answers a hook. With `Prefer: wait=N` the answer is held until its run has ended, at most so long. */
+export function answerReceived(c: Context, input: RawInput, received: Received, deps: AnswerDeps): Response | Promise<Response> {
+  if (received.kind === "handshake") {
+    const { status, headers, body } = received.answer;
+    return body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
+  }
+  if (received.kind === "denied") return failureResponse(c, received.error, received.requestId, hintHeaders(received.hints));
+  const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
+  headers["x-request-id"] = received.eventId;
+  if (received.error && !received.acknowledged) return failureResponse(c, received.error, received.eventId, headers);
+  if (received.repeats) headers["idempotent-replayed"] = "true";
+  const answer = renderAnswer(received);
+  const seconds = input.path === "agent" && answer.status === 202 ? waitSeconds(input.headers["prefer"]) : 0;
+  const base = deps.snapshot().config.hooks.path;
+  const { runId } = (answer.body ?? {}) as { runId?: string };
+  if (seconds === 0 || runId === undefined) return respond(c, answer, headers, base);
+  return renderEnded(runId, seconds, deps).then((ended) => {
+    if (ended) headers["preference-applied"] = `wait=${seconds}`;
+    return respond(c, ended ?? answer, headers, base);
+  });
+}
 
 export interface HooksDeps extends AnswerDeps {
   intake: Pick<Intake, "receive">;

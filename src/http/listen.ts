@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
-import { UPLOAD_MS } from "./source.ts";
+import { UPLOAD_MS } from "./request.ts";
 
 /** How long answers under way may take once the gateway closes. */
 const CLOSE_MS = 2000;

@@ -1,13 +1,69 @@
 import type { Context } from "hono";
+import { guardRequest } from "../core/body.ts";
+import { newId } from "../core/ids.ts";
+import { bodyFailure } from "../intake/body.ts";
+import type { BodyBudget } from "../intake/body-budget.ts";
+import { failureResponse } from "./errors.ts";
+import { getCaller } from "./request.ts";
+import { type Denials, createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
+import type { Snapshot } from "../intake/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
-import { newId } from "../core/ids.ts";
-import { createFailureLimiter } from "../intake/failure-limiter.ts";
-import type { createSharedCounts } from "../intake/shared-counts.ts";
-import { answerGuarded, type GuardedDeps } from "./channel-requests.ts";
-import { failureResponse } from "./errors.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
-import { getCaller } from "./request.ts";
+
+/** The longest body of a vendor's webhook. Plugins may set less. */
+const MAX_BYTES = 8 * 2 ** 20;
+
+export interface GuardedDeps {
+  snapshot(): Snapshot;
+  bodyBudget: BodyBudget;
+  denials: Denials;
+}
+
+export interface ChannelRequestDeps extends GuardedDeps {
+  /** Lets the service of a plugin answer; undefined if there is none that answers requests. */
+  serviceRequest(id: string, request: Request): Promise<Response> | undefined;
+}
+
+/** Answers `/channels/<id>/…` by its plugin, which checks who sends the request after it has read the body. */
+export function answerChannelRequest(c: Context, id: string, deps: ChannelRequestDeps): Promise<Response | undefined> {
+  return answerGuarded(c, `channels/${id}`, deps, (request) => deps.serviceRequest(id, request));
+}
+
+/**
+ * Lets a plugin answer a request; undefined if `answer` gives none. Whatever the plugin does, the body stays within the
+ * clock, the rate and the budget of unauthenticated callers. `path` names the place if the request is denied.
+ */
+export async function answerGuarded(
+  c: Context,
+  path: string,
+  deps: GuardedDeps,
+  answer: (request: Request) => Promise<Response> | undefined,
+): Promise<Response | undefined> {
+  const snapshot = deps.snapshot();
+  const { hooks } = snapshot.config;
+  const { address, share } = getCaller(c, c.req.header("x-forwarded-for"), snapshot);
+  const allowance = deps.bodyBudget.open(share);
+  const limits = { maxBytes: MAX_BYTES, timeoutMs: hooks.bodyTimeoutSeconds * 1000, allowance };
+  const guarded = guardRequest(c.req.raw, limits);
+  try {
+    const answering = answer(guarded.request);
+    if (!answering) return undefined;
+    // What a plugin makes of a body that broke off, an error or an answer, is not what happened.
+    const settled = await answering.catch((error: unknown) => ({ error }));
+    const problem = guarded.problem();
+    if (problem === undefined) {
+      if (settled instanceof Response) return settled;
+      throw settled.error;
+    }
+    const failure = bodyFailure(problem, limits);
+    deps.denials.note({ address, path }, failure.code);
+    return failureResponse(c, failure, newId("req"), { connection: "close" });
+  } finally {
+    guarded.end();
+    allowance.release();
+  }
+}
 
 export interface PluginRouteDeps extends GuardedDeps {
   clock: Clock;

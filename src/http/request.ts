@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { clientAddress, createAddressList, isLoopback, type AddressList } from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
+import { Readable } from "node:stream";
 
 /** The socket's message; undefined for a request that was made in this process. */
 function getIncoming(c: Context): IncomingMessage | undefined {
@@ -77,4 +78,67 @@ export function getCaller(
   const peer = getIncoming(c)?.socket.remoteAddress ?? "127.0.0.1";
   const address = clientAddress(peer, forwardedFor, trusted);
   return { address, share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }) };
+}
+
+/** A dot segment, plain or encoded: `/./`, `/../`, `/%2e%2e/`, also with a backslash, which URLs take for a slash. */
+const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\]|%2f|%5c)/i;
+/** Addresses that a proxy may keep from the outside by their prefix. */
+const RESERVED = /^\/+(?:admin|console|metrics|readyz|livez|docs|openapi\.json|channels|v1)(?:$|\/)/i;
+
+/** The path as the client sent it, before any URL parser has resolved or decoded it. */
+function rawPath(c: Context): string {
+  const incoming = (c.env as { incoming?: IncomingMessage } | undefined)?.incoming;
+  const target = incoming?.url ?? c.req.url.slice(c.req.url.indexOf("/", c.req.url.indexOf("//") + 2));
+  const end = target.search(/[?#]/);
+  return end < 0 ? target : target.slice(0, end);
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/**
+ * Tells whether a request's path means another path than its characters say: dot segments (`/hooks/../admin`), and
+ * reserved paths in percent-encoding (`/%61dmin`). What a proxy in front lets through by its characters must not reach
+ * what it keeps from the outside; both are answered 404.
+ */
+export function isDisguisedPath(c: Context): boolean {
+  const path = rawPath(c);
+  // The usual path has none of these characters.
+  if (!/[%\\]|\/\.|\.$/.test(path)) return false;
+  return DOT_SEGMENT.test(path) || (path.includes("%") && !RESERVED.test(path) && RESERVED.test(decoded(path)));
+}
+
+/** How long what is left of a refused upload is read on, so that its sender gets to read the answer. */
+const LINGER_MS = 5_000;
+
+/** Milliseconds for a whole upload: the longest that any body may take, unless `hooks.bodyTimeoutSeconds` is longer. */
+export const UPLOAD_MS = 30 * 60_000;
+
+/** A request's body as a stream of Node. */
+export function toReadable(c: Context): Readable {
+  const source = bodySource(c);
+  if (source === null) return Readable.from([]);
+  return source instanceof Readable ? source : Readable.fromWeb(source);
+}
+
+/**
+ * Reads what is left of a body that is not wanted. A sender that is still writing does not read: it would see a broken
+ * connection in place of the answer. Returns false if there is still more: the connection must be closed then.
+ */
+export async function discard(source: Readable): Promise<boolean> {
+  if (source.readableEnded || source.destroyed) return source.readableEnded;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, LINGER_MS);
+    const done = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    source.on("end", done).on("close", done).on("error", done).resume();
+  });
+  return source.readableEnded;
 }

@@ -1,7 +1,7 @@
 import { collectBody, readMultipart, type BodyLimits, type BodyProblem } from "../core/body.ts";
 import type { Failure } from "../core/errors.ts";
 import type { BodyBudget } from "./body-budget.ts";
-import { toDenied, type Denials } from "./denials.ts";
+import { toDenied, type Denials } from "./callers.ts";
 import type { BodySource, ReceivedHook, StageResult } from "./types.ts";
 
 export type BodyResult = { ok: true; bytes: Buffer } | { ok: false; failure: Failure };

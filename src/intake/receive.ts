@@ -5,19 +5,31 @@ import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { ReceivedMessage } from "../contract/channel.ts";
 import type { FencingToken, Store } from "../store/types.ts";
-import { authenticate, createAuthenticator, type AuthenticateDeps, type Authenticator } from "./authenticate.ts";
+import {
+  authenticate,
+  createAuthenticator,
+  type AuthenticateDeps,
+  type Authenticator,
+  createKeptNames,
+  keptParts,
+} from "./authenticate.ts";
+import {
+  createDenials,
+  toDenied,
+  type Denials,
+  createFailureLimiter,
+  checkRate,
+  createRateLimiter,
+  takeRate,
+  type RateDeps,
+  type createSharedCounts,
+} from "./callers.ts";
 import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { receiveMessage } from "./channel-message.ts";
-import { deduplicate } from "./deduplicate.ts";
-import { createDenials, toDenied, type Denials } from "./denials.ts";
-import { createFailureLimiter } from "./failure-limiter.ts";
-import { createKeptNames, keptParts } from "./kept-names.ts";
-import { checkRate, createRateLimiter, takeRate, type RateDeps } from "./rate.ts";
-import { record, rejectInvalid, type RecordDeps } from "./record.ts";
+import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, toReplayResult } from "./replay.ts";
 import { resolve } from "./resolve.ts";
-import type { createSharedCounts } from "./shared-counts.ts";
 import {
   answerUnsignedHandshake,
   createSignatureMemory,
@@ -176,7 +188,7 @@ function openHook(input: RawInput, origin: Origin, now: number, { snapshot, comp
     origin,
     address: getAddress(origin),
     snapshot: current,
-    rules: mappings.rules(path),
+    rules: mappings.rules.get(path),
     verifier: origin.kind === "http" ? verifiers.get(path) : undefined,
     // The event was recorded with the headers and parameters that its path kept then.
     kept: isReplay ? { headers, query } : keptParts(compiled(current).keptNames(path), input),

@@ -9,7 +9,6 @@ import type { HandshakeAnswer } from "../signatures/handshake.ts";
 import type { Duplicate, Verifier } from "../signatures/types.ts";
 import type { StoredActionReceipt, EventOutcome, FencingToken, Ms, StoredAction, StoredAnswer, StoredReceipt } from "../store/types.ts";
 import type { BudgetedAllowance } from "./body-budget.ts";
-import type { SecretCandidate } from "./secret-candidates.ts";
 
 /** Config, mappings and plugins, frozen. Created at start and at each reload; a request reads nothing else. */
 export interface Snapshot extends ActionContext {
@@ -194,6 +193,16 @@ export type Resolution =
       /** The sender disables hooks that answer with errors: it is answered 200, and the event is kept for a replay. */
       acknowledged?: true;
     };
+
+/** A secret that a request brought to a path whose secret is still `pending`. It has no effect until the operator accepts it. */
+export interface SecretCandidate {
+  /** Identifies the candidate on its path. Never reused. */
+  id: number;
+  address: string;
+  /** When it was last received, in milliseconds since the epoch. */
+  at: number;
+  secret: string;
+}
 
 export interface SignatureState {
   path: string;

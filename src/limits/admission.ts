@@ -1,12 +1,110 @@
 import { safeError } from "../core/errors.ts";
-import type { Ms, Parked, RunRecord, Writes } from "../store/types.ts";
+import type { Ms, Parked, ListQuery, RunRecord, RunStatus, Store, Writes } from "../store/types.ts";
+import { buildNotice, toLimitKey, fullFailure } from "./limit-text.ts";
+import { HOUR_MS, DAY_MS } from "./policy.ts";
+import type { AdmissionDeps, Budget, Admission, Admitted, Applicant, BudgetView, Placement } from "./types.ts";
 import { BatchWindows } from "./batch-windows.ts";
-import { readCountedRuns } from "./counted-runs.ts";
-import { HeldRuns } from "./held-runs.ts";
-import { fullFailure } from "./limit-text.ts";
 import { Limiter } from "./limiter.ts";
-import { findFull } from "./policy.ts";
-import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement } from "./types.ts";
+
+/** The key of the stored times at which limits were notified of. */
+const NOTIFIED_AT = "limits.told";
+
+/** The runs that each limit holds back, and when the main session was notified of it last. */
+export class HeldRuns {
+  readonly #deps: AdmissionDeps;
+  readonly #runs = new Map<string, Set<string>>();
+  #notifiedAt: Record<string, Ms> = {};
+
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps;
+  }
+
+  /** Reads when the main session was notified of limits. */
+  async load(): Promise<void> {
+    this.#notifiedAt = ((await this.#deps.store.get("value", NOTIFIED_AT)) as Record<string, Ms> | undefined) ?? {};
+  }
+
+  /** Adds a run that is held back. Returns all that its limit holds back. */
+  add(runId: string, parked: Parked): ReadonlySet<string> {
+    const runs = this.#runs.get(toLimitKey(parked)) ?? new Set();
+    this.#runs.set(toLimitKey(parked), runs.add(runId));
+    return runs;
+  }
+
+  /** Adds a run that is held back. The main session hears of the first one that a limit holds back, at most once an hour. */
+  hold(runId: string, parked: Parked, now: Ms): void {
+    const { log } = this.#deps;
+    const isFirst = this.add(runId, parked).size === 1 && now - (this.#notifiedAt[toLimitKey(parked)] ?? 0) >= HOUR_MS;
+    if (!isFirst) return;
+    log.warn({ scope: parked.scope, limit: parked.limit }, "a limit is reached: runs are parked");
+    this.#notify(parked, now).catch((error: unknown) =>
+      log.error({ err: safeError(error) }, "the main session could not be notified of a limit"),
+    );
+  }
+
+  delete(runId: string): void {
+    for (const runs of this.#runs.values()) runs.delete(runId);
+  }
+
+  clear(): void {
+    this.#runs.clear();
+  }
+
+  async #notify(parked: Parked, now: Ms): Promise<void> {
+    const { store, context } = this.#deps;
+    this.#notifiedAt = { ...this.#notifiedAt, [toLimitKey(parked)]: now };
+    const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
+    await store.commit((tx) => {
+      tx.set("value", NOTIFIED_AT, this.#notifiedAt);
+      tx.add("systemEvent", notice);
+    });
+  }
+}
+
+const PAGE = 1000;
+
+async function listAll(store: Store, query: ListQuery & { status?: RunStatus }, most: number): Promise<RunRecord[]> {
+  const runs: RunRecord[] = [];
+  while (runs.length < most) {
+    const before = runs.at(-1)?.id;
+    const page = await store.list("runs", {
+      ...query,
+      limit: Math.min(PAGE, most - runs.length),
+      ...(before === undefined ? {} : { before }),
+    });
+    runs.push(...page);
+    if (page.length === 0) break;
+  }
+  return runs;
+}
+
+/** Reads the runs by which everything is counted, oldest first. */
+export async function readCountedRuns(store: Store, budgets: readonly Budget[], now: Ms): Promise<RunRecord[]> {
+  const counts = await store.counts();
+  const waiting = await Promise.all(
+    (["parked", "collecting", "queued", "running"] as const)
+      // Without budgets only those matter that wait for one that was taken away, and windows.
+      .filter((status) => budgets.length > 0 || status === "parked" || status === "collecting")
+      .map((status) => listAll(store, { status }, counts[`runs.${status}`] ?? 0)),
+  );
+  const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined) ? DAY_MS : HOUR_MS;
+  const recent = budgets.length > 0 ? await listAll(store, { since: now - back }, Infinity) : [];
+  const byId = new Map([...recent, ...waiting.flat()].map((run) => [run.id, run]));
+  return [...byId.values()].filter((run) => run.kind === "hook").toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/**
+ * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
+ * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
+ */
+export function findFull(wanted: readonly Budget[], waiting: (scope: string) => number): Budget | undefined {
+  const counts = new Map<string, number>();
+  return wanted.find(({ scope, limits: { queue = Infinity } }) => {
+    const count = (counts.get(scope) ?? waiting(scope)) + 1;
+    counts.set(scope, count);
+    return count > queue;
+  });
+}
 
 /** Where one action goes, and its part of what `settle` does. */
 interface AdmittedOne {

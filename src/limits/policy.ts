@@ -1,5 +1,4 @@
 import type { BudgetLimits, Decision, Ms, Parked, BudgetUsage } from "../store/types.ts";
-import type { Budget } from "./types.ts";
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -46,17 +45,4 @@ export function decide(usage: ReadonlyMap<string, BudgetUsage>, budgets: readonl
   const [latest] = find(waitForHour).toSorted((a, b) => untilOf(b) - untilOf(a));
   const reason = latest ?? find(waitForTokens)[0] ?? find(waitForPlace)[0];
   return reason ? { start: false, reason } : { start: true };
-}
-
-/**
- * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
- * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
- */
-export function findFull(wanted: readonly Budget[], waiting: (scope: string) => number): Budget | undefined {
-  const counts = new Map<string, number>();
-  return wanted.find(({ scope, limits: { queue = Infinity } }) => {
-    const count = (counts.get(scope) ?? waiting(scope)) + 1;
-    counts.set(scope, count);
-    return count > queue;
-  });
 }

@@ -1,10 +1,10 @@
 import { newId } from "../core/ids.ts";
 import { safeError } from "../core/errors.ts";
 import type { Ms, Parked, RunRecord, SharedUsage, StoredAction, BudgetUsage } from "../store/types.ts";
-import { QUEUED_PLACEMENT } from "./admission.ts";
+import { findFull, QUEUED_PLACEMENT } from "./admission.ts";
 import { buildNotice, fullFailure, toLimitKey } from "./limit-text.ts";
 import { countUsedTokens } from "./limiter.ts";
-import { decide, findFull, HOUR_MS } from "./policy.ts";
+import { decide, HOUR_MS } from "./policy.ts";
 import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetStatus, BudgetView, Placement } from "./types.ts";
 import { MAX_CHARS, windowName } from "./batch-windows.ts";
 

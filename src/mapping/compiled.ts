@@ -1,15 +1,35 @@
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Expression } from "./expression.ts";
-import type { CompiledMatch } from "./match.ts";
+import type { Truth } from "./condition.ts";
 import type { NamedMapping } from "./source.ts";
 import type { Template } from "./template.ts";
 import type { CompiledTransform } from "./transform.ts";
-import type { Path } from "./json-path.ts";
-import type { MappingInfo, MappingSettings } from "./types.ts";
+import type { Path, TemplateContext } from "./template-context.ts";
+import type { ConditionTrace, MappingInfo, MappingSettings } from "./types.ts";
 import type { Validator } from "./validate.ts";
 
 /** Fields that are templates, besides the message or the text. */
 export const TEMPLATE_FIELDS = ["name", "sessionKey", "to", "model", "thinking", "channel", "agentId"] as const;
+
+/** `when` failed: no later mapping is tried. */
+export interface MatchFailed {
+  failed: string;
+}
+
+/** A payload field that must equal one of some values for the match to hold. */
+export interface Equality {
+  field: string;
+  path: Path;
+  values: readonly (string | number | boolean | null)[];
+}
+
+export interface CompiledMatch {
+  readonly paths: readonly string[] | undefined;
+  readonly equalities: readonly Equality[];
+  /** Everything but the path. */
+  test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
+  trace(scope: TemplateContext): Promise<ConditionTrace[]>;
+}
 
 /** One mapping, ready to run. */
 export interface CompiledMapping {

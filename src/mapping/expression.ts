@@ -2,8 +2,7 @@ import { createOffences, endTurn, SYSTEM_CLOCK, takeTurn, type CpuClock } from "
 import type { CodeError } from "../core/debug.ts";
 import { compileGuarded } from "./jsonata-sandbox.ts";
 import { describeFailure, renderFailure } from "./jsonata-errors.ts";
-import { parsePath, readScope } from "./json-path.ts";
-import { jsonataInput, NOTES, type TemplateContext } from "./template-context.ts";
+import { parsePath, readScope, jsonataInput, NOTES, type TemplateContext } from "./template-context.ts";
 import { compileShortcut } from "./shortcut.ts";
 
 /** Processor time in the gateway's own process, where an expression that runs holds up everything else. */

@@ -1,10 +1,89 @@
-/** What can be said of a mapping's fields before anything in it is compiled, and of fields that hold no expression. */
-import { THINKING_LEVELS } from "../config/schema/common.ts";
 import type { MappingConfig } from "../config/schema/mapping.ts";
+import type { Issue } from "../core/errors.ts";
+import { sessionKeyProblem } from "../core/session-key.ts";
+import { type CompiledMapping, UNUSED_KEYS, type TEMPLATE_FIELDS } from "./compiled.ts";
+import type { Template } from "./template.ts";
+import { THINKING_LEVELS } from "../config/schema/common.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { isCredentialName } from "../core/credential-name.ts";
-import { UNUSED_KEYS, type TEMPLATE_FIELDS } from "./compiled.ts";
 import type { SourceOptions } from "./sources.ts";
+
+type Kind = "headers" | "query";
+
+/** A header or parameter that an expression names: `headers.x`, headers.`x`, `headers["x"]`, `$lookup(headers, "x")`. */
+const IN_TEXT: Record<Kind, RegExp> = { headers: naming("headers"), query: naming("query") };
+
+function naming(kind: Kind): RegExp {
+  return new RegExp(`\\b${kind}(?:\\s*\\.\\s*(?:\`([^\`]+)\`|"([^"]+)"|([\\w-]+))|\\s*[[,]\\s*(?:"([^"]+)"|'([^']+)'))`, "g");
+}
+
+/** Fields whose texts are no expressions. */
+const NO_EXPRESSIONS = new Set<keyof MappingConfig>(["auth", "validate", "instructions", "callback"]);
+
+/** All texts of a value, at any depth. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
+function conditionNames(conditions: object): string[] {
+  return Object.entries(conditions).flatMap(([name, value]) => {
+    if (!name.startsWith("$")) return [name];
+    return [value as unknown].flat().flatMap((inner) => (typeof inner === "object" && inner !== null ? conditionNames(inner) : []));
+  });
+}
+
+/**
+ * Returns the headers (lower-case) and query parameters that a mapping decides by, renders, or keeps for its module. What
+ * an expression takes from `headers` or `query` as a whole is not seen.
+ */
+export function namesUsed(config: MappingConfig): Record<Kind, string[]> {
+  const texts = Object.entries(config).flatMap(([field, value]) =>
+    NO_EXPRESSIONS.has(field as keyof MappingConfig) ? [] : textsIn(field === "match" ? config.match.when : value),
+  );
+  const named = (kind: Kind, conditions: object | undefined, kept: readonly string[]): string[] => {
+    const found = texts.flatMap((text) =>
+      [...text.matchAll(IN_TEXT[kind])].flatMap((one) => one.slice(1).filter((name) => name !== undefined)),
+    );
+    return [...conditionNames(conditions ?? {}), ...found, ...kept];
+  };
+  const headers = named("headers", config.match.headers, config.keepHeaders).map((name) => name.toLowerCase());
+  return { headers: [...new Set(headers)], query: [...new Set(named("query", config.match.query, config.keepQuery))] };
+}
+
+/** Whether a prefix allows some key of a template: what follows its first expression is not known before an event comes. */
+function canStart({ literal, source, start }: Template, prefix: string): boolean {
+  return literal ? source.startsWith(prefix) : prefix.startsWith(start) || start.startsWith(prefix);
+}
+
+/**
+ * Finds mappings whose session key no event could ever use. The mappings of one preset usually share their prefix: each
+ * preset and prefix is one issue.
+ * @param prefixes `hooks.allowedSessionKeyPrefixes`
+ */
+export function sessionKeyIssues(mappings: readonly CompiledMapping[], prefixes: readonly string[] | undefined): Issue[] {
+  const issues = new Map<string, Issue>();
+  for (const { at, info, fields } of mappings) {
+    const key = fields.find(({ field }) => field === "sessionKey")?.template;
+    if (!key) continue;
+    const path = `${at}.sessionKey`;
+    // More text follows the start of a template.
+    const problem = sessionKeyProblem(key.literal ? key.source : `${key.start}…`, undefined);
+    if (problem !== undefined) {
+      issues.set(path, { path, message: problem });
+      continue;
+    }
+    if (!prefixes || prefixes.some((prefix) => canStart(key, prefix))) continue;
+    const isPreset = info.origin.startsWith("preset:");
+    const id = isPreset ? `${info.origin} ${key.start}` : path;
+    const other = isPreset ? "change a copy of the preset in hooks.mappingsDir" : "change the key";
+    const message = `starts with "${key.start}", which hooks.allowedSessionKeyPrefixes does not allow: add it there, or ${other}`;
+    if (!issues.has(id)) issues.set(id, { path, message });
+  }
+  return [...issues.values()];
+}
+
+/** What can be said of a mapping's fields before anything in it is compiled, and of fields that hold no expression. */
 
 /** What is loaded: agents, channels (and `last`), models that a mapping may name. */
 export interface Known {

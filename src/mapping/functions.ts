@@ -1,9 +1,130 @@
+import { isEmptyValue, ownMember, renderValue } from "./template-context.ts";
+import { GuardError, isJsonataFunction, MAX_SEQUENCE, MAX_TEXT, tooLong, tooMany, normalise, getRenderedSize } from "./values.ts";
+import { type Focus, type Implementation, AFTER_EACH_STEP, type Definition, type Frame } from "./jsonata-internals.ts";
 import type jsonata from "jsonata";
-import { AFTER_EACH_STEP, type Definition, type Frame, type Implementation } from "./jsonata-internals.ts";
-import { distinct, sort, spread } from "./lists.ts";
-import { formatMoney } from "./money.ts";
-import { formatPairs } from "./pairs.ts";
-import { GuardError, MAX_SEQUENCE, MAX_TEXT, normalise, getRenderedSize, tooLong, tooMany } from "./values.ts";
+
+/**
+ * Writes the members of an object as `name=value, name=value`; undefined without an object, or if no member is left.
+ * Left out are empty values, and members that `common` has with the same value.
+ */
+export function formatPairs(object: unknown, common: unknown): string | undefined {
+  if (typeof object !== "object" || object === null || Array.isArray(object)) return undefined;
+  const pairs = Object.entries(object)
+    .filter(([name, value]) => !isEmptyValue(value) && value !== ownMember(common, name))
+    .map(([name, value]) => `${name}=${renderValue(value)}`);
+  return pairs.length > 0 ? pairs.join(", ") : undefined;
+}
+
+/**
+ * Currencies whose smallest unit is not a hundredth (ISO 4217), by how many decimals they have. `Intl` has the decimals of
+ * everyday prices instead, which are fewer: none for HUF, IDR or COP.
+ */
+const CURRENCIES: readonly [decimals: number, codes: string][] = [
+  [0, "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"],
+  [3, "BHD IQD JOD KWD LYD OMR TND"],
+  [4, "CLF UYW"],
+];
+const DECIMALS = new Map(CURRENCIES.flatMap(([decimals, codes]) => codes.split(" ").map((code) => [code, decimals])));
+const MAX_DECIMALS = 18;
+
+const isMissing = (value: unknown): boolean => value === undefined || value === null || value === "";
+
+/** The decimals of a currency: those of `exceptions`, else those of ISO 4217. */
+function getDecimals(code: string, exceptions: Record<string, unknown>): number {
+  const decimals = Object.hasOwn(exceptions, code) ? exceptions[code] : (DECIMALS.get(code) ?? 2);
+  if (Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= MAX_DECIMALS) return Number(decimals);
+  throw new GuardError(`gives $formatMoney decimals that are not a whole number from 0 to ${MAX_DECIMALS}`);
+}
+
+/**
+ * Writes an amount of a currency's smallest unit, such as 2200 cents, as `22.00 EUR`; undefined without an amount or a
+ * currency. Works on the digits, so that no amount is rounded.
+ * @param exceptions decimals by upper-case code, for senders that differ from ISO 4217
+ */
+export function formatMoney(minorUnits: unknown, currency: unknown, exceptions: unknown): string | undefined {
+  if (isMissing(minorUnits) || isMissing(currency)) return undefined;
+  const amount = Number.isSafeInteger(minorUnits) ? String(minorUnits) : minorUnits;
+  const [, sign, digits] = (typeof amount === "string" && /^(-?)(\d+)$/.exec(amount)) || [];
+  if (digits === undefined) throw new GuardError("gives $formatMoney an amount that is not a whole number");
+  if (typeof currency !== "string") throw new GuardError("gives $formatMoney a currency that is not text");
+  const code = currency.toUpperCase();
+  const decimals = getDecimals(code, (exceptions ?? {}) as Record<string, unknown>);
+  const padded = digits.padStart(decimals + 1, "0");
+  const whole = padded.slice(0, padded.length - decimals);
+  return `${sign}${whole}${decimals > 0 ? `.${padded.slice(-decimals)}` : ""} ${code}`;
+}
+
+/** Functions of JSONata whose time grows with the square of a list: the same results in linear time. */
+
+type Comparator = (left: unknown, right: unknown) => unknown;
+
+/** Returns a text that is equal for equal values. Keys of objects have no order, and a function equals itself alone. */
+function identity(value: unknown, left: { chars: number; functions: Map<unknown, number> }): string {
+  if (isJsonataFunction(value)) {
+    const number = left.functions.get(value) ?? left.functions.size;
+    left.functions.set(value, number);
+    return `function ${number}`;
+  }
+  if (typeof value !== "object" || value === null) {
+    const text = `${typeof value} ${String(value)}`;
+    if ((left.chars -= text.length) < 0) tooLong();
+    return text;
+  }
+  if (--left.chars < 0) tooLong();
+  if (Array.isArray(value)) return `[${(value as unknown[]).map((member) => JSON.stringify(identity(member, left))).join()}]`;
+  const members = Object.keys(value).toSorted();
+  return `{${members.map((key) => JSON.stringify([key, identity((value as Record<string, unknown>)[key], left)])).join()}}`;
+}
+
+/** `$distinct`. JSONata's own compares each member with each. */
+export const distinct = (): Implementation =>
+  function distinctMembers(this: Focus, list: unknown): unknown {
+    if (!Array.isArray(list) || list.length <= 1) return list;
+    const seen = new Set<unknown>();
+    const left = { chars: MAX_TEXT, functions: new Map<unknown, number>() };
+    const kept = "sequence" in list ? this.createSequence() : [];
+    for (const member of list as unknown[]) {
+      const isObject = typeof member === "object" && member !== null;
+      const key = isObject ? identity(member, left) : typeof member === "string" ? ` ${member}` : member;
+      if (!seen.has(key)) kept.push(member);
+      seen.add(key);
+    }
+    return kept;
+  };
+
+async function merge(left: readonly unknown[], right: readonly unknown[], isAfter: Comparator): Promise<unknown[]> {
+  const merged: unknown[] = [];
+  let l = 0;
+  let r = 0;
+  while (l < left.length && r < right.length) merged.push((await isAfter(left[l], right[r])) ? right[r++] : left[l++]);
+  return [...merged, ...left.slice(l), ...right.slice(r)];
+}
+
+async function mergeSort(list: readonly unknown[], isAfter: Comparator): Promise<unknown[]> {
+  if (list.length <= 1) return [...list];
+  const middle = Math.floor(list.length / 2);
+  return merge(await mergeSort(list.slice(0, middle), isAfter), await mergeSort(list.slice(middle), isAfter), isAfter);
+}
+
+/** `$sort`: stable. JSONata's own copies the rest of the list for each member. */
+export function sort(list: unknown, isAfter?: unknown): unknown {
+  if (list === undefined || (list as unknown[]).length <= 1) return list;
+  if (isAfter !== undefined) return Array.isArray(list) ? mergeSort(list as unknown[], isAfter as Comparator) : list;
+  const hasOnly = (type: string): boolean => Array.isArray(list) && list.every((member) => typeof member === type && !Number.isNaN(member));
+  if (!hasOnly("number") && !hasOnly("string")) throw Object.assign(new Error("not sortable"), { code: "D3070", index: 1 });
+  return (list as string[]).toSorted((a, b) => (a > b ? 1 : a < b ? -1 : 0));
+}
+
+/** `$spread`, given JSONata's own for what is not a list. It copies what it has so far for each member of one. */
+export const spread = (own: Implementation): Implementation =>
+  function spreadAll(this: Focus, value: unknown): unknown {
+    if (!Array.isArray(value)) return own.call(this, value);
+    const parts = (value as unknown[]).map((member) => spreadAll.call(this, member)).filter((part) => part !== undefined);
+    // As JSONata has it: nothing at all is a sequence, anything else is a list.
+    if (parts.length === 0) return this.createSequence();
+    const all = parts.flat();
+    return all.length > MAX_SEQUENCE ? tooMany() : all;
+  };
 
 /** Bound to the time of the event, in milliseconds since the epoch. No variable in an expression can have this name. */
 export const EVENT_TIME = "time of the event";

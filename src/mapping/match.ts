@@ -4,34 +4,13 @@ import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { all, any, compileCondition, getEqualValues, not, type Truth } from "./condition.ts";
 import { compileExpression, type Expression, type JsonataRunner } from "./expression.ts";
-import { parsePath, readForCondition, type Path } from "./json-path.ts";
-import { ownMember, type TemplateContext } from "./template-context.ts";
+import { parsePath, readForCondition, type Path, ownMember, type TemplateContext, readPath, readScope } from "./template-context.ts";
 import type { ConditionTrace } from "./types.ts";
-
-export type { Truth } from "./condition.ts";
-/** `when` failed: no later mapping is tried. */
-export interface MatchFailed {
-  failed: string;
-}
+import type { CompiledMapping, CompiledMatch, Equality, MatchFailed } from "./compiled.ts";
 
 interface Check {
   name: string;
   test(scope: TemplateContext): Truth;
-}
-
-/** A payload field that must equal one of some values for the match to hold. */
-export interface Equality {
-  field: string;
-  path: Path;
-  values: readonly (string | number | boolean | null)[];
-}
-
-export interface CompiledMatch {
-  readonly paths: readonly string[] | undefined;
-  readonly equalities: readonly Equality[];
-  /** Everything but the path. */
-  test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
-  trace(scope: TemplateContext): Promise<ConditionTrace[]>;
 }
 
 type Read = (scope: TemplateContext) => unknown;
@@ -158,4 +137,83 @@ export function compileMatch(
     },
   };
   return { match: compiled, issues };
+}
+
+/** Which mappings may match a payload, in their order. Those left out would fail on an equality. */
+export interface MatchIndex {
+  candidates(payload: unknown): readonly CompiledMapping[];
+  readonly all: readonly CompiledMapping[];
+}
+
+interface FieldIndex {
+  path: Path;
+  byValue: Map<unknown, CompiledMapping[]>;
+}
+
+/** Fewer mappings than this are as quickly tried one by one. */
+const WORTH_IT = 4;
+
+/**
+ * An index over the equalities of mappings, so that a thousand of them on one path cost about as much as one: each
+ * mapping stands under the values of one of its fields, the one that most mappings of the set have too.
+ */
+export function createMatchIndex(mappings: readonly CompiledMapping[]): MatchIndex {
+  if (mappings.length < WORTH_IT) return { all: mappings, candidates: () => mappings };
+  const popularity = new Map<string, Set<unknown>>();
+  for (const mapping of mappings) {
+    for (const { field, values } of mapping.match.equalities) {
+      const known = popularity.get(field) ?? new Set();
+      popularity.set(field, known);
+      for (const value of values) known.add(value);
+    }
+  }
+  const fields = new Map<string, FieldIndex>();
+  const always: CompiledMapping[] = [];
+  for (const mapping of mappings) {
+    // The field with the most different values tells the mappings apart best.
+    const best = mapping.match.equalities.toSorted(
+      (a, b) => (popularity.get(b.field)?.size ?? 0) - (popularity.get(a.field)?.size ?? 0),
+    )[0];
+    if (!best) {
+      always.push(mapping);
+      continue;
+    }
+    const index = fields.get(best.field) ?? { path: best.path, byValue: new Map<unknown, CompiledMapping[]>() };
+    fields.set(best.field, index);
+    for (const value of new Set(best.values)) {
+      const bucket = index.byValue.get(value) ?? [];
+      index.byValue.set(value, bucket);
+      bucket.push(mapping);
+    }
+  }
+  const indexes = [...fields.values()];
+  return {
+    all: mappings,
+    candidates(payload) {
+      const found = new Set<CompiledMapping>(always);
+      for (const { path, byValue } of indexes) {
+        const value = readPath(path, payload);
+        for (const one of Array.isArray(value) ? (value as unknown[]) : [value])
+          for (const mapping of byValue.get(one) ?? []) found.add(mapping);
+      }
+      return [...found].toSorted((a, b) => a.order - b.order);
+    },
+  };
+}
+
+function texts(paths: readonly Path[], scope: TemplateContext): string[] {
+  return paths
+    .flatMap((path) => [readScope(path, scope)].flat())
+    .flatMap((value) => (typeof value === "string" || typeof value === "number" ? [String(value)] : []));
+}
+
+/** Why an event is an echo of what the agent itself did, or undefined if it is none. Quotes nothing of the event. */
+export function findLoop({ self }: CompiledMapping, scope: TemplateContext): string | undefined {
+  if (!self) return undefined;
+  if (texts(self.from, scope).some((account) => self.accounts.has(account.toLowerCase())))
+    return "own echo: it was caused by one of ignoreSelf.accounts";
+  const { marker } = self;
+  if (marker !== undefined && texts(self.text, scope).some((text) => text.includes(marker)))
+    return "own echo: it carries ignoreSelf.marker";
+  return undefined;
 }

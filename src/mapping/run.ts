@@ -1,11 +1,9 @@
-import type { CompiledMapping } from "./compiled.ts";
+import type { MatchFailed, CompiledMapping } from "./compiled.ts";
 import { oneLine, plainText } from "../core/text.ts";
-import { markBatched } from "./collect.ts";
+import { markBatched, makeDrafts } from "./render.ts";
 import { DebugNotes } from "./debug.ts";
-import { findLoop } from "./loop-guard.ts";
-import { makeDrafts } from "./render.ts";
-import { createMatchIndex, type MatchIndex } from "./match-index.ts";
-import type { MatchFailed, Truth } from "./match.ts";
+import type { Truth } from "./condition.ts";
+import { findLoop, createMatchIndex, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { NOTES, withEvents, type TemplateContext } from "./template-context.ts";
 import type {
@@ -254,7 +252,7 @@ export function createMappingSet({ mappings, rules, files, maxActions }: SetPart
   return {
     mappings: mappings.map((mapping) => mapping.info),
     paths: [...rules.values()],
-    rules: (path) => rules.get(path),
+    rules,
     owns: ({ path, byHookToken }) => rules.has(path) || (byHookToken && isAnywhere),
     files,
     run: (input) => runAll(lookup(input).candidates(input.payload), input),

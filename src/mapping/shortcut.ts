@@ -1,6 +1,4 @@
-import { parsePath, readScope } from "./json-path.ts";
-import type { TemplateContext } from "./template-context.ts";
-import { renderValue } from "./values.ts";
+import { parsePath, readScope, renderValue, type TemplateContext } from "./template-context.ts";
 
 /** What an expression gave; undefined if JSONata has to evaluate it. */
 type FoundValue = { ok: true; value: unknown } | undefined;

@@ -61,3 +61,114 @@ export function jsonataInput(scope: TemplateContext): Record<string, unknown> {
   inputs.set(scope, input);
   return input;
 }
+
+/** A plain path: names and list positions, such as `a.b[0].x-y`. */
+export type Path = readonly (string | number)[];
+
+const NAME = "[A-Za-z_][A-Za-z0-9_-]*";
+const PLAIN = new RegExp(`^${NAME}(?:\\[-?\\d{1,9}\\])*(?:\\.${NAME}(?:\\[-?\\d{1,9}\\])*)*$`);
+const STEP = new RegExp(`(${NAME})|\\[(-?\\d{1,9})\\]`, "g");
+/** Words that JSONata reads as operators or values. */
+const WORDS = new Set(["and", "or", "in", "true", "false", "null"]);
+
+/** Reads a plain path; undefined if the text is anything else. */
+export function parsePath(text: string): Path | undefined {
+  const trimmed = text.trim();
+  if (!PLAIN.test(trimmed)) return undefined;
+  const steps: (string | number)[] = [];
+  for (const [, name, position] of trimmed.matchAll(STEP)) {
+    if (name === undefined) steps.push(Number(position));
+    else if (WORDS.has(name)) return undefined;
+    else steps.push(name);
+  }
+  return steps;
+}
+
+/** A sequence as JSONata has it: the values that a step found; one is that value, none is missing. */
+function settle(values: unknown[]): unknown {
+  if (values.length === 0) return undefined;
+  return values.length === 1 ? values[0] : values;
+}
+
+/** A named step over a value; over a list it is taken for each member, lists inside lists too. */
+function byName(value: unknown, name: string): unknown {
+  if (!Array.isArray(value)) return ownMember(value, name);
+  const found: unknown[] = [];
+  for (const member of value as unknown[]) {
+    const inner = byName(member, name);
+    if (inner === undefined) continue;
+    if (Array.isArray(inner)) found.push(...(inner as unknown[]));
+    else found.push(inner);
+  }
+  return settle(found);
+}
+
+/** A step by position: of a list its member, of anything else itself at 0 and -1. */
+function byPosition(value: unknown, position: number): unknown {
+  if (!Array.isArray(value)) return value !== undefined && (position === 0 || position === -1) ? value : undefined;
+  return (value as unknown[]).at(position);
+}
+
+/**
+ * A step `name[position]…`: positions belong to each value that the name finds, before the results are joined. At the end
+ * of a path a list that is the only result stays as it is.
+ */
+function step(value: unknown, name: string, positions: readonly number[], isLast: boolean): unknown {
+  const one = (context: unknown): unknown => {
+    let at = byName(context, name);
+    for (const position of positions) at = byPosition(at, position);
+    return at;
+  };
+  if (!Array.isArray(value)) return one(value);
+  const found = (value as unknown[]).map(one).filter((inner) => inner !== undefined);
+  if (isLast && found.length === 1 && Array.isArray(found[0])) return found[0];
+  return settle(found.flat());
+}
+
+/** Reads a path from one of its names on. `keepsLists`: what is found across a list is a list, even if it is one value. */
+function readFrom(start: unknown, path: Path, from: number, keepsLists = false): unknown {
+  let at = start;
+  let crossed = false;
+  for (let i = from; i < path.length && at !== undefined;) {
+    const name = path[i] as string;
+    const positions: number[] = [];
+    for (i++; typeof path[i] === "number"; i++) positions.push(path[i] as number);
+    crossed ||= Array.isArray(at);
+    at = step(at, name, positions, i === path.length);
+  }
+  return keepsLists && crossed && at !== undefined && !Array.isArray(at) ? [at] : at;
+}
+
+/** Reads a path in a value. Missing is undefined. */
+export function readPath(path: Path, value: unknown): unknown {
+  return readFrom(value, path, 0);
+}
+
+/** Reads a path for a condition. What it finds across a list is a list, however many values it finds. */
+export function readForCondition(path: Path, value: unknown): unknown {
+  return readFrom(value, path, 0, true);
+}
+
+/** Reads a path whose first name is looked up at the root of a scope. */
+export function readScope(path: Path, scope: TemplateContext): unknown {
+  let at = lookupRoot(scope, path[0] as string);
+  let i = 1;
+  for (; typeof path[i] === "number"; i++) at = byPosition(at, path[i] as number);
+  return readFrom(at, path, i);
+}
+
+/** A value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing. */
+export function renderValue(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return value === undefined || value === null ? "" : JSON.stringify(value);
+}
+
+/** Whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */
+export function isEmptyValue(value: unknown): boolean {
+  if (typeof value === "string") return value.trim() === "";
+  if (value === undefined || value === null) return true;
+  if (typeof value !== "object") return false;
+  for (const _member in value) return false;
+  return true;
+}

@@ -1,8 +1,11 @@
 import { joinParts, type TextPart } from "../core/text.ts";
 import { compileExpression, type Evaluated, type Expression, type ExpressionOptions } from "./expression.ts";
-import type { TemplateContext } from "./template-context.ts";
-import { whenSettled } from "./settle.ts";
-import { isEmptyValue, renderValue } from "./values.ts";
+import { isEmptyValue, renderValue, type TemplateContext } from "./template-context.ts";
+
+/** Calls `finish` with the values: immediately, or later if one of them is a promise. */
+export function whenSettled<T, R>(values: readonly (T | Promise<T>)[], finish: (values: T[]) => R): R | Promise<R> {
+  return values.some((value) => value instanceof Promise) ? Promise.all(values).then(finish) : finish(values as T[]);
+}
 
 /** `missing` are the expressions that gave nothing or null; `empty` are those, and the ones that gave an empty value. */
 export type Rendered = { ok: true; parts: TextPart[]; missing: string[]; empty: string[] } | { ok: false; message: string };
@@ -92,4 +95,50 @@ export function compileTemplate(
     );
   const start = typeof pieces[0] === "string" ? pieces[0] : "";
   return { ok: true, template: { source, expressions, literal: expressions === 0, start, render } };
+}
+
+/** Whether a line has expressions and all of them gave an empty value. */
+const isLeftOut = (line: Template, { empty }: Extract<Rendered, { ok: true }>): boolean =>
+  line.expressions > 0 && empty.length === line.expressions;
+
+/**
+ * Joins templates into one, with a line break between them. A line is left out if it has expressions and all of them give
+ * an empty value; what it misses is not reported, except under `strict`. Of blank lines that then stand together one
+ * remains, and none at the ends. Lines inside a value stay as they are.
+ */
+export function joinLines(lines: readonly Template[], { strict }: { strict: boolean }): Template {
+  const finish = (rendered: Rendered[]): Rendered => {
+    const parts: TextPart[] = [];
+    const missing: string[] = [];
+    const empty: string[] = [];
+    let lineBreak = "\n";
+    for (const [index, value] of rendered.entries()) {
+      if (!value.ok) return value;
+      const line = lines[index] as Template;
+      const leftOut = isLeftOut(line, value);
+      if (strict || !leftOut) missing.push(...value.missing);
+      empty.push(...value.empty);
+      if (leftOut) continue;
+      if (line.literal && line.source.trim() === "") {
+        lineBreak = "\n\n";
+        continue;
+      }
+      if (parts.length > 0) parts.push({ text: lineBreak, outside: false });
+      lineBreak = "\n";
+      parts.push(...value.parts);
+    }
+    return { ok: true, parts: joinParts(parts), missing, empty };
+  };
+  const expressions = lines.reduce((sum, line) => sum + line.expressions, 0);
+  return {
+    source: lines.map((line) => line.source).join("\n"),
+    expressions,
+    literal: expressions === 0,
+    start: lines[0]?.start ?? "",
+    render: (scope) =>
+      whenSettled(
+        lines.map((line) => line.render(scope)),
+        finish,
+      ),
+  };
 }

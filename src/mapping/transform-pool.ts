@@ -3,7 +3,7 @@ import type { Logger } from "../core/log.ts";
 import type { BuiltModule } from "./built-module.ts";
 import { ConsoleBuffer } from "./debug.ts";
 import type { Explained } from "./expression.ts";
-import { createMemoryWatch } from "./memory-watch.ts";
+import { createMemoryWatch, closeHandle, startTransformProcess } from "./transform-process.ts";
 import {
   moduleKey,
   READY,
@@ -15,7 +15,6 @@ import {
   type Reply,
 } from "./transform-messages.ts";
 import { NO_MODULES, type TransformPermissions } from "./transform-permissions.ts";
-import { closeHandle, startTransformProcess } from "./transform-process.ts";
 
 export interface TransformPool {
   /** Loads a module and looks for its function. What was well stays well until the file changes. */

@@ -1,15 +1,76 @@
+import { closeSync, fstatSync } from "node:fs";
+import { syncBuiltinESMExports, setSourceMapsSupport } from "node:module";
+import os from "node:os";
+import v8 from "node:v8";
+import { importUserModule } from "../plugin/resolve.ts";
+import { importBuiltModule, type BuiltModule } from "./built-module.ts";
+import { captureConsole, describeThrown, type Thrown } from "./debug.ts";
+import { evaluateOutside } from "./expression.ts";
+import { moduleKey, READY, type TransformCall, type TransformProgress, type Reply } from "./transform-messages.ts";
+
+/** What Node's permission model denied, in words that say what to change. */
+const GRANTS: Record<string, [what: string, field: string]> = {
+  FileSystemRead: ["read", "read"],
+  FileSystemWrite: ["write", "write"],
+  ChildProcess: ["start a child process", "childProcess"],
+  WorkerThreads: ["start a worker", "worker"],
+  Addon: ["load a native addon", "addons"],
+};
+
+/** Explains an error of the permission model, with the path that was denied; undefined if it is another error. */
+export function explainDenial(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, permission, resource } = error as Error & { code?: unknown; permission?: unknown; resource?: unknown };
+  if (code !== "ERR_ACCESS_DENIED" && code !== "ERR_DLOPEN_DISABLED") return undefined;
+  const grant = GRANTS[code === "ERR_DLOPEN_DISABLED" ? "Addon" : String(permission)];
+  if (!grant) return error.message;
+  const [what, field] = grant;
+  const path = typeof resource === "string" && resource !== "" && field !== "childProcess" ? ` ${resource}` : "";
+  return `transforms may not ${what}${path}: hooks.transformPermissions.${field} grants it`;
+}
+
+/** What a transform child gives away before it runs a module: what Node's permission model leaves open. */
+
+/** Descriptors above those that Node closes in its children by itself. */
+const MAX_DESCRIPTOR = 1024;
+/** The input and outputs lead nowhere. */
+const FIRST_DESCRIPTOR = 3;
+
+/** Signals and priorities reach the gateway and all else that runs as the same user; V8's flags can switch guards off. */
+const TAKEN: readonly [owner: object, names: readonly string[]][] = [
+  [process, ["kill", "_kill", "_debugProcess", "_debugEnd", "_linkedBinding"]],
+  [os, ["setPriority"]],
+  [v8, ["setFlagsFromString"]],
+];
+
+/** Files that were open in whatever started the gateway, and came down from there. Node itself keeps no file open. */
+function closeInheritedFiles(): void {
+  for (let descriptor = FIRST_DESCRIPTOR; descriptor < MAX_DESCRIPTOR; descriptor++) {
+    try {
+      const found = fstatSync(descriptor);
+      if (found.isFile() || found.isDirectory() || found.isBlockDevice()) closeSync(descriptor);
+    } catch {
+      // There is no such descriptor.
+    }
+  }
+}
+
+function deny(what: string): never {
+  throw Object.assign(new Error(`${what} is not available to transforms`), { code: "ERR_ACCESS_DENIED" });
+}
+
+/** Takes them away for good, from `import` and `require` alike. They stay as names: packages import what they may never call. */
+export function lockDown(): void {
+  closeInheritedFiles();
+  for (const [owner, names] of TAKEN)
+    for (const name of names) Reflect.defineProperty(owner, name, { value: () => deny(name), enumerable: true });
+  syncBuiltinESMExports();
+}
+
 /**
  * The main file of a transform child: runs one call after the other. Whatever a module does here (loops, allocates,
  * exits, rejects later) ends at most this process.
  */
-import { setSourceMapsSupport } from "node:module";
-import { importUserModule } from "../plugin/resolve.ts";
-import { importBuiltModule, type BuiltModule } from "./built-module.ts";
-import { explainDenial } from "./denial.ts";
-import { captureConsole, describeThrown, type Thrown } from "./debug.ts";
-import { evaluateOutside } from "./expression.ts";
-import { lockDown } from "./lockdown.ts";
-import { moduleKey, READY, type TransformCall, type TransformProgress, type Reply } from "./transform-messages.ts";
 
 /** What a module may give, as JSON: the gateway takes it apart in its own process. */
 const MAX_RESULT_CHARS = 8_000_000;

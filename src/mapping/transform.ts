@@ -4,11 +4,10 @@ import { fileInside } from "../core/files.ts";
 import { lazy } from "../core/lazy.ts";
 import { codeError, type Thrown } from "./debug.ts";
 import { compileExpression } from "./expression.ts";
-import { findCompileProblem, type ModuleProblem } from "./module-errors.ts";
+import { findCompileProblem, type ModuleProblem, prepareModule } from "./transform-build.ts";
 import type { TransformPool } from "./transform-pool.ts";
 import type { CallFailure, CallResult, ModuleTarget } from "./transform-messages.ts";
 import { NOTES, type TemplateContext } from "./template-context.ts";
-import { prepareModule } from "./transform-build.ts";
 import { checkPlaces, createPermissions, type SecretPlace, type TransformPermissions } from "./transform-permissions.ts";
 
 export type TransformOutcome =

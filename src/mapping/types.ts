@@ -137,7 +137,7 @@ export interface MappingSettings {
 export interface MappingSet {
   readonly mappings: readonly MappingInfo[];
   /** Rules of a literal path, or undefined where no mapping names it. */
-  rules(path: string): PathRules | undefined;
+  readonly rules: ReadonlyMap<string, PathRules>;
   readonly paths: readonly PathRules[];
   /** Whether a mapping, disabled or not, names the path of a request or could take the request without naming a path. */
   owns(request: Pick<MappingInput, "path" | "byHookToken">): boolean;

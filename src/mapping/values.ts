@@ -82,19 +82,3 @@ export function createScale(): (value: unknown) => number {
   };
   return weigh;
 }
-
-/** A value as text: text as it is, numbers and booleans as text, objects and lists as JSON, null and missing as nothing. */
-export function renderValue(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  return value === undefined || value === null ? "" : JSON.stringify(value);
-}
-
-/** Whether a value, as a part of a key, tells nothing apart: nothing, blank text, an empty list or object. */
-export function isEmptyValue(value: unknown): boolean {
-  if (typeof value === "string") return value.trim() === "";
-  if (value === undefined || value === null) return true;
-  if (typeof value !== "object") return false;
-  for (const _member in value) return false;
-  return true;
-}

@@ -6,7 +6,7 @@ import { checkSection, type CheckedPlugin } from "./check.ts";
 import { CAPABILITIES, checkCapabilities } from "./check-capabilities.ts";
 import { createContext, type PluginEnvironment } from "./context.ts";
 import type { Capabilities, Plugin } from "../contract/define.ts";
-import { explain } from "./explain.ts";
+import { explain } from "./import.ts";
 import type { FoundSection } from "./sections.ts";
 
 interface MakeOptions extends PluginEnvironment {

@@ -11,12 +11,13 @@ import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
 import { createApiKeys } from "../../src/chat/api-keys.ts";
 import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
 import type { AdminDeps } from "../../src/admin/types.ts";
-import type { MappingSet } from "../../src/mapping/types.ts";
+import type { MappingSet, PathRules } from "../../src/mapping/types.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { EventRecord, RunAction, RunSpec, StoreHandle } from "../../src/store/types.ts";
 
 export const HOOK_TOKEN = "canary-hook-token-0123456789";
 
+const SHOP: PathRules = { path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 };
 const mappings: MappingSet = {
   mappings: [
     {
@@ -31,8 +32,8 @@ const mappings: MappingSet = {
       unsafe: false,
     },
   ],
-  paths: [{ path: "shop", auth: { token: ["canary-path-token"] }, methods: ["POST"], maxBodyBytes: 1000 }],
-  rules: (path) => (path === "shop" ? mappings.paths[0] : undefined),
+  paths: [SHOP],
+  rules: new Map([[SHOP.path, SHOP]]),
   owns: ({ path }) => path === "shop",
   run: async () => ({ kind: "unmatched" }),
   combine: async () => undefined,

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { renderAnswer } from "../../src/http/answer.ts";
+import { renderAnswer } from "../../src/http/hooks.ts";
 import type { DeniedRequest } from "../../src/intake/types.ts";
 import { createIntakeWorld, FROM_HTTP, INTERNAL, receiptOf, SOURCE, TOKEN, type IntakeWorld } from "./world.ts";
 

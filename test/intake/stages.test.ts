@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authenticate, createAuthenticator } from "../../src/intake/authenticate.ts";
+import { createDenials, createFailureLimiter } from "../../src/intake/callers.ts";
 import { createHold, parseBody, readHookBody } from "../../src/intake/body.ts";
 import { createBodyBudget } from "../../src/intake/body-budget.ts";
-import { deduplicate } from "../../src/intake/deduplicate.ts";
-import { createDenials } from "../../src/intake/denials.ts";
-import { createFailureLimiter } from "../../src/intake/failure-limiter.ts";
+import { deduplicate } from "../../src/intake/record.ts";
 import type { Origin, RawInput, ReceivedHook } from "../../src/intake/types.ts";
 import { createIntakeWorld, FROM_HTTP, receiptOf, SOURCE, TOKEN, type IntakeWorld } from "./world.ts";
 

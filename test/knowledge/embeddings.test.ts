@@ -6,7 +6,7 @@ import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { createEmbedder, EmbeddingRefused } from "../../src/knowledge/embed.ts";
-import { fuseRankings } from "../../src/knowledge/rank-fusion.ts";
+import { fuseRankings } from "../../src/knowledge/ranking.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
 import { newSchema, sqlSource } from "../store/postgres.ts";
 import { describeBoth, type KnowledgeWorld } from "./world.ts";

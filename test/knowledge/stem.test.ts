@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { toStem } from "../../src/knowledge/stem.ts";
-import { indexWords } from "../../src/knowledge/tokenize.ts";
+import { toStem, indexWords } from "../../src/knowledge/tokenize.ts";
 import { FIXTURES } from "./world.ts";
 
 const ENDINGS = (

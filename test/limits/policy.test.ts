@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decide, findFull } from "../../src/limits/policy.ts";
+import { findFull } from "../../src/limits/admission.ts";
+import { decide } from "../../src/limits/policy.ts";
 import type { BudgetLimits, BudgetUsage } from "../../src/store/types.ts";
 
 const NOW = 1_800_000_000_000;

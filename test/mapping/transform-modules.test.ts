@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { memoryFromProc, memoryFromPs } from "../../src/mapping/memory-watch.ts";
+import { memoryFromProc, memoryFromPs } from "../../src/mapping/transform-process.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { compileTransform } from "../../src/mapping/transform.ts";
 import {

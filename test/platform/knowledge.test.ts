@@ -8,7 +8,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { REAL } from "../gateway.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
-import { chatCompletion, chunkMaker } from "../../src/http/platform/chat-answer.ts";
+import { chatCompletion, chunkMaker } from "../../src/http/platform/chat.ts";
 import { chatAnswer } from "../../src/http/platform/answer-schemas.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { StoreHandle } from "../../src/store/types.ts";

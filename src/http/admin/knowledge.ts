@@ -7,7 +7,7 @@ import { marksFor } from "../../chat/document-access.ts";
 import { OPERATOR_TENANT } from "../../config/checks.ts";
 import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_STATES, ON_DUPLICATE } from "../../knowledge/types.ts";
-import { discard, toReadable } from "../source.ts";
+import { discard, toReadable } from "../request.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody, limit, query } from "./query.ts";
 

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { backupStore } from "../../admin/backup.ts";
+import { backupStore } from "../../admin/system.ts";
 import * as channels from "../../admin/channels.ts";
 import { runChecks } from "../../admin/doctor.ts";
 import * as keys from "../../admin/keys.ts";

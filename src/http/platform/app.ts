@@ -1,8 +1,7 @@
 import { Hono, type Context } from "hono";
 import { RouseError, safeError, type Failure } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
-import { createFailureLimiter } from "../../intake/failure-limiter.ts";
-import { createRateLimiter } from "../../intake/rate.ts";
+import { createFailureLimiter, createRateLimiter } from "../../intake/callers.ts";
 import { createIdempotentTurns } from "./idempotent-turns.ts";
 import type { Scope } from "../../chat/api-keys.ts";
 import { getCaller } from "../request.ts";

@@ -1,13 +1,58 @@
+import type { z } from "zod";
+import type { DocumentRecord, Format, Passage } from "../../knowledge/types.ts";
+import type { ApiKeys, ApiKey } from "../../chat/api-keys.ts";
+import {
+  type DocumentView,
+  type formatsAnswer,
+  type passagesAnswer,
+  listQuery,
+  searchBody,
+  waitMs,
+  waitQuery,
+} from "./knowledge-schema.ts";
+import { listShownAgents, getAccess, marksFor } from "../../chat/document-access.ts";
 import type { Context } from "hono";
-import { listAllowedAgents } from "./agents.ts";
-import { jsonResponse } from "./json.ts";
-import type { ApiKey } from "../../chat/api-keys.ts";
-import { listQuery, searchBody, waitMs, waitQuery } from "./knowledge-schema.ts";
-import { getAccess, marksFor } from "../../chat/document-access.ts";
-import { documentView, formatView, passageView } from "./knowledge-view.ts";
-import { badRequest, ProblemError, unwrapResult, type ApiProblem, type Result } from "./problems.ts";
+import { listAllowedAgents } from "./models.ts";
+import { badRequest, ProblemError, type ApiProblem } from "./problems.ts";
 import { readCheckedBody, readQuery } from "./read.ts";
-import type { PlatformDeps, PlatformEnv } from "./types.ts";
+import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
+
+const seconds = (ms: number): number => Math.floor(ms / 1000);
+
+/** A document as the platform API shows it. */
+export async function documentView(document: DocumentRecord, keys: Pick<ApiKeys, "list">): Promise<DocumentView> {
+  return {
+    id: document.id,
+    object: "knowledge.document",
+    filename: document.filename,
+    title: document.title,
+    bytes: document.bytes,
+    sha256: document.sha256,
+    mime_type: document.mimeType,
+    status: document.status,
+    progress: document.progress,
+    error: document.error,
+    agent_ids: await listShownAgents(document.agentIds, keys),
+    metadata: document.metadata,
+    external_id: document.externalId,
+    chunk_count: document.chunkCount,
+    page_count: document.pageCount,
+    version: document.version,
+    created_at: seconds(document.createdAt),
+    indexed_at: document.indexedAt === null ? null : seconds(document.indexedAt),
+  };
+}
+
+export function passageView(passage: Passage): z.input<typeof passagesAnswer>["data"][number] {
+  const { chunkId, documentId, externalId, filename, title, text, headings, page, start, end, score, version, metadata } = passage;
+  const names = { object: "knowledge.passage" as const, chunk_id: chunkId, document_id: documentId, filename, title };
+  return { ...names, text, headings, page, start, end, score, version, external_id: externalId, metadata };
+}
+
+export function formatView({ id, mimeType, extensions, missing }: Format): z.input<typeof formatsAnswer>["data"][number] {
+  const available = missing.length === 0;
+  return { id, object: "knowledge.format", mime_type: mimeType, extensions: [...extensions], available, missing: [...missing] };
+}
 
 type Platform = Context<PlatformEnv>;
 
@@ -24,14 +69,14 @@ const UNKNOWN_AGENT: ApiProblem = badRequest(
   "unknown_agent",
 );
 
-/** Checks the agents that a request names: each must be one that the key may use. */
-export function checkAgents(
-  names: readonly string[],
-  key: ApiKey,
-  { snapshot }: Pick<PlatformDeps, "snapshot">,
-): Result<readonly string[]> {
+/**
+ * Checks the agents that a request names, and returns them.
+ * @throws ProblemError if one is none that the key may use.
+ */
+export function checkAgents(names: readonly string[], key: ApiKey, { snapshot }: Pick<PlatformDeps, "snapshot">): readonly string[] {
   const allowed = listAllowedAgents(key, snapshot()).map(({ id }) => id);
-  return names.every((name) => allowed.includes(name)) ? { ok: true, value: names } : { ok: false, problem: UNKNOWN_AGENT };
+  if (!names.every((name) => allowed.includes(name))) throw new ProblemError(UNKNOWN_AGENT);
+  return names;
 }
 
 /** The names in a field that may hold one or several. */
@@ -48,7 +93,7 @@ export async function listDocuments(c: Platform, deps: PlatformDeps): Promise<Re
   const { key } = c.get("caller");
   const { knowledge, keys } = deps;
   const { limit, after, status, agent_id: agentId, external_id: externalId } = readQuery(c, listQuery);
-  unwrapResult(checkAgents(toNames(agentId), key, deps));
+  checkAgents(toNames(agentId), key, deps);
   const access = await getAccess(key, keys);
   if (after !== undefined && !(await knowledge.get(key.tenant, after, access)))
     throw new ProblemError(badRequest("after", "after: there is no document with this id"));
@@ -95,7 +140,7 @@ export async function reindexDocument(c: Platform, deps: PlatformDeps): Promise<
 export async function searchDocuments(c: Platform, deps: PlatformDeps): Promise<Response> {
   const { key } = c.get("caller");
   const { query: text, agent_id: agentId, limit } = (await readCheckedBody(c, deps.snapshot(), searchBody)).body;
-  const agents = unwrapResult(checkAgents(toNames(agentId), key, deps));
+  const agents = checkAgents(toNames(agentId), key, deps);
   const agentIds = agents.length > 0 ? await marksFor(agents, key.tenant, deps.keys) : (await getAccess(key, deps.keys))?.sees;
   const found = await deps.knowledge.search({
     tenant: key.tenant,

@@ -14,8 +14,7 @@ import {
   uploadForm,
   waitQuery,
 } from "./knowledge-schema.ts";
-import { defineRoute, problems } from "./route.ts";
-import type { ApiRoutes } from "./types.ts";
+import { defineRoute, problems, type ApiRoutes } from "./types.ts";
 
 const WRONG = problems({ "400": "Something in the request is wrong; `param` names the field." });
 const GONE = problems({ "404": "There is no such document for this key." });

@@ -2,16 +2,14 @@ import { Readable } from "node:stream";
 import type { Context } from "hono";
 import { RouseError, type ErrorCode } from "../../core/errors.ts";
 import type { Access, DocumentRecord, NewDocument } from "../../knowledge/types.ts";
-import { discard, toReadable, UPLOAD_MS } from "../source.ts";
-import { jsonResponse } from "./json.ts";
+import { discard, toReadable, UPLOAD_MS } from "../request.ts";
+import { badRequest, errorObject, toProblem, problemResponse, ProblemError, type ApiProblem } from "./problems.ts";
 import type { ApiKey } from "../../chat/api-keys.ts";
-import { checkAgents, toNames } from "./knowledge-documents.ts";
+import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
 import { getAccess, getAudience } from "../../chat/document-access.ts";
-import { documentView } from "./knowledge-view.ts";
-import { badRequest, errorObject, toProblem, problemResponse, type ApiProblem, type Result } from "./problems.ts";
 import { bodyProblem, readJson } from "./read.ts";
-import type { PlatformDeps, PlatformEnv } from "./types.ts";
+import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
 
 const FORM = /^multipart\/form-data(?:;|$)/i;
@@ -37,7 +35,7 @@ const BUSY: ApiProblem = toProblem({
 const STOPPING = toProblem({ code: "draining", message: "the gateway is stopping; try again", retryAfterSeconds: 5 });
 
 /** The fields of a form as those of a JSON body. */
-function parseFields(pairs: readonly [name: string, value: string][]): Result<UploadFields> {
+function parseFields(pairs: readonly [name: string, value: string][]): UploadFields {
   const last = new Map(pairs);
   const agents = pairs.filter(([name]) => name === "agent_id" || name === "agent_ids").map(([, value]) => value);
   const raw: Record<string, unknown> = Object.fromEntries(
@@ -47,19 +45,20 @@ function parseFields(pairs: readonly [name: string, value: string][]): Result<Up
   try {
     if (metadata) raw["metadata"] = JSON.parse(metadata) as unknown;
   } catch {
-    return { ok: false, problem: badRequest("metadata", "metadata: write an object in JSON") };
+    throw new ProblemError(badRequest("metadata", "metadata: write an object in JSON"));
   }
   const parsed = uploadFields.safeParse({ ...raw, agent_id: agents.filter((value) => value !== "") });
-  return parsed.success ? { ok: true, value: parsed.data } : { ok: false, problem: bodyProblem(parsed.error) };
+  if (!parsed.success) throw new ProblemError(bodyProblem(parsed.error));
+  return parsed.data;
 }
 
-async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapshot, knowledge }: PlatformDeps): Promise<Result<Upload>> {
+async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapshot, knowledge }: PlatformDeps): Promise<Upload> {
   const { hooks, platform } = snapshot().config;
   const { requestMb, fileMb, files: most } = platform.knowledge;
   const limits = { requestBytes: requestMb * 1e6, fileBytes: fileMb * 1e6, files: most };
   if (Number(c.req.header("content-length") ?? 0) > limits.requestBytes) {
     const message = `the request has more than ${limits.requestBytes} bytes (platform.knowledge.requestMb)`;
-    return { ok: false, problem: toProblem({ code: "body_too_large", message }) };
+    throw new ProblemError(toProblem({ code: "body_too_large", message }));
   }
   const headers = { "content-type": c.req.header("content-type") ?? "" };
   const form = await readForm(source, {
@@ -69,41 +68,39 @@ async function readMultipart(c: Context<PlatformEnv>, source: Readable, { snapsh
     idleMs: hooks.bodyTimeoutSeconds * 1000,
     stageUpload: knowledge.stageUpload,
   });
-  if (!form.ok) return form;
-  const { files } = form.value;
-  const fields = parseFields(form.value.fields);
-  const named = fields.ok && files.length > 1 ? (["title", "external_id"] as const).find((name) => fields.value[name]) : undefined;
-  const problem = !fields.ok
-    ? fields.problem
-    : files.length === 0
-      ? badRequest("file", "file: send at least one file")
-      : named && badRequest(named, `${named}: names one document; upload the files one by one`);
-  if (fields.ok && !problem) return { ok: true, value: { files, fields: fields.value } };
-  await removeFiles(files);
-  return { ok: false, problem: problem ?? badRequest(null, "the form is wrong") };
+  const { files } = form;
+  try {
+    const fields = parseFields(form.fields);
+    const named = files.length > 1 ? (["title", "external_id"] as const).find((name) => fields[name]) : undefined;
+    if (files.length === 0) throw new ProblemError(badRequest("file", "file: send at least one file"));
+    if (named) throw new ProblemError(badRequest(named, `${named}: names one document; upload the files one by one`));
+    return { files, fields };
+  } catch (error) {
+    await removeFiles(files);
+    throw error;
+  }
 }
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 
-async function readDocument(c: Context<PlatformEnv>, { snapshot, knowledge }: PlatformDeps): Promise<Result<Upload>> {
+async function readDocument(c: Context<PlatformEnv>, { snapshot, knowledge }: PlatformDeps): Promise<Upload> {
   const { platform, hooks } = snapshot().config;
-  const read = await readJson(c, { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 });
-  if (!read.ok) return read;
-  const parsed = uploadBody.safeParse(read.value.value);
-  if (!parsed.success) return { ok: false, problem: bodyProblem(parsed.error) };
+  const { value } = await readJson(c, { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 });
+  const parsed = uploadBody.safeParse(value);
+  if (!parsed.success) throw new ProblemError(bodyProblem(parsed.error));
   const { filename, text, content_base64: encoded, ...fields } = parsed.data;
   if (typeof encoded === "string" && !BASE64.test(encoded))
-    return { ok: false, problem: badRequest("content_base64", "content_base64: this is not base64") };
+    throw new ProblemError(badRequest("content_base64", "content_base64: this is not base64"));
   const bytes = typeof encoded === "string" ? Buffer.from(encoded, "base64") : Buffer.from(text ?? "");
   const fileBytes = platform.knowledge.fileMb * 1e6;
   if (typeof encoded !== "string" && typeof text !== "string")
-    return { ok: false, problem: badRequest("text", "text: send the document as `text` or as `content_base64`") };
+    throw new ProblemError(badRequest("text", "text: send the document as `text` or as `content_base64`"));
   if (bytes.length > fileBytes) {
     const message = `the document has more than ${fileBytes} bytes (platform.knowledge.fileMb)`;
-    return { ok: false, problem: toProblem({ code: "body_too_large", message }) };
+    throw new ProblemError(toProblem({ code: "body_too_large", message }));
   }
   const staged = await knowledge.stageUpload(Readable.from([bytes], { objectMode: false }), fileBytes);
-  return { ok: true, value: { files: [{ ...staged, filename }], fields } };
+  return { files: [{ ...staged, filename }], fields };
 }
 
 function newDocument(file: UploadedFile, fields: UploadFields, key: ApiKey, access: Access | undefined): NewDocument {
@@ -176,9 +173,9 @@ async function answerUpload(c: Context<PlatformEnv>, outcomes: readonly Outcome[
 /** `POST /v1/knowledge/upload`: a form whose files are streamed to disk, or one document in JSON. */
 export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => Promise<Response> {
   let arriving = 0;
-  const receive = async (c: Context<PlatformEnv>, source: Readable): Promise<Result<Upload>> => {
-    if (deps.draining()) return { ok: false, problem: STOPPING };
-    if (arriving >= deps.snapshot().config.platform.knowledge.uploads) return { ok: false, problem: BUSY };
+  const receive = async (c: Context<PlatformEnv>, source: Readable): Promise<Upload> => {
+    if (deps.draining()) throw new ProblemError(STOPPING);
+    if (arriving >= deps.snapshot().config.platform.knowledge.uploads) throw new ProblemError(BUSY);
     arriving++;
     try {
       const isForm = FORM.test(c.req.header("content-type") ?? "");
@@ -190,18 +187,22 @@ export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => 
   return async (c) => {
     const { key, requestId } = c.get("caller");
     const source = toReadable(c);
-    const read = await receive(c, source);
-    if (!read.ok) {
+    const upload = await receive(c, source).catch((error: unknown) => {
+      if (error instanceof ProblemError) return error;
+      throw error;
+    });
+    if (upload instanceof ProblemError) {
       const headers = (await discard(source)) ? {} : { connection: "close" };
-      return problemResponse({ ...read.problem, headers: { ...read.problem.headers, ...headers } }, requestId);
+      return problemResponse({ ...upload.problem, headers: { ...upload.problem.headers, ...headers } }, requestId);
     }
-    const { files, fields } = read.value;
-    const agents = checkAgents(toNames(fields.agent_id, fields.agent_ids), key, deps);
-    if (!agents.ok) {
+    const { files, fields } = upload;
+    try {
+      checkAgents(toNames(fields.agent_id, fields.agent_ids), key, deps);
+    } catch (error) {
       await removeFiles(files);
-      return problemResponse(agents.problem, requestId);
+      throw error;
     }
-    const added = await addAll(read.value, key, deps);
+    const added = await addAll(upload, key, deps);
     return answerUpload(c, await settle(added, waitMs(fields.wait), deps), deps);
   };
 }

@@ -1,11 +1,37 @@
+import type { Agent } from "../../agent/types.ts";
+import type { Snapshot } from "../../intake/types.ts";
+import type { ApiKey } from "../../chat/api-keys.ts";
+import { type ApiProblem, badRequest, ProblemError } from "./problems.ts";
 import { z } from "zod";
 import type { Context } from "hono";
-import type { Agent } from "../../agent/types.ts";
-import { findAgent, listAllowedAgents } from "./agents.ts";
-import { jsonResponse } from "./json.ts";
-import { badRequest, ProblemError, unwrapResult } from "./problems.ts";
 import { readQuery } from "./read.ts";
-import type { PlatformDeps, PlatformEnv } from "./types.ts";
+import { jsonResponse, type PlatformDeps, type PlatformEnv } from "./types.ts";
+
+/** The agents that a key may use, in the config's order. */
+export function listAllowedAgents(key: ApiKey, { agents }: Snapshot): readonly Agent[] {
+  return agents.list.filter(({ id }) => key.agents?.includes(id) ?? true);
+}
+
+const unknown: ApiProblem = {
+  status: 404,
+  type: "invalid_request_error",
+  code: "model_not_found",
+  param: "model",
+  message: "there is no such model for this key; `GET /v1/models` lists those there are",
+};
+
+/**
+ * The agent that `model` names: its id, `agent:<id>`, or `default`. One that the key may not use is not there.
+ * @throws ProblemError if there is none.
+ */
+export function findAgent(name: string, key: ApiKey, snapshot: Snapshot): Agent {
+  const allowed = listAllowedAgents(key, snapshot);
+  const named = allowed.find(({ id }) => id === name) ?? allowed.find(({ id }) => `agent:${id}` === name);
+  const { default: first } = snapshot.agents;
+  const agent = named ?? (name === "default" ? (allowed.find(({ id }) => id === first.id) ?? allowed[0]) : undefined);
+  if (!agent) throw new ProblemError(unknown);
+  return agent;
+}
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 
@@ -24,7 +50,7 @@ export function listModels(c: Context<PlatformEnv>, deps: PlatformDeps): Respons
 
 /** `GET /v1/models/{id}` */
 export function showModel(c: Context<PlatformEnv>, deps: PlatformDeps): Response {
-  return jsonResponse(c, modelView(unwrapResult(findAgent(c.req.param("id") ?? "", c.get("caller").key, deps.snapshot())), deps));
+  return jsonResponse(c, modelView(findAgent(c.req.param("id") ?? "", c.get("caller").key, deps.snapshot()), deps));
 }
 
 const MAX_LIMIT = 100;

@@ -1,6 +1,6 @@
 import type { ChatEnd } from "../../chat/types.ts";
 import { getStatus, type ErrorCode, type Failure, type RunErrorCode } from "../../core/errors.ts";
-import { withReason } from "../rejections.ts";
+import { withReason } from "../errors.ts";
 
 /** A failure as this interface tells it: all four members of its error object, and a status. */
 export interface ApiProblem {
@@ -16,8 +16,6 @@ export interface ApiProblem {
   headers?: Record<string, string>;
 }
 
-export type Result<T> = { ok: true; value: T } | { ok: false; problem: ApiProblem };
-
 /** Ends a request with a problem: the app answers it. */
 export class ProblemError extends Error {
   readonly problem: ApiProblem;
@@ -27,15 +25,6 @@ export class ProblemError extends Error {
     this.name = "ProblemError";
     this.problem = problem;
   }
-}
-
-/**
- * Returns the value of a result.
- * @throws ProblemError if it has none.
- */
-export function unwrapResult<T>(result: Result<T>): T {
-  if (result.ok) return result.value;
-  throw new ProblemError(result.problem);
 }
 
 /** The error object of every answer that is not 2xx, and of a stream that breaks off. */

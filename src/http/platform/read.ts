@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { BodyLimits } from "../../core/body.ts";
 import { collectBytes, parsePayload } from "../../intake/body.ts";
 import { bodySource } from "../request.ts";
-import { badRequest, ProblemError, toProblem, unwrapResult, type Result } from "./problems.ts";
+import { badRequest, ProblemError, toProblem } from "./problems.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { PlatformEnv } from "./types.ts";
 
@@ -39,16 +39,16 @@ export function bodyProblem(error: z.ZodError): ReturnType<typeof badRequest> {
 
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/;
 
-/** Reads a JSON body. Without a content type it is JSON; with another one it is refused. */
+/** Reads a JSON body. Without a content type it is JSON; with another one it is refused. @throws ProblemError */
 export async function readJson(
   c: Context,
   options: Pick<BodyLimits, "maxBytes" | "timeoutMs">,
-): Promise<Result<{ bytes: Buffer; value: unknown }>> {
+): Promise<{ bytes: Buffer; value: unknown }> {
   const type = (c.req.header("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
   const encoding = c.req.header("content-encoding") ?? "identity";
   if ((type !== "" && !JSON_TYPE.test(type)) || encoding !== "identity") {
     const message = "send JSON, with the content type application/json or none, and not compressed";
-    return { ok: false, problem: toProblem({ code: "unsupported_media_type", message }) };
+    throw new ProblemError(toProblem({ code: "unsupported_media_type", message }));
   }
   const read = await collectBytes(bodySource(c), c.req.header("content-length"), options);
   if (!read.ok) {
@@ -58,13 +58,13 @@ export async function readJson(
         : "the body did not arrive whole and in time";
     // What is left of the body would stand before the next request on this connection.
     const headers = { connection: "close" };
-    return { ok: false, problem: { ...toProblem({ ...read.failure, message }), shouldRetry: false, headers } };
+    throw new ProblemError({ ...toProblem({ ...read.failure, message }), shouldRetry: false, headers });
   }
   const parsed = await parsePayload(read.bytes, "application/json");
-  if (!parsed.ok) return { ok: false, problem: toProblem(parsed.failure) };
+  if (!parsed.ok) throw new ProblemError(toProblem(parsed.failure));
   if (read.bytes.length === 0 || typeof parsed.payload !== "object" || parsed.payload === null || Array.isArray(parsed.payload))
-    return { ok: false, problem: badRequest(null, "the body must be a JSON object", "invalid_json") };
-  return { ok: true, value: { bytes: read.bytes, value: parsed.payload } };
+    throw new ProblemError(badRequest(null, "the body must be a JSON object", "invalid_json"));
+  return { bytes: read.bytes, value: parsed.payload };
 }
 
 /**
@@ -77,7 +77,7 @@ export async function readCheckedBody<S extends z.ZodType>(
   schema: S,
 ): Promise<{ bytes: Buffer; body: z.output<S> }> {
   const limits = { maxBytes: platform.maxBodyBytes, timeoutMs: hooks.bodyTimeoutSeconds * 1000 };
-  const { bytes, value } = unwrapResult(await readJson(c, limits));
+  const { bytes, value } = await readJson(c, limits);
   return { bytes, body: check(schema, value) };
 }
 

@@ -7,8 +7,8 @@ import { KNOWLEDGE_ROUTES } from "./knowledge-routes.ts";
 import { agentsQuery, listAgentModels, listModels, showModel } from "./models.ts";
 import { createResponse } from "./responses.ts";
 import { responsesBody } from "./responses-schema.ts";
-import { defineRoute, problems } from "./route.ts";
-import type { ApiRoute, ApiRoutes } from "./types.ts";
+import { defineRoute, problems, type ApiRoute, type ApiRoutes } from "./types.ts";
+import type { ZodOpenApiPathsObject } from "zod-openapi";
 
 const TURN_ERRORS = problems({
   "400": "Something in the request is wrong; `param` names the field.",
@@ -60,3 +60,24 @@ export const ROUTES: ApiRoutes = {
   },
   ...KNOWLEDGE_ROUTES,
 };
+
+/** What every route may answer. */
+const COMMON_ERRORS = problems({
+  "401": "The API key is missing, wrong or revoked.",
+  "403": "The key does not have the scope.",
+  "429": "More requests than the key's rate limit; `retry-after` says when.",
+  "500": "Something failed inside the gateway.",
+  "503": "Too many requests at the same time, or the gateway is stopping; `retry-after` says when.",
+});
+
+/** The paths of the platform API for the published document. */
+export function platformPaths(): ZodOpenApiPathsObject {
+  const paths = Object.entries(ROUTES).map(([path, methods]) => {
+    const operations = Object.entries(methods).map(([method, { doc }]) => [
+      method.toLowerCase(),
+      { ...doc, security: [{ apiKey: [] }], responses: { ...doc.responses, ...COMMON_ERRORS } },
+    ]);
+    return [`/v1${path.replaceAll(/:(\w+)/g, "{$1}")}`, Object.fromEntries(operations)];
+  });
+  return Object.fromEntries(paths) as ZodOpenApiPathsObject;
+}

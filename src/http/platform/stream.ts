@@ -1,12 +1,14 @@
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
 import { errorObject, turnProblem } from "./problems.ts";
 
+export type SuccessfulEnd = Extract<ChatEnd, { ok: true }>;
+
 /** How a kind of stream writes what happens in a turn. */
 export interface StreamFormat {
   begin(): string;
   text(delta: string): string;
   /** What stands at the end of a turn that came well. */
-  end(end: Extract<ChatEnd, { ok: true }>): string;
+  end(end: SuccessfulEnd): string;
   /** What stands where it broke off; nothing follows, so that no client takes it for a success. */
   failed(end: Extract<ChatEnd, { ok: false }>): string;
 }

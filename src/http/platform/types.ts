@@ -1,6 +1,6 @@
 import type { Context } from "hono";
-import type { Operation } from "../openapi/operation.ts";
-import type { createSharedCounts } from "../../intake/shared-counts.ts";
+import { type Operation, answers, failures } from "../openapi/operation.ts";
+import type { createSharedCounts } from "../../intake/callers.ts";
 import type { Chats } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
@@ -9,6 +9,8 @@ import type { EarlierRuns } from "../../chat/earlier-runs.ts";
 import type { IdempotentTurns } from "./idempotent-turns.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ApiKey, ApiKeys, Scope } from "../../chat/api-keys.ts";
+import type { z } from "zod";
+import { apiErrorAnswer } from "./answer-schemas.ts";
 
 /** Everything that the platform API needs. */
 export interface PlatformDeps {
@@ -54,3 +56,31 @@ export interface ApiRoute {
 export type Method = "GET" | "POST" | "DELETE";
 /** Routes by their address below `/v1`. */
 export type ApiRoutes = Record<string, Partial<Record<Method, ApiRoute>>>;
+
+/** Failures of the platform API by status, each with its reason. */
+export const problems = <S extends string>(reasons: Record<S, string>) => failures(apiErrorAnswer, reasons);
+
+/** What the published document says of a route beside its success. */
+type Details = Partial<Operation> & {
+  /** What a 200 means. Default: the summary. */
+  ok?: string;
+};
+
+/**
+ * Defines a route that answers with JSON.
+ * @param id the operation's id in the published document
+ */
+export function defineRoute(
+  scope: Scope,
+  handle: ApiRoute["handle"],
+  [id, summary, answered]: readonly [id: string, summary: string, answered: z.ZodType],
+  { ok = summary, responses, ...details }: Details = {},
+): ApiRoute {
+  return { scope, handle, doc: { operationId: id, summary, ...details, responses: { "200": answers(ok, answered), ...responses } } };
+}
+
+/** An answer in JSON that no cache keeps. */
+export function jsonResponse(c: Context<PlatformEnv>, body: object, status = 200): Response {
+  const headers = { "content-type": "application/json", "x-request-id": c.get("caller").requestId, "cache-control": "no-store" };
+  return new Response(JSON.stringify(body), { status, headers });
+}

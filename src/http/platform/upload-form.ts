@@ -4,7 +4,7 @@ import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busb
 import { createBodyMeter } from "../../core/body.ts";
 import { RouseError } from "../../core/errors.ts";
 import type { StagedFile } from "../../knowledge/upload-staging.ts";
-import { badRequest, toProblem, type ApiProblem, type Result } from "./problems.ts";
+import { badRequest, toProblem, ProblemError, type ApiProblem } from "./problems.ts";
 
 export interface UploadedFile extends StagedFile {
   filename: string;
@@ -82,24 +82,25 @@ function createParser({ headers, limits }: FormOptions): Busboy | undefined {
 /**
  * Reads a form as it comes: files go to disk, hashed on the way; nothing of them is whole in memory. Where anything is
  * wrong, no file is left behind. What is left of the source is the caller's to discard.
+ * @throws ProblemError
  */
-export function readForm(source: Readable, options: FormOptions): Promise<Result<UploadedForm>> {
+export function readForm(source: Readable, options: FormOptions): Promise<UploadedForm> {
   const { limits, idleMs, timeoutMs, stageUpload } = options;
   const parser = createParser(options);
-  if (!parser) return Promise.resolve({ ok: false, problem: BROKEN });
+  if (!parser) return Promise.reject(new ProblemError(BROKEN));
   const fields: UploadedForm["fields"] = [];
   const staging: Promise<UploadedFile>[] = [];
   const streams: BusboyFileStream[] = [];
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const finish = async (found?: ApiProblem): Promise<void> => {
       for (const stream of streams) if (found) stream.destroy();
       const settled = await Promise.allSettled(staging);
       const files = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
       const failed = settled.find((one) => one.status === "rejected");
       const problem = found ?? (failed && stagingProblem(failed.reason, options));
-      if (!problem) return resolve({ ok: true, value: { files, fields } });
+      if (!problem) return resolve({ files, fields });
       await removeFiles(files);
-      resolve({ ok: false, problem });
+      reject(new ProblemError(problem));
     };
     let over = false;
     const end = (problem?: ApiProblem): void => {

@@ -1,11 +1,18 @@
 import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { RouseError } from "../../core/errors.ts";
-import { newId } from "../../core/ids.ts";
 import type { Statements } from "../../store/sqlite/statements.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
 import { checkExternalId, decideUpload } from "../access.ts";
-import { agentIds, agentsText, toDocumentRecord, type DocumentRow } from "./rows.ts";
+import {
+  agentIds,
+  getExternalId,
+  joinAgents,
+  NEW_DOCUMENT_COLUMNS,
+  newDocumentValues,
+  toDocumentRecord,
+  type DocumentRow,
+} from "./rows.ts";
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
@@ -93,42 +100,27 @@ export class Documents {
     if (decision.kind === "join") return { document: this.#join(decision.twin, upload), duplicate: true };
     if (decision.kind === "same") return { document: toDocumentRecord(decision.twin), duplicate: true };
     const twin = decision.replaces;
-    const externalId = upload.externalId ?? twin?.external_id ?? null;
-    const version = externalId === null ? (twin?.version ?? 0) + 1 : this.#lastVersion(upload.tenant, externalId) + 1;
-    const id = newId("doc", now);
-    this.#sql.run(
-      `INSERT INTO documents (id, tenant, sha256, bytes, filename, title, metadata, agents, status, external_id, version, replaces, created)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
-      id,
-      upload.tenant,
-      upload.sha256,
-      upload.bytes,
-      upload.filename,
-      upload.title ?? null,
-      JSON.stringify(upload.metadata ?? {}),
-      agentsText(upload.agentIds ?? []),
-      externalId,
-      version,
-      twin?.id ?? null,
-      now,
+    const externalId = getExternalId(upload, twin);
+    const version = externalId === null ? 0 : this.#lastVersion(upload.tenant, externalId);
+    const row = this.#sql.get<DocumentRow>(
+      `INSERT INTO documents (${NEW_DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *`,
+      ...newDocumentValues(upload, twin, version, now),
     );
-    return { document: toDocumentRecord(this.byId(id) as DocumentRow), duplicate: false };
+    return { document: toDocumentRecord(row as DocumentRow), duplicate: false };
   }
 
   /** A skipped duplicate gains the agents that were asked for; one that had failed is tried again. */
   #join(twin: DocumentRow, upload: NewDocument): DocumentRecord {
-    const asked = upload.agentIds ?? [];
-    const agents = asked.length === 0 || twin.agents === "" ? "" : agentsText([...agentIds(twin.agents), ...asked]);
     const failed = twin.status === "failed";
-    this.#sql.run(
-      "UPDATE documents SET agents = ?, external_id = coalesce(external_id, ?), status = ?, error = ? WHERE seq = ?",
-      agents,
+    const row = this.#sql.get<DocumentRow>(
+      "UPDATE documents SET agents = ?, external_id = coalesce(external_id, ?), status = ?, error = ? WHERE seq = ? RETURNING *",
+      joinAgents(twin.agents, upload),
       upload.externalId ?? null,
       failed ? "queued" : twin.status,
       failed ? null : twin.error,
       twin.seq,
     );
-    return toDocumentRecord(this.byId(twin.id) as DocumentRow);
+    return toDocumentRecord(row as DocumentRow);
   }
 
   /** Deletes a document with its chunks, words and vectors; its file too where no other document has it. */

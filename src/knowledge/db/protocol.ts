@@ -1,8 +1,9 @@
-import type { Issue } from "../../core/errors.ts";
-import type { Ranked } from "../rank-fusion.ts";
+import { type Issue, RouseError, safeError } from "../../core/errors.ts";
+import type { Ranked } from "../ranking.ts";
 import type { SqlSource } from "../../store/sql.ts";
 import type { Access } from "../access.ts";
 import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
+import { STORE_UNAVAILABLE } from "../../store/types.ts";
 
 /** Documents of a list, where nothing else is asked for. */
 export const DEFAULT_LIST = 50;
@@ -120,3 +121,12 @@ export type ReplyMessage =
 
 /** Ends the thread, once what was asked before is done. */
 export const CLOSE = "close";
+
+/** An error as it goes to the other thread. `reason` is what the database says of itself, which quotes nothing. */
+export function errorReply(error: unknown): Extract<ReplyMessage, { ok: false }>["error"] {
+  const { code, message, extra, issues } = error instanceof RouseError ? error : new RouseError(STORE_UNAVAILABLE);
+  const cause = error instanceof RouseError && error.cause !== undefined ? error.cause : error;
+  const { errstr } = cause as { errstr?: string };
+  const reason = errstr ?? safeError(cause).code ?? safeError(cause).name;
+  return { code, message, reason, ...(extra === undefined ? {} : { extra }), ...(issues ? { issues } : {}) };
+}

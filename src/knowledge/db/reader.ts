@@ -1,11 +1,10 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Statements } from "../../store/sqlite/statements.ts";
-import { fuseRankings, type Ranked } from "../rank-fusion.ts";
+import { fuseRankings, type Ranked } from "../ranking.ts";
 import { queryTerms, type Term } from "../tokenize.ts";
 import type { Passage } from "../types.ts";
 import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type ReaderCalls, type SearchScope, type WordsQuery } from "./protocol.ts";
-import { toPassage, type PassageRow } from "./passage.ts";
-import { agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
+import { toPassage, type PassageRow, agentMark, toDocumentRecord, type DocumentRow } from "./rows.ts";
 import { Vectors } from "./vectors.ts";
 
 /** Any of the terms: hardly a question has all its words in one passage. */

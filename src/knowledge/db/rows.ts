@@ -1,4 +1,5 @@
-import type { DocumentError, DocumentRecord, DocumentStatus, Metadata } from "../types.ts";
+import { newId } from "../../core/ids.ts";
+import type { DocumentError, DocumentRecord, DocumentStatus, Metadata, Passage, NewDocument } from "../types.ts";
 
 export interface DocumentRow {
   seq: number;
@@ -31,6 +32,42 @@ export const agentIds = (text: string): string[] => text.split("\n").filter((id)
 /** What `instr` looks for. */
 export const agentMark = (id: string): string => `\n${id}\n`;
 
+/** The agents of a document that gains those of an upload; empty for all agents. */
+export const joinAgents = (agents: string, { agentIds: asked = [] }: NewDocument): string =>
+  asked.length === 0 || agents === "" ? "" : agentsText([...agentIds(agents), ...asked]);
+
+export const NEW_DOCUMENT_COLUMNS =
+  "id, tenant, sha256, bytes, filename, title, metadata, agents, status, external_id, version, replaces, created";
+
+/** What a document of its own takes over from the document that it takes the place of. */
+type Replaced = Pick<DocumentRow, "id" | "version" | "external_id"> | undefined;
+
+export const getExternalId = ({ externalId }: NewDocument, replaced: Replaced): string | null =>
+  externalId ?? replaced?.external_id ?? null;
+
+/**
+ * Builds the values of a new document's row, in the order of `NEW_DOCUMENT_COLUMNS`.
+ * @param lastVersion the newest version of its external id, 0 if there is none
+ */
+export function newDocumentValues(upload: NewDocument, replaced: Replaced, lastVersion: number, now: number): (string | number | null)[] {
+  const externalId = getExternalId(upload, replaced);
+  return [
+    newId("doc", now),
+    upload.tenant,
+    upload.sha256,
+    upload.bytes,
+    upload.filename,
+    upload.title ?? null,
+    JSON.stringify(upload.metadata ?? {}),
+    agentsText(upload.agentIds ?? []),
+    "queued",
+    externalId,
+    (externalId === null ? (replaced?.version ?? 0) : lastVersion) + 1,
+    replaced?.id ?? null,
+    now,
+  ];
+}
+
 const PROGRESS: Record<DocumentStatus, number> = { queued: 0, extracting: 0, indexing: 0.7, ready: 1, failed: 0 };
 
 export function toDocumentRecord(row: DocumentRow, embeddedCount = 0): DocumentRecord {
@@ -54,5 +91,39 @@ export function toDocumentRecord(row: DocumentRow, embeddedCount = 0): DocumentR
     embeddedCount,
     createdAt: row.created,
     indexedAt: row.indexed,
+  };
+}
+
+export interface PassageRow {
+  seq: number;
+  n: number;
+  text: string;
+  headings: string;
+  page: number | null;
+  start_at: number;
+  end_at: number;
+  id: string;
+  filename: string;
+  title: string | null;
+  version: number;
+  external_id: string | null;
+  metadata: string;
+}
+
+export function toPassage(row: PassageRow, score: number): Passage {
+  return {
+    documentId: row.id,
+    chunkId: `${row.id}#${row.n}`,
+    filename: row.filename,
+    title: row.title,
+    text: row.text,
+    headings: JSON.parse(row.headings) as string[],
+    page: row.page,
+    start: row.start_at,
+    end: row.end_at,
+    score,
+    version: row.version,
+    externalId: row.external_id,
+    metadata: JSON.parse(row.metadata) as Metadata,
   };
 }

@@ -5,9 +5,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, receiveMessageOnPort, workerData, type MessagePort } from "node:worker_threads";
 import { Statements } from "../../store/sqlite/statements.ts";
-import { CLOSE, type CallMessage, type ReplyMessage, type WorkerSettings } from "./protocol.ts";
+import { CLOSE, type CallMessage, type ReplyMessage, type WorkerSettings, errorReply } from "./protocol.ts";
 import { createReader } from "./reader.ts";
-import { errorReply } from "./reply.ts";
 import { prepareKnowledge } from "./schema.ts";
 import { createWriter } from "./writer.ts";
 

@@ -1,4 +1,4 @@
-import { optional } from "./failure.ts";
+import { optional } from "./types.ts";
 
 const SAMPLE = 256 * 1024;
 

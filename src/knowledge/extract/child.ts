@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import { splitChunks, type TextBlock } from "../chunk.ts";
 import { indexWords } from "../tokenize.ts";
 import type { ChunkLine, ExtractCall, ExtractReply } from "./extractor.ts";
-import { ExtractionError } from "./failure.ts";
+import { ExtractionError } from "./types.ts";
 import { readDocument } from "./read.ts";
 
 const LOOK_MS = 20;

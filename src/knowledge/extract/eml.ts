@@ -1,7 +1,6 @@
 import type { TextBlock } from "../chunk.ts";
-import { optional } from "./failure.ts";
+import { optional, type ExtractFormat } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
-import type { ExtractFormat } from "./types.ts";
 
 interface Address {
   name?: string | undefined;

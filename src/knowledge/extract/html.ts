@@ -1,7 +1,6 @@
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
-import { optional } from "./failure.ts";
-import type { ExtractFormat } from "./types.ts";
+import { optional, type ExtractFormat } from "./types.ts";
 
 /** As much of the DOM as is used here; linkedom brings its own types, which need the browser's. */
 interface DomNode {

@@ -1,8 +1,6 @@
 import type { TextBlock } from "../chunk.ts";
-import { ExtractionError, broken, encrypted } from "./failure.ts";
-import type { ExtractFormat } from "./types.ts";
-import { readXml } from "./xml.ts";
-import { unzip } from "./zip.ts";
+import { ExtractionError, broken, encrypted, type ExtractFormat } from "./types.ts";
+import { readXml, unzip } from "./archive.ts";
 
 const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 /** A spreadsheet says of its empty rest that a cell is repeated thousands of times. */

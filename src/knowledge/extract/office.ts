@@ -1,9 +1,7 @@
 import type { TextBlock } from "../chunk.ts";
-import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
+import { ExtractionError, broken, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
-import type { ExtractFormat } from "./types.ts";
-import { readXml } from "./xml.ts";
-import { unzip } from "./zip.ts";
+import { readXml, unzip } from "./archive.ts";
 
 const tidy = (text: string): string => text.replace(/\s+/g, " ").trim();
 const NONE = (): boolean => false;

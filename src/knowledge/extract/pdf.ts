@@ -1,8 +1,7 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { TextBlock } from "../chunk.ts";
-import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
-import type { ExtractFormat } from "./types.ts";
+import { ExtractionError, broken, encrypted, optional, type ExtractFormat } from "./types.ts";
 
 interface Line {
   text: string;

@@ -3,14 +3,13 @@ import type { Extract, Extractor as PluginExtractor } from "../../contract/kinds
 import type { TextBlock } from "../chunk.ts";
 import { FORMATS, toFormat, type FormatId } from "../formats.ts";
 import { extractEml } from "./eml.ts";
-import { ExtractionError, broken } from "./failure.ts";
+import { ExtractionError, broken, type Extracted, type ExtractFormat, type ExtractSource } from "./types.ts";
 import { extractHtml } from "./html.ts";
 import { extractDocx, extractEpub, extractPptx, extractXlsx } from "./office.ts";
 import { extractOdf } from "./odf.ts";
 import { extractPdf } from "./pdf.ts";
 import { sniff } from "./sniff.ts";
 import { extractCsv, extractJson, extractMarkdown, extractText } from "./text.ts";
-import type { Extracted, ExtractFormat, ExtractSource } from "./types.ts";
 
 const EXTRACTORS: Record<FormatId, ExtractFormat> = {
   pdf: extractPdf,

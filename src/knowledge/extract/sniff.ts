@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import type { FormatId } from "../formats.ts";
-import { ExtractionError, encrypted } from "./failure.ts";
+import { ExtractionError, encrypted } from "./types.ts";
 
 const HEAD = 8192;
 const BINARY: readonly [string, string][] = [

@@ -1,9 +1,8 @@
 import { extname } from "node:path";
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
-import { broken, optional } from "./failure.ts";
+import { broken, optional, type ExtractFormat } from "./types.ts";
 import { rowBlocks } from "./office.ts";
-import type { ExtractFormat } from "./types.ts";
 
 const LINES = /\r\n?|\n/;
 

@@ -1,9 +1,8 @@
 import { rm } from "node:fs/promises";
 import { RouseError } from "../../core/errors.ts";
-import { newId } from "../../core/ids.ts";
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
 import { checkExternalId, decideUpload, type UploadDecision } from "../access.ts";
-import { agentIds, agentsText, toDocumentRecord } from "../db/rows.ts";
+import { agentIds, getExternalId, joinAgents, NEW_DOCUMENT_COLUMNS, newDocumentValues, toDocumentRecord } from "../db/rows.ts";
 import type { DocumentRecord, NewDocument } from "../types.ts";
 import { DOCUMENT_COLUMNS, lockTenant, type SharedRow } from "./documents.ts";
 import type { Files } from "./files.ts";
@@ -39,13 +38,11 @@ async function marksByExternalId(sql: Sql, tenant: string, externalId: string): 
 
 /** A skipped duplicate gains the agents that were asked for; one that had failed is tried again. */
 async function join(sql: Sql, twin: SharedRow, upload: NewDocument): Promise<DocumentRecord> {
-  const asked = upload.agentIds ?? [];
-  const agents = asked.length === 0 || twin.agents === "" ? "" : agentsText([...agentIds(twin.agents), ...asked]);
   const [row] = await sql.query<SharedRow>(
     `UPDATE knowledge_documents SET agents = $2, external_id = coalesce(external_id, $3),
       error = CASE WHEN status = 'failed' THEN NULL ELSE error END, status = CASE WHEN status = 'failed' THEN 'queued' ELSE status END
       WHERE seq = $1 RETURNING ${DOCUMENT_COLUMNS}`,
-    [twin.seq, agents, upload.externalId ?? null],
+    [twin.seq, joinAgents(twin.agents, upload), upload.externalId ?? null],
   );
   return toDocumentRecord(row as SharedRow);
 }
@@ -56,25 +53,12 @@ async function lastVersion(sql: Sql, tenant: string, externalId: string): Promis
 }
 
 async function insert(sql: Sql, upload: NewDocument, twin: SharedRow | undefined, now: number): Promise<DocumentRecord> {
-  const externalId = upload.externalId ?? twin?.external_id ?? null;
-  const version = externalId === null ? (twin?.version ?? 0) + 1 : (await lastVersion(sql, upload.tenant, externalId)) + 1;
+  const externalId = getExternalId(upload, twin);
+  const version = externalId === null ? 0 : await lastVersion(sql, upload.tenant, externalId);
   const [row] = await sql.query<SharedRow>(
-    `INSERT INTO knowledge_documents (id, tenant, sha256, bytes, filename, title, metadata, agents, status, external_id, version, replaces, created)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12) RETURNING ${DOCUMENT_COLUMNS}`,
-    [
-      newId("doc", now),
-      upload.tenant,
-      upload.sha256,
-      upload.bytes,
-      upload.filename,
-      upload.title ?? null,
-      JSON.stringify(upload.metadata ?? {}),
-      agentsText(upload.agentIds ?? []),
-      externalId,
-      version,
-      twin?.id ?? null,
-      now,
-    ],
+    `INSERT INTO knowledge_documents (${NEW_DOCUMENT_COLUMNS})
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING ${DOCUMENT_COLUMNS}`,
+    newDocumentValues(upload, twin, version, now),
   );
   return toDocumentRecord(row as SharedRow);
 }

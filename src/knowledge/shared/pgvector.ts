@@ -1,6 +1,6 @@
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
 import type { NewVector } from "../db/protocol.ts";
-import type { Ranked } from "../rank-fusion.ts";
+import type { Ranked } from "../ranking.ts";
 
 const PAGE = 500;
 

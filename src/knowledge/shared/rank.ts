@@ -1,8 +1,14 @@
+import type { SearchScope, WordsQuery } from "../db/protocol.ts";
+import { agentMark } from "../db/rows.ts";
 import type { Sql } from "../../store/sql.ts";
-import type { WordsQuery } from "../db/protocol.ts";
-import type { Ranked } from "../rank-fusion.ts";
-import { marksOf, visibleTo } from "./scope.ts";
+import type { Ranked } from "../ranking.ts";
 import { getAskedWords, LEVELS } from "./terms.ts";
+
+/** Whether one of the agents may see a document; `$n` is null for all of the tenant's. */
+export const visibleTo = (n: number): string =>
+  `($${n}::text[] IS NULL OR d.agents = '' OR EXISTS (SELECT 1 FROM unnest($${n}::text[]) AS mark WHERE strpos(d.agents, mark) > 0))`;
+
+export const marksOf = ({ agentIds }: SearchScope): string[] | null => agentIds?.map(agentMark) ?? null;
 
 /** BM25 as FTS5 has it. */
 const K1 = 1.2;

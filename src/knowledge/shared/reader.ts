@@ -1,13 +1,11 @@
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
-import { toPassage, type PassageRow } from "../db/passage.ts";
+import { toPassage, type PassageRow, toDocumentRecord } from "../db/rows.ts";
 import { MAX_FUSED, DEFAULT_LIST, MAX_LIST, type Pending, type ReaderCalls, type SearchScope } from "../db/protocol.ts";
-import { toDocumentRecord } from "../db/rows.ts";
-import { fuseRankings, type Ranked } from "../rank-fusion.ts";
+import { fuseRankings, type Ranked } from "../ranking.ts";
 import type { DocumentPage, Passage } from "../types.ts";
 import { DOCUMENT_COLUMNS, type SharedRow } from "./documents.ts";
 import type { NearestInDatabase } from "./pgvector.ts";
-import { rank } from "./rank.ts";
-import { marksOf, visibleTo } from "./scope.ts";
+import { rank, marksOf, visibleTo } from "./rank.ts";
 import { ScannedVectors } from "./vectors.ts";
 
 type Async<T> = { [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<R> : never };

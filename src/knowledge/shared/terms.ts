@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
-import { toStem } from "../stem.ts";
-import { isUnspaced, queryTerms } from "../tokenize.ts";
+import { toStem, isUnspaced, queryTerms } from "../tokenize.ts";
 
 /**
  * A word's frequency in a chunk is a part of its token, as one of 15 levels. Up to eight it is exact; above, BM25 hardly

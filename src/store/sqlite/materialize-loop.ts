@@ -1,9 +1,109 @@
+import type { WakeMode } from "../../config/schema/common.ts";
+import { collectJob, buildRunJobs, buildRun, buildSystemEvent } from "../materialize.ts";
+import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
+import type { Statements, SqliteGroupCommit } from "./statements.ts";
+import { insertRunOnce, type SqliteWrites } from "./writes.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { SqliteGroupCommit } from "./group-commit.ts";
-import type { Materializer } from "./materializer.ts";
 import type { SqliteSignals } from "./signals.ts";
-import type { SqliteWrites } from "./writes.ts";
+
+/** Events of one transaction: bounds how long accepting waits for it. */
+const SLICE = 256;
+
+/** What a slice brought. `settle` must be called once it is on disk. */
+export interface Materialized {
+  wakes: Map<string, WakeMode>;
+  settle(): void;
+}
+
+interface Row {
+  seq: number;
+  id: string;
+  at: number;
+  outcome: EventOutcome;
+  actions: string | null;
+}
+
+/**
+ * Accepting writes one row, the event with its actions; here those become runs, jobs and system events. A watermark in
+ * the same transaction says how far that has come, so that a crash between the two loses and doubles nothing.
+ *
+ * The numbers of events are given out here and never twice: were a number used again after retention took its event,
+ * the new one would lie behind the watermark and never start.
+ */
+export class Materializer {
+  readonly #sql: Statements;
+  #given: number;
+  #done: number;
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+    this.#done = sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'intake'")?.seq ?? 0;
+    this.#given = Math.max(this.#done, sql.get<{ seq: number | null }>("SELECT max(seq) AS seq FROM events")?.seq ?? 0);
+  }
+
+  nextSeq(): number {
+    return ++this.#given;
+  }
+
+  /** The newest number that was given out. */
+  get given(): number {
+    return this.#given;
+  }
+
+  /** All events up to this number have been taken up. */
+  get done(): number {
+    return this.#done;
+  }
+
+  /** Takes up the next slice, inside the caller's transaction. */
+  materialize(writes: SqliteWrites): Materialized {
+    const given = this.#given;
+    const rows = this.#sql.all<Row>(
+      "SELECT seq, id, at, outcome, actions FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
+      this.#done,
+      SLICE,
+    );
+    const wakes = new Map<string, WakeMode>();
+    const outcomes = new Map<EventOutcome, number>();
+    for (const row of rows) {
+      outcomes.set(row.outcome, (outcomes.get(row.outcome) ?? 0) + 1);
+      const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
+      for (const action of actions) this.#apply(action, row, writes, wakes);
+    }
+    for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
+    // Numbers without a row were given to commits that failed.
+    const last = rows.at(-1)?.seq ?? given;
+    this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
+    return { wakes, settle: () => void (this.#done = last) };
+  }
+
+  #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
+    if (action.kind === "wake") {
+      writes.add("systemEvent", buildSystemEvent(action, event.at));
+      if (action.mode === "now" || !wakes.has(action.agentId)) wakes.set(action.agentId, action.mode);
+      return;
+    }
+    const run = buildRun(action, event.id, event.at);
+    const isNew = insertRunOnce(this.#sql, run);
+    if (action.collect) return this.#collect(run, action.collect, isNew, writes);
+    if (!isNew) return;
+    for (const job of buildRunJobs(run, action.parked)) writes.add("job", job);
+  }
+
+  /** The first event of a window makes the run, and the job that closes the window; later ones put that off. */
+  #collect(run: RunRecord, { closesAt, event }: NonNullable<RunAction["collect"]>, isNew: boolean, writes: SqliteWrites): void {
+    this.#sql.run("INSERT INTO collected (run_id, record) VALUES (?, ?)", run.id, JSON.stringify(event));
+    if (isNew) {
+      writes.add("job", collectJob(run.id, event.at, closesAt));
+      return;
+    }
+    const row = this.#sql.get<{ record: string }>("SELECT record FROM runs WHERE id = ?", run.id);
+    const { collect } = JSON.parse(row?.record ?? "{}") as Pick<RunRecord, "collect">;
+    if (collect) writes.update("run", run.id, { collect: { ...collect, closesAt, count: collect.count + 1 } });
+    writes.update("job", "turn", run.id, closesAt);
+  }
+}
 
 /** No hook for so long: the flood is over. */
 const QUIET_MS = 5;
@@ -12,14 +112,6 @@ const IDLE_MS = 20;
 /** While somebody waits for work, a flood of hooks holds it back no longer than this. */
 const MAX_DELAY_MS = 50;
 const RETRY_MS = 1000;
-
-export interface MaterializeLoop {
-  /** To be called when an event with work is on disk. */
-  noticed(): void;
-  /** Resolves when all that was accepted before the call has been taken up, in slices between which others commit. */
-  catchUp(): Promise<void>;
-  close(): Promise<void>;
-}
 
 interface Parts {
   materializer: Materializer;
@@ -30,69 +122,74 @@ interface Parts {
 }
 
 /** Decides when accepted events are taken up: accepting goes before starting, but never for long where workers wait. */
-export function createMaterializeLoop({ materializer, group, signals, newWrites, log }: Parts): MaterializeLoop {
-  let closed = false;
-  let slice: Promise<void> | undefined;
-  let planned = false;
-  let plannedAt = 0;
-  let lastNoticed = -Infinity;
+export class MaterializeLoop {
+  readonly #parts: Parts;
+  #closed = false;
+  #slice: Promise<void> | undefined;
+  #planned = false;
+  #plannedAt = 0;
+  #lastNoticed = -Infinity;
 
-  const materializeSlice = async (): Promise<void> => {
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    if (parts.materializer.done < parts.materializer.given) this.noticed();
+  }
+
+  /** To be called when an event with work is on disk. */
+  noticed(): void {
+    const now = performance.now();
+    const idle = now - this.#lastNoticed > IDLE_MS;
+    this.#lastNoticed = now;
+    if (this.#planned || this.#closed) return;
+    this.#planned = true;
+    this.#plannedAt = now;
+    if (!idle) return this.#plan();
+    setImmediate(() => {
+      // Nobody came during this turn of the event loop either: the hook was alone.
+      if (this.#parts.group.waiting === 0) this.#lastNoticed -= QUIET_MS;
+      this.#look();
+    });
+  }
+
+  /** Resolves when all that was accepted before the call has been taken up, in slices between which others commit. */
+  async catchUp(): Promise<void> {
+    const { materializer } = this.#parts;
+    const target = materializer.given;
+    while (materializer.done < target && !this.#closed) {
+      this.#slice ??= this.#materializeSlice().finally(() => (this.#slice = undefined));
+      await this.#slice;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#slice?.catch(() => undefined);
+  }
+
+  async #materializeSlice(): Promise<void> {
+    const { materializer, group, signals, newWrites } = this.#parts;
     const writes = newWrites();
     const materialized = await group.add(() => materializer.materialize(writes), { many: true });
     materialized.settle();
     signals.announce(writes.touched);
     signals.woke(materialized.wakes);
-  };
+  }
 
-  const catchUp = async (): Promise<void> => {
-    const target = materializer.given;
-    while (materializer.done < target && !closed) {
-      slice ??= materializeSlice().finally(() => (slice = undefined));
-      await slice;
-    }
-  };
+  #plan(): void {
+    setTimeout(() => this.#look(), QUIET_MS).unref();
+  }
 
-  const look = (): void => {
-    if (closed) return;
+  #look(): void {
+    if (this.#closed) return;
+    const { group, signals, log } = this.#parts;
     const now = performance.now();
-    const flood = now - lastNoticed < QUIET_MS || group.waiting > 0;
-    if (flood && !(signals.listened && now - plannedAt >= MAX_DELAY_MS)) return plan(QUIET_MS);
-    planned = false;
-    catchUp().catch((error: unknown) => {
-      if (closed) return;
+    const flood = now - this.#lastNoticed < QUIET_MS || group.waiting > 0;
+    if (flood && !(signals.listened && now - this.#plannedAt >= MAX_DELAY_MS)) return this.#plan();
+    this.#planned = false;
+    this.catchUp().catch((error: unknown) => {
+      if (this.#closed) return;
       log.error({ err: safeError(error) }, "accepted events could not be queued yet; it is tried again");
-      setTimeout(noticed, RETRY_MS).unref();
+      setTimeout(() => this.noticed(), RETRY_MS).unref();
     });
-  };
-
-  const lookNow = (): void => {
-    // Nobody came during this turn of the event loop either: the hook was alone.
-    if (group.waiting === 0) lastNoticed -= QUIET_MS;
-    look();
-  };
-
-  const plan = (ms: number): void => void setTimeout(look, ms).unref();
-
-  const noticed = (): void => {
-    const now = performance.now();
-    const idle = now - lastNoticed > IDLE_MS;
-    lastNoticed = now;
-    if (planned || closed) return;
-    planned = true;
-    plannedAt = now;
-    if (idle) setImmediate(lookNow);
-    else plan(QUIET_MS);
-  };
-
-  if (materializer.done < materializer.given) noticed();
-
-  return {
-    noticed,
-    catchUp,
-    async close() {
-      closed = true;
-      await slice?.catch(() => undefined);
-    },
-  };
+  }
 }

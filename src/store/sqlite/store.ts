@@ -12,12 +12,10 @@ import {
   type Store,
   type Writes,
 } from "../types.ts";
-import type { SqliteGroupCommit } from "./group-commit.ts";
-import type { Materializer } from "./materializer.ts";
-import type { MaterializeLoop } from "./materialize-loop.ts";
+import { type SqliteGroupCommit, sqliteError, type Statements } from "./statements.ts";
+import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
 import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";
-import { sqliteError, type Statements } from "./statements.ts";
 import { sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
 import { insertEvent, type SqliteWrites } from "./writes.ts";

@@ -1,4 +1,19 @@
-import type { Ranked } from "./rank-fusion.ts";
+/** Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009. */
+const K = 60;
+
+/** A chunk in a ranking; a higher score is better. */
+export interface Ranked {
+  seq: number;
+  score: number;
+}
+
+/** Fuses rankings by their ranks alone: scores of words and of vectors have no common measure. Best first. */
+export function fuseRankings(rankings: readonly (readonly Ranked[])[]): Ranked[] {
+  const scores = new Map<number, number>();
+  for (const ranking of rankings)
+    for (const [index, { seq }] of ranking.entries()) scores.set(seq, (scores.get(seq) ?? 0) + 1 / (K + index + 1));
+  return [...scores].map(([seq, score]) => ({ seq, score })).toSorted((a, b) => b.score - a.score || a.seq - b.seq);
+}
 
 /** Vectors of one allocation. */
 const BLOCK = 4096;
@@ -11,6 +26,7 @@ interface Block {
 }
 
 export interface KnownVector {
+  id: number;
   seq: number;
   doc: number;
   generation: number;
@@ -34,23 +50,38 @@ export function keepBest(best: Ranked[], limit: number, seq: number, score: numb
   if (best.length > limit) best.pop();
 }
 
-/** Vectors of one length in memory, a byte for each number. */
+/** Vectors of deleted passages stay in memory until they are as many as half of the vectors of the database. */
+const MAX_DEAD_SHARE = 0.5;
+const SOME_DEAD = 1000;
+
+/** Vectors of one model and length in memory, a byte for each number. */
 export class VectorMemory {
+  readonly #model: string;
   readonly #dimension: number;
   readonly #blocks: Block[] = [];
   readonly #seqs: number[] = [];
   readonly #docs: number[] = [];
   readonly #generations: number[] = [];
+  /** The id of the last vector that was read. */
+  last = 0;
 
-  constructor(dimension: number) {
+  constructor(model = "", dimension = 0) {
+    this.#model = model;
     this.#dimension = dimension;
   }
 
-  get size(): number {
-    return this.#seqs.length;
+  /** Whether the vectors are those of a model, and can be compared with one of this length. */
+  isFor(model: string, dimension: number): boolean {
+    return model === this.#model && dimension === this.#dimension;
   }
 
-  add({ seq, doc, generation, vector }: KnownVector): void {
+  /** Whether most vectors are of deleted passages. `live`: how many the database has. */
+  isMostlyDead(live: number): boolean {
+    return this.#seqs.length > live * (1 + MAX_DEAD_SHARE) + SOME_DEAD;
+  }
+
+  add({ id, seq, doc, generation, vector }: KnownVector): void {
+    this.last = id;
     const at = this.#seqs.length;
     const slot = at % BLOCK;
     if (slot === 0) this.#blocks.push({ scales: new Float32Array(BLOCK), numbers: new Int8Array(BLOCK * this.#dimension) });

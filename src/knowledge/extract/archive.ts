@@ -1,6 +1,5 @@
 import type * as Fflate from "fflate";
-import { ExtractionError, broken, encrypted, optional } from "./failure.ts";
-import type { ExtractLimits } from "./types.ts";
+import { ExtractionError, broken, encrypted, optional, type ExtractLimits } from "./types.ts";
 
 interface Entry {
   name: string;
@@ -15,7 +14,7 @@ const LOCAL = 0x04034b50;
 const STORED = 0;
 const DEFLATED = 8;
 const MAX_ENTRIES = 20_000;
-/** Small documents with much repetition in them unpack to more than the ratio, and harm nobody. */
+/** Small documents with much repetition in them unpack to more than the ratio, which is harmless. */
 const ALWAYS_ALLOWED = 10 * 2 ** 20;
 const PIECE = 64 * 1024;
 
@@ -51,7 +50,7 @@ function packed(bytes: Buffer, entry: Entry): Buffer {
   return bytes.subarray(from, from + entry.compressed);
 }
 
-/** Unpacks an entry piece by piece; `count` is told of each piece before the next, and may throw. What it says of its own size is not believed. */
+/** Unpacks an entry piece by piece; `count` gets the length of each piece before the next one, and may throw. The size that the entry declares is not used. */
 function unpack(fflate: typeof Fflate, bytes: Buffer, entry: Entry, count: (length: number) => void, keep: boolean): Buffer | undefined {
   const data = packed(bytes, entry);
   if (entry.method === STORED) {
@@ -87,4 +86,27 @@ export async function unzip(bytes: Buffer, limits: ExtractLimits, wanted: (name:
     if (content) found.set(entry.name, content);
   }
   return found;
+}
+
+export interface XmlHandlers {
+  open?(name: string, attributes: Record<string, string>): void;
+  text?(text: string): void;
+  close?(name: string): void;
+}
+
+/**
+ * Reads XML as events, with the names' prefixes kept. No external entity is ever fetched.
+ * @throws ExtractionError `broken_document` where it is not well-formed.
+ */
+export async function readXml(bytes: Buffer, handlers: XmlHandlers): Promise<void> {
+  const { SaxesParser } = await optional("saxes", () => import("saxes"));
+  const parser = new SaxesParser();
+  parser.on("opentag", ({ name, attributes }) => handlers.open?.(name, attributes));
+  parser.on("text", (text) => handlers.text?.(text));
+  parser.on("cdata", (text) => handlers.text?.(text));
+  parser.on("closetag", ({ name }) => handlers.close?.(name));
+  parser.on("error", () => {
+    throw broken("the XML inside the document is not well-formed");
+  });
+  parser.write(new TextDecoder(bytes[0] === 0xff || bytes[0] === 0xfe ? "utf-16" : "utf-8").decode(bytes)).close();
 }

@@ -1,3 +1,23 @@
+import { createLogger, LOG_LEVELS, type Logger } from "../core/log.ts";
+import type {
+  Log,
+  ReportedError,
+  ActionReceipt,
+  Denied,
+  Gateway,
+  Handshake,
+  HookError,
+  HookInput,
+  HookOrigin,
+  Receipt,
+  EndedDelivery,
+  EndedRun,
+  GatewayEvents,
+  RecordedEvent,
+} from "./types.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Intake } from "../intake/receive.ts";
+import type { RawInput, IntakeReceipt as RecordedReceipt, Received } from "../intake/types.ts";
 import {
   ENDED,
   deliveryState,
@@ -9,7 +29,101 @@ import {
   type Store,
   type Writes,
 } from "../store/types.ts";
-import type { EndedDelivery, EndedRun, GatewayEvents, RecordedEvent } from "./types.ts";
+
+type Level = (typeof LOG_LEVELS)[number];
+type Line = { level: Exclude<Level, "silent">; time: string; msg: string } & Record<string, unknown>;
+
+const METHODS = { trace: "debug", debug: "debug", info: "info", warn: "warn", error: "error", fatal: "error" } as const;
+
+/**
+ * Creates the gateway's logger over that of the program around it. What reaches the program went through the gateway's
+ * serializers: no body and no credential. A program's log that throws cannot stop the gateway.
+ * @param onError is called for each error, whatever the level.
+ */
+export function createHostLogger(
+  log: Log | undefined,
+  onError: (error: ReportedError) => void,
+): { logger: Logger; setLevel(level: Level): void } {
+  let shown = LOG_LEVELS.indexOf("info");
+  const write = (text: string): void => {
+    const { level, time: _time, msg: message, ...fields } = JSON.parse(text) as Line;
+    const rank = LOG_LEVELS.indexOf(level);
+    if (rank >= ERROR) onError({ message, fields });
+    try {
+      if (rank >= shown) log?.[METHODS[level]](fields, message);
+    } catch {
+      // There is nowhere left to say it.
+    }
+  };
+  const logger = createLogger("info", { write });
+  return {
+    logger,
+    setLevel(level) {
+      shown = LOG_LEVELS.indexOf(level);
+      // Errors are reported even if `level` logs none; without a log only errors are needed.
+      logger.level = log && shown < ERROR ? level : "error";
+    },
+  };
+}
+
+const ERROR = LOG_LEVELS.indexOf("error");
+
+function toError({ code, message, issues, retryAfterSeconds }: Failure): HookError {
+  return { code, message, ...(issues && { issues }), ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+}
+
+function toActionReceipt(action: RecordedReceipt["actions"][number]): ActionReceipt {
+  if (!action.ok) return { ok: false, error: toError(action.error) };
+  const { mapping, runId, sessionKey, status, systemEventId, warnings = [], duplicate = false } = action;
+  return { ok: true, mapping, runId, sessionKey, status, systemEventId, warnings, duplicate };
+}
+
+function toResult(received: Received): Receipt | Denied | Handshake {
+  if (received.kind === "handshake") {
+    const { status, headers, body } = received.answer;
+    return { kind: "handshake", status, headers, body };
+  }
+  if (received.kind === "denied") return { kind: "denied", error: toError(received.error) };
+  const { eventId, outcome, reason, mapping, warnings = [], nearest, error, repeats } = received;
+  return {
+    kind: "receipt",
+    eventId,
+    outcome,
+    reason,
+    mapping,
+    duplicateOf: repeats?.eventId,
+    actions: (repeats?.receipt ?? received).actions.map(toActionReceipt),
+    warnings: repeats?.receipt?.warnings ?? warnings,
+    nearest,
+    error: error && toError(error),
+  };
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+function toRawInput({ path, body = {}, method = "POST", headers = {}, query = {} }: HookInput, origin: string): RawInput {
+  const named = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const clean = path.replace(/^\/+|\/+$/g, "");
+  const parameters = new URLSearchParams(query).toString();
+  return {
+    method,
+    path: clean,
+    query: { ...query },
+    headers: body instanceof Uint8Array ? named : { ...named, ...JSON_TYPE },
+    body: body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body) ?? "null"),
+    url: `${origin}/${clean}${parameters === "" ? "" : `?${parameters}`}`,
+  };
+}
+
+/** Creates what the program that embeds a gateway hands events over by. `base` is the public address of the hooks. */
+export function createReceive({ receive }: Pick<Intake, "receive">, base: () => string): Gateway["receive"] {
+  function take(input: HookInput, origin?: { kind: "internal" }): Promise<Receipt | Denied>;
+  function take(input: HookInput, origin: HookOrigin): Promise<Receipt | Denied | Handshake>;
+  async function take(input: HookInput, origin: HookOrigin = { kind: "internal" }): Promise<Receipt | Denied | Handshake> {
+    return toResult(await receive(toRawInput(input, base()), origin));
+  }
+  return take;
+}
 
 type Name = keyof GatewayEvents;
 type Listener<N extends Name> = (event: GatewayEvents[N]) => void | Promise<void>;

@@ -1,0 +1,193 @@
+import type { Snapshot } from "../intake/types.ts";
+import type { AdminDeps } from "./types.ts";
+import { COUNTED_LIMITS, toLimitKey, limitsPath } from "../limits/limit-text.ts";
+import type { Parked, RunRecord } from "../store/types.ts";
+import type { Sender } from "../config/schema/signature.ts";
+import { percent } from "../signatures/sender.ts";
+import { newestFirst } from "./bulk-replay.ts";
+
+/** What a check has found. */
+export interface Found {
+  status: "ok" | "warn" | "fail";
+  /** What was found, and what to change if it is not well. */
+  message: string;
+}
+
+export type CheckView = Found & { id: string };
+
+/** One check of `rouse doctor`. */
+export type Check = (deps: AdminDeps, snapshot: Snapshot) => Found | Promise<Found>;
+
+export const passedCheck = (message: string): Found => ({ status: "ok", message });
+export const warningCheck = (message: string): Found => ({ status: "warn", message });
+export const fail = (message: string): Found => ({ status: "fail", message });
+
+const hookToken: Check = (_deps, { config }) => {
+  const { enabled, path, allowRequestSessionKey, allowRequestRecipient } = config.hooks;
+  if (!enabled || !allowRequestSessionKey || !allowRequestRecipient)
+    return passedCheck("a holder of hooks.token cannot name both a session and a recipient");
+  return warningCheck(
+    `every holder of hooks.token can continue any session of ${path}/agent (\`sessionKey\`) and choose who gets the reply (\`to\`, \`channel\`): set hooks.allowRequestSessionKey or hooks.allowRequestRecipient to false, or give each sender a path with a credential of its own`,
+  );
+};
+
+const unsafeContent: Check = (_deps, { mappings }) => {
+  const unsafe = mappings.mappings.filter((mapping) => mapping.enabled && mapping.unsafe).map(({ id }) => `"${id}"`);
+  if (unsafe.length === 0) return passedCheck("no mapping takes the boundary away from outside text");
+  return warningCheck(
+    `${unsafe.join(", ")}: allowUnsafeExternalContent lets a model read what senders write as if you had written it: take it out, and put what the agent should do into \`instructions\``,
+  );
+};
+
+const tokenAccounts: Check = (_deps, { verifiers }) => {
+  const open = [...verifiers].filter(([, verifier]) => verifier.anyAccount).map(([path]) => `"${path}"`);
+  if (open.length === 0) return passedCheck("no path accepts the tokens of any account of an issuer");
+  return warningCheck(
+    `${open.join(", ")}: every account that the issuer signs tokens for may call (oidc.privateIssuer): set \`auth.email\` to the account of the sender`,
+  );
+};
+
+/** What a config allows and an operator may want to forbid: never an error. */
+export const ADVICE: Readonly<Record<string, Check>> = {
+  "hook-token": hookToken,
+  "unsafe-content": unsafeContent,
+  "token-accounts": tokenAccounts,
+};
+
+/** Parked runs that are looked at: the newest. */
+const MAX_RUNS = 500;
+
+const UNITS: Record<Parked["limit"], string> = { runsPerHour: "an hour", concurrent: "at the same time", tokensPerDay: "tokens a day" };
+
+/** Which limits park runs: how many runs each, its number, when the next may start, and which key of the config to change. */
+function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): string[] {
+  const parked = runs.flatMap((run) => run.parked ?? []);
+  return [...Map.groupBy(parked, toLimitKey).values()].flatMap((those) => {
+    const [first] = those;
+    if (!first) return [];
+    const { scope, limit } = first;
+    const number = budgets.all.find((budget) => budget.scope === scope)?.limits[limit];
+    const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
+    const next = until === undefined ? "when one ends" : `at ${new Date(until).toISOString()}`;
+    const path = `${limitsPath(scope, mappings.mappings)}.${limit}`;
+    return [
+      `${those.length} by ${path} (${number ?? "no longer set"} ${UNITS[limit]}), the next may start ${next}: wait, or raise that limit`,
+    ];
+  });
+}
+
+async function usage(deps: AdminDeps): Promise<string[]> {
+  return (await deps.limits()).map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay }, usage: used }) => {
+    const parts = [
+      runsPerHour === undefined ? [] : `${used.startedLastHour} of ${runsPerHour} runs this hour`,
+      concurrent === undefined ? [] : `${used.running} of ${concurrent} at the same time`,
+      tokensPerDay === undefined ? [] : `${used.tokensLastDay} of ${tokensPerDay} tokens in a day`,
+    ].flat();
+    return `${scope}: ${[...parts, `${used.waiting} wait`].join(", ")}`;
+  });
+}
+
+/** What limits hold back, and how much of each is used. */
+export const limits: Check = async (deps, snapshot) => {
+  const used = await usage(deps);
+  if (used.length === 0)
+    return warningCheck(
+      "no hook has a limit: a sender can start as many runs as it likes, and each costs tokens; set hooks.limits, or `limits` of a mapping",
+    );
+  const { "runs.parked": count = 0 } = await deps.store.counts();
+  const parked = count === 0 ? [] : parkedBy(await deps.store.list("runs", { status: "parked", limit: MAX_RUNS }), snapshot);
+  const held = count === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
+  const slow = deps.cluster.shared ? [COUNTED_LIMITS] : [];
+  const text = [...held, ...used, ...slow].join("; ");
+  return held.length + slow.length === 0 ? passedCheck(text) : warningCheck(text);
+};
+
+type Rule = NonNullable<Sender["disablesAfter"]>;
+
+/** What a path's sender was answered. */
+interface Answer {
+  at: number;
+  isError: boolean;
+}
+
+/** Events hold their bodies: pages are small. */
+const PAGE = 20;
+/** Answers that are read at most. */
+const MAX_ANSWERS = 1000;
+const MINUTE_MS = 60_000;
+const RANK = { ok: 0, warn: 1, fail: 2 } as const;
+
+/** Yields the answers that the sender of a path got, newest first: recorded events, and refusals of authenticated requests. */
+async function* answersTo(path: string, deps: AdminDeps, since: number | undefined): AsyncGenerator<Answer> {
+  const refused = deps
+    .refusals()
+    .filter((refusal) => refusal.authenticated && refusal.path === path && refusal.at >= (since ?? 0))
+    .map(({ at }): Answer => ({ at, isError: true }));
+  const query = since === undefined ? { path } : { path, since };
+  for await (const { receivedAt: at, status, replayOf } of newestFirst(deps.store, query, PAGE)) {
+    // A replay answers the operator.
+    if (replayOf !== undefined) continue;
+    while ((refused.at(-1)?.at ?? -1) >= at) yield refused.pop() as Answer;
+    yield { at, isError: status !== undefined };
+  }
+  yield* refused.toReversed();
+}
+
+/** Counts the newest answers that are errors, up to the last success. */
+async function countErrors(answers: AsyncIterable<Answer>): Promise<{ errors: number; since: number }> {
+  let errors = 0;
+  let since = 0;
+  for await (const { at, isError } of answers) {
+    if (!isError) break;
+    since = at;
+    if (++errors === MAX_ANSWERS) break;
+  }
+  return { errors, since };
+}
+
+const lastAnswers = (errors: number): string => (errors === 1 ? "the last answer was an error" : `the last ${errors} answers were errors`);
+
+/** Compares the answers of a path with its sender's rule. Undefined: too few errors to report. */
+async function examineAnswers(
+  path: string,
+  rule: Rule,
+  deps: AdminDeps,
+): Promise<{ errors: string; limit: string; reached: boolean } | undefined> {
+  const now = deps.clock.now();
+  if ("failedShare" in rule) {
+    const { failedShare, withinMinutes } = rule;
+    let errors = 0;
+    let total = 0;
+    for await (const { isError } of answersTo(path, deps, now - withinMinutes * MINUTE_MS)) {
+      if (isError) errors++;
+      if (++total === MAX_ANSWERS) break;
+    }
+    if (total === 0 || errors / total < failedShare / 2) return undefined;
+    const counted = `${errors} of ${total} answers of the last ${withinMinutes} minutes were errors`;
+    return { errors: counted, limit: `above ${percent(failedShare)}`, reached: errors / total > failedShare };
+  }
+  const { errors, since } = await countErrors(answersTo(path, deps, undefined));
+  if (errors === 0) return undefined;
+  if ("failures" in rule) return { errors: lastAnswers(errors), limit: `after ${rule.failures}`, reached: errors >= rule.failures };
+  const { failingHours } = rule;
+  return {
+    errors: `every answer since ${new Date(since).toISOString()} was an error`,
+    limit: `after ${failingHours} hours of errors`,
+    reached: now - since >= failingHours * 60 * MINUTE_MS,
+  };
+}
+
+/** Checks whether a sender that disables hooks has reason to disable one of this gateway's. */
+export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Promise<Found> {
+  const found: Found[] = [];
+  for (const [path, { sender }] of verifiers) {
+    const problem = sender?.disablesAfter && (await examineAnswers(path, sender.disablesAfter, deps));
+    if (!problem) continue;
+    const then = problem.reached ? ": check there whether it did, and enable it again" : "";
+    const message = `${path}: ${problem.errors}; ${sender.name} disables this hook ${problem.limit}${then} (\`rouse events list --path ${path}\`)`;
+    found.push((problem.reached ? fail : warningCheck)(message));
+  }
+  const [worst] = found.toSorted((a, b) => RANK[b.status] - RANK[a.status]);
+  if (!worst) return passedCheck("no sender is about to disable a hook for its errors");
+  return { status: worst.status, message: found.map(({ message }) => message).join("; ") };
+}

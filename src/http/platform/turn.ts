@@ -1,0 +1,154 @@
+import type { Context } from "hono";
+import type { ApiKey } from "../../chat/api-keys.ts";
+import { badRequest, ProblemError, toProblem, problemResponse, turnProblem } from "./problems.ts";
+import type { ChatRequest, ChatTurn, ChatEnd } from "../../chat/types.ts";
+import { getFingerprint, type TurnAttempt } from "./idempotent-turns.ts";
+import type { PlatformEnv, PlatformParts } from "./types.ts";
+import { streamTurn, type StreamFormat, type SuccessfulEnd } from "./stream.ts";
+
+interface SessionFields {
+  session_id?: string | number | null | undefined;
+  conversation_id?: string | number | null | undefined;
+  metadata?: Record<string, unknown> | null | undefined;
+  user?: string | null | undefined;
+}
+
+const MAX_NAME = 200;
+// oxlint-disable-next-line no-control-regex -- control characters are what is refused
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+const named = (value: unknown): string | undefined =>
+  (typeof value === "string" && value !== "") || typeof value === "number" ? String(value) : undefined;
+
+/**
+ * The session that a request names, by the first field that does.
+ * @throws ProblemError if the name is too long, or has control characters.
+ */
+export function getSessionName(c: Context, body: SessionFields, key: ApiKey): string | undefined {
+  const { metadata } = body;
+  const candidates: [string, unknown][] = [
+    ["x-session-id", c.req.header("x-session-id")],
+    ["session_id", body.session_id],
+    ["conversation_id", body.conversation_id],
+    ["metadata.session_id", metadata?.["session_id"]],
+    ["metadata.conversation_id", metadata?.["conversation_id"]],
+    ["x-conversation-id", c.req.header("x-conversation-id")],
+    ["x-openwebui-chat-id", c.req.header("x-openwebui-chat-id")],
+    // Some front ends put an account's id there: all of its conversations would be one.
+    ["user", key.userAsSession ? body.user : undefined],
+  ];
+  for (const [param, value] of candidates) {
+    const name = named(value);
+    if (name === undefined) continue;
+    if (name.length > MAX_NAME || CONTROL.test(name))
+      throw new ProblemError(badRequest(param, `${param}: use at most ${MAX_NAME} characters, and no control characters`));
+    return name;
+  }
+  return undefined;
+}
+
+/** A session's name as a header can carry it. */
+export function headerText(name: string): string {
+  return /^[\x21-\x7e]+$/.test(name) ? name : encodeURIComponent(name);
+}
+
+/** What a request wants, and how it is answered. */
+interface Wanted {
+  request: ChatRequest;
+  bytes: Buffer;
+  session: string | undefined;
+  route: string;
+  /** The whole answer. */
+  body(turn: ChatTurn, end: SuccessfulEnd): object;
+  /** The form of the answer as it comes in, if `request` asks for a stream. */
+  format(turn: ChatTurn): StreamFormat;
+}
+
+const MAX_KEY = 255;
+
+/** Starts a turn, or joins the one that the same request has started. */
+function startTurn(
+  c: Context<PlatformEnv>,
+  { request, bytes, session, route }: Wanted,
+  { chats, turns }: PlatformParts,
+): { turn: ChatTurn; joined: boolean } {
+  const idempotencyKey = c.req.header("idempotency-key");
+  if (idempotencyKey !== undefined && idempotencyKey.length > MAX_KEY)
+    throw new ProblemError(badRequest("Idempotency-Key", `use at most ${MAX_KEY} characters`));
+  const retryCount = Number(c.req.header("x-stainless-retry-count") ?? 0);
+  const attempt: TurnAttempt = {
+    keyId: c.get("caller").key.id,
+    fingerprint: getFingerprint(route, session, bytes),
+    idempotencyKey,
+    retryCount,
+  };
+  const found = turns.find(attempt);
+  if (found.kind === "conflict") throw new ProblemError(found.problem);
+  const started = found.kind === "joined" ? { ok: true as const, turn: found.turn } : chats.startTurn(request);
+  if (!started.ok) throw new ProblemError(toProblem(started.failure));
+  const { turn } = started;
+  if (found.kind === "new") turns.add(attempt, turn);
+  c.req.raw.signal.addEventListener(
+    "abort",
+    () => {
+      if (!turn.end) turns.abandoned(turn);
+    },
+    { once: true },
+  );
+  return { turn, joined: found.kind === "joined" };
+}
+
+/**
+ * How long a stream waits for the first word before it begins all the same: a provider that refuses does so quickly, and
+ * then the caller gets a status, and not a stream that breaks off.
+ */
+const FIRST_WORD_MS = 250;
+
+/** Waits for the end of a turn, or for its first word where `ms` says for how long. The way out must be called. */
+function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settled: Promise<void>; leave(): void } {
+  let leave = (): void => undefined;
+  const settled = new Promise<void>((resolve) => {
+    const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
+    const done = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    leave = turn.listen({ onText: ms === undefined ? () => undefined : done, onEnd: done });
+    const gone = (): void => {
+      leave();
+      done();
+    };
+    if (signal.aborted) gone();
+    else signal.addEventListener("abort", gone, { once: true });
+  });
+  return { settled, leave: () => leave() };
+}
+
+const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = { ok: false, code: "cancelled", message: "the caller hung up" };
+
+/**
+ * Answers with a turn: whole, or as it comes.
+ * @throws ProblemError if the turn cannot be started.
+ */
+export async function answerTurn(c: Context<PlatformEnv>, wanted: Wanted, parts: PlatformParts): Promise<Response> {
+  const { turn, joined } = startTurn(c, wanted, parts);
+  const { requestId } = c.get("caller");
+  const { stream: isStreamed } = wanted.request;
+  const headers: Record<string, string> = { "x-request-id": requestId, "cache-control": "no-store" };
+  if (turn.sessionId !== undefined) headers["x-session-id"] = headerText(turn.sessionId);
+  if (joined) headers["idempotent-replayed"] = "true";
+  const { settled, leave } = waitForText(turn, c.req.raw.signal, isStreamed ? FIRST_WORD_MS : undefined);
+  await settled;
+  const { end } = turn;
+  if (isStreamed && (!end || end.ok)) {
+    const stream = streamTurn(turn, wanted.format(turn));
+    leave();
+    return new Response(stream, { headers: { ...headers, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" } });
+  }
+  leave();
+  if (!end?.ok) {
+    const problem = turnProblem(end ?? CALLER_HUNG_UP);
+    return problemResponse({ ...problem, headers }, requestId);
+  }
+  return new Response(JSON.stringify(wanted.body(turn, end)), { headers: { ...headers, "content-type": "application/json" } });
+}

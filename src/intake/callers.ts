@@ -1,0 +1,253 @@
+import type { Cluster } from "../store/types.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Failure } from "../core/errors.ts";
+import type { ReceivedHook, StageResult, Denial, DeniedRequest, DenialHints } from "./types.ts";
+import { newId } from "../core/ids.ts";
+import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+
+/** The requests of one caller that this gateway has counted since it last published the count. */
+export interface Count {
+  caller: string;
+  n: number;
+  /** What other gateways need to apply the count as this gateway does. */
+  limit?: { requests: number; per: number };
+}
+
+/** Counts of one limiter, over all gateways. */
+export interface SharedCounts {
+  /** Publishes a count to the other gateways within a second. */
+  add(count: Count): void;
+  /** Calls back with the counts of other gateways. */
+  on(listener: (count: Count) => void): void;
+}
+
+/** The interval between publications, in milliseconds. Hooks do not wait for a publication. */
+const BATCH_MS = 1000;
+/** The maximum of callers in one publication. Further callers follow in the next ones. */
+const MAX_PUBLISHED = 2000;
+
+type Message = [limiter: string, caller: string, n: number, requests?: number, per?: number];
+
+/** Creates the counts that limiters share. Undefined if there is only one gateway. */
+export function createSharedCounts(cluster: Pick<Cluster, "shared" | "tell" | "on">): ((limiter: string) => SharedCounts) | undefined {
+  if (!cluster.shared) return undefined;
+  const listeners = new Map<string, (count: Count) => void>();
+  const waiting = new Map<string, { limiter: string; count: Count }>();
+  let timer: NodeJS.Timeout | undefined;
+
+  const flush = (): void => {
+    timer = undefined;
+    const values: string[] = [];
+    for (const [key, { limiter, count }] of waiting) {
+      if (values.length === MAX_PUBLISHED) break;
+      waiting.delete(key);
+      const { caller, n, limit } = count;
+      const message: Message = limit ? [limiter, caller, n, limit.requests, limit.per] : [limiter, caller, n];
+      values.push(JSON.stringify(message));
+    }
+    cluster.tell("spent", values);
+    if (waiting.size > 0) timer = setTimeout(flush, BATCH_MS).unref();
+  };
+
+  cluster.on("spent", (values) => {
+    for (const value of values) {
+      const [limiter, caller, n, requests, per] = JSON.parse(value) as Message;
+      listeners.get(limiter)?.({ caller, n, ...(requests === undefined || per === undefined ? {} : { limit: { requests, per } }) });
+    }
+  });
+
+  return (limiter) => ({
+    add({ caller, n, limit }) {
+      const key = `${limiter} ${caller}`;
+      const known = waiting.get(key);
+      if (!known && waiting.size >= MAX_PUBLISHED * 10) return;
+      // A count of 0 cancels the earlier counts.
+      const sum = n === 0 ? 0 : (known?.count.n ?? 0) + n;
+      waiting.set(key, { limiter, count: { caller, n: sum, ...(limit ? { limit } : {}) } });
+      timer ??= setTimeout(flush, BATCH_MS).unref();
+    },
+    on: (listener) => void listeners.set(limiter, listener),
+  });
+}
+
+const MAX_FAILURES = 20;
+const WINDOW_MS = 60_000;
+const MAX_ADDRESSES = 10_000;
+
+/** Counts failures by address: 20 in a minute are answered 429. A success clears the count. */
+export interface FailureLimiter {
+  /** Seconds to wait when this address has failed too often, else 0. */
+  failed(address: string): number;
+  succeeded(address: string): void;
+}
+
+/** Creates a limiter. It includes the counts of other gateways. */
+export function createFailureLimiter(clock: Pick<Clock, "now">, shared?: SharedCounts): FailureLimiter {
+  const failures = new Map<string, { count: number; since: number }>();
+  const add = (address: string, n: number): { count: number; since: number } => {
+    const now = clock.now();
+    const known = failures.get(address);
+    const entry = known && now - known.since < WINDOW_MS ? known : { count: 0, since: now };
+    entry.count += n;
+    failures.delete(address);
+    failures.set(address, entry);
+    // The oldest go first, so that a flood from many addresses cannot fill the memory.
+    if (failures.size > MAX_ADDRESSES) failures.delete(failures.keys().next().value as string);
+    return entry;
+  };
+  // A count of 0: the caller has succeeded at another gateway.
+  shared?.on(({ caller, n }) => (n === 0 ? failures.delete(caller) : add(caller, n)));
+  return {
+    failed(address) {
+      const { count, since } = add(address, 1);
+      if (count <= MAX_FAILURES) {
+        shared?.add({ caller: address, n: 1 });
+        return 0;
+      }
+      return Math.ceil((since + WINDOW_MS - clock.now()) / 1000);
+    },
+    succeeded(address) {
+      if (failures.size > 0 && failures.delete(address)) shared?.add({ caller: address, n: 0 });
+    },
+  };
+}
+
+/** `hooks.rateLimit`; `per` in milliseconds. */
+export interface RateLimit {
+  requests: number;
+  per: number;
+}
+
+/** The maximum of callers that are kept. The callers with the oldest last request are dropped first. */
+const MAX_CALLERS = 10_000;
+
+/** Each method returns the answer to a caller that is too fast, or undefined. */
+export interface RateLimiter {
+  /** Takes one request from the caller's bucket. */
+  take(caller: string, limit: RateLimit): Failure | undefined;
+  /** Checks whether the bucket is empty without taking from it, for requests that are not authenticated yet. */
+  check(caller: string, limit: RateLimit): Failure | undefined;
+}
+
+/**
+ * Creates a limiter with one bucket a caller: it holds `requests`, and fills evenly within `per`. What a caller has taken
+ * from other gateways leaves it too, down to a debt of as much as it holds.
+ */
+export function createRateLimiter(clock: Pick<Clock, "now">, shared?: SharedCounts): RateLimiter {
+  const buckets = new Map<string, { left: number; at: number }>();
+  /** What is left, now; `take` says how much of it goes. */
+  const spend = (caller: string, { requests, per }: RateLimit, take: (left: number) => number): number => {
+    const now = clock.now();
+    const known = buckets.get(caller);
+    const left = known ? Math.min(requests, known.left + ((now - known.at) * requests) / per) : requests;
+    buckets.delete(caller);
+    buckets.set(caller, { left: Math.max(left - take(left), -requests), at: now });
+    if (buckets.size > MAX_CALLERS) buckets.delete(buckets.keys().next().value as string);
+    return left;
+  };
+  shared?.on(({ caller, n, limit }) => limit && spend(caller, limit, () => n));
+  const tooFast = (left: number, { requests, per }: RateLimit): Failure => ({
+    code: "rate_limited",
+    message: "more requests than hooks.rateLimit allows; slow down",
+    retryAfterSeconds: Math.max(1, Math.ceil(((1 - left) * per) / requests / 1000)),
+  });
+  return {
+    take(caller, limit) {
+      const left = spend(caller, limit, (most) => (most < 1 ? 0 : 1));
+      if (left < 1) return tooFast(left, limit);
+      shared?.add({ caller, n: 1, limit });
+      return undefined;
+    },
+    check(caller, limit) {
+      if (!buckets.has(caller)) return undefined;
+      const left = spend(caller, limit, () => 0);
+      return left < 1 ? tooFast(left, limit) : undefined;
+    },
+  };
+}
+
+export interface RateDeps {
+  rate: RateLimiter;
+  denials: Denials;
+}
+
+/** Returns the caller whose bucket of `hooks.rateLimit` a hook uses. */
+const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
+
+function denyIf(tooFast: Failure | undefined, hook: ReceivedHook, { denials }: RateDeps): StageResult {
+  if (!tooFast) return undefined;
+  denials.note(hook, tooFast.code, true);
+  return toDenied(tooFast);
+}
+
+/**
+ * Checks the bucket without taking from it: a hook whose signature is not verified yet must not use up the limit of
+ * authenticated hooks. Only authenticated hooks empty a bucket, so `doctor` counts this hook as one of them.
+ */
+export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  return rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps);
+}
+
+/** Takes one request from the caller's bucket of `hooks.rateLimit`. */
+export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+  const { rateLimit } = hook.snapshot.config.hooks;
+  return rateLimit && denyIf(deps.rate.take(callerName(hook), rateLimit), hook, deps);
+}
+
+const MAX_DENIALS = 1000;
+const HOUR_MS = 3_600_000;
+
+type Denying = Pick<Denial, "address" | "path">;
+
+/** Builds the result of a denied request. */
+export function toDenied(error: Failure, hints?: DenialHints): DeniedRequest {
+  return { kind: "denied", requestId: newId("req"), error, ...(hints ? { hints } : {}) };
+}
+
+/** Denied requests: counted and kept in memory, never stored. */
+export interface Denials {
+  /** Denies a request whose authentication failed; after too many from one address the answer says to wait. */
+  denyUnauthenticated(request: Denying, failure: Failure, reason: string): DeniedRequest;
+  /** Records a request that is denied for another reason than its credential. */
+  note(request: Denying, reason: string, authenticated?: boolean): void;
+  /** Warns once per caller and hour of a token that came as a query parameter. */
+  warnQueryToken(address: string, requestId: string): void;
+  /** The last 1,000, oldest first. */
+  list(): readonly Denial[];
+}
+
+/** Creates the list of denied requests. */
+export function createDenials(deps: {
+  clock: Pick<Clock, "now">;
+  log: Pick<Logger, "warn">;
+  metrics: Pick<Metrics, "refused">;
+  limiter: FailureLimiter;
+}): Denials {
+  const { clock, log, metrics, limiter } = deps;
+  const denials: Denial[] = [];
+  const warned = new Map<string, number>();
+  const note = ({ address, path }: Denying, reason: string, authenticated = false): void => {
+    denials.push({ at: clock.now(), address, path: path.slice(0, 200), reason, authenticated });
+    if (denials.length > MAX_DENIALS) denials.shift();
+    metrics.refused(reason);
+  };
+  return {
+    list: () => denials,
+    note,
+    denyUnauthenticated(request, failure, reason) {
+      const wait = limiter.failed(request.address);
+      note(request, reason);
+      if (wait === 0) return toDenied(failure);
+      return toDenied({ code: "rate_limited", message: "too many failed attempts from this address", retryAfterSeconds: wait });
+    },
+    warnQueryToken(address, requestId) {
+      const now = clock.now();
+      if (now - (warned.get(address) ?? -HOUR_MS) < HOUR_MS) return;
+      if (warned.size > MAX_CALLERS) warned.clear();
+      warned.set(address, now);
+      log.warn({ requestId, address }, "a caller sends its token as ?token=; it should use the Authorization header");
+    },
+  };
+}
