@@ -1,6 +1,7 @@
 import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
+import type { ToolPatterns } from "../core/tool-names.ts";
 import type { ProviderDescription, TurnInfo } from "../contract/kinds.ts";
 import type { TurnRecord, Usage } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
@@ -109,8 +110,8 @@ export interface TurnInput {
   unsafe: boolean;
   /** The operator's words for this turn alone (a mapping's `instructions`, the heartbeat's). */
   instructions?: string;
-  /** Names of tools that this turn may use, already decided by the tool policy. */
-  tools: readonly string[];
+  /** Which tools this turn may use: those that all lists cover. */
+  tools: ToolPatterns;
   model: ResolvedModel;
   thinking?: Thinking;
   timeoutMs: number;
