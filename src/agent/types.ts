@@ -2,10 +2,11 @@ import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../core/tool-names.ts";
-import type { ProviderDescription, TurnInfo } from "../contract/kinds.ts";
-import type { TurnRecord, Usage } from "../store/types.ts";
-import type { TurnExtension } from "./extensions.ts";
 import type { McpServerState } from "./mcp-server.ts";
+import type { ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
+import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
+import type { TurnExtension } from "./extensions.ts";
+import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
 /** An agent as a turn sees it. */
 export interface Agent {
@@ -14,6 +15,8 @@ export interface Agent {
   description?: string;
   instructions?: string;
   model: string;
+  /** Models that are asked in turn if `model` gives no answer. */
+  fallbacks?: readonly string[];
   thinking?: Thinking;
   /** Tools it may use when the turn's input is not outside text. */
   tools: string[];
@@ -26,6 +29,24 @@ export interface ResolvedModel {
   ref: string;
   provider: string;
   model: string;
+  /** Asked in turn if the model gives no answer. */
+  fallbacks?: readonly ResolvedModel[];
+}
+
+/** A provider by its name, with what its plugin makes models of. */
+export interface NamedProvider {
+  kind: ModelProvider;
+  settings: ModelSettings;
+}
+
+/** A model that a turn may use, with its provider. */
+export interface ModelCandidate {
+  model: ResolvedModel;
+  provider: NamedProvider;
+  /** The window of the model, in tokens: what is sent to it has to fit. */
+  contextTokens: number;
+  /** False if nobody has configured the window: `contextTokens` is the default then. */
+  isWindowKnown: boolean;
 }
 
 export type ModelResolution =
@@ -34,8 +55,8 @@ export type ModelResolution =
 
 /** Providers, aliases and the allow-list of one snapshot. Loads no provider until a turn needs it. */
 export interface Models {
-  /** Resolves an alias or `provider/model`. */
-  resolve(name: string): ModelResolution;
+  /** Resolves an alias or `provider/model`, with the fallbacks of the alias, then `fallbacks`. */
+  resolve(name: string, fallbacks?: readonly string[]): ModelResolution;
   /** The same for a name that a request, a template or a transform gave: also held against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
   /** The model of an agent that names none. */
@@ -120,9 +141,28 @@ export interface TurnInput {
   onText?: (delta: string) => void;
   /** What a `builtin/echo` heartbeat needs to know. */
   heartbeat?: boolean;
+  /** The id of the run's boundary; default a new one. */
+  boundaryId?: string;
+  /** Default: the turn has one attempt, and keeps nothing. */
+  journal?: Journal;
+  /** Asked before each call of a tool. Default: every call is made. */
+  judge?: (call: JudgedCall) => CallVerdict | undefined;
+  /** What becomes of a call that was started and has no answer. Default: the model is told, with a warning. */
+  onUnknown?: "ask" | "tell";
+}
+
+/** A turn that has not ended: a person has to decide (`waiting`), or another gateway has the run (`lost`). */
+export interface PausedTurn {
+  ok: false;
+  code: "waiting" | "lost";
+  /** Questions that have not been asked yet. */
+  asks: readonly NewApproval[];
+  /** Ids of approvals that the turn waits for already. */
+  open: readonly string[];
 }
 
 export type TurnResult =
+  | PausedTurn
   | {
       ok: true;
       /** The last thing the model said. */
@@ -135,19 +175,23 @@ export type TurnResult =
       usage: Usage;
       finish: string;
       warnings: string[];
+      /** The last step, if it is not in the journal yet: the end of the run is to be committed with it. */
+      lastStep?: StepRecord;
     }
   | {
       ok: false;
       code: RunErrorCode;
-      /** Quotes nothing of the provider's answer. */
+      /** Rouse's own sentence: quotes nothing of the provider's answer. */
       message: string;
+      /** What the provider said, for the operator and for callers of `/v1`. */
+      vendor?: VendorError;
       /** True where the same turn may succeed later. */
       retryable: boolean;
       retryAfterMs?: number;
       warnings: string[];
     };
 
-/** The one way to a model. Never throws: failure is in the value. */
+/** The one way to a model. Failure is in the value; it throws what the journal threw alone. */
 export interface AgentRuntime {
   readonly models: Models;
   runTurn(input: TurnInput): Promise<TurnResult>;
