@@ -31,22 +31,63 @@ const REPLY = JSON.stringify({
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 });
 
-/** A model server in this process that answers at once; `work` gets the config that names it, and how many turns it was asked. */
-export async function withModel<T>(work: (config: object, turns: () => number) => Promise<T>): Promise<T> {
+/** Answers that call a tool of the server `tools`, by the number of results that the request has; then words. */
+const CALL = {
+  role: "assistant",
+  content: null,
+  tool_calls: [{ id: "call", type: "function", function: { name: "tools__look", arguments: "{}" } }],
+};
+const toAnswer = (message: object, reason: string): string =>
+  JSON.stringify({ ...(JSON.parse(REPLY) as object), choices: [{ index: 0, finish_reason: reason, message }] });
+
+const LOOK = { name: "look", inputSchema: { type: "object", properties: {} }, annotations: { readOnlyHint: true } };
+
+/** Answers a request to the server of tools, whose one tool answers at once. */
+function answerTool(body: string): string | undefined {
+  const { id, method, params } = JSON.parse(body) as { id?: number; method: string; params?: { protocolVersion?: string } };
+  if (id === undefined) return undefined;
+  const results: Record<string, object> = {
+    initialize: { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "tools", version: "1" } },
+    "tools/list": { tools: [LOOK] },
+    "tools/call": { content: [{ type: "text", text: "seen" }] },
+  };
+  return JSON.stringify({ jsonrpc: "2.0", id, result: results[method] ?? {} });
+}
+
+/**
+ * A model server in this process that answers at once, after `steps` calls of a tool in each turn; `work` gets the config that
+ * names it, and how many turns it has ended.
+ */
+export async function withModel<T>(work: (config: object, turns: () => number) => Promise<T>, steps = 0): Promise<T> {
   let turns = 0;
+  const answer = (url: string, body: string): string | undefined => {
+    if (url.startsWith("/mcp")) return answerTool(body);
+    if (steps > 0 && body.split('"role":"tool"').length <= steps) return toAnswer(CALL, "tool_calls");
+    turns++;
+    return REPLY;
+  };
   const model = createServer((request, response) => {
-    request.resume();
+    let body = "";
+    request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => {
-      turns++;
-      response.setHeader("content-type", "application/json");
-      response.end(REPLY);
+      const text = request.method === "POST" ? answer(request.url ?? "", body) : undefined;
+      response.writeHead(text === undefined ? (request.method === "POST" ? 202 : 405) : 200, { "content-type": "application/json" });
+      response.end(text);
     });
   });
   await new Promise<void>((done) => model.listen(0, "127.0.0.1", done));
-  const baseUrl = `http://127.0.0.1:${(model.address() as AddressInfo).port}/v1`;
+  const url = `http://127.0.0.1:${(model.address() as AddressInfo).port}`;
+  const tools = {
+    hooks: { tools: ["tools.*"] },
+    mcp: { servers: { tools: { url: `${url}/mcp` } } },
+  };
   const config = {
-    models: { providers: { local: { type: "openai-compatible", baseUrl } } },
-    agents: { defaults: { model: "local/m", maxConcurrent: 16, heartbeat: { every: 0 } } },
+    models: { providers: { local: { type: "openai-compatible", baseUrl: `${url}/v1` } } },
+    agents: {
+      defaults: { model: "local/m", maxConcurrent: 16, heartbeat: { every: 0 } },
+      ...(steps > 0 && { list: [{ id: "main", tools: ["tools.*"] }] }),
+    },
+    ...(steps > 0 && tools),
   };
   try {
     return await work(config, () => turns);
@@ -58,26 +99,28 @@ export async function withModel<T>(work: (config: object, turns: () => number) =
 /** Each a run in a session of its own. */
 export const RUN_BODY = JSON.stringify({ message: "x", deliver: false, wakeMode: "next-heartbeat" });
 
-/** Hooks posted in a flood beforehand: how many runs end in a second. */
-export function wholeRuns(ms: number): Promise<Row> {
-  return withModel((config, turns) =>
-    withServers([startGateway(config, [])], async ([gateway]) => {
-      const server = gateway as Server;
-      await load({ port: server.port, path: "/hooks/agent", body: RUN_BODY, token: TOKEN, connections: 1, ms: 500 });
-      await load({ port: server.port, path: "/hooks/agent", body: RUN_BODY, token: TOKEN, connections: CONNECTIONS, ms: 1000 });
-      const before = turns();
-      const cpu = server.cpuMicros();
-      await new Promise((done) => setTimeout(done, ms));
-      const ran = turns() - before;
-      return {
-        row: "whole runs a second",
-        ratio: null,
-        least: 400,
-        perSecond: [Math.round((ran / ms) * 1000), null],
-        cpuMicros: [Math.round((server.cpuMicros() - cpu) / Math.max(1, ran)), null],
-        errors: 0,
-      };
-    }),
+/** Hooks posted in a flood beforehand: how many runs end in a second, each with so many steps that call a tool. */
+export function wholeRuns(ms: number, steps = 0): Promise<Row> {
+  return withModel(
+    (config, turns) =>
+      withServers([startGateway(config, [])], async ([gateway]) => {
+        const server = gateway as Server;
+        await load({ port: server.port, path: "/hooks/agent", body: RUN_BODY, token: TOKEN, connections: 1, ms: 500 });
+        await load({ port: server.port, path: "/hooks/agent", body: RUN_BODY, token: TOKEN, connections: CONNECTIONS, ms: 1000 });
+        const before = turns();
+        const cpu = server.cpuMicros();
+        await new Promise((done) => setTimeout(done, ms));
+        const ran = turns() - before;
+        return {
+          row: steps === 0 ? "whole runs a second" : `whole runs a second, each with ${steps} tool steps`,
+          ratio: null,
+          least: steps === 0 ? 400 : null,
+          perSecond: [Math.round((ran / ms) * 1000), null],
+          cpuMicros: [Math.round((server.cpuMicros() - cpu) / Math.max(1, ran)), null],
+          errors: 0,
+        };
+      }),
+    steps,
   );
 }
 

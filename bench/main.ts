@@ -232,7 +232,7 @@ if (wanted("postgres")) {
   } else console.error("PostgreSQL: left out, none answers at TEST_POSTGRES_URL");
 }
 if (wanted("chat")) rows.push(...(await chatRows(MS, ROUNDS)));
-if (wanted("runs")) rows.push(await wholeRuns(MS));
+if (wanted("runs")) rows.push(await wholeRuns(MS), await wholeRuns(MS, 2));
 if (wanted("start")) rows.push(...(await installed()));
 
 if (values.json) console.log(JSON.stringify({ connections: CONNECTIONS, rounds: ROUNDS, seconds: MS / 1000, rows }, null, 2));
