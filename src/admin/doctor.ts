@@ -58,10 +58,14 @@ const backlog: Check = async (deps) => {
   const oldestMs = Math.max(turns.oldestMs, deliveries.oldestMs);
   if (oldestMs < BACKLOG_WARN_MS) return passedCheck(text);
   const age = `the oldest for ${Math.round(oldestMs / 1000)} s`;
-  const { "runs.parked": parked = 0 } = await deps.store.counts();
+  const { "runs.parked": parked = 0, "runs.waiting": asking = 0 } = await deps.store.counts();
   // More turns at the same time would not help what a limit holds back.
   if (parked > 0 && deliveries.oldestMs < BACKLOG_WARN_MS && parked >= turns.count)
     return passedCheck(`${text}, ${age}: all of these turns are parked by a limit, see \`limits\``);
+  if (asking > 0 && deliveries.oldestMs < BACKLOG_WARN_MS)
+    return passedCheck(
+      `${text}, ${age}: ${asking} runs wait for a person, and later runs of their sessions behind them, see \`approvals\``,
+    );
   if (!deps.status().workers) return warningCheck(`${text}, ${age}: this gateway has no workers, start one without --no-workers`);
   return warningCheck(`${text}, ${age}: raise agents.defaults.maxConcurrent, or see \`rouse runs list --status running\``);
 };
@@ -72,6 +76,14 @@ const runs: Check = async ({ store }) => {
   return failed === 0
     ? passedCheck("no run has failed")
     : warningCheck(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
+};
+
+const approvals: Check = async ({ store, clock }) => {
+  const { "approvals.open": open = 0 } = await store.counts();
+  if (open === 0) return passedCheck("no tool call waits for a person");
+  const [newest] = await store.list("approvals", { state: "open", limit: 1 });
+  const since = newest ? `, the newest for ${Math.round((clock.now() - newest.askedAt) / 60_000)} min` : "";
+  return warningCheck(`tool calls that wait for a person: ${open}${since}: \`rouse approvals list\``);
 };
 
 const deliveries: Check = async ({ store }) => {
@@ -234,6 +246,7 @@ const CHECKS: Record<string, Check> = {
   warnings,
   backlog,
   runs,
+  approvals,
   deliveries,
   routes,
   "system-events": systemEvents,
