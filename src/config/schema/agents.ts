@@ -62,7 +62,9 @@ export const agentsSchema = z
           .int()
           .min(1_000)
           .default(20_000)
-          .describe("The most text of a tool's result that a model is given at once, in bytes; it may read the rest with `read_result`."),
+          .describe(
+            "The most text of a tool's result that a model is given in one piece, in bytes; it may read the rest with `read_result`.",
+          ),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,
       })
