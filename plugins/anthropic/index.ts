@@ -4,6 +4,7 @@ const provider: ModelProvider = {
   type: "anthropic",
   fromEnvironment: { name: "anthropic", title: "Anthropic", variables: ["ANTHROPIC_API_KEY"], defaultModel: "claude-sonnet-4-5" },
   thinkingFields: ["thinking", "output_config"],
+  imagesInResults: true,
   async create({ baseUrl: baseURL, apiKey, headers }, { fetch }) {
     const { createAnthropic } = await import("@ai-sdk/anthropic");
     return createAnthropic({

@@ -5,6 +5,7 @@ const provider: ModelProvider = {
   fromEnvironment: { name: "openai", title: "OpenAI", variables: ["OPENAI_API_KEY"], defaultModel: "gpt-5-mini" },
   embeddings: { baseUrl: "https://api.openai.com/v1" },
   thinkingFields: ["reasoning", "reasoning_effort"],
+  imagesInResults: true,
   async create({ baseUrl: baseURL, apiKey, headers }, { fetch }) {
     const { createOpenAI } = await import("@ai-sdk/openai");
     return createOpenAI({

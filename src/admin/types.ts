@@ -1,5 +1,4 @@
 import type { Admission } from "../limits/types.ts";
-import type { McpServerState } from "../agent/mcp-server.ts";
 import type { RunOperations } from "../runs/types.ts";
 import type { Chats } from "../chat/types.ts";
 import type { Clock } from "../core/clock.ts";
@@ -30,7 +29,7 @@ export interface RuntimeStatus {
   /** Whether channels could be reached when they were looked at last. */
   channels: readonly ChannelState[];
   /** How the MCP servers do; those that no agent uses are idle. */
-  mcpServers: readonly McpServerState[];
+  mcpServers: ReturnType<Snapshot["runtime"]["mcpServers"]>;
 }
 
 /** Everything that the operator's operations need. */

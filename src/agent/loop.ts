@@ -7,8 +7,6 @@ import { cutOutput, toTextOutput } from "./tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
 export const MAX_STEPS = 16;
-/** The most of a result's text that the model is given at once, in bytes of UTF-8. */
-const MAX_RESULT_BYTES = 20_000;
 /** Calls of a tool that may be repeated, before the model is told that it gives no answer. */
 const MAX_REPEATS = 2;
 
@@ -31,6 +29,8 @@ export interface LoopOptions {
   judge?: ((call: JudgedCall) => CallVerdict | undefined) | undefined;
   /** What becomes of a call that was started and has no answer: a person is asked, or the model is told. */
   onUnknown: "ask" | "tell";
+  /** The most of a result's text that the model is given at once, in bytes of UTF-8. */
+  maxResultBytes: number;
   signal: AbortSignal;
   clock: { now(): Ms };
   /** Gets what the operator should know. */
@@ -232,9 +232,9 @@ class Loop {
 
   /** Makes one call and commits what came of it. False if another gateway has the run by now. */
   async #makeCall(step: StepRecord, call: ToolCallRecord, tool: OfferedTool): Promise<boolean> {
-    const { journal, clock, signal } = this.#options;
+    const { journal, clock, signal, maxResultBytes } = this.#options;
     const { output: answer, ...came } = await this.#callTool(call, tool);
-    const { text: whole, ...cut } = answer ? cutOutput(call.id, answer, MAX_RESULT_BYTES) : {};
+    const { text: whole, ...cut } = answer ? cutOutput(call.id, answer, maxResultBytes) : {};
     const change = { ...came, ...cut, endedAt: clock.now() };
     this.#apply(step, [{ id: call.id, change }]);
     // What an aborted call leaves open stays as it is on disk: started, and without an answer.

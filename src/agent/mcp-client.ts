@@ -38,11 +38,11 @@ export interface McpConnection {
    * @throws OutcomeUnknownError if the call left and no answer came.
    */
   call(call: McpCall): Promise<ToolOutput>;
-  /** Ends the connection once no call is under way, or at once; a program is ended too. */
+  /** Ends the connection once no call is under way, or immediately; a program is ended too. */
   close(when: "idle" | "now"): Promise<void>;
 }
 
-/** The server is not there, was started anew, or ended the session: the call was not carried out, and may be made in another session. */
+/** The server is not there, was restarted, or ended the session: the call was not carried out, and may be made in another session. */
 export class SessionGoneError extends Error {
   override readonly name = "SessionGoneError";
 }

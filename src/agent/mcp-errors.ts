@@ -1,4 +1,4 @@
-/** Whether a status says that the server does not know the session: a server that was started anew answers 404, or 400. */
+/** Whether a status says that the server does not know the session: a server that was restarted answers 404, or 400. */
 export const isGone = (status: number): boolean => status === 404 || status === 400;
 
 /** Codes of errors before a connection was there: nothing left. */

@@ -40,9 +40,9 @@ export interface McpServerOptions extends McpEnvironment {
 }
 
 const RETRY = { firstMs: 500, longestMs: 60_000 };
-/** A turn that needs the server has it tried at once, but no sooner than so long after the last try. */
+/** A turn that needs the server has it tried immediately, but no sooner than so long after the last try. */
 const SHORTEST_GAP_MS = 500;
-/** A connection that lasted so long was no failure: the next one is made at once. */
+/** A connection that lasted so long was no failure: the next one is made immediately. */
 const STABLE_MS = 10_000;
 /** Programs may have to be downloaded first. */
 const CONNECT_MS = 60_000;

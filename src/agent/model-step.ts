@@ -15,7 +15,8 @@ import { buildJsonOutput, getChoices, toSamplingOptions } from "./sampling.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
 import { toReasoning, watchThinking } from "./thinking.ts";
-import { boundToolResults } from "./tool-results.ts";
+import { boundToolResults } from "./bound-results.ts";
+import { READ_ON, READ_RESULT } from "./tool-results.ts";
 import { describeCallerTools } from "./tools.ts";
 import type { ModelCandidate, NamedProvider, TurnInput } from "./types.ts";
 
@@ -38,10 +39,17 @@ export interface StepCallOptions {
   getModel(candidate: ModelCandidate): Promise<Model>;
 }
 
+/** Which tools a step has: the last one has none, and `read_result` is there once a result was cut. */
+interface StepKind {
+  isLast: boolean;
+  hasCut: boolean;
+}
+
 /** What the calls of one model have in common. */
 interface CandidateCall {
   prompt: TurnPrompt;
-  call(messages: ModelMessage[], isLast: boolean): Promise<ModelStep>;
+  /** `hasCut`: a result that the model sees was cut. */
+  call(messages: ModelMessage[], step: StepKind): Promise<ModelStep>;
 }
 
 /** Thrown if no model gave an answer. */
@@ -67,14 +75,12 @@ interface Answer {
 async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: NamedProvider) {
   const { isStepCount, jsonSchema } = await import("ai");
   const { toolChoice, ...sampling } = toSamplingOptions(input.sampling);
-  const withTools = {
-    // The agent's own tools win over a caller's of the same name.
-    tools: {
-      ...describeCallerTools(input.callerTools, jsonSchema),
-      ...Object.fromEntries(tools.map(({ name, definition }) => [name, definition])),
-    },
-    ...(toolChoice === undefined ? {} : { toolChoice }),
-  };
+  // The agent's own tools win over a caller's of the same name.
+  const caller = describeCallerTools(input.callerTools, jsonSchema);
+  const own = Object.fromEntries(tools.map(({ name, definition }) => [name, definition]));
+  const { [READ_RESULT]: _reader, ...uncut } = own;
+  const getTools = ({ isLast, hasCut }: StepKind) =>
+    isLast ? {} : { tools: { ...caller, ...(hasCut ? own : uncut) }, ...(toolChoice === undefined ? {} : { toolChoice }) };
   const always = {
     instructions: buildInstructions(input),
     ...sampling,
@@ -85,7 +91,7 @@ async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: 
     ...(input.thinking === undefined ? {} : { reasoning: toReasoning(input.thinking) }),
     providerOptions: kind.requestOptions?.(getChoices(input.sampling), settings) ?? {},
   };
-  return { always, withTools };
+  return { always, getTools };
 }
 
 /** Creates what calls one model: the tools have no `execute`, and nothing is retried. */
@@ -99,15 +105,16 @@ async function createCandidateCall(
   // The SDK would print its warnings; ours go into the run.
   (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
   const { kind } = candidate.provider;
+  const images = kind.imagesInResults ? "result" : "message";
   const thinking = watchThinking(input.thinking, kind.thinkingFields);
-  const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary)];
+  const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary, candidate.hasImages ? images : "nowhere")];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
-  const { always, withTools } = await buildCall(options, candidate.provider);
+  const { always, getTools } = await buildCall(options, candidate.provider);
 
-  const ask = async (messages: ModelMessage[], isLast: boolean): Promise<Answer> => {
+  const ask = async (messages: ModelMessage[], step: StepKind): Promise<Answer> => {
     const totalMs = Math.max(1, options.deadline - clock.now());
-    const call = { ...always, ...(isLast ? {} : withTools), messages };
+    const call = { ...always, ...getTools(step), messages };
     if (!speaker) {
       const result = await generateText({ ...call, model, timeout: { totalMs } });
       const { responseMessages, toolCalls, usage, finishReason: finish, warnings } = result;
@@ -128,9 +135,9 @@ async function createCandidateCall(
 
   return {
     prompt: createTurnPrompt(input, { boundary, parts, window: candidate.contextTokens, warnings }),
-    async call(messages, isLast) {
+    async call(messages, step) {
       const startedAt = clock.now();
-      const answer = await ask(messages, isLast);
+      const answer = await ask(messages, step);
       for (const text of thinking.warnings(answer.warnings)) if (!warnings.includes(text)) warnings.push(text);
       return toModelStep(candidate.model.ref, answer, { startedAt, endedAt: clock.now() });
     },
@@ -162,10 +169,12 @@ export function createStepCall(
   const { signal, timeoutMs } = input;
   const speaker = input.onText && createSpeaker(input.onText);
   const calls = new Map<ModelCandidate, CandidateCall>();
+  const wasCut = JSON.stringify(input.history).includes(READ_ON);
   const ask = async (candidate: ModelCandidate, steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep> => {
     const { prompt, call } = calls.get(candidate) ?? (await createCandidateCall(candidate, options, speaker));
     calls.set(candidate, { prompt, call });
-    return call(prompt.fit(steps.flatMap(toStepMessages)), isLast);
+    const hasCut = wasCut || steps.some((step) => step.calls.some(({ stored }) => stored !== undefined));
+    return call(prompt.fit(steps.flatMap(toStepMessages)), { isLast, hasCut });
   };
 
   return async (steps, isLast) => {

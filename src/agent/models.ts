@@ -100,7 +100,7 @@ function findProviders(
     const apiKey = findKey(kind, env);
     if (apiKey === undefined || !kind.fromEnvironment) continue;
     const { name, defaultModel: model } = kind.fromEnvironment;
-    if (!providers.has(name)) providers.set(name, { type: kind.type, apiKey, headers: {} });
+    if (!providers.has(name)) providers.set(name, { type: kind.type, apiKey, headers: {}, images: true });
     if (defaultModel === ECHO) defaultModel = { ref: `${name}/${model}`, provider: name, model };
   }
   return { providers, defaultModel };
@@ -158,7 +158,7 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
         const provider = providers.get(candidate.provider);
         const kind = kinds.find(({ type }) => type === provider?.type);
         if (!provider || !isLoaded(kind)) return [];
-        const { contextTokens } = provider;
+        const { contextTokens, images } = provider;
         const window = typeof contextTokens === "object" ? contextTokens[candidate.model] : contextTokens;
         return [
           {
@@ -166,6 +166,7 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
             provider: { kind, settings: toSettings(candidate.provider, provider) },
             contextTokens: window ?? DEFAULT_CONTEXT_TOKENS,
             isWindowKnown: window !== undefined,
+            hasImages: typeof images === "boolean" ? images : images.includes(candidate.model),
           },
         ];
       }),

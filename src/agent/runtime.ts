@@ -15,7 +15,8 @@ import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
 import { createModels } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
-import { getSpoken, getStepText, sumUsage, toStepMessages } from "./steps.ts";
+import { getSpoken, getStepText, sumUsage, toHistoryMessages } from "./steps.ts";
+import { READ_RESULT } from "./tool-results.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
 import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
@@ -94,15 +95,18 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const toolTurn = { info, boundary, waitMs: Math.min(CONNECT_MS, timeoutMs / 2) };
     const picked = await toolBox.pick(input.tools, toolTurn);
     warnings.push(...picked.warnings);
-    const tools = [...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools];
+    const callerNames = new Set(callerTools.map(({ name }) => name));
+    const own = await offerOwnTools(input.extensions ?? [], toolTurn);
+    const tools = [...own.filter(({ name }) => name !== READ_RESULT || !callerNames.has(name)), ...picked.tools];
     const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> => getModel(provider, model.model);
     const end = await runLoop({
       runId: info.runId,
       tools: new Map(tools.map((tool) => [tool.name, tool])),
-      callerTools: new Set(callerTools.map(({ name }) => name)),
+      callerTools: callerNames,
       journal,
       judge: input.judge,
       onUnknown: input.onUnknown ?? "tell",
+      maxResultBytes: config.agents.defaults.toolResultBytes,
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
       warnings,
@@ -163,7 +167,7 @@ function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
     text: said === "" && isLimited ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last) : said,
     spoken: getSpoken(steps),
     calls: open.map(({ modelCallId: id, name: tool, input }) => ({ id, tool, input })),
-    messages: steps.flatMap(toStepMessages),
+    messages: steps.flatMap(toHistoryMessages),
     usage: sumUsage(steps),
     finish: isLimited ? "length" : last.finish,
     warnings,

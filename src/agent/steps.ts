@@ -11,6 +11,15 @@ export const toStepMessages = ({ messages, calls }: StepRecord): ModelMessage[] 
   ...toToolMessage(calls.filter(({ output }) => output !== undefined)),
 ];
 
+/** The same for the turns to come, which are not given the files of results again. */
+export const toHistoryMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
+  ...(messages as ModelMessage[]),
+  ...toToolMessage(
+    calls.filter(({ output }) => output !== undefined),
+    { files: false },
+  ),
+];
+
 interface TextPart {
   type?: unknown;
   text?: unknown;

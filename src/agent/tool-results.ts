@@ -1,11 +1,5 @@
-import type { LanguageModelMiddleware, ModelMessage, ToolResultPart } from "ai";
+import type { ModelMessage, ToolResultPart } from "ai";
 import type { ToolCallRecord, ToolOutput, ToolOutputPart } from "../store/steps.ts";
-import type { Boundary } from "./boundary.ts";
-
-type Transform = NonNullable<LanguageModelMiddleware["transformParams"]>;
-type Message = Awaited<ReturnType<Transform>>["prompt"][number];
-type ToolPart = Extract<Message, { role: "tool" }>["content"][number];
-type Output = Extract<ToolPart, { type: "tool-result" }>["output"];
 
 export const toTextOutput = (text: string, isError = false): ToolOutput => ({
   parts: [{ type: "text", text }],
@@ -24,10 +18,21 @@ const toContent = (part: ToolOutputPart) =>
         ...(part.filename !== undefined && { filename: part.filename }),
       };
 
+/** Says that a file is not there. `data` is base64. */
+export const renderFile = (mediaType: string, data: string | undefined, why: string): string => {
+  const size = data === undefined ? "" : `, ${countBytes(data)} bytes`;
+  return `[a file, ${mediaType.replaceAll(/[^\w/.+-]/g, "").slice(0, 60)}${size}: ${why}]`;
+};
+
+const countBytes = (base64: string): number => Math.floor((base64.length * 3) / 4);
+
 const joinTexts = (parts: readonly ToolOutputPart[]): string => parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
 
 /** The name of the tool that reads what is left of a cut result. */
 export const READ_RESULT = "read_result";
+
+/** What the end of a cut result says. */
+export const READ_ON = `read on with ${READ_RESULT}`;
 
 /** The most bytes of files (images above all) that a result keeps, decoded. */
 const MAX_FILE_BYTES = 5_000_000;
@@ -40,19 +45,17 @@ export function takeBytes(text: string, maxBytes: number): string {
 
 /** Says at the end of a piece of a result how to read on. */
 export const renderMore = (id: string, offset: number, length: number): string =>
-  `\n[cut: characters ${offset} to ${length} follow; read on with ${READ_RESULT}, id "${id}", offset ${offset}]`;
+  `\n[cut: characters ${offset} to ${length} follow; ${READ_ON}, id "${id}", offset ${offset}]`;
 
 /** Leaves out the files of a result that are too large to be kept. */
 function limitFiles(parts: readonly ToolOutputPart[]): ToolOutputPart[] {
   let left = MAX_FILE_BYTES;
   return parts.map((part): ToolOutputPart => {
     if (part.type === "text") return part;
-    const bytes = Math.floor((part.data.length * 3) / 4);
-    if (bytes <= left) {
-      left -= bytes;
-      return part;
-    }
-    return { type: "text", text: `[a file of ${bytes} bytes was left out: a result keeps files of ${MAX_FILE_BYTES} bytes]` };
+    left -= countBytes(part.data);
+    if (left >= 0) return part;
+    left += countBytes(part.data);
+    return { type: "text", text: renderFile(part.mediaType, part.data, `left out, a result keeps files of ${MAX_FILE_BYTES} bytes`) };
   });
 }
 
@@ -83,11 +86,22 @@ export function toResultOutput({ parts, isError = false }: ToolOutput): ToolResu
     : { type: "content", value: parts.map(toContent) };
 }
 
+/** Names the files of an output in place of them: a later turn would be given them again and again. */
+const nameFiles = ({ parts, ...rest }: ToolOutput): ToolOutput => ({
+  ...rest,
+  parts: parts.map((part) =>
+    part.type === "text" ? part : { type: "text", text: renderFile(part.mediaType, part.data, "it was shown when the tool was called") },
+  ),
+});
+
 /**
- * Returns the message that gives a model the results of a step's calls, for the history and the next step. It is raw: what
- * stands between the loop and the model puts the results inside the boundary.
+ * Returns the message that gives a model the results of a step's calls: with their files in the turn of the call, without
+ * them in a history. It is raw: what stands between the loop and the model puts the results inside the boundary.
  */
-export function toToolMessage(calls: readonly Pick<ToolCallRecord, "modelCallId" | "name" | "output">[]): ModelMessage[] {
+export function toToolMessage(
+  calls: readonly Pick<ToolCallRecord, "modelCallId" | "name" | "output">[],
+  { files = true }: { files?: boolean } = {},
+): ModelMessage[] {
   if (calls.length === 0) return [];
   return [
     {
@@ -96,49 +110,8 @@ export function toToolMessage(calls: readonly Pick<ToolCallRecord, "modelCallId"
         type: "tool-result" as const,
         toolCallId: modelCallId,
         toolName: name,
-        output: toResultOutput(output),
+        output: toResultOutput(files ? output : nameFiles(output)),
       })),
     },
   ];
-}
-
-function toText(output: Output): string {
-  switch (output.type) {
-    case "execution-denied":
-      return output.reason ?? "";
-    case "content":
-      return output.value.map((part) => (part.type === "text" ? part.text : "[a file that is not shown]")).join("\n");
-    default:
-      return typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? null);
-  }
-}
-
-/**
- * Puts all that tools have said inside the run's boundary on its way to the model: results and errors, of this turn, of the
- * session's past and of the caller's own tools. A history keeps them raw. It stands between the SDK and the model, so that
- * no way of failing inside the SDK leads around it.
- */
-export function boundToolResults(boundary: Boundary): LanguageModelMiddleware {
-  /** Each step of a turn shows the results of all steps before it. */
-  const wrapped = new Map<string, string>();
-  const wrap = (text: string, tool: string): string => {
-    const key = `${tool}\n${text}`;
-    const value = wrapped.get(key) ?? boundary.wrap(text, `tool ${tool}`);
-    wrapped.set(key, value);
-    return value;
-  };
-  const toBoundPart = (part: ToolPart): ToolPart => {
-    if (part.type !== "tool-result") return part;
-    const type = part.output.type === "error-text" || part.output.type === "error-json" ? "error-text" : "text";
-    return { ...part, output: { type, value: wrap(toText(part.output), part.toolName) } };
-  };
-  return {
-    specificationVersion: "v4",
-    transformParams: ({ params }) => {
-      const prompt = params.prompt.map((message): Message =>
-        message.role === "tool" ? { ...message, content: message.content.map(toBoundPart) } : message,
-      );
-      return Promise.resolve({ ...params, prompt });
-    },
-  };
 }

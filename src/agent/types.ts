@@ -45,6 +45,8 @@ export interface ModelCandidate {
   provider: NamedProvider;
   /** The window of the model, in tokens: what is sent to it has to fit. */
   contextTokens: number;
+  /** Whether it may be given images of tools. */
+  hasImages: boolean;
   /** False if nobody has configured the window: `contextTokens` is the default then. */
   isWindowKnown: boolean;
 }

@@ -118,6 +118,8 @@ export interface ModelProvider extends ProviderDescription {
   requestOptions?(choices: RequestChoices, settings: ModelSettings): Record<string, Record<string, string | boolean>>;
   /** Fields of a request that carry the thinking level, at its top or one level below. If none of them is sent, the run gets a warning. */
   thinkingFields?: readonly string[];
+  /** Its API takes images in the result of a tool. Otherwise they follow as a message of the user. */
+  imagesInResults?: boolean;
 }
 
 /** Reads the text of a kind of document for knowledge. */

@@ -8,6 +8,7 @@ import { countUsedTokens } from "../limits/limiter.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, RunStatus, StepRecord, Writes } from "../store/types.ts";
 import { createJournal, getProgress, type RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
+import { createReadResult } from "./read-result.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { reportNoRoute, writeEnd } from "./run-result.ts";
 import { commitEnd, writeWaiting } from "./waiting.ts";
@@ -179,8 +180,9 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 async function takeModelTurn(
   { agent, model, prepared, journal }: { agent: Agent; model: ResolvedModel; prepared: Prepared; journal: RunJournal },
-  { kind: { context, job }, deps, signal, run: { id, kind, spec, boundaryId } }: Try,
+  { kind: { context, job }, deps, signal, run }: Try,
 ): Promise<ModelTurn | PausedTurn> {
+  const { id, kind, spec, boundaryId } = run;
   const { input, tenant = OPERATOR_TENANT, question, history } = prepared;
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
@@ -195,7 +197,7 @@ async function takeModelTurn(
     history: history ?? (await deps.store.list("turns", spec.session)),
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
     question: question ?? plainText(spec.input),
-    extensions,
+    extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
     journal,
     onUnknown: job ? "ask" : "tell",
     ...(boundaryId === undefined ? {} : { boundaryId }),

@@ -2,6 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { McpServerConfig } from "../../src/agent/mcp-client.ts";
+import { McpServer } from "../../src/agent/mcp-server.ts";
+import { OutcomeUnknownError } from "../../src/agent/offered-tool.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
 import {
   createHttpServer,
   createMcpWorld,
@@ -17,6 +22,19 @@ import {
 import type { ModelServer, Said } from "./vendors.ts";
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+const createServer = (server: object, more: object = {}): McpServer =>
+  new McpServer({
+    name: "all",
+    server: server as McpServerConfig,
+    callMs: 60_000,
+    clock: systemClock,
+    log: createLogger("silent"),
+    cwd: ".",
+    env: process.env,
+    fetch,
+    ...more,
+  });
 
 let world: McpWorld | undefined;
 let http: HttpServer | undefined;
@@ -73,7 +91,7 @@ const SERVED: [transport: string, open: () => Promise<Served>][] = [
       const made = await createHttpServer(transport);
       http = made;
       await made.start();
-      return { config: { url: made.url, type: transport === "sse" ? "sse" : "http" }, kill: made.kill, restart: made.start };
+      return { config: { url: made.url, type: transport === "sse" ? "sse" : "http", headers: {} }, kill: made.kill, restart: made.start };
     },
   ]),
 ];
@@ -104,19 +122,28 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
     expect(lastSeen(world.model)).toContain("Echo: second");
   });
 
-  it("that is killed during a call leaves its outcome unknown, and the turn goes on at once", async () => {
+  it("that is killed during a call which may be repeated gets it again, under the same id", async () => {
     const served = await open();
     world = await createMcpWorld({ all: served.config }, (call) => {
-      if (call === 0) {
-        setTimeout(() => void served.kill(), 1_000);
-        return { tool: "all__trigger-long-running-operation", input: { duration: 50, steps: 2 } };
-      }
-      return done;
+      if (call > 0) return done;
+      setTimeout(() => void served.kill().then(served.restart), 700);
+      return { tool: "all__trigger-long-running-operation", input: { duration: 2, steps: 2 } };
     });
+    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
+    expect(lastSeen(world.model)).toContain("Long running operation completed");
+  });
+
+  it("that is killed during a call leaves the call's outcome unknown, at once", async () => {
+    const served = await open();
+    const server = createServer(served.config);
+    await server.tools(AbortSignal.timeout(20_000));
     const startedAt = Date.now();
-    expect(await world.run()).toMatchObject({ status: "succeeded" });
+    const call = { tool: "trigger-long-running-operation", input: { duration: 50, steps: 2 }, callId: "c1" };
+    const made = server.call({ ...call, signal: AbortSignal.timeout(60_000) });
+    setTimeout(() => void served.kill(), 500);
+    await expect(made).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(Date.now() - startedAt).toBeLessThan(30_000);
-    expect(lastSeen(world.model)).toMatch(/<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^<]*may have done its work[^<]*<<<END/);
+    await server.close();
   });
 });
 
@@ -137,13 +164,35 @@ describe("a server", () => {
   });
 
   it("that dies in a call is started again, the call is not repeated, and its next call works", async () => {
-    world = await createMcpWorld({ book: ledgerServer() }, (call) => {
-      if (call < 2) return { tool: call === 0 ? "book__die" : "book__mark", input: {} };
-      return done;
-    });
-    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
-    expect(calls().map(({ call }) => call)).toEqual(["die", "mark"]);
+    const server = createServer(ledgerServer());
+    const call = (tool: string, callId: string) => server.call({ tool, input: {}, callId, signal: AbortSignal.timeout(60_000) });
+    await expect(call("die", "c1")).rejects.toBeInstanceOf(OutcomeUnknownError);
+    expect(await call("mark", "c2")).toEqual({ parts: [{ type: "text", text: "marked" }] });
+    expect(calls().map(({ call, key }) => [call, key])).toEqual([
+      ["die", "c1"],
+      ["mark", "c2"],
+    ]);
     expect(new Set(calls().map(({ pid }) => pid)).size).toBe(2);
+    await server.close();
+    expect(findChildren(LEDGER_SERVER)).toEqual([]);
+  });
+
+  it("that does not answer in time is told so, and the outcome of the call is unknown", async () => {
+    const server = createServer(ledgerServer(), { callMs: 300 });
+    const call = (tool: string) => server.call({ tool, input: {}, callId: tool, signal: AbortSignal.timeout(60_000) });
+    await expect(call("hang")).rejects.toBeInstanceOf(OutcomeUnknownError);
+    expect(await call("mark")).toEqual({ parts: [{ type: "text", text: "marked" }] });
+    expect(readLedger(ledger).filter(({ cancelled }) => cancelled !== undefined)).toHaveLength(1);
+    expect(server.state).toMatchObject({ state: "connected", losses: 0 });
+    await server.close();
+  });
+
+  it("that is not there is not called: the error says so, and nothing is unknown", async () => {
+    const server = createServer({ url: `http://127.0.0.1:${await findPort()}/mcp`, type: "http", headers: {} });
+    const made = server.call({ tool: "mark", input: {}, callId: "c1", signal: AbortSignal.timeout(1_500) });
+    await expect(made).rejects.toThrow("mcp.servers.all is not connected; the tool was not called");
+    expect(server.state).toMatchObject({ state: "failing", error: expect.stringContaining("ECONNREFUSED") });
+    await server.close();
   });
 
   it("whose list of tools has changed offers the new ones to the next turn", async () => {

@@ -36,7 +36,7 @@ export const agentSchema = z.strictObject({
     .array(z.string())
     .default([])
     .describe(
-      "Tools the agent may use: `<server>.<tool>` with the name of an MCP server or the id of a plugin; `*` stands for any characters (`github.*`), `!` before what is taken away (`!github.delete_*`). In hook runs and heartbeats only those that `hooks.tools`, or the `tools` of the mapping, name too.",
+      "Tools the agent may use: `<server>.<tool>` with the name of an MCP server or the id of a plugin; `*` stands for any characters (`crm.*`), `!` before what is taken away (`!crm.delete_*`). In hook runs and heartbeats only those that `hooks.tools`, or the `tools` of the mapping, name too.",
     ),
   knowledge: z
     .enum(["off", "tool", "auto"])
@@ -58,6 +58,13 @@ export const agentsSchema = z
         thinking: thinking.optional().describe("The thinking level of agents that name none."),
         timeoutSeconds: z.number().positive().default(600).describe("Time for one turn."),
         maxTimeoutSeconds: z.number().positive().default(3600).describe("The most that a request may ask for."),
+        toolResultBytes: z
+          .int()
+          .min(1_000)
+          .default(20_000)
+          .describe(
+            "The most text of a tool's result that a model is given in one piece, in bytes; it may read the rest with `read_result`.",
+          ),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,
       })
@@ -82,6 +89,10 @@ export const modelsSchema = z
             .union([z.int().positive(), z.record(z.string(), z.int().positive())])
             .optional()
             .describe("The window of its models in tokens, or of each model by its name; default 128000."),
+          images: z
+            .union([z.boolean(), z.array(z.string())])
+            .default(true)
+            .describe("Whether its models can be given the images that tools return, or the names of the models that can."),
         }),
       )
       .default({})

@@ -1,0 +1,102 @@
+import type { LanguageModelMiddleware } from "ai";
+import type { Boundary } from "./boundary.ts";
+import { renderFile } from "./tool-results.ts";
+
+type Transform = NonNullable<LanguageModelMiddleware["transformParams"]>;
+type Message = Awaited<ReturnType<Transform>>["prompt"][number];
+type UserPart = Extract<Message, { role: "user" }>["content"][number];
+type ToolPart = Extract<Message, { role: "tool" }>["content"][number];
+type ResultPart = Extract<ToolPart, { type: "tool-result" }>;
+type Output = ResultPart["output"];
+type Content = Extract<Output, { type: "content" }>["value"][number];
+type FilePart = Extract<UserPart, { type: "file" }>;
+
+/**
+ * Where a model is given the images of a tool's result: in the result, in a message of the user behind the results (chat
+ * completions take text alone in a result), or nowhere.
+ */
+export type ImagePlace = "result" | "message" | "nowhere";
+
+const CANNOT_SEE = "this model cannot see images";
+const CANNOT_READ = "no model can be given such a file";
+const FOLLOWS = "it is shown after the results";
+
+const getBase64 = ({ data }: FilePart): string | undefined =>
+  data.type === "data" ? (typeof data.data === "string" ? data.data : Buffer.from(data.data).toString("base64")) : undefined;
+
+function toText(output: Exclude<Output, { type: "content" }>): string {
+  if (output.type === "execution-denied") return output.reason ?? "";
+  return typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? null);
+}
+
+/** The text of a result, in which the files are named, and the images that it shows. */
+function divideContent(content: readonly Content[], place: ImagePlace): { text: string; images: FilePart[] } {
+  const images: FilePart[] = [];
+  const texts = content.flatMap((part) => {
+    if (part.type === "text") return part.text;
+    if (part.type !== "file") return renderFile("unknown", undefined, CANNOT_READ);
+    const file: FilePart = { type: "file", mediaType: part.mediaType, data: part.data };
+    const isImage = part.mediaType.startsWith("image/");
+    if (isImage && place !== "nowhere") images.push(file);
+    if (isImage && place === "result") return [];
+    return renderFile(part.mediaType, getBase64(file), isImage ? (place === "nowhere" ? CANNOT_SEE : FOLLOWS) : CANNOT_READ);
+  });
+  return { text: texts.join("\n"), images };
+}
+
+/** Puts images between the markers of what `wrap` has made. */
+function wrapImages(wrapped: string, id: string, images: readonly FilePart[]): ({ type: "text"; text: string } | FilePart)[] {
+  const end = `<<<END_EXTERNAL_CONTENT ${id}>>>`;
+  return [{ type: "text", text: wrapped.slice(0, -end.length) }, ...images, { type: "text", text: end }];
+}
+
+/** Puts messages behind the results of a step: providers want these to follow the calls. */
+function addImages(messages: readonly (readonly [message: Message, shown: readonly UserPart[]])[]): Message[] {
+  return messages.flatMap(([message, shown], index): Message[] => {
+    if (message.role !== "tool" || messages[index + 1]?.[0].role === "tool") return [message];
+    const first = messages.slice(0, index).findLastIndex(([before]) => before.role !== "tool") + 1;
+    const content = [...messages.slice(first, index).flatMap(([, parts]) => parts), ...shown];
+    return content.length === 0 ? [message] : [message, { role: "user", content }];
+  });
+}
+
+/**
+ * Puts all that tools have said inside the run's boundary on its way to the model: results, errors and images, of this turn, of
+ * the session's past and of the caller's own tools. A history keeps them raw. It stands between the SDK and the model, so that
+ * no way of failing inside the SDK leads around it.
+ */
+export function boundToolResults(boundary: Boundary, place: ImagePlace): LanguageModelMiddleware {
+  /** Each step of a turn shows the results of all steps before it. */
+  const wrapped = new Map<string, string>();
+  const wrap = (text: string, tool: string): string => {
+    const key = `${tool}\n${text}`;
+    const value = wrapped.get(key) ?? boundary.wrap(text, `tool ${tool}`);
+    wrapped.set(key, value);
+    return value;
+  };
+  const toBoundPart = (part: ToolPart): [part: ToolPart, shown: UserPart[]] => {
+    if (part.type !== "tool-result") return [part, []];
+    const { output, toolName } = part;
+    if (output.type !== "content") {
+      const type = output.type === "error-text" || output.type === "error-json" ? "error-text" : "text";
+      return [{ ...part, output: { type, value: wrap(toText(output), toolName) } }, []];
+    }
+    const { text, images } = divideContent(output.value, place);
+    const bound = wrap(text, toolName);
+    if (images.length === 0) return [{ ...part, output: { type: "text", value: bound } }, []];
+    if (place === "result") return [{ ...part, output: { type: "content", value: wrapImages(bound, boundary.id, images) } }, []];
+    const shown = wrapImages(wrap("What the tool has shown:", toolName), boundary.id, images);
+    return [{ ...part, output: { type: "text", value: bound } }, shown];
+  };
+  return {
+    specificationVersion: "v4",
+    transformParams: ({ params }) => {
+      const prompt = params.prompt.map((message): [Message, UserPart[]] => {
+        if (message.role !== "tool") return [message, []];
+        const parts = message.content.map(toBoundPart);
+        return [{ ...message, content: parts.map(([part]) => part) }, parts.flatMap(([, shown]) => shown)];
+      });
+      return Promise.resolve({ ...params, prompt: addImages(prompt) });
+    },
+  };
+}
