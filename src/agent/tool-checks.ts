@@ -32,17 +32,13 @@ function checkTools(tools: Tools, config: Config): Issue[] {
 }
 
 /**
- * Checks that tools are named `<server>.<tool>` or `<server>.*` of a server in `mcp.servers` or of a plugin: a name that is
- * none would never be missed. With `isIncomplete`, a plugin that could not be loaded may have an unknown name.
+ * Creates the check of one pattern: returns what is wrong with it. With `isIncomplete`, a plugin that could not be loaded may
+ * have an unknown name.
  */
-export function toolIssues(config: Config, tools: Tools, isIncomplete: boolean): Issue[] {
+export function createToolCheck(config: Config, tools: Tools, isIncomplete: boolean): (pattern: string) => string | undefined {
   const servers = Object.keys(config.mcp.servers);
   const sources = [...servers, ...tools.map(({ plugin }) => plugin)];
-  const lists: [path: string, patterns: readonly string[]][] = [
-    ["hooks.tools", config.hooks.tools],
-    ...config.agents.list.map((agent, index): [string, readonly string[]] => [`agents.list[${index}].tools`, agent.tools]),
-  ];
-  const check = (pattern: string): string | undefined => {
+  return (pattern) => {
     const [, source, tool] = /^([^.]*)\.(.+)$/.exec(pattern) ?? [];
     if (source === undefined || tool === undefined) return "write `<server>.<tool>`, or `<server>.*` for all of its tools";
     if (servers.includes(source)) return undefined;
@@ -52,6 +48,18 @@ export function toolIssues(config: Config, tools: Tools, isIncomplete: boolean):
     if (isIncomplete) return undefined;
     return `mcp.servers has no "${source.slice(0, 60)}", and no plugin of this id has tools.${didYouMean(source, sources)}`;
   };
+}
+
+/**
+ * Checks that tools are named `<server>.<tool>` or `<server>.*` of a server in `mcp.servers` or of a plugin: a name that is
+ * none would never be missed. With `isIncomplete`, a plugin that could not be loaded may have an unknown name.
+ */
+export function toolIssues(config: Config, tools: Tools, isIncomplete: boolean): Issue[] {
+  const lists: [path: string, patterns: readonly string[]][] = [
+    ["hooks.tools", config.hooks.tools],
+    ...config.agents.list.map((agent, index): [string, readonly string[]] => [`agents.list[${index}].tools`, agent.tools]),
+  ];
+  const check = createToolCheck(config, tools, isIncomplete);
   const named = lists.flatMap(([path, patterns]) =>
     patterns.flatMap((pattern, index): Issue[] => {
       const message = check(pattern);

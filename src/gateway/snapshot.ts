@@ -5,6 +5,8 @@ import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
+import { createToolCheck } from "../agent/tool-checks.ts";
+import { checkApprovals, findApproveProblem, normalizeApprover } from "../approvals/checks.ts";
 import { createAgentRuntime } from "../agent/runtime.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
@@ -138,13 +140,24 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
   const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
-  return { plugins, runtime, agents, rooms, issues: [...plugins.issues, ...issues, ...found.issues], warnings: found.warnings };
+  const checkTool = createToolCheck(config, plugins.offers.tools, plugins.incomplete);
+  const approvals = checkApprovals(config, plugins.channels, checkTool);
+  return {
+    plugins,
+    runtime,
+    agents,
+    rooms,
+    checkTool,
+    approvers: config.tools.approvers.flatMap((approver) => normalizeApprover(approver, plugins.channels) ?? []),
+    issues: [...plugins.issues, ...issues, ...found.issues, ...approvals.issues],
+    warnings: [...found.warnings, ...approvals.warnings],
+  };
 }
 
 type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;
 
 /** Compiles the mappings, and what verifies the signatures of their hooks. */
-async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, rooms }: SnapshotParts, options: SnapshotOptions) {
+async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, rooms, checkTool }: SnapshotParts, options: SnapshotOptions) {
   const { config, baseDir } = loaded;
   const { env, fetch, pool } = options;
   const issues: Issue[] = [];
@@ -166,6 +179,7 @@ async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, ro
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
       model: (name: string) => runtime.models.resolveRequested(name),
       routeProblem: (target) => findRouteProblem(target, plugins.channels, rooms.hasOwner),
+      toolProblem: (field, pattern) => (field === "approve" ? findApproveProblem(pattern, checkTool) : checkTool(pattern)),
     },
     pool,
   });
@@ -189,7 +203,7 @@ async function findDriver({ config, stateDir }: LoadedConfig, { plugins }: Snaps
 
 function freezeSnapshot(
   loaded: LoadedConfig,
-  { plugins, runtime, agents, rooms, ...parts }: SnapshotParts,
+  { plugins, runtime, agents, rooms, approvers, ...parts }: SnapshotParts,
   { mappings, signatures }: Awaited<ReturnType<typeof compileHooks>>,
   store: StoreDriver | undefined,
   files: readonly string[],
@@ -207,9 +221,11 @@ function freezeSnapshot(
     runtime,
     channels,
     rooms,
+    approvers,
     mappings: mappings.set,
     budgets,
     getCallback: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
+    getToolRules: (mapping: string | undefined) => (mapping === undefined ? {} : (mappings.set.settings(mapping) ?? {})),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
     offers,

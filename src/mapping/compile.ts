@@ -207,8 +207,15 @@ class MappingCompiler {
   }
 
   #settings(source: MappingSource): MappingSettings {
-    const { id, limits, callback } = source.config;
+    const { id, limits, callback, tools, approve } = source.config;
     const settings: MappingSettings = {};
+    for (const [field, patterns] of Object.entries({ tools, approve }) as ["tools" | "approve", string[] | undefined][]) {
+      if (patterns) settings[field] = patterns;
+      for (const [index, pattern] of (patterns ?? []).entries()) {
+        const problem = this.#options.known.toolProblem(field, pattern);
+        if (problem !== undefined) this.#problem(source, `${field}[${index}]`, problem);
+      }
+    }
     if (source.budget) settings.budget = source.budget;
     if (limits) settings.budget = { scope: `mapping:${id}`, limits };
     if (!callback) return settings;

@@ -13,6 +13,8 @@ export interface Known {
   model: (name: string) => { ok: true } | { ok: false; message: string };
   /** Why replies can have no route; `to` is null if it is known only with the event. */
   routeProblem: (target: { channel: string; to?: string | null }) => { field: string; message: string } | undefined;
+  /** What is wrong with an entry of `tools` or `approve`. */
+  toolProblem: (field: "tools" | "approve", pattern: string) => string | undefined;
 }
 
 /** A problem, and the field of the mapping that has it. */

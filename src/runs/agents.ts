@@ -6,14 +6,17 @@ import type { Agents } from "./types.ts";
 export function createAgents(config: Config, defaultModel: string): Agents {
   const { defaults, list } = config.agents;
   const entries: typeof list = list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool" }];
-  const agents = entries.map(({ name, model, thinking = defaults.thinking, description, instructions, ...entry }): Agent => ({
-    ...entry,
-    name: name ?? entry.id,
-    model: model ?? defaults.model ?? defaultModel,
-    ...(thinking ? { thinking } : {}),
-    ...(description ? { description } : {}),
-    ...(instructions ? { instructions } : {}),
-  }));
+  const agents = entries.map(
+    ({ name, model, thinking = defaults.thinking, approve = defaults.approve, description, instructions, ...entry }): Agent => ({
+      ...entry,
+      approve,
+      name: name ?? entry.id,
+      model: model ?? defaults.model ?? defaultModel,
+      ...(thinking ? { thinking } : {}),
+      ...(description ? { description } : {}),
+      ...(instructions ? { instructions } : {}),
+    }),
+  );
   const byId = new Map(agents.map((agent) => [agent.id, agent]));
   return { list: agents, default: agents[0] as Agent, get: (id) => byId.get(id) };
 }

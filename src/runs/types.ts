@@ -51,6 +51,10 @@ export interface ActionContext {
   readonly budgets: Budgets;
   /** The callback of a mapping, which gets the receipts of its runs. */
   getCallback(mapping: string | undefined): Callback | undefined;
+  /** Who may decide about calls that wait, as decisions name them. */
+  readonly approvers: readonly string[];
+  /** What a mapping says of its runs' tools. */
+  getToolRules(mapping: string | undefined): { tools?: readonly string[]; approve?: readonly string[] };
 }
 
 /** What an operator may do to runs. Failures are values, each saying what to change. */

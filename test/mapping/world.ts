@@ -57,6 +57,7 @@ export async function compile(hooks: object, files: Record<string, string> = {},
       routeProblem: (target) =>
         channels && findRouteProblem(target, channels, (id) => channels.get(id)?.channel.allowFrom?.includes("owner") ?? false),
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
+      toolProblem: () => undefined,
     },
     pool: pool ?? createTransformPool({ log: createLogger("silent"), env: process.env }),
   });

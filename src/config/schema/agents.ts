@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { durationOr, idText, secretSchema, thinking } from "./common.ts";
+import { approve } from "./tools.ts";
 
 export const heartbeatSchema = z
   .strictObject({
@@ -26,6 +27,7 @@ export const agentSchema = z.strictObject({
     .describe(
       "Tools the agent may use: `<server>.<tool>` or `<server>.*`, or the same with a plugin's id. In hook runs and heartbeats only those that `hooks.tools` names too.",
     ),
+  approve: approve.optional().describe("Calls that wait for a person. Default: `agents.defaults.approve`."),
   knowledge: z
     .enum(["off", "tool", "auto"])
     .default("tool")
@@ -45,6 +47,7 @@ export const agentsSchema = z
           .optional()
           .describe("Models that requests and mappings may choose. Not set: any configured; empty: none."),
         thinking: thinking.optional().describe("The thinking level of agents that name none."),
+        approve: approve.default([]).describe("Calls that wait for a person, for agents that name none: `bank.*`, `*:destructive`."),
         timeoutSeconds: z.number().positive().default(600).describe("Time for one turn."),
         maxTimeoutSeconds: z.number().positive().default(3600).describe("The most that a request may ask for."),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { idText, secretSchema, summary, thinking, wakeMode } from "./common.ts";
 import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
 import { schemeSchema } from "./signature.ts";
+import { approve } from "./tools.ts";
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const ordered = z.union([z.string(), z.number()]);
@@ -156,6 +157,11 @@ export const mappingSchema = z.strictObject({
   model: template("`<provider>/<model>` or an alias."),
   thinking: z.union([thinking, z.string()]).optional().describe("Thinking level. Template: `{{ expression }}`."),
   timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
+  tools: z
+    .array(z.string())
+    .optional()
+    .describe("Which of the agent's own tools its runs may use, without being asked again; none is added. Default: `hooks.tools`."),
+  approve: approve.optional().describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
   allowUnsafeExternalContent: z.boolean().default(false).describe("Take the boundary's markers away for this hook alone."),
   transform: z
     .union([
