@@ -1,4 +1,5 @@
-import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
+import type { TurnFailure } from "../agent/failure.ts";
+import type { Agent, PausedTurn, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { backOff } from "../core/backoff.ts";
 import { plainText } from "../core/text.ts";
@@ -12,7 +13,7 @@ import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** A turn that has an answer, and the passages that the model was given for it. */
 export type AnsweredTurn = Extract<TurnResult, { ok: true }> & { citations: readonly Citation[] };
-export type FailedTurn = Extract<TurnResult, { ok: false }>;
+export type FailedTurn = TurnFailure;
 export type ModelTurn = AnsweredTurn | FailedTurn;
 
 export interface LoadedRun {
@@ -168,6 +169,7 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
     takeModelTurn(agent, model, prepared, current),
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
   ]);
+  if (isPaused(result)) return { tokens: 0, again: false };
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
     const isDrained = result.code === "cancelled" && signal.reason === "drain";
@@ -199,7 +201,7 @@ async function takeModelTurn(
   model: ResolvedModel,
   { input, tenant = OPERATOR_TENANT, question, history }: Prepared,
   { kind: { context }, deps, signal, run: { id, kind, spec } }: Try,
-): Promise<ModelTurn> {
+): Promise<ModelTurn | PausedTurn> {
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
   const result = await context.runtime.runTurn({
@@ -218,6 +220,9 @@ async function takeModelTurn(
   });
   return result.ok ? { ...result, citations } : result;
 }
+
+const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
+  !result.ok && (result.code === "waiting" || result.code === "lost");
 
 /** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
 async function putBack(job: Job, failure: FailedTurn, isDrained: boolean, { deps, run, isStored }: Try): Promise<void> {

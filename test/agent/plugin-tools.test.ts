@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createCallNumbers } from "../../src/agent/plugin-tools.ts";
 import { createBoundary } from "../../src/agent/boundary.ts";
 import { createToolBox } from "../../src/agent/tools.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -38,7 +37,14 @@ const lookup = (execute: Tool["execute"] = () => "Ann, since 2019"): Tool => ({
     return execute(input, info);
   },
 });
-const erase: Tool = { name: "erase", description: "Erases.", input: z.object({}), destructive: true, execute: () => "erased" };
+const erase: Tool = {
+  name: "erase",
+  description: "Erases.",
+  input: z.object({}),
+  destructive: true,
+  exclusive: true,
+  execute: () => "erased",
+};
 
 interface Options {
   vendor?: Vendor;
@@ -139,21 +145,6 @@ describe("tools of plugins", () => {
     expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.0.0`]);
   });
 
-  it("are numbered by the positions of a step's calls, also where the answer is streamed", async () => {
-    const numbers = createCallNumbers("run_1");
-    const parts = ["a", "b"].map((toolCallId) => ({ type: "tool-call", toolCallId, toolName: "t", input: "{}" }));
-    const { wrapStream } = numbers.middleware;
-    const stream = new ReadableStream({
-      start(controller) {
-        for (const part of parts) controller.enqueue(part);
-        controller.close();
-      },
-    });
-    const wrapped = await wrapStream?.({ doStream: async () => ({ stream }) } as never);
-    for await (const part of wrapped?.stream ?? []) expect(parts).toContain(part);
-    expect([numbers.get("a"), numbers.get("b")]).toEqual(["run_1.0.0", "run_1.0.1"]);
-  });
-
   it("that never return do not hold their run", async () => {
     await start(call({ id: "c1" }), { tool: lookup(() => new Promise(() => undefined)) });
     expect(await run({ timeoutSeconds: 0.5 })).toMatchObject({ status: "timed_out" });
@@ -208,7 +199,7 @@ it("a tool's record says what its plugin or server says of it", async () => {
   const tools = [{ plugin: "crm", value: [lookup(), erase] }];
   const box = createToolBox({ servers: { town: command }, tools, log, cwd: ".", env: process.env, fetch });
   const info = { agentId: "a", sessionKey: "s", runId: "r", kind: "hook" as const };
-  const turn = { info, boundary: createBoundary(), numbers: createCallNumbers("r"), waitMs: 20_000 };
+  const turn = { info, boundary: createBoundary(), waitMs: 20_000 };
   const picked = await box.pick(["crm.*", "town.*"], turn);
   await box.close();
   expect(Object.fromEntries(picked.tools.map(({ name, hints }) => [name, hints]))).toEqual({
@@ -217,4 +208,5 @@ it("a tool's record says what its plugin or server says of it", async () => {
     town__weather: { readOnly: true, idempotent: false, destructive: false },
     town__erase: { readOnly: false, idempotent: true, destructive: true },
   });
+  expect(picked.tools.filter(({ exclusive }) => exclusive).map(({ tool }) => tool)).toEqual(["crm.erase"]);
 });
