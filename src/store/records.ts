@@ -186,6 +186,8 @@ export interface RunRecord {
   reply?: string;
   error?: RunError;
   parked?: Parked;
+  /** Set while the run waits for people: the approvals that are open, or were when it began to wait. */
+  waiting?: { approvalIds: string[]; since: Ms };
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
@@ -208,9 +210,10 @@ export interface RunRecord {
 }
 
 /** What may change in a run; null takes a field away. */
-export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "endedAt">> & {
+export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "endedAt">> & {
   error?: RunError | null;
   parked?: Parked | null;
+  waiting?: RunRecord["waiting"] | null;
   endedAt?: Ms | null;
 };
 
