@@ -13,6 +13,7 @@ import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;
 const LITTLE_SPACE_MB = 200;
+const MAX_LISTED = 100;
 
 const bind: Check = (_deps, { config }) => {
   const { host, trustedProxies } = config.gateway;
@@ -72,6 +73,17 @@ const runs: Check = async ({ store }) => {
   return failed === 0
     ? passedCheck("no run has failed")
     : warningCheck(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
+};
+
+const approvals: Check = async ({ approvals: asked, clock: { now } }, { approvers }) => {
+  const open = await asked.list({ state: "open", limit: MAX_LISTED });
+  const oldest = open.at(-1);
+  if (!oldest) return passedCheck(`no call waits for approval; who may decide: ${approvers.join(", ")}`);
+  const count = open.length === MAX_LISTED ? `${MAX_LISTED} or more` : open.length;
+  const until = `${new Date(oldest.expiresAt).toISOString()}, in ${Math.max(0, Math.round((oldest.expiresAt - now()) / 60_000))} minutes`;
+  return warningCheck(
+    `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals list\``,
+  );
 };
 
 const deliveries: Check = async ({ store }) => {
@@ -224,6 +236,7 @@ const CHECKS: Record<string, Check> = {
   warnings,
   backlog,
   runs,
+  approvals,
   deliveries,
   routes,
   "system-events": systemEvents,

@@ -102,7 +102,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       tools: new Map(tools.map((tool) => [tool.name, tool])),
       callerTools: new Set(callerTools.map(({ name }) => name)),
       journal,
-      judge: input.judge,
+      judge: (call) => input.judge?.({ ...call, context: parts }),
       onUnknown: input.onUnknown ?? "tell",
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,

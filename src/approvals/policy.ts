@@ -1,18 +1,8 @@
+import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
+import type { ToolHints } from "../agent/offered-tool.ts";
 import type { OutsidePlace } from "../agent/provenance.ts";
-import type { ToolHints } from "../agent/plugin-tools.ts";
 import type { UNTRUSTED } from "../config/schema/tools.ts";
 import { coversTool } from "../core/tool-names.ts";
-
-/** What happens to a call. `why` is a sentence for people, and for the model if the call is withheld. */
-export type CallVerdict = { kind: "run" } | { kind: "ask"; reason: "rule" | "untrusted"; why: string } | { kind: "withhold"; why: string };
-
-/** A call as the policy sees it. */
-export interface JudgedCall {
-  /** As the config names it: `<server>.<tool>`. */
-  tool: string;
-  hints: ToolHints;
-  input: unknown;
-}
 
 /** What a call is judged by, apart from itself. */
 export interface JudgedTurn {
@@ -29,6 +19,8 @@ export interface JudgedTurn {
   isAllowed: boolean;
 }
 
+type Call = Pick<JudgedCall, "tool" | "hints" | "input">;
+
 /** Which tools of a pattern are meant. */
 const TRAITS: Record<string, (hints: ToolHints) => boolean> = {
   changing: ({ readOnly }) => !readOnly,
@@ -43,7 +35,7 @@ export function parseApprove(text: string): { isExcluded: boolean; pattern: stri
 }
 
 /** Returns the first entry of `approve` that a call needs approval by. Entries with `!` take tools out, wherever they stand. */
-function findApprove(approve: readonly string[], { tool, hints }: JudgedCall): string | undefined {
+function findApprove(approve: readonly string[], { tool, hints }: Call): string | undefined {
   const fits = (entry: string): boolean => {
     const { pattern, trait } = parseApprove(entry);
     return (pattern === "*" || coversTool([pattern], tool)) && (trait === undefined || (TRAITS[trait]?.(hints) ?? true));
@@ -61,7 +53,7 @@ const SEEN: Record<OutsidePlace, string> = {
 };
 
 /** Decides what happens to a call of a tool. */
-export function judgeCall(call: JudgedCall, turn: JudgedTurn): CallVerdict {
+export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   const { tool, hints } = call;
   if (turn.isAllowed) return { kind: "run" };
   const entry = findApprove(turn.approve, call);

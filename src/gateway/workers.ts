@@ -1,3 +1,5 @@
+import { createApprovals, type Approvals } from "../approvals/approvals.ts";
+import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { createSharedAdmission } from "../limits/shared-admission.ts";
 import { cancelRun } from "../runs/cancel.ts";
@@ -37,6 +39,8 @@ export interface Workers {
   keys: ApiKeys;
   knowledge: LazyKnowledge;
   runEnds: RunEnds;
+  approvals: Approvals;
+  rules: ApprovalRules;
   admission: Admission;
   health: ChannelHealth;
 }
@@ -90,6 +94,8 @@ export function createWorkers(resources: Resources): Workers {
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
+  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers });
+  const rules = createApprovalRules({ store, cluster, clock });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = { store, clock, log, metrics, context: snapshot, onRunEnd: runEnds.ended, knowledge: knowledgeFor(knowledge, keys) };
@@ -98,7 +104,7 @@ export function createWorkers(resources: Resources): Workers {
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   const chats = createChats({ ...runDeps, gateway: cluster.id });
-  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, admission, health };
+  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health };
 }
 
 const aliveIds = async (cluster: Cluster): Promise<Set<string>> =>

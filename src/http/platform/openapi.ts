@@ -5,7 +5,7 @@ import { ROUTES } from "./routes.ts";
 /** What every route may answer. */
 const COMMON_ERRORS = problems({
   "401": "The API key is missing, wrong or revoked.",
-  "403": "The key does not have the scope.",
+  "403": "The key does not have the scope, or is not in `tools.approvers`.",
   "429": "More requests than the key's rate limit; `retry-after` says when.",
   "500": "Something failed inside the gateway.",
   "503": "Too many requests at the same time, or the gateway is stopping; `retry-after` says when.",

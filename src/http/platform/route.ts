@@ -18,7 +18,7 @@ type Details = Partial<Operation> & {
  * @param id the operation's id in the published document
  */
 export function defineRoute(
-  scope: Scope,
+  scope: Scope | undefined,
   handle: ApiRoute["handle"],
   [id, summary, answered]: readonly [id: string, summary: string, answered: z.ZodType],
   { ok = summary, responses, ...details }: Details = {},

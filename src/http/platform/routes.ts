@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { sends } from "../openapi/operation.ts";
+import { APPROVAL_ROUTES } from "./approvals.ts";
 import { agentsAnswer, chatAnswer, modelAnswer, modelsAnswer, responseAnswer } from "./answer-schemas.ts";
 import { chatCompletions } from "./chat.ts";
 import { chatBody } from "./chat-schema.ts";
@@ -58,5 +59,6 @@ export const ROUTES: ApiRoutes = {
       responses: problems({ "400": "A parameter is wrong." }),
     }),
   },
+  ...APPROVAL_ROUTES,
   ...KNOWLEDGE_ROUTES,
 };

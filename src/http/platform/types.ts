@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import type { Operation } from "../openapi/operation.ts";
 import type { createSharedCounts } from "../../intake/shared-counts.ts";
+import type { Approvals } from "../../approvals/approvals.ts";
 import type { Chats } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
@@ -15,6 +16,7 @@ export interface PlatformDeps {
   sharedCounts?: ReturnType<typeof createSharedCounts>;
   chats: Chats;
   keys: ApiKeys;
+  approvals: Approvals;
   knowledge: LazyKnowledge;
   earlierRuns: EarlierRuns;
   clock: Clock;
@@ -44,8 +46,8 @@ export interface PlatformEnv {
 
 /** One method of an address. */
 export interface ApiRoute {
-  /** The scope that a key needs for it. */
-  scope: Scope;
+  /** The scope that a key needs for it. Undefined: the route itself decides who may use it. */
+  scope: Scope | undefined;
   handle(c: Context<PlatformEnv>, parts: PlatformParts): Response | Promise<Response>;
   /** What the published document says of it, besides the failures that every route may answer. */
   doc: Operation;
