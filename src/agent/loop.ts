@@ -71,13 +71,19 @@ function renderDenial({ by, note }: ApprovalDecision): string {
   return `The call was not made: a person denied it.${note === undefined ? "" : ` Their words: ${note}`}`;
 }
 
+/** Waits for all, and then throws what the first that failed threw: no call is left behind under way. */
+async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
 class Loop {
   readonly #options: LoopOptions;
   readonly #steps: StepRecord[];
 
   constructor(options: LoopOptions) {
     this.#options = options;
-    this.#steps = options.journal.steps.map((step) => ({ ...step, calls: step.calls.map((call) => ({ ...call })) }));
+    this.#steps = [...options.journal.steps];
   }
 
   async run(): Promise<LoopEnd> {
@@ -109,10 +115,20 @@ class Loop {
     const { runId, tools, callerTools } = this.#options;
     const index = this.#steps.length;
     const made = (isLast ? [] : calls).map(({ toolCallId, toolName: name, input, invalid }, position): ToolCallRecord => {
-      const call = { id: `${runId}.${index}.${position}`, modelCallId: toolCallId, tool: tools.get(name)?.tool ?? name, name, input };
+      const tool = tools.get(name);
+      const call = {
+        id: `${runId}.${index}.${position}`,
+        modelCallId: toolCallId,
+        tool: tool?.tool ?? name,
+        name,
+        input,
+        ...(tool?.hints.readOnly ? { readOnly: true } : {}),
+      };
       if (!invalid) return { ...call, state: "planned" };
-      const isKnown = tools.has(name) || callerTools.has(name);
-      const text = isKnown ? "The input is not valid JSON, and the tool was not called." : "There is no tool of this name.";
+      const text =
+        tool !== undefined || callerTools.has(name)
+          ? "The input is not valid JSON, and the tool was not called."
+          : "There is no tool of this name.";
       return { ...call, state: "failed", output: toTextOutput(text, true) };
     });
     return { runId, index, ...said, calls: made };
@@ -186,7 +202,7 @@ class Loop {
     // Nothing leaves before it is on disk.
     const isHeld = isNew ? await journal.addStep(step) : changes.length === 0 || (await journal.updateCalls(changes));
     if (!isHeld) return LOST;
-    let held = (await Promise.all(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))).every(Boolean);
+    let held = (await allEnded(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))).every(Boolean);
     for (const { call, tool, after } of starting.filter(({ tool: { exclusive } }) => exclusive)) {
       if (!held || signal.aborted) break;
       const change = start(call, after);

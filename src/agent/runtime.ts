@@ -1,7 +1,7 @@
 import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import { safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
+import { RouseError, safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
 import type { Part } from "../contract/kinds.ts";
@@ -133,6 +133,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     try {
       return await runSteps(input, provider, parts, warnings);
     } catch (error) {
+      // The journal's: no failure of the model.
+      if (error instanceof RouseError) throw error;
       if (input.signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false, warnings };
       const timedOut = clock.now() - startedAt >= input.timeoutMs || isTimeout(error);
       if (timedOut)
