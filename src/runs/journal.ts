@@ -17,7 +17,7 @@ export interface JournalOptions {
   job: Job | undefined;
   signal: AbortSignal;
   /** Adds to the commit of the first step. */
-  writeFirst?: (tx: Writes) => void;
+  writeFirst?: ((tx: Writes) => void) | undefined;
 }
 
 const RETRY = { firstMs: 100, longestMs: 10_000 };
