@@ -98,7 +98,16 @@ export function createWorkers(resources: Resources): Workers {
   const rules = createApprovalRules({ store, cluster, clock });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
-  const runDeps = { store, clock, log, metrics, context: snapshot, onRunEnd: runEnds.ended, rules, knowledge: knowledgeFor(knowledge, keys) };
+  const runDeps = {
+    store,
+    clock,
+    log,
+    metrics,
+    context: snapshot,
+    onRunEnd: runEnds.ended,
+    rules,
+    knowledge: knowledgeFor(knowledge, keys),
+  };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
   const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
