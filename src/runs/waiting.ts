@@ -5,7 +5,7 @@ import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
-import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
+import type { ApprovalDecision, ApprovalRecord, FencingToken, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
 
 const MAX_REFUSALS = 8;
 
@@ -124,9 +124,9 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
 export function commitEnd(
   run: Pick<RunRecord, "id" | "waiting">,
   write: (tx: Writes) => void,
-  { store, now, job, by }: { store: Store; now: Ms; job?: Job | undefined; by: string },
+  { store, now, held, by }: { store: Store; now: Ms; held?: Job | FencingToken | undefined; by: string },
 ): Promise<boolean> {
-  if (!run.waiting) return store.commit(write, job);
+  if (!run.waiting) return store.commit(write, held);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
     return store.commit((tx) => {
@@ -140,6 +140,6 @@ export function commitEnd(
         tx.add("decision", id, decision);
       }
       write(tx);
-    }, job);
+    }, held);
   });
 }

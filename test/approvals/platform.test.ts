@@ -77,7 +77,7 @@ describe("turns of the API that have nobody to ask", () => {
     await start({}, { approve: ["bank.*"] });
     const { status } = await world.chat();
     expect(status).toBe(200);
-    expect(lastResult()).toContain("Nobody can be asked here.");
+    expect(lastResult()).toContain("No approver can be asked here.");
     expect(bank.calls).toEqual([]);
   });
 

@@ -15,7 +15,7 @@ export const toolsSchema = z
       .enum(UNTRUSTED)
       .optional()
       .describe(
-        "What happens if the model calls a tool that changes something while it can see text from outside: `ask` an approver, `withhold` the call and tell the model, or `allow` it. Default: `ask`, and `withhold` if nobody can be asked. If it is set, results of tools that were called in the same turn of the API count as text from outside too.",
+        "What happens if the model calls a tool that changes something while it can see text from outside: `ask` an approver, `withhold` the call and tell the model, or `allow` it. Default: `ask`, and `withhold` if no approver can be asked. If it is set, results of tools that were called in the same turn of the API count as text from outside too.",
       ),
     approvers: z
       .array(z.string().min(1))
@@ -24,7 +24,7 @@ export const toolsSchema = z
       .describe(
         "Who may decide about calls that wait: `operator` (the command line and the console), `api:<key id>`, `<channel>:<id of the person>`. Channels ask in this order.",
       ),
-    approvalTimeout: durationOr("24h").describe("How long a call waits for a decision. After that it is denied, and the model is told."),
+    approvalTimeout: durationOr("24h").describe("How long a call waits for a decision. After that it is denied, and the model learns why."),
   })
   .prefault({})
   .describe("When agents have to ask before they use a tool, and whom.");
