@@ -10,6 +10,7 @@ import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;
 const LITTLE_SPACE_MB = 200;
+const MAX_LISTED = 100;
 
 const bind: Check = (_deps, { config }) => {
   const { host, trustedProxies } = config.gateway;
@@ -75,12 +76,15 @@ const runs: Check = async ({ store }) => {
     : warningCheck(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
 };
 
-const approvals: Check = async ({ store, clock }) => {
-  const { "approvals.open": open = 0 } = await store.counts();
-  if (open === 0) return passedCheck("no tool call waits for a person");
-  const [newest] = await store.list("approvals", { state: "open", limit: 1 });
-  const since = newest ? `, the newest for ${Math.round((clock.now() - newest.askedAt) / 60_000)} min` : "";
-  return warningCheck(`tool calls that wait for a person: ${open}${since}: \`rouse approvals list\``);
+const approvals: Check = async ({ approvals: asked, clock: { now } }, { approvers }) => {
+  const open = await asked.list({ state: "open", limit: MAX_LISTED });
+  const oldest = open.at(-1);
+  if (!oldest) return passedCheck(`no call waits for approval; who may decide: ${approvers.join(", ")}`);
+  const count = open.length === MAX_LISTED ? `${MAX_LISTED} or more` : open.length;
+  const until = `${new Date(oldest.expiresAt).toISOString()}, in ${Math.max(0, Math.round((oldest.expiresAt - now()) / 60_000))} minutes`;
+  return warningCheck(
+    `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals list\``,
+  );
 };
 
 const deliveries: Check = async ({ store }) => {

@@ -52,9 +52,17 @@ export async function showStatus(deps: AdminDeps) {
   };
 }
 
+/** The most open approvals that the details of `/readyz` name. */
+const MAX_APPROVALS = 20;
+
 /** The details of `/readyz`. */
 export async function showReadiness(deps: AdminDeps) {
-  return { ...deps.status(), counts: await deps.store.counts(), ...(await describeGateways(deps.cluster)) };
+  const counts = await deps.store.counts();
+  const open = counts["approvals.open"] ? await deps.approvals.list({ state: "open", limit: MAX_APPROVALS }) : [];
+  const approvals = open.map(({ code, tool, agentId, runId, askedAt, expiresAt }) => {
+    return { code, tool, agentId, runId, askedAt: iso(askedAt), expiresAt: iso(expiresAt) };
+  });
+  return { ...deps.status(), counts, approvals, ...(await describeGateways(deps.cluster)) };
 }
 
 /** Lists requests that were denied since the start, newest first. */

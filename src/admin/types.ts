@@ -1,4 +1,6 @@
 import type { Admission } from "../limits/types.ts";
+import type { Approvals } from "../approvals/approvals.ts";
+import type { ApprovalRules } from "../approvals/rules.ts";
 import type { RunOperations } from "../runs/types.ts";
 import type { Chats } from "../chat/types.ts";
 import type { Clock } from "../core/clock.ts";
@@ -45,6 +47,8 @@ export interface AdminDeps {
   /** Of each signed path: which secret fitted last, and which secrets were brought while it has none. */
   signatures(): readonly SignatureState[];
   runs: RunOperations;
+  approvals: Approvals;
+  rules: ApprovalRules;
   limits: Admission["usage"];
   channels: Pick<ChannelHealth, "probeAll" | "test">;
   replay(eventId: string, options: { dryRun: boolean }): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }>;

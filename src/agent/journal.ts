@@ -1,3 +1,4 @@
+import type { Part } from "../contract/kinds.ts";
 import type { ApprovalDecision, ApprovalRecord, StepRecord, ToolCallChange } from "../store/steps.ts";
 import type { ToolHints } from "./offered-tool.ts";
 
@@ -30,12 +31,14 @@ export type CallVerdict =
   | { kind: "ask"; reason: Exclude<ApprovalRecord["reason"], "outcome_unknown">; why: string }
   | { kind: "withhold"; why: string };
 
-/** A tool call before it is made, and the steps so far: its own is the last. */
+/** A tool call before it is made, and what the model sees: of the steps so far, its own is the last. */
 export interface JudgedCall {
   tool: string;
   hints: ToolHints;
   input: unknown;
   steps: readonly StepRecord[];
+  /** What context providers have added to the turn. */
+  context: readonly Part[];
 }
 
 /** Creates the journal of a turn that has one attempt, and whose steps nobody looks at. */

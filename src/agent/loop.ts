@@ -26,7 +26,7 @@ export interface LoopOptions {
   callerTools: ReadonlySet<string>;
   journal: Journal;
   /** Asked before a call starts that has not been decided. Default: it starts. */
-  judge?: ((call: JudgedCall) => CallVerdict | undefined) | undefined;
+  judge?: ((call: Omit<JudgedCall, "context">) => CallVerdict | undefined) | undefined;
   /** What becomes of a call that was started and has no answer: a person is asked, or the model is told. */
   onUnknown: "ask" | "tell";
   /** The most of a result's text that the model is given at once, in bytes of UTF-8. */

@@ -104,7 +104,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       tools: new Map(tools.map((tool) => [tool.name, tool])),
       callerTools: callerNames,
       journal,
-      judge: input.judge,
+      judge: (call) => input.judge?.({ ...call, context: parts }),
       onUnknown: input.onUnknown ?? "tell",
       maxResultBytes: config.agents.defaults.toolResultBytes,
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

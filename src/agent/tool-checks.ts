@@ -32,17 +32,17 @@ function checkTools(tools: Tools, config: Config): Issue[] {
   });
 }
 
-/** Finds the problems of a list of patterns; `path` is the list's. */
-export type ToolCheck = (patterns: readonly string[], path: string) => Issue[];
+/** Returns what is wrong with a pattern, which may begin with `!`. */
+export type ToolCheck = (pattern: string) => string | undefined;
 
 /**
- * Checks that patterns name tools of a server in `mcp.servers` or of a plugin: a name that is none would never be missed. With
- * `isIncomplete`, a plugin that could not be loaded may have an unknown name.
+ * Creates the check that a pattern names tools of a server in `mcp.servers` or of a plugin: a name that is none would never be
+ * missed. With `isIncomplete`, a plugin that could not be loaded may have an unknown name.
  */
 export function createToolCheck(config: Config, tools: Tools, isIncomplete: boolean): ToolCheck {
   const servers = Object.keys(config.mcp.servers);
   const sources = [...servers, ...tools.map(({ plugin }) => plugin)];
-  const check = (pattern: string): string | undefined => {
+  return (pattern) => {
     const [, source, tool] = /^!?([^.*]*)\.(.+)$/.exec(pattern) ?? [];
     if (source === undefined || tool === undefined)
       return "write `<server>.<tool>`, or `<server>.*` for all of its tools; `!` before it takes them away";
@@ -53,15 +53,17 @@ export function createToolCheck(config: Config, tools: Tools, isIncomplete: bool
     if (isIncomplete) return undefined;
     return `mcp.servers has no "${source.slice(0, 60)}", and no plugin of this id has tools.${didYouMean(source, sources)}`;
   };
-  return (patterns, path) => {
-    const issues = patterns.flatMap((pattern, index): Issue[] => {
-      const message = check(pattern);
-      return message === undefined ? [] : [{ path: `${path}[${index}]`, message }];
-    });
-    if (patterns.length > 0 && patterns.every((pattern) => pattern.startsWith("!")))
-      issues.push({ path, message: "names no tool, it only takes some away: name those to take them from, such as `<server>.*`" });
-    return issues;
-  };
+}
+
+/** Returns the problems of a list of patterns; `path` is the list's. */
+export function checkToolList(patterns: readonly string[], path: string, check: ToolCheck): Issue[] {
+  const issues = patterns.flatMap((pattern, index): Issue[] => {
+    const message = check(pattern);
+    return message === undefined ? [] : [{ path: `${path}[${index}]`, message }];
+  });
+  if (patterns.length > 0 && patterns.every((pattern) => pattern.startsWith("!")))
+    issues.push({ path, message: "names no tool, it only takes some away: name those to take them from, such as `<server>.*`" });
+  return issues;
 }
 
 /** Checks the plugins' tools, and the patterns of `hooks.tools` and of the agents. */
@@ -69,7 +71,7 @@ export function toolIssues(config: Config, tools: Tools, isIncomplete: boolean):
   const check = createToolCheck(config, tools, isIncomplete);
   return [
     ...checkTools(tools, config),
-    ...check(config.hooks.tools, "hooks.tools"),
-    ...config.agents.list.flatMap((agent, index) => check(agent.tools, `agents.list[${index}].tools`)),
+    ...checkToolList(config.hooks.tools, "hooks.tools", check),
+    ...config.agents.list.flatMap((agent, index) => checkToolList(agent.tools, `agents.list[${index}].tools`, check)),
   ];
 }

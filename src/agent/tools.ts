@@ -11,11 +11,7 @@ import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
 import { CALL_MS, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
-import type { Agent, CallerTool } from "./types.ts";
-
-/** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hookTools` names too. */
-export const allowedTools = (agent: Agent, hookTools: readonly string[], outside: boolean): ToolPatterns =>
-  outside ? [agent.tools, hookTools] : [agent.tools];
+import type { CallerTool } from "./types.ts";
 
 /** What a turn says of itself to get its tools. */
 export interface ToolTurn {

@@ -18,8 +18,10 @@ export interface Agent {
   /** Models that are asked in turn if `model` gives no answer. */
   fallbacks?: readonly string[];
   thinking?: Thinking;
-  /** Tools it may use when the turn's input is not outside text. */
+  /** Its own tools, as patterns. */
   tools: string[];
+  /** Calls that wait for a person, as patterns. */
+  approve: readonly string[];
   /** How it uses uploaded documents. */
   knowledge: "off" | "tool" | "auto";
 }

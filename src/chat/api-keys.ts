@@ -1,10 +1,9 @@
 import { hash as digestOf, timingSafeEqual } from "node:crypto";
 import { OPERATOR_KEY } from "../config/checks.ts";
 import type { Config } from "../config/schema/index.ts";
-import type { Clock } from "../core/clock.ts";
-import { RouseError, type Failure } from "../core/errors.ts";
+import type { Failure } from "../core/errors.ts";
 import { newToken } from "../core/secret.ts";
-import { LEASE_LOST, STORE_UNAVAILABLE, type Held, type Cluster, type Store } from "../store/types.ts";
+import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
 
 type Configured = Config["platform"]["apiKeys"][number];
 export type Scope = Configured["scopes"][number];
@@ -37,10 +36,7 @@ export interface ApiKeys {
   revoke(id: string): Promise<Revoked>;
 }
 
-interface ApiKeysDeps {
-  store: Store;
-  cluster: Pick<Cluster, "shared" | "hold">;
-  clock: Pick<Clock, "now">;
+interface ApiKeysDeps extends StoredListDeps {
   config(): Config;
 }
 
@@ -48,10 +44,6 @@ type Created = { ok: true; key: string } | { ok: false; failure: Failure };
 type Revoked = { ok: true } | { ok: false; failure: Failure };
 
 const VALUE = "platform.keys";
-/** A key that another gateway has revoked is known here for so long at most. */
-const FRESH_MS = 1000;
-/** A change waits so long for that of another gateway. */
-const MAX_TURN_MS = 20_000;
 
 const hex = (text: string): string => digestOf("sha256", text, "hex");
 const bytes = (hash: string): Buffer => Buffer.from(hash, "latin1");
@@ -66,63 +58,9 @@ function configuredKey({ id, tenant, agents, scopes, rateLimit, userAsSession }:
 
 const getHash = ({ key, hash }: Configured): string => (key === undefined ? (hash ?? "").replace(/^sha256:/, "") : hex(key));
 
-type Change<T> = { keys?: StoredKey[]; result: T };
-
-/** The keys in the store. Where several gateways share it, another may change them: then one gateway writes at a time. */
-class KeyStore {
-  readonly #deps: ApiKeysDeps;
-  /** As they were at `#readAt`. */
-  #keys: StoredKey[] | undefined;
-  #readAt = -Infinity;
-  #writing: Promise<unknown> = Promise.resolve();
-
-  constructor(deps: ApiKeysDeps) {
-    this.#deps = deps;
-  }
-
-  async read(): Promise<StoredKey[]> {
-    const { cluster, clock } = this.#deps;
-    const fresh = !cluster.shared || Math.abs(clock.now() - this.#readAt) < FRESH_MS;
-    return this.#keys && fresh ? this.#keys : this.#readNow();
-  }
-
-  /** Makes one change at a time, each on disk before it counts. `make` leaves `keys` out if nothing changes. */
-  change<T>(make: (keys: readonly StoredKey[]) => Change<T>): Promise<T> {
-    const { store, cluster } = this.#deps;
-    const write = async ({ fencingToken }: Pick<Held, "fencingToken">): Promise<T> => {
-      const { keys, result } = make(cluster.shared ? await this.#readNow() : await this.read());
-      if (!keys) return result;
-      if (!(await store.commit((tx) => tx.set("value", VALUE, keys), fencingToken))) throw new RouseError(LEASE_LOST);
-      this.#keys = keys;
-      return result;
-    };
-    const next = this.#writing.then(() => (cluster.shared ? this.#inTurn(write) : write({ fencingToken: undefined })));
-    this.#writing = next.catch(() => undefined);
-    return next;
-  }
-
-  async #readNow(): Promise<StoredKey[]> {
-    const { store, clock } = this.#deps;
-    const at = clock.now();
-    this.#keys = ((await store.get("value", VALUE)) as StoredKey[] | undefined) ?? [];
-    this.#readAt = at;
-    return this.#keys;
-  }
-
-  /** Writes when no other gateway does. Throws a `RouseError` if that takes too long. */
-  #inTurn<T>(write: (held: Pick<Held, "fencingToken">) => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const signal = AbortSignal.timeout(MAX_TURN_MS);
-      void this.#deps.cluster
-        .hold(`once:${VALUE}`, signal, (held) => write(held).then(resolve, reject))
-        .finally(() => reject(new RouseError(STORE_UNAVAILABLE)));
-    });
-  }
-}
-
 /** The keys of the config and those in the store. Where both have an id, the config's counts. */
 export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
-  const stored = new KeyStore(deps);
+  const stored = new StoredList<StoredKey>(VALUE, deps);
   const compiled = new WeakMap<Config, { key: ApiKey; hash: Buffer }[]>();
   const configured = (): { key: ApiKey; hash: Buffer }[] => {
     const config = deps.config();
@@ -156,11 +94,11 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
           : `"${OPERATOR_KEY}" is the operator's own; choose another id`;
         if (taken || key.id === OPERATOR_KEY) return { result: { ok: false, failure: { code: "usage", message } } };
         const secret = `rk_${newToken()}`;
-        return { keys: [...keys, { ...key, hash: hex(secret), createdAt: deps.clock.now() }], result: { ok: true, key: secret } };
+        return { list: [...keys, { ...key, hash: hex(secret), createdAt: deps.clock.now() }], result: { ok: true, key: secret } };
       }),
     revoke: (id) =>
       stored.change<Revoked>((keys) => {
-        if (keys.some((key) => key.id === id)) return { keys: keys.filter((key) => key.id !== id), result: { ok: true } };
+        if (keys.some((key) => key.id === id)) return { list: keys.filter((key) => key.id !== id), result: { ok: true } };
         const message = isConfigured(id)
           ? "this key is in platform.apiKeys of the config: take it out there"
           : "there is no key with this id";

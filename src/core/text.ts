@@ -5,6 +5,8 @@
 export interface TextPart {
   text: string;
   outside: boolean;
+  /** Whose words stand without a boundary: the owner's, or those of a sender for whom the operator has taken it away. */
+  by?: "owner" | "sender";
 }
 
 /** The text of the parts, without marks. */
@@ -12,13 +14,13 @@ export function plainText(parts: readonly TextPart[]): string {
   return parts.length === 1 ? (parts[0]?.text ?? "") : parts.map((part) => part.text).join("");
 }
 
-/** Joins adjacent parts of the same kind and drops empty ones. */
+/** Joins adjacent parts of the same origin and drops empty ones. */
 export function joinParts(parts: readonly TextPart[]): TextPart[] {
   const joined: TextPart[] = [];
   for (const part of parts) {
     const last = joined.at(-1);
     if (part.text === "") continue;
-    if (last && last.outside === part.outside) last.text += part.text;
+    if (last && last.outside === part.outside && last.by === part.by) last.text += part.text;
     else joined.push({ ...part });
   }
   return joined;

@@ -33,7 +33,7 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
 /** The platform API, which is loaded when the first request for it comes. */
 function createLazyPlatform(
   { options, store, clock, log, snapshot }: Resources,
-  { chats, keys, knowledge }: Workers,
+  { chats, keys, knowledge, approvals }: Workers,
   sharedCounts: ReturnType<typeof createSharedCounts>,
   status: () => RuntimeStatus,
 ) {
@@ -45,6 +45,7 @@ function createLazyPlatform(
       chats,
       keys,
       knowledge,
+      approvals,
       earlierRuns: createEarlierRuns(store),
       clock,
       fetch: options.fetch,
@@ -64,7 +65,7 @@ function createSurface(
   status: () => RuntimeStatus,
 ): Apps {
   const { store, queue, cluster, clock, log, metrics, snapshot, reloader, operatorToken } = resources;
-  const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = workers;
+  const { turns, chats, keys, knowledge, deliveries, runEnds, approvals, rules, admission, health } = workers;
   const { intake, sharedCounts } = input;
   const draining = (): boolean => status().draining;
   const admin = {
@@ -78,6 +79,8 @@ function createSurface(
     refusals: intake.denials.list,
     signatures: intake.signatures,
     runs: { ...turns, cancel: workers.cancel },
+    approvals,
+    rules,
     limits: () => admission.usage(),
     channels: health,
     replay: intake.replay,

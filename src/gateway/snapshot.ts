@@ -1,22 +1,20 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COUNTED_LIMITS, limitsPath } from "../limits/limit-text.ts";
 import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
-import { createAgentRuntime } from "../agent/runtime.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
-import { unknownToAgents } from "../config/checks.ts";
+import { checkApprovals, findToolProblems } from "../approvals/checks.ts";
+import { createAgentRuntime } from "../agent/runtime.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { createLogger, type Logger } from "../core/log.ts";
-import { LAST_CHANNEL } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
-import { createAddressList, isLoopback } from "../core/address.ts";
+import { createAddressList } from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
@@ -27,6 +25,7 @@ import { loadPlugins } from "../plugin/host.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { StoreDriver } from "../store/types.ts";
+import { getWarnings } from "./snapshot-warnings.ts";
 import { unsignedHeaders } from "./unsigned-headers.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 
@@ -74,30 +73,6 @@ export interface LoadedSnapshot {
 
 export type BuildResult = { ok: true; loaded: LoadedSnapshot } | { ok: false; issues: Issue[]; file?: string };
 
-type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms"> & { store: StoreDriver | undefined };
-
-function getWarnings({ config, budgets, mappings, channels, rooms, store }: WarnedParts): Issue[] {
-  const warnings: Issue[] = [];
-  const { channel, to } = config.agents.defaults.heartbeat;
-  const heartbeat =
-    channel === LAST_CHANNEL && to === undefined
-      ? undefined
-      : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
-  if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
-  const [limited] = budgets.all;
-  if (limited && store?.shared) warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
-  for (const { id, at } of mappings.mappings)
-    warnings.push(...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list));
-  if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
-    warnings.push({
-      path: "gateway.host",
-      message: "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies",
-    });
-  }
-  if (config.hooks.enabled === false) warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
-  return warnings;
-}
-
 function readConfig({ configFile: file, withoutSecrets = false, ...options }: SnapshotOptions): Promise<LoadResult> {
   const { cwd, env, config, stateDir } = options;
   const named = { ...(file !== undefined && { file }), ...(config && { config }), ...(stateDir !== undefined && { stateDir }) };
@@ -142,13 +117,25 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
   const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
-  return { plugins, runtime, agents, rooms, issues: [...plugins.issues, ...issues, ...found.issues], warnings: found.warnings };
+  const checkTool = createToolCheck(config, plugins.offers.tools, plugins.incomplete);
+  const { approvers, ...asked } = checkApprovals(config, plugins.channels, checkTool);
+  const warnings = [...found.warnings, ...asked.warnings];
+  return {
+    plugins,
+    runtime,
+    agents,
+    rooms,
+    checkTool,
+    approvers,
+    issues: [...plugins.issues, ...issues, ...found.issues, ...asked.issues],
+    warnings,
+  };
 }
 
 type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;
 
 /** Compiles the mappings, and what verifies the signatures of their hooks. */
-async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, rooms }: SnapshotParts, options: SnapshotOptions) {
+async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, rooms, checkTool }: SnapshotParts, options: SnapshotOptions) {
   const { config, baseDir } = loaded;
   const { env, fetch, pool } = options;
   const issues: Issue[] = [];
@@ -169,8 +156,8 @@ async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, ro
       agents: new Set(agents.list.map((agent) => agent.id)),
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
       model: (name: string) => runtime.models.resolveRequested(name),
-      toolProblems: createToolCheck(config, plugins.offers.tools, plugins.incomplete),
       routeProblem: (target) => findRouteProblem(target, plugins.channels, rooms.hasOwner),
+      toolProblems: (field, patterns) => findToolProblems(field, patterns, checkTool),
     },
     pool,
   });
@@ -194,7 +181,7 @@ async function findDriver({ config, stateDir }: LoadedConfig, { plugins }: Snaps
 
 function freezeSnapshot(
   loaded: LoadedConfig,
-  { plugins, runtime, agents, rooms, ...parts }: SnapshotParts,
+  { plugins, runtime, agents, rooms, approvers, ...parts }: SnapshotParts,
   { mappings, signatures }: Awaited<ReturnType<typeof compileHooks>>,
   store: StoreDriver | undefined,
   files: readonly string[],
@@ -212,10 +199,11 @@ function freezeSnapshot(
     runtime,
     channels,
     rooms,
+    approvers,
     mappings: mappings.set,
     budgets,
     getCallback: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
-    getTools: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.tools),
+    getToolRules: (mapping: string | undefined) => (mapping === undefined ? {} : (mappings.set.settings(mapping) ?? {})),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
     offers,

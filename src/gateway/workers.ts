@@ -1,3 +1,5 @@
+import { createApprovals, type Approvals } from "../approvals/approvals.ts";
+import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { createSharedAdmission } from "../limits/shared-admission.ts";
 import { cancelRun } from "../runs/cancel.ts";
@@ -37,6 +39,8 @@ export interface Workers {
   keys: ApiKeys;
   knowledge: LazyKnowledge;
   runEnds: RunEnds;
+  approvals: Approvals;
+  rules: ApprovalRules;
   admission: Admission;
   health: ChannelHealth;
 }
@@ -90,16 +94,27 @@ export function createWorkers(resources: Resources): Workers {
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
+  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers });
+  const rules = createApprovalRules({ store, cluster, clock });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
-  const runDeps = { store, clock, log, metrics, context: snapshot, onRunEnd: runEnds.ended, knowledge: knowledgeFor(knowledge, keys) };
+  const runDeps = {
+    store,
+    clock,
+    log,
+    metrics,
+    context: snapshot,
+    onRunEnd: runEnds.ended,
+    rules,
+    knowledge: knowledgeFor(knowledge, keys),
+  };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
   const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
   const chats = createChats({ ...runDeps, gateway: cluster.id });
-  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, admission, health };
+  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health };
 }
 
 const aliveIds = async (cluster: Cluster): Promise<Set<string>> =>

@@ -70,6 +70,8 @@ export const UNUSED_KEYS: Record<"wake" | "agent", readonly (keyof MappingConfig
     "thinking",
     "timeoutSeconds",
     "instructions",
+    "tools",
+    "approve",
     "name",
     "limits",
     "coalesce",

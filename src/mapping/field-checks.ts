@@ -92,8 +92,8 @@ export interface Known {
   model: (name: string) => { ok: true } | { ok: false; message: string };
   /** Why replies can have no route; `to` is null if it is known only with the event. */
   routeProblem: (target: { channel: string; to?: string | null }) => { field: string; message: string } | undefined;
-  /** Problems of a list of tool patterns, with their places below `path`. Default: none. */
-  toolProblems?(patterns: readonly string[], path: string): readonly Issue[];
+  /** Problems of `tools` or `approve`, with their places in the mapping. Default: none. */
+  toolProblems?(field: "tools" | "approve", patterns: readonly string[]): readonly Issue[];
 }
 
 /** A problem, and the field of the mapping that has it. */

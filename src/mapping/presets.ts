@@ -23,7 +23,7 @@ export function presetNames(presetsDir: string): string[] {
     .toSorted();
 }
 
-const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "summary", "model", "coalesce", "callback"] as const;
+const AGENT_FIELDS = ["agentId", "channel", "to", "deliver", "summary", "model", "tools", "approve", "coalesce", "callback"] as const;
 
 /** What the section of the plugin that brings a preset says of its turns: `hooks.<plugin>.model` and the like. */
 const SECTION_FIELDS = ["model", "thinking", "allowUnsafeExternalContent"] as const;

@@ -131,8 +131,10 @@ export interface MappingSettings {
   /** Limits, and whose they are: `mapping:<id>`, `preset:<name>`. */
   budget?: { scope: string; limits: LimitsConfig };
   callback?: Callback;
-  /** The tools that its runs may use, in place of `hooks.tools`. */
+  /** Which of the agent's own tools its runs may use, by the operator's word. Undefined: what `hooks.tools` says. */
   tools?: readonly string[];
+  /** Calls that wait for a person, besides those of the agent. */
+  approve?: readonly string[];
 }
 
 /** Compiled mappings: frozen, made once a snapshot. */

@@ -12,14 +12,17 @@ function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
 export function createAgents(config: Config, defaultModel: string): Agents {
   const { defaults, list } = config.agents;
   const entries: typeof list = list.length > 0 ? list : [{ id: "main", tools: [], knowledge: "tool" }];
-  const agents = entries.map(({ name, model, thinking = defaults.thinking, description, instructions, ...entry }): Agent => ({
-    ...entry,
-    name: name ?? entry.id,
-    ...toModelNames(model ?? defaults.model ?? defaultModel),
-    ...(thinking ? { thinking } : {}),
-    ...(description ? { description } : {}),
-    ...(instructions ? { instructions } : {}),
-  }));
+  const agents = entries.map(
+    ({ name, model, thinking = defaults.thinking, approve = defaults.approve, description, instructions, ...entry }): Agent => ({
+      ...entry,
+      approve,
+      name: name ?? entry.id,
+      ...toModelNames(model ?? defaults.model ?? defaultModel),
+      ...(thinking ? { thinking } : {}),
+      ...(description ? { description } : {}),
+      ...(instructions ? { instructions } : {}),
+    }),
+  );
   const byId = new Map(agents.map((agent) => [agent.id, agent]));
   return { list: agents, default: agents[0] as Agent, get: (id) => byId.get(id) };
 }

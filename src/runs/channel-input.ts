@@ -44,7 +44,7 @@ export function renderMessage(channel: string, message: IncomingMessage, text: s
   return [
     { text: lead, outside: false },
     ...(names.length === 0 ? [] : [{ text: names.join("\n"), outside: true }]),
-    { text: `\n${text}`, outside: false },
+    { text: `\n${text}`, outside: false, ...(isOwner ? { by: "owner" as const } : {}) },
     ...(files.length === 0 ? [] : [{ text: fileLines(files).join("\n"), outside: true }]),
   ];
 }

@@ -1,5 +1,6 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import { createJudge, getOfferedTools } from "../approvals/judge.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { backOff } from "../core/backoff.ts";
 import { plainText } from "../core/text.ts";
@@ -11,7 +12,7 @@ import { createTurnKnowledge } from "./knowledge.ts";
 import { createReadResult } from "./read-result.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { reportNoRoute, writeEnd } from "./run-result.ts";
-import { commitEnd, writeWaiting } from "./waiting.ts";
+import { commitEnd, waitForPeople } from "./waiting.ts";
 
 /** One try of a run, and how far it has come. */
 interface Try {
@@ -125,11 +126,13 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
   const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
-  const [result] = await Promise.all([
-    takeModelTurn({ agent, model, prepared, journal }, current),
+  const turn = { agent, model, prepared, journal };
+  const [first] = await Promise.all([
+    takeModelTurn(turn, current),
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
   ]);
-  if (isPaused(result)) return pause(result, current);
+  const result = await continueTurn(first, turn, current);
+  if (isPaused(result)) return { tokens: 0, again: result.code === "waiting" };
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
     const isDrained = result.code === "cancelled" && signal.reason === "drain";
@@ -155,13 +158,18 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   };
 }
 
-/** Lets a run wait for people. Of a run that another gateway has, nothing is written. */
-async function pause(paused: PausedTurn, { kind, deps, run }: Try): Promise<Spent> {
-  if (paused.code === "lost" || !kind.job) return { tokens: 0, again: false };
-  const approvals = await writeWaiting(run, paused, kind.job, { store: deps.store, now: deps.clock.now() });
-  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
-  for (const approval of approvals ?? []) deps.onApproval?.(approval);
-  return { tokens: 0, again: true };
+interface ModelTurnParts {
+  agent: Agent;
+  model: ResolvedModel;
+  prepared: Prepared;
+  journal: RunJournal;
+}
+
+/** Lets a turn wait for people. One without a job continues after their decisions. */
+async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts, current: Try): Promise<ModelTurn | PausedTurn> {
+  let result = first;
+  while (isPaused(result) && (await waitForPeople(result, current))) result = await takeModelTurn(turn, current);
+  return result;
 }
 
 /** Writes that the run is under way. False if another gateway has the job by now. */
@@ -179,11 +187,14 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 async function takeModelTurn(
-  { agent, model, prepared, journal }: { agent: Agent; model: ResolvedModel; prepared: Prepared; journal: RunJournal },
-  { kind: { context, job }, deps, signal, run }: Try,
+  { agent, model, prepared, journal }: ModelTurnParts,
+  { kind: { context, job, canAsk }, deps, signal, run }: Try,
 ): Promise<ModelTurn | PausedTurn> {
-  const { id, kind, spec, boundaryId } = run;
-  const { input, tenant = OPERATOR_TENANT, question, history } = prepared;
+  const { id, kind, mapping, spec, boundaryId } = run;
+  const { input, tenant = OPERATOR_TENANT, question, history = await deps.store.list("turns", spec.session) } = prepared;
+  const settings = { agent, config: context.config, mapping: context.getToolRules(mapping), kind };
+  const tools = getOfferedTools(settings);
+  const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
   const result = await context.runtime.runTurn({
@@ -194,7 +205,9 @@ async function takeModelTurn(
     unsafe: spec.unsafe,
     timeoutMs: (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000,
     ...(thinking === undefined ? {} : { thinking }),
-    history: history ?? (await deps.store.list("turns", spec.session)),
+    history,
+    tools,
+    judge: createJudge({ ...settings, history, input: spec.input, messages: input.messages, canAsk, rules }),
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
     question: question ?? plainText(spec.input),
     extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
@@ -251,7 +264,7 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored, steps }: T
     if (planned) writeDelivery(tx, planned);
     write(tx);
   };
-  const done = await commitEnd(run, writeAll, { store: deps.store, now, job, by: "gateway" });
+  const done = await commitEnd(run, writeAll, { store: deps.store, now, held: job, by: "gateway" });
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     deps.log.info({ runId: run.id, status }, "a run ended");

@@ -1,3 +1,4 @@
+import type { ApprovalRules } from "../approvals/rules.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -51,8 +52,10 @@ export interface ActionContext {
   readonly budgets: Budgets;
   /** The callback of a mapping, which gets the receipts of its runs. */
   getCallback(mapping: string | undefined): Callback | undefined;
-  /** The `tools` of a mapping, which its runs have in place of `hooks.tools`. */
-  getTools(mapping: string | undefined): readonly string[] | undefined;
+  /** Who may decide about calls that wait, as decisions name them. */
+  readonly approvers: readonly string[];
+  /** What a mapping says of its runs' tools. */
+  getToolRules(mapping: string | undefined): { tools?: readonly string[]; approve?: readonly string[] };
 }
 
 /** What an operator may do to runs. Failures are values, each saying what to change. */
@@ -90,6 +93,8 @@ export interface TurnDeps {
   /** Called once a question to a person is on disk. */
   onApproval?(approval: ApprovalRecord): void;
   admission: Admission;
+  /** Calls that people have approved for good. */
+  rules: Pick<ApprovalRules, "list">;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
   /** Combines the events that a mapping has collected. */

@@ -1,34 +1,29 @@
-import { randomInt } from "node:crypto";
 import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
+import { createCode } from "../approvals/codes.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
+import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
-import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, Store, Writes } from "../store/types.ts";
+import type { ApprovalDecision, ApprovalRecord, FencingToken, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
 
-/** How long a run waits for people. */
-export const APPROVAL_TIMEOUT_MS = 86_400_000;
-
-/** Letters and digits that nobody takes for one another. */
-const CODE_DIGITS = "23456789abcdefghjkmnpqrstuvwxyz";
-const MIN_CODE = 3;
 const MAX_REFUSALS = 8;
 
-const newCode = (length: number): string => Array.from({ length }, () => CODE_DIGITS[randomInt(CODE_DIGITS.length)]).join("");
+/** When a run begins to wait, and how long (`tools.approvalTimeout`). */
+interface WaitOptions {
+  now: Ms;
+  timeoutMs: Ms;
+}
 
-/** The id of the job that a run is executed for: a decision wakes it. */
-export const getJobId = ({ id, kind, spec }: Pick<RunRecord, "id" | "kind" | "spec">): string =>
-  kind === "heartbeat" ? `heartbeat:${spec.session.agentId}` : id;
-
-function buildApproval(ask: NewApproval, run: RunRecord, now: Ms, codeLength: number): ApprovalRecord {
+function buildApproval(ask: NewApproval, run: RunRecord, code: string, { now, timeoutMs }: WaitOptions): ApprovalRecord {
   return {
     ...ask,
     id: newId("apr", now),
-    code: newCode(codeLength),
+    code,
     runId: run.id,
     agentId: run.spec.session.agentId,
     askedAt: now,
-    expiresAt: now + APPROVAL_TIMEOUT_MS,
+    expiresAt: now + timeoutMs,
   };
 }
 
@@ -50,21 +45,22 @@ async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promis
 }
 
 /**
- * Lets a run wait for people: approvals, calls, run and job are one commit. The job keeps its place in the session, and
+ * Lets a run wait for people: approvals, calls, run and job are one commit. A job keeps its place in the session, and
  * starts again at the first decision or when the first approval is over. Returns the approvals that are new; undefined if
  * another gateway has the job.
  */
-export async function writeWaiting(
+async function writeWaiting(
   run: RunRecord,
   { asks, open }: PausedTurn,
-  job: Job,
-  { store, now }: { store: Store; now: Ms },
+  job: Job | undefined,
+  { store, ...options }: { store: Store } & WaitOptions,
 ): Promise<readonly ApprovalRecord[] | undefined> {
+  const { now } = options;
   const getOpen = async (): Promise<ApprovalRecord[]> =>
     (await Promise.all(open.map((id) => store.get("approval", id)))).filter((approval) => approval !== undefined);
   const before = await getOpen();
   const approvals = await commitAgain(async (refusals) => {
-    const made = asks.map((ask) => buildApproval(ask, run, now, MIN_CODE + refusals));
+    const made = asks.map((ask) => buildApproval(ask, run, createCode(refusals), options));
     const until = Math.min(...[...before, ...made].map(({ expiresAt }) => expiresAt));
     const held = await store.commit((tx) => {
       for (const approval of made) {
@@ -74,23 +70,63 @@ export async function writeWaiting(
       }
       const waiting = { approvalIds: [...open, ...made.map(({ id }) => id)], since: run.waiting?.since ?? now };
       tx.update("run", run.id, { status: "waiting", waiting, crashCount: 0, failures: 0 });
-      tx.settle(job, until, { resetAttempts: true });
+      if (job) tx.settle(job, until, { resetAttempts: true });
     }, job);
     return held ? made : undefined;
   });
   // A decision that came while the turn was under way could not wake its job.
-  if (approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
+  if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
     await store.commit((tx) => tx.update("job", "turn", job.id, now));
   return approvals;
+}
+
+/** Between looks for the decisions that a run without a job waits for: another gateway may record them. */
+const LOOK_MS = 500;
+
+/** A run whose turn is paused, and its steps, which are read again when it continues. */
+interface WaitingRun {
+  readonly kind: RunKind;
+  readonly deps: ExecutorDeps;
+  readonly signal: AbortSignal;
+  run: RunRecord;
+  readonly steps: StepRecord[];
+}
+
+/**
+ * Lets a run wait for people. True if it continues now: a run without a job is under way meanwhile. Of a run that another
+ * gateway has, nothing is written.
+ */
+export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Promise<boolean> {
+  const { kind, deps, run, signal, steps } = current;
+  const { store, clock } = deps;
+  if (paused.code === "lost") return false;
+  const timeoutMs = kind.context.config.tools.approvalTimeout;
+  const approvals = await writeWaiting(run, paused, kind.job, { store, now: clock.now(), timeoutMs });
+  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
+  for (const approval of approvals ?? []) {
+    deps.onApproval?.(approval);
+    kind.onApproval?.(approval);
+  }
+  if (kind.job) return false;
+  const approvalIds = [...paused.open, ...(approvals ?? []).map(({ id }) => id)];
+  current.run = { ...run, waiting: { approvalIds, since: clock.now() } };
+  const isOpen = async (id: string): Promise<boolean> => {
+    const approval = await store.get("approval", id);
+    return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
+  };
+  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean)) await clock.sleep(LOOK_MS, signal);
+  steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
+  await store.commit((tx) => tx.update("run", run.id, { status: "running", waiting: null }));
+  return true;
 }
 
 /** Commits the end of a run, and closes the approvals that it leaves open. */
 export function commitEnd(
   run: Pick<RunRecord, "id" | "waiting">,
   write: (tx: Writes) => void,
-  { store, now, job, by }: { store: Store; now: Ms; job?: Job | undefined; by: string },
+  { store, now, held, by }: { store: Store; now: Ms; held?: Job | FencingToken | undefined; by: string },
 ): Promise<boolean> {
-  if (!run.waiting) return store.commit(write, job);
+  if (!run.waiting) return store.commit(write, held);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
     return store.commit((tx) => {
@@ -104,6 +140,6 @@ export function commitEnd(
         tx.add("decision", id, decision);
       }
       write(tx);
-    }, job);
+    }, held);
   });
 }

@@ -47,7 +47,9 @@ export function renderBatch(batch: readonly SystemEvent[]): TextPart[] {
   for (const [index, event] of batch.entries()) {
     const lead = index === 0 ? "System events since the last heartbeat:\n" : "\n";
     parts.push({ text: `${lead}${index + 1}. [${new Date(event.at).toISOString()}] `, outside: false });
-    parts.push(...event.text.map((part) => (event.unsafe ? { ...part, outside: false } : part)));
+    parts.push(
+      ...event.text.map((part) => (event.unsafe && part.outside ? { text: part.text, outside: false, by: "sender" as const } : part)),
+    );
   }
   return parts;
 }

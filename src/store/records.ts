@@ -249,3 +249,7 @@ export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "cre
   waiting?: RunRecord["waiting"] | null;
   endedAt?: Ms | null;
 };
+
+/** The id of the job that a run is executed for: a decision wakes it. */
+export const getJobId = ({ id, kind, spec }: Pick<RunRecord, "id" | "kind" | "spec">): string =>
+  kind === "heartbeat" ? `heartbeat:${spec.session.agentId}` : id;

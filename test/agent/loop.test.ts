@@ -57,6 +57,7 @@ const run = (calls: [string, object][], tools: OfferedTool[], more: Partial<Loop
     signal: new AbortController().signal,
     clock: { now: () => 10 },
     warnings: [],
+    maxResultBytes: 20_000,
     callModel: () => Promise.resolve(said(asked++ === 0 ? calls : [])),
     ...more,
   });

@@ -8,6 +8,8 @@ import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
+import { createApprovals } from "../../src/approvals/approvals.ts";
+import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createApiKeys } from "../../src/chat/api-keys.ts";
 import type { ReplayResult, Snapshot } from "../../src/intake/types.ts";
 import type { AdminDeps } from "../../src/admin/types.ts";
@@ -76,6 +78,7 @@ function fakeSnapshot(): Snapshot {
     hash: "abc",
     configFile: undefined,
     config,
+    approvers: config.tools.approvers,
     mappings,
     verifiers: new Map(),
     plugins: [{ id: "console", origin: "built in", channel: true, configured: false }],
@@ -140,6 +143,13 @@ export async function createWorld(): Promise<World> {
       services: [],
       warnings: [],
     }),
+    approvals: createApprovals({
+      store: handle.store,
+      clock: systemClock,
+      log: pino({ level: "silent" }),
+      approvers: () => snapshot.approvers,
+    }),
+    rules: createApprovalRules({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
     keys: createApiKeys({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() }, config: () => snapshot.config }),
     knowledge: createLazyKnowledge({
       shared: false,

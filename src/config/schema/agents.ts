@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { durationOr, idText, secretSchema, thinking } from "./common.ts";
+import { approve } from "./tools.ts";
 
 /** A model by its name, or with the models that are asked in turn if it gives no answer. */
 const modelChoice = z.union([
@@ -38,6 +39,7 @@ export const agentSchema = z.strictObject({
     .describe(
       "Tools the agent may use: `<server>.<tool>` with the name of an MCP server or the id of a plugin; `*` stands for any characters (`crm.*`), `!` before what is taken away (`!crm.delete_*`). In hook runs and heartbeats only those that `hooks.tools`, or the `tools` of the mapping, name too.",
     ),
+  approve: approve.optional().describe("Calls that wait for a person. Default: `agents.defaults.approve`."),
   knowledge: z
     .enum(["off", "tool", "auto"])
     .default("tool")
@@ -56,6 +58,7 @@ export const agentsSchema = z
           .optional()
           .describe("Models that requests and mappings may choose. Not set: any configured; empty: none."),
         thinking: thinking.optional().describe("The thinking level of agents that name none."),
+        approve: approve.default([]).describe("Calls that wait for a person, for agents that name none: `bank.*`, `*:destructive`."),
         timeoutSeconds: z.number().positive().default(600).describe("Time for one turn."),
         maxTimeoutSeconds: z.number().positive().default(3600).describe("The most that a request may ask for."),
         toolResultBytes: z

@@ -4,6 +4,7 @@ import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, st
 import { hooksSchema } from "./hooks.ts";
 import { pluginEntrySchema } from "./plugin-entry.ts";
 import { bindingsSchema, ownerSchema, sessionsSchema } from "./rooms.ts";
+import { toolsSchema } from "./tools.ts";
 
 const pluginNames = z.array(pluginEntrySchema);
 const pluginsSchema = z
@@ -35,6 +36,7 @@ export const configSchema = z.strictObject({
   bindings: bindingsSchema,
   platform: platformSchema,
   mcp: mcpSchema,
+  tools: toolsSchema,
   plugins: pluginsSchema,
   store: storeSchema,
   delivery: deliverySchema,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { idText, secretSchema, summary, thinking, wakeMode } from "./common.ts";
 import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
 import { schemeSchema } from "./signature.ts";
+import { approve } from "./tools.ts";
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const ordered = z.union([z.string(), z.number()]);
@@ -156,6 +157,7 @@ export const mappingSchema = z.strictObject({
   model: template("`<provider>/<model>` or an alias."),
   thinking: z.union([thinking, z.string()]).optional().describe("Thinking level. Template: `{{ expression }}`."),
   timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
+  approve: approve.optional().describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
   allowUnsafeExternalContent: z.boolean().default(false).describe("Take the boundary's markers away for this hook alone."),
   transform: z
     .union([
@@ -172,7 +174,7 @@ export const mappingSchema = z.strictObject({
     .array(z.string())
     .optional()
     .describe(
-      "Which of the agent's own tools the runs may use, in place of `hooks.tools`: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None is added.",
+      "Which of the agent's own tools the runs may use, in place of `hooks.tools`, without being asked again: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None is added.",
     ),
   limits: limitsSchema.optional().describe("What the runs of this mapping may spend."),
   coalesce: coalesceSchema.optional().describe("Collect events that come together, and run once for all of them."),

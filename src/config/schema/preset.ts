@@ -2,6 +2,7 @@ import { z } from "zod";
 import { secretSchema, summary } from "./common.ts";
 import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
+import { approve } from "./tools.ts";
 
 const presetName = z.string().regex(PRESET_NAME, "use lower-case letters, digits and `-`").meta({ preset: true });
 
@@ -31,6 +32,8 @@ const presetUse = z.strictObject({
   summary: summary.optional().describe("Whether the summaries of its runs may start a heartbeat; default `hooks.summary`."),
   deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
   model: z.string().optional().describe("The model of the turns."),
+  tools: z.array(z.string()).optional().describe("Which of the agent's own tools its runs may use. Default: `hooks.tools`."),
+  approve: approve.optional().describe("Calls of its runs that wait for a person, besides those of the agent's `approve`."),
   limits: limitsSchema.optional().describe("What the runs of this preset may spend, all of its mappings together."),
   coalesce: coalesceSchema.optional().describe("Collect events that come together, and run once for all of them."),
   ignoreSelf: z

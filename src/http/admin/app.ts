@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import type { AdminDeps } from "../../admin/types.ts";
 import { createErrorHandler } from "../errors.ts";
 import { failureAnswer } from "./answer.ts";
+import { approvalRoutes } from "./approvals.ts";
 import { chatRoutes } from "./chat.ts";
 import { knowledgeRoutes } from "./knowledge.ts";
 import { channelRoutes, keyRoutes, systemRoutes } from "./system.ts";
@@ -18,6 +19,7 @@ export function createAdminRoutes(deps: AdminDeps) {
   const routes = new Hono()
     .route("/events", eventRoutes(deps))
     .route("/runs", runRoutes(deps))
+    .route("/approvals", approvalRoutes(deps))
     .route("/sessions", sessionRoutes(deps))
     .route("/deliveries", deliveryRoutes(deps))
     .route("/channels", channelRoutes(deps))

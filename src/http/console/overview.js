@@ -53,6 +53,9 @@ async function showOverview() {
       card("unmatched", count("events.unmatched")),
       card("rejected", count("events.rejected")),
       card("failed events", count("events.failed"), count("events.failed") > 0 ? "bad" : ""),
+      count("approvals.open") > 0
+        ? h("a", { href: "#/approvals" }, card("calls waiting for approval", count("approvals.open"), "warn"))
+        : null,
       card("runs waiting", status.waiting.turn.count),
       card("runs failed", count("runs.failed"), count("runs.failed") > 0 ? "bad" : ""),
       card("deliveries waiting", status.waiting.delivery.count),

@@ -71,7 +71,7 @@ export interface ConsoleDeps {
 const FORM_LIMITS = { maxBytes: 4096, timeoutMs: 30_000 };
 
 const TYPES: Record<string, string> = { html: "text/html", css: "text/css", js: "text/javascript" };
-const VIEWS = ["overview", "events", "runs", "sessions", "deliveries", "refusals", "system"];
+const VIEWS = ["overview", "approvals", "events", "runs", "sessions", "deliveries", "refusals", "system"];
 const SCRIPTS = ["app", "dom", "list", "views", ...VIEWS].map((name) => `${name}.js`);
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";

@@ -1,3 +1,4 @@
+import { approvals } from "./approvals.js";
 import { deliveries } from "./deliveries.js";
 import { events } from "./events.js";
 import { overview } from "./overview.js";
@@ -7,4 +8,4 @@ import { sessions } from "./sessions.js";
 import { system } from "./system.js";
 
 /** The views by name: what to show, for a list's parameters or an id. */
-export const VIEWS = { overview, events, runs, sessions, deliveries, refusals, system };
+export const VIEWS = { overview, approvals, events, runs, sessions, deliveries, refusals, system };

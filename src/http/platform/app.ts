@@ -55,7 +55,7 @@ function addRoutes(app: Hono<PlatformEnv>, path: string, methods: ApiRoutes[stri
   for (const [method, { scope, handle }] of Object.entries(methods))
     app.on(method, path, (c) => {
       const { key, requestId } = c.get("caller");
-      return key.scopes.includes(scope) ? handle(c, parts) : problemResponse(noScope(scope), requestId);
+      return scope === undefined || key.scopes.includes(scope) ? handle(c, parts) : problemResponse(noScope(scope), requestId);
     });
   const names = Object.keys(methods);
   const headers = { allow: names.flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name])).join(", ") };

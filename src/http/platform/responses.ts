@@ -1,5 +1,6 @@
 import type { ChatRequest, ChatSession, ChatEnd, ChatTurn } from "../../chat/types.ts";
 import type { EarlierRuns, RunOwner } from "../../chat/earlier-runs.ts";
+import { approvalObject } from "./approvals.ts";
 import { callerTool, withoutNullish, jsonFormat, sessionFor, toThinking, toCitations } from "./chat.ts";
 import type { ChatMessage } from "./chat-schema.ts";
 import { type Conversation, imageLimits, readMessages } from "./messages.ts";
@@ -248,6 +249,7 @@ export function responseEvents(named: NamedResponse): StreamFormat {
       text += delta;
       return opened + event("response.output_text.delta", { ...inPart, delta, logprobs: [] });
     },
+    approval: (approval) => event("approval.required", { approval: approvalObject(approval) }),
     end(end) {
       const opened = items === 0 && end.calls.length === 0 ? openMessage() : "";
       const message = items > 0 ? opened + closeMessage(end) : "";
@@ -275,7 +277,8 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformPart
   const input = await withReferences(body.input, earlier);
   const images = imageLimits(snapshot, deps.fetch, c.req.raw.signal);
   const conversation = await readMessages(toMessages(input), { images, field: "input", continues: session.kind === "after" });
-  const request = responseRequest(body, conversation, { agent, caller: { id: key.id, tenant: key.tenant }, session });
+  const canAsk = body.stream === true && snapshot.approvers.includes(`api:${key.id}`);
+  const request = { ...responseRequest(body, conversation, { agent, caller: { id: key.id, tenant: key.tenant }, session }), canAsk };
   return answerTurn(
     c,
     {

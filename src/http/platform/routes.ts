@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { sends } from "../openapi/operation.ts";
+import { APPROVAL_ROUTES } from "./approvals.ts";
 import { agentsAnswer, chatAnswer, modelAnswer, modelsAnswer, responseAnswer } from "./answer-schemas.ts";
 import { chatCompletions } from "./chat.ts";
 import { chatBody } from "./chat-schema.ts";
@@ -58,13 +59,14 @@ export const ROUTES: ApiRoutes = {
       responses: problems({ "400": "A parameter is wrong." }),
     }),
   },
+  ...APPROVAL_ROUTES,
   ...KNOWLEDGE_ROUTES,
 };
 
 /** What every route may answer. */
 const COMMON_ERRORS = problems({
   "401": "The API key is missing, wrong or revoked.",
-  "403": "The key does not have the scope.",
+  "403": "The key does not have the scope, or is not in `tools.approvers`.",
   "429": "More requests than the key's rate limit; `retry-after` says when.",
   "500": "Something failed inside the gateway.",
   "503": "Too many requests at the same time, or the gateway is stopping; `retry-after` says when.",

@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import { type Operation, answers, failures } from "../openapi/operation.ts";
 import type { createSharedCounts } from "../../intake/callers.ts";
+import type { Approvals } from "../../approvals/approvals.ts";
 import type { Chats } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
@@ -17,6 +18,7 @@ export interface PlatformDeps {
   sharedCounts?: ReturnType<typeof createSharedCounts>;
   chats: Chats;
   keys: ApiKeys;
+  approvals: Approvals;
   knowledge: LazyKnowledge;
   earlierRuns: EarlierRuns;
   clock: Clock;
@@ -46,8 +48,8 @@ export interface PlatformEnv {
 
 /** One method of an address. */
 export interface ApiRoute {
-  /** The scope that a key needs for it. */
-  scope: Scope;
+  /** The scope that a key needs for it. Undefined: the route itself decides who may use it. */
+  scope: Scope | undefined;
   handle(c: Context<PlatformEnv>, parts: PlatformParts): Response | Promise<Response>;
   /** What the published document says of it, besides the failures that every route may answer. */
   doc: Operation;
@@ -71,7 +73,7 @@ type Details = Partial<Operation> & {
  * @param id the operation's id in the published document
  */
 export function defineRoute(
-  scope: Scope,
+  scope: Scope | undefined,
   handle: ApiRoute["handle"],
   [id, summary, answered]: readonly [id: string, summary: string, answered: z.ZodType],
   { ok = summary, responses, ...details }: Details = {},

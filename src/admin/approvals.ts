@@ -1,0 +1,86 @@
+import { getVerdicts, type Approvals } from "../approvals/approvals.ts";
+import { buildRule, renderRule, type ApprovalRule } from "../approvals/rules.ts";
+import { OPERATOR } from "../config/schema/tools.ts";
+import type { ApprovalRecord, Lists, Verdict } from "../store/types.ts";
+import { byId, found, readPage, unwrap, type PageQuery } from "./operation.ts";
+import type { AdminDeps } from "./types.ts";
+import { iso } from "./views.ts";
+
+/** A question about a tool call, as operators and approvers see it. */
+export type ApprovalView = ReturnType<typeof approvalView>;
+
+export function approvalView(approval: ApprovalRecord) {
+  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt, decision } = approval;
+  return {
+    id,
+    code,
+    runId,
+    callId,
+    agentId,
+    tool,
+    /** Null if none were given. */
+    input: input ?? null,
+    reason,
+    why,
+    askedAt: iso(askedAt),
+    expiresAt: iso(expiresAt),
+    state: decision ? ("decided" as const) : ("open" as const),
+    verdicts: [...getVerdicts(approval)],
+    decision: decision ? { verdict: decision.verdict, by: decision.by, at: iso(decision.at), note: decision.note ?? null } : null,
+  };
+}
+
+export type RuleView = ReturnType<typeof ruleView>;
+
+function ruleView({ createdAt, ...rule }: ApprovalRule) {
+  return { ...rule, any: [...rule.any], text: renderRule(rule), createdAt: iso(createdAt) };
+}
+
+const getApproval = async (approvals: Approvals, idOrCode: string): Promise<ApprovalRecord> =>
+  found(await approvals.get(idOrCode), "there is no approval with this id or code");
+
+/** Lists approvals, newest first. */
+export async function listApprovals({ approvals }: AdminDeps, query: PageQuery<Lists["approvals"]["of"]>) {
+  const { rows, next } = await readPage(query, (page) => approvals.list(page), byId);
+  return { approvals: rows.map(approvalView), next };
+}
+
+/** @throws RouseError `not_found` */
+export async function showApproval({ approvals }: AdminDeps, idOrCode: string) {
+  return { approval: approvalView(await getApproval(approvals, idOrCode)) };
+}
+
+/** What an operator decides. `always` makes a rule of it; `any` names the arguments that may differ. */
+export interface OperatorDecision {
+  verdict: Verdict;
+  note?: string | undefined;
+  always?: { any: readonly string[] } | undefined;
+}
+
+/**
+ * Returns the rule that `always` would save, in words.
+ * @throws RouseError `not_found`, or `usage` if no rule can be made.
+ */
+export async function previewRule({ approvals }: AdminDeps, idOrCode: string, any: readonly string[]) {
+  return { rule: renderRule(unwrap(buildRule(await getApproval(approvals, idOrCode), any)).rule) };
+}
+
+/**
+ * Decides as the operator, and with `always` saves the rule.
+ * @throws RouseError `not_found`, `not_approver`, `approval_decided`, `approval_expired`, `approval_changed`, `run_ended` or `usage`
+ */
+export async function decideApproval({ approvals, rules }: AdminDeps, idOrCode: string, { verdict, note, always }: OperatorDecision) {
+  const rule = always && verdict === "approve" ? unwrap(buildRule(await getApproval(approvals, idOrCode), always.any)).rule : undefined;
+  const { approval } = unwrap(await approvals.decide(idOrCode, verdict, OPERATOR, note));
+  const added = rule && (await rules.add({ ...rule, by: OPERATOR, approvalId: approval.id }));
+  return { approval: approvalView(approval), rule: added ? ruleView(added) : null };
+}
+
+export async function listRules({ rules }: AdminDeps) {
+  return { rules: (await rules.list()).map(ruleView) };
+}
+
+/** @throws RouseError `not_found` */
+export async function removeRule({ rules }: AdminDeps, id: string): Promise<void> {
+  found((await rules.remove(id)) || undefined, "there is no rule with this id; `rouse approvals rules` lists them");
+}

@@ -1,0 +1,61 @@
+import type { Part, TurnInfo } from "../contract/kinds.ts";
+import type { TextPart } from "../core/text.ts";
+import type { TurnRecord } from "../store/types.ts";
+import type { ConversationMessage } from "./types.ts";
+
+/** What the model of a turn can see. */
+export interface View {
+  kind: TurnInfo["kind"];
+  /** The turns of the session before this one, oldest first. */
+  history: readonly TurnRecord[];
+  input: readonly TextPart[];
+  /** The new input of a caller, where it is more than text: takes the place of `input`. */
+  messages?: readonly ConversationMessage[] | undefined;
+  /** What context providers have added, passages among it. */
+  context: readonly Part[];
+  /** Whether a tool has answered in this turn. */
+  hasResults: boolean;
+  /** Whether results of tools that a turn of the API has called itself count as outside text. */
+  countsOwnResults: boolean;
+}
+
+/** Where the outside text is that the model sees. */
+export type OutsidePlace = "input" | "history" | "context" | "results" | "messages";
+
+const isToolMessage = (message: unknown): boolean => (message as { role?: unknown } | null)?.role === "tool";
+
+/** What a hook sent is outside text even if the operator has taken its boundary away, and what people other than the owner write, too. */
+function isOutsideInput(input: readonly TextPart[], isChannel: boolean): boolean {
+  if (input.some((part) => part.outside || part.by === "sender")) return true;
+  return isChannel && !input.some((part) => part.by === "owner");
+}
+
+const isOutsideTurn = ({ hook, input, messages }: TurnRecord): boolean =>
+  isOutsideInput(input, hook.startsWith("channels/")) || messages.some(isToolMessage);
+
+/**
+ * Divides what a caller has sent, and the history before it, at the beginning of its current turn. A caller that answers the
+ * calls of a turn goes on with that turn.
+ */
+function divideTurns({ history, messages = [] }: View): { earlier: View["history"]; own: View["history"]; said: number } {
+  const last = messages.findLastIndex((message) => message.role === "user");
+  if (last >= 0) return { earlier: history, own: [], said: last };
+  const first = history.findLastIndex((turn) => turn.input.length > 0);
+  return { earlier: history.slice(0, Math.max(0, first)), own: history.slice(Math.max(0, first)), said: 0 };
+}
+
+/** Finds outside text among what the model of a turn sees; undefined if there is none. */
+export function findOutside(view: View): OutsidePlace | undefined {
+  const { kind, input, messages, context, hasResults, countsOwnResults } = view;
+  if (context.some(({ from }) => from !== "operator")) return "context";
+  if (kind !== "api") {
+    if (isOutsideInput(input, kind === "channel")) return "input";
+    if (view.history.some(isOutsideTurn)) return "history";
+    return hasResults ? "results" : undefined;
+  }
+  const { earlier, own, said } = divideTurns(view);
+  if (earlier.some(isOutsideTurn)) return "history";
+  if (messages?.slice(0, said).some(isToolMessage)) return "messages";
+  if (!countsOwnResults) return undefined;
+  return hasResults || own.some(isOutsideTurn) || messages?.slice(said).some(isToolMessage) ? "results" : undefined;
+}

@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "../core/clock.ts";
+import type { Failure } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { ENDED, getJobId, type ApprovalDecision, type ApprovalRecord, type Lists, type Store, type Verdict } from "../store/types.ts";
+import { normalizeCode } from "./codes.ts";
+
+/** A decision that was recorded, or why it was refused. */
+export type Decided = { ok: true; approval: ApprovalRecord } | { ok: false; failure: Failure };
+
+/** Questions about tool calls, and what people decide. */
+export interface Approvals {
+  /** Lists approvals, newest first. */
+  list(query: Lists["approvals"]["of"]): Promise<ApprovalRecord[]>;
+  /** One approval by its id or its code; the code of one that was decided means the last one that had it. */
+  get(idOrCode: string): Promise<ApprovalRecord | undefined>;
+  /**
+   * Records what `by` decided (`operator`, `api:<key id>`, `<channel>:<person>`), and lets the run continue. A refusal is
+   * logged and counted.
+   */
+  decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided>;
+}
+
+export interface ApprovalsDeps {
+  store: Store;
+  clock: Pick<Clock, "now">;
+  log: Logger;
+  /** Who may decide, in the form of `by`. */
+  approvers(): readonly string[];
+  metrics?: { refused(reason: string): void };
+}
+
+/** `by` of a decision that no person made in time. */
+export const TIMEOUT = "timeout";
+const MAX_NOTE = 500;
+/** So many approvals are looked through for a code, of those that are open and of those that were decided last. */
+const MAX_OPEN = 500;
+const MAX_DECIDED = 200;
+
+type Refused = Extract<Decided, { ok: false }>;
+const refuse = (code: Failure["code"], message: string): Refused => ({ ok: false, failure: { code, message } });
+const NOT_FOUND = refuse("not_found", "there is no approval with this id or code; `rouse approvals list` shows those that are open");
+
+/** The verdicts that fit an approval. */
+export const getVerdicts = ({ reason }: Pick<ApprovalRecord, "reason">): readonly Verdict[] =>
+  reason === "outcome_unknown" ? ["repeat", "done", "give_up"] : ["approve", "deny"];
+
+const PAST: Record<Verdict, string> = {
+  approve: "approved",
+  deny: "denied",
+  repeat: "to be repeated",
+  done: "treated as done",
+  give_up: "given up",
+};
+
+/** What was decided, in words: `approved by operator at 2026-01-31T08:00:00.000Z`. */
+export const renderDecision = ({ verdict, by, at }: ApprovalDecision): string =>
+  by === TIMEOUT ? `expired at ${new Date(at).toISOString()}` : `${PAST[verdict]} by ${by} at ${new Date(at).toISOString()}`;
+
+const decidedAlready = (code: string, decision: ApprovalDecision) =>
+  decision.by === TIMEOUT
+    ? refuse("approval_expired", `the approval ${code} ${renderDecision(decision)}: the call was not made`)
+    : refuse("approval_decided", `the approval ${code} was decided before (${renderDecision(decision)}): a decision cannot be changed`);
+
+class StoredApprovals implements Approvals {
+  readonly #deps: ApprovalsDeps;
+
+  constructor(deps: ApprovalsDeps) {
+    this.#deps = deps;
+  }
+
+  list(query: Lists["approvals"]["of"]): Promise<ApprovalRecord[]> {
+    return this.#deps.store.list("approvals", query);
+  }
+
+  async get(idOrCode: string): Promise<ApprovalRecord | undefined> {
+    const { store } = this.#deps;
+    if (idOrCode.startsWith("apr_")) return store.get("approval", idOrCode);
+    const code = normalizeCode(idOrCode);
+    for (const query of [{ state: "open", limit: MAX_OPEN } as const, { state: "decided", limit: MAX_DECIDED } as const]) {
+      const found = (await store.list("approvals", query)).find((approval) => approval.code === code);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  async decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided> {
+    const { log, clock, metrics } = this.#deps;
+    const approval = await this.get(idOrCode);
+    const at = clock.now();
+    const decision: ApprovalDecision = { verdict, by, at, ...(note === undefined ? {} : { note: note.slice(0, MAX_NOTE) }) };
+    const refused = this.#findProblem(approval, decision) ?? (approval && (await this.#write(approval, decision)));
+    if (approval && !refused) return { ok: true, approval: { ...approval, decision } };
+    const { failure } = refused ?? NOT_FOUND;
+    metrics?.refused(failure.code);
+    log.warn({ approvalId: approval?.id, by, verdict, code: failure.code }, "a decision about a tool call was refused");
+    return { ok: false, failure };
+  }
+
+  /** Returns why a decision does not fit. Whoever may not decide learns nothing about approvals. */
+  #findProblem(approval: ApprovalRecord | undefined, { verdict, by, at }: ApprovalDecision): Refused | undefined {
+    if (!this.#deps.approvers().includes(by))
+      return refuse("not_approver", `${by} is not in tools.approvers of the config, so it may not decide about tool calls`);
+    if (!approval) return NOT_FOUND;
+    const { code, decision, expiresAt } = approval;
+    if (decision) return decidedAlready(code, decision);
+    const verdicts = getVerdicts(approval);
+    if (!verdicts.includes(verdict))
+      return refuse("usage", `"${verdict}" does not fit the approval ${code}: it takes ${verdicts.join(", ")}`);
+    if (expiresAt > at) return undefined;
+    return refuse("approval_expired", `the approval ${code} expired at ${new Date(expiresAt).toISOString()}: the call is not made`);
+  }
+
+  /** Commits a decision and wakes the run. Returns the refusal if the run has another question by now, or a decision. */
+  async #write(approval: ApprovalRecord, decision: ApprovalDecision): Promise<Refused | undefined> {
+    const { store, log } = this.#deps;
+    const { id, code, runId, callId, tool, input } = approval;
+    const run = await store.get("run", runId);
+    if (!run || ENDED.includes(run.status))
+      return refuse("run_ended", `the run of the approval ${code} has ended, so there is nothing to decide`);
+    const call = (await store.list("steps", runId)).flatMap(({ calls }) => calls).find((one) => one.id === callId);
+    if (!call || !isDeepStrictEqual(call.input, input))
+      return refuse("approval_changed", `the run no longer makes the call that the approval ${code} is about: its arguments have changed`);
+    try {
+      await store.commit((tx) => {
+        tx.add("decision", id, decision);
+        tx.update("job", "turn", getJobId(run), decision.at);
+      });
+    } catch (error) {
+      const { decision: first } = (await store.get("approval", id)) ?? {};
+      if (first) return decidedAlready(code, first);
+      throw error;
+    }
+    log.info({ approvalId: id, runId, tool, verdict: decision.verdict, by: decision.by }, "a tool call was decided about");
+    return undefined;
+  }
+}
+
+/** Creates what looks up approvals and records decisions about them. */
+export const createApprovals = (deps: ApprovalsDeps): Approvals => new StoredApprovals(deps);

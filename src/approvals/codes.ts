@@ -1,0 +1,12 @@
+import { randomInt } from "node:crypto";
+
+/** No two of them look alike, and no word comes of them. */
+const ALPHABET = "23456789abcdef";
+const MIN_LENGTH = 3;
+
+/** Creates a code for people to type. The store refuses one that an open approval has: each try is one character longer. */
+export const createCode = (tries = 0): string =>
+  Array.from({ length: MIN_LENGTH + tries }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+
+/** A code as a person types it: case and white space do not matter. */
+export const normalizeCode = (text: string): string => text.trim().toLowerCase();

@@ -1,0 +1,89 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Failure } from "../core/errors.ts";
+import { newId } from "../core/ids.ts";
+import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
+import type { ApprovalRecord, Ms } from "../store/types.ts";
+
+/** Calls that a person has approved for good: those of one agent and one tool whose arguments fit. */
+export interface ApprovalRule {
+  id: string;
+  agentId: string;
+  tool: string;
+  /** Arguments that must have these values. A call with an argument that is named nowhere does not fit. */
+  exact: Record<string, unknown>;
+  /** Arguments that may have any value, or be absent. */
+  any: readonly string[];
+  /** Who approved, and which call. */
+  by: string;
+  approvalId: string;
+  createdAt: Ms;
+}
+
+type NewRule = Pick<ApprovalRule, "agentId" | "tool" | "exact" | "any">;
+
+const toArguments = (input: unknown): Record<string, unknown> | undefined =>
+  typeof input === "object" && input !== null && !Array.isArray(input) ? (input as Record<string, unknown>) : undefined;
+
+/** Builds the rule for calls like that of an approval; `any` names the arguments that may differ. */
+export function buildRule(
+  { agentId, tool, input, reason }: ApprovalRecord,
+  any: readonly string[],
+): { ok: true; rule: NewRule } | { ok: false; failure: Failure } {
+  const wrong = (message: string) => ({ ok: false as const, failure: { code: "usage" as const, message } });
+  if (reason === "outcome_unknown") return wrong("a call whose outcome is unknown was made already: there is nothing to approve for good");
+  const given = toArguments(input);
+  if (!given) return wrong("the arguments of this call have no names, so no rule can be made of them");
+  const names = Object.keys(given);
+  const missing = any.find((name) => !names.includes(name));
+  if (missing !== undefined)
+    return wrong(`the call has no argument "${missing.slice(0, 60)}"; it has ${names.length === 0 ? "none" : names.join(", ")}`);
+  const exact = Object.fromEntries(Object.entries(given).filter(([name]) => !any.includes(name)));
+  return { ok: true, rule: { agentId, tool, exact, any: [...any] } };
+}
+
+/** Returns whether a rule covers a call. */
+export function coversCall({ agentId, tool, exact, any }: NewRule, call: Pick<ApprovalRecord, "agentId" | "tool" | "input">): boolean {
+  const given = toArguments(call.input);
+  if (agentId !== call.agentId || tool !== call.tool || !given) return false;
+  if (Object.entries(exact).some(([name, value]) => !Object.hasOwn(given, name) || !isDeepStrictEqual(given[name], value))) return false;
+  return Object.keys(given).every((name) => Object.hasOwn(exact, name) || any.includes(name));
+}
+
+/** A rule in words: `bank.transfer by the agent main, if to is "ACME" and amount is anything`. */
+export function renderRule({ agentId, tool, exact, any }: NewRule): string {
+  const conditions = [
+    ...Object.entries(exact).map(([name, value]) => `${name} is ${JSON.stringify(value)}`),
+    ...any.map((name) => `${name} is anything`),
+  ];
+  return `${tool} by the agent ${agentId}, if ${conditions.length === 0 ? "it has no arguments" : conditions.join(" and ")}`;
+}
+
+/**
+ * The rules that were made with decisions. They are in the store and not in the config: a config file may be read-only, or
+ * under version control, or not there, and all gateways on one database need the same rules.
+ */
+export interface ApprovalRules {
+  list(): Promise<readonly ApprovalRule[]>;
+  add(rule: NewRule & Pick<ApprovalRule, "by" | "approvalId">): Promise<ApprovalRule>;
+  /** False if there is no such rule. */
+  remove(id: string): Promise<boolean>;
+}
+
+/** Creates the rules that are kept in a store. */
+export function createApprovalRules(deps: StoredListDeps): ApprovalRules {
+  const stored = new StoredList<ApprovalRule>("tools.rules", deps);
+  return {
+    list: () => stored.read(),
+    add: (rule) =>
+      stored.change((rules) => {
+        const createdAt = deps.clock.now();
+        const added = { id: newId("rul", createdAt), ...rule, createdAt };
+        return { list: [...rules, added], result: added };
+      }),
+    remove: (id) =>
+      stored.change((rules) => {
+        const left = rules.filter((rule) => rule.id !== id);
+        return left.length === rules.length ? { result: false } : { list: left, result: true };
+      }),
+  };
+}

@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { durationOr } from "./common.ts";
+
+/** The approver that holds the gateway token: the command line, the admin API and the console. */
+export const OPERATOR = "operator";
+
+/** `<server>.<tool>`, `<server>.*` or `*`; `:changing` or `:destructive` behind it takes only such tools, `!` before it takes tools out. */
+export const approve = z.array(z.string().min(1));
+
+export const UNTRUSTED = ["ask", "withhold", "allow"] as const;
+
+export const toolsSchema = z
+  .strictObject({
+    untrusted: z
+      .enum(UNTRUSTED)
+      .optional()
+      .describe(
+        "What happens if the model calls a tool that changes something while it can see text from outside: `ask` an approver, `withhold` the call and tell the model, or `allow` it. Default: `ask`, and `withhold` if no approver can be asked. If it is set, results of tools that were called in the same turn of the API count as text from outside too.",
+      ),
+    approvers: z
+      .array(z.string().min(1))
+      .min(1, `name at least one, such as "${OPERATOR}"`)
+      .default([OPERATOR])
+      .describe(
+        "Who may decide about calls that wait: `operator` (the command line and the console), `api:<key id>`, `<channel>:<id of the person>`. Channels ask in this order.",
+      ),
+    approvalTimeout: durationOr("24h").describe("How long a call waits for a decision. After that it is denied, and the model learns why."),
+  })
+  .prefault({})
+  .describe("When agents have to ask before they use a tool, and whom.");

@@ -1,0 +1,33 @@
+import { Hono } from "hono";
+import { z } from "zod";
+import * as approvals from "../../admin/approvals.ts";
+import type { AdminDeps } from "../../admin/types.ts";
+import { jsonAnswer } from "./answer.ts";
+import { jsonBody, page, query } from "./query.ts";
+
+export const VERDICTS = ["approve", "deny", "repeat", "done", "give_up"] as const;
+const any = z.array(z.string().min(1)).default([]);
+
+/** `/approvals`: tool calls that wait for a person, decisions about them, and the rules that were made of decisions. */
+export function approvalRoutes(deps: AdminDeps) {
+  const list = z.strictObject({ ...page(deps.clock), state: z.enum(["open", "decided"]).optional(), runId: z.string().optional() });
+  const decision = z.strictObject({
+    verdict: z.enum(VERDICTS),
+    note: z.string().max(500).optional(),
+    always: z.strictObject({ any }).optional(),
+  });
+  return new Hono()
+    .get("/", query(list), async (c) => jsonAnswer(c, await approvals.listApprovals(deps, c.req.valid("query"))))
+    .get("/rules", async (c) => jsonAnswer(c, await approvals.listRules(deps)))
+    .delete("/rules/:id", async (c) => {
+      await approvals.removeRule(deps, c.req.param("id"));
+      return jsonAnswer(c, {});
+    })
+    .get("/:id", async (c) => jsonAnswer(c, await approvals.showApproval(deps, c.req.param("id"))))
+    .post("/:id/rule", jsonBody(z.strictObject({ any })), async (c) =>
+      jsonAnswer(c, await approvals.previewRule(deps, c.req.param("id"), c.req.valid("json").any)),
+    )
+    .post("/:id", jsonBody(decision), async (c) =>
+      jsonAnswer(c, await approvals.decideApproval(deps, c.req.param("id"), c.req.valid("json"))),
+    );
+}
