@@ -3,7 +3,7 @@ import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import type { ModelChoice } from "../config/schema/agents.ts";
-import type { ModelSettings } from "../contract/kinds.ts";
+import type { ModelPrice, ModelSettings } from "../contract/kinds.ts";
 import { ECHO } from "./no-model.ts";
 import { isLoaded, type ProviderKind } from "./providers.ts";
 import type { ModelCandidate, ModelResolution, Models, ResolvedModel } from "./types.ts";
@@ -56,6 +56,23 @@ function getNamedModels({ agents }: Config): [path: string, name: string][] {
   ];
 }
 
+/** The day at the end of the id of a dated model: `-20250929`, `-2025-08-07`. */
+const DATED = /-\d{4}-?\d{2}-?\d{2}$/;
+
+/** Makes what looks a price up: in the config, then in the list of the provider's plugin, there also without the date of a model. */
+function createPriceList(
+  prices: Config["models"]["prices"],
+  providers: ReadonlyMap<string, Provider>,
+  kinds: readonly ProviderKind[],
+): Models["getPrice"] {
+  return ({ ref, provider, model }) => {
+    if (ref === ECHO.ref) return { input: 0, output: 0 };
+    const kind = kinds.find(({ type }) => type === providers.get(provider)?.type);
+    const list = isLoaded(kind) ? kind.prices?.models : undefined;
+    return [prices[ref], list?.[model], list?.[model.replace(DATED, "")]].find((price) => price !== undefined) as ModelPrice | undefined;
+  };
+}
+
 /** Makes what resolves the name of one model: an alias counts as its first model, with the others as fallbacks. */
 function createResolver({ aliases }: Config["models"], providers: ReadonlyMap<string, Provider>): Models["resolve"] {
   const resolveRef = (ref: string): ModelResolution => {
@@ -106,6 +123,28 @@ function findProviders(
   return { providers, defaultModel };
 }
 
+/** Returns a model with its provider; undefined if that is gone or not loaded. */
+function toCandidate(
+  model: ResolvedModel,
+  providers: ReadonlyMap<string, Provider>,
+  kinds: readonly ProviderKind[],
+  getPrice: Models["getPrice"],
+): ModelCandidate | undefined {
+  const provider = providers.get(model.provider);
+  const kind = kinds.find(({ type }) => type === provider?.type);
+  if (!provider || !isLoaded(kind)) return undefined;
+  const price = getPrice(model);
+  const { contextTokens } = provider;
+  const window = typeof contextTokens === "object" ? contextTokens[model.model] : contextTokens;
+  return {
+    model,
+    provider: { kind, settings: toSettings(model.provider, provider) },
+    contextTokens: window ?? DEFAULT_CONTEXT_TOKENS,
+    isWindowKnown: window !== undefined,
+    ...(price && { price }),
+  };
+}
+
 export interface ModelOptions {
   config: Config;
   env: Record<string, string | undefined>;
@@ -138,8 +177,10 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
     if (!found.ok) issues.push({ path: `agents.defaults.models[${index}]`, message: found.message });
     return found.ok ? found.model.ref : name;
   });
+  const getPrice = createPriceList(config.models.prices, providers, kinds);
   const models: Models = {
     resolve,
+    getPrice,
     resolveRequested(name) {
       const found = resolve(name);
       if (!found.ok || !allowed || allowed.includes(found.model.ref)) return found;
@@ -153,22 +194,7 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   };
   return {
     models,
-    candidates: (model) =>
-      [model, ...(model.fallbacks ?? [])].flatMap((candidate): ModelCandidate[] => {
-        const provider = providers.get(candidate.provider);
-        const kind = kinds.find(({ type }) => type === provider?.type);
-        if (!provider || !isLoaded(kind)) return [];
-        const { contextTokens } = provider;
-        const window = typeof contextTokens === "object" ? contextTokens[candidate.model] : contextTokens;
-        return [
-          {
-            model: candidate,
-            provider: { kind, settings: toSettings(candidate.provider, provider) },
-            contextTokens: window ?? DEFAULT_CONTEXT_TOKENS,
-            isWindowKnown: window !== undefined,
-          },
-        ];
-      }),
+    candidates: (model) => [model, ...(model.fallbacks ?? [])].flatMap((one) => toCandidate(one, providers, kinds, getPrice) ?? []),
     issues,
   };
 }

@@ -1,7 +1,7 @@
 import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
-import type { ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
+import type { ModelPrice, ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
 import type { TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 
@@ -44,6 +44,8 @@ export interface ModelCandidate {
   contextTokens: number;
   /** False if nobody has configured the window: `contextTokens` is the default then. */
   isWindowKnown: boolean;
+  /** Absent if it is unknown. */
+  price?: ModelPrice;
 }
 
 export type ModelResolution =
@@ -56,6 +58,8 @@ export interface Models {
   resolve(name: string, fallbacks?: readonly string[]): ModelResolution;
   /** The same for a name that a request, a template or a transform gave: also held against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
+  /** Returns the price of a model; undefined if it is unknown. */
+  getPrice(model: ResolvedModel): ModelPrice | undefined;
   /** The model of an agent that names none. */
   readonly default: ResolvedModel;
   /** The standard model of an agent's config entry; checked when the snapshot is made. */
@@ -152,6 +156,8 @@ export type TurnResult =
       messages: unknown[];
       usage: Usage;
       finish: string;
+      /** `<provider>/<model>` that answered last. */
+      model: string;
       warnings: string[];
     }
   | {

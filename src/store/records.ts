@@ -167,6 +167,8 @@ export interface Usage {
   /** Of the input tokens, those that the provider had cached; of the output tokens, those of thinking. */
   cachedInputTokens?: number;
   reasoningTokens?: number;
+  /** In US dollars; absent if the price of a model that was used is unknown. */
+  costUsd?: number;
 }
 
 /** What a model provider said with its error: without credentials and without quotations of the prompt. */
