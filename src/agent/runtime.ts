@@ -1,4 +1,4 @@
-import type { LanguageModelMiddleware, TextStreamPart, ToolSet, wrapLanguageModel } from "ai";
+import type { LanguageModelMiddleware, LanguageModelUsage, TextStreamPart, ToolSet, wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Issue } from "../core/errors.ts";
@@ -22,6 +22,8 @@ import { getChoices, buildJsonOutput, toSamplingOptions } from "./sampling.ts";
 import { boundToolResults } from "./tool-results.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, describeCallerTools, offerOwnTools } from "./tools.ts";
+import { toUsage } from "./usage.ts";
+import type { Usage } from "../store/types.ts";
 import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
@@ -91,7 +93,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   }));
 
   const callModel = async (input: TurnInput, candidate: ModelCandidate, parts: readonly Part[], onTool: () => void) => {
-    const { model, provider, contextTokens } = candidate;
+    const { model, provider, contextTokens, price } = candidate;
     const warnings: string[] = [];
     const { generateText, isStepCount, jsonSchema, streamText, wrapLanguageModel } = await import("ai");
     // The SDK would print its warnings; ours go into the run.
@@ -126,8 +128,9 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       ...(input.thinking === undefined ? {} : { reasoning: toReasoning(input.thinking) }),
       providerOptions: kind.requestOptions?.(getChoices(input.sampling), settings) ?? {},
     };
-    const ended = (end: Omit<EndedTurn, "warnings" | "callerTools">) =>
-      toTurnResult({ ...end, warnings, callerTools: (input.callerTools ?? []).map(({ name }) => name) });
+    const callerTools = (input.callerTools ?? []).map(({ name }) => name);
+    const ended = ({ usage, ...end }: Omit<EndedTurn, "usage" | "model" | "warnings" | "callerTools"> & { usage: LanguageModelUsage }) =>
+      toTurnResult({ ...end, usage: toUsage(usage, price), model: model.ref, warnings, callerTools });
     if (!input.onText) {
       const result = await generateText(call);
       warnings.push(...thinking.warnings(result.warnings));
@@ -209,21 +212,26 @@ interface EndedTurn {
   text: string;
   steps: readonly Step[];
   messages: unknown[];
-  usage: { inputTokens?: number | undefined; outputTokens?: number | undefined; totalTokens?: number | undefined };
+  usage: Usage;
   finish: string;
+  model: string;
   warnings: string[];
   callerTools: readonly string[];
 }
 
-function toTurnResult({ text, steps, messages, usage, finish, warnings, callerTools }: EndedTurn): Extract<TurnResult, { ok: true }> {
+function toTurnResult({
+  text,
+  steps,
+  messages,
+  usage,
+  finish,
+  model,
+  warnings,
+  callerTools,
+}: EndedTurn): Extract<TurnResult, { ok: true }> {
   if (finish === "content-filter" && text === "") throw new NoAnswerError("withheld");
   if (finish === "error" || (finish === "other" && text === "")) throw new NoAnswerError("empty");
   if (finish === "length") warnings.push("the reply ends where the model's limit for one answer was reached");
-  const counted = Object.fromEntries(
-    Object.entries({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, totalTokens: usage.totalTokens }).filter(
-      ([, value]) => value !== undefined,
-    ),
-  );
   const said = steps.map((step) => step.text).filter((words) => words !== "");
   const calls = (steps.at(-1)?.toolCalls ?? [])
     .filter((call) => !call.invalid && callerTools.includes(call.toolName))
@@ -234,7 +242,8 @@ function toTurnResult({ text, steps, messages, usage, finish, warnings, callerTo
     spoken: said.join(STEP_GAP),
     calls,
     messages: JSON.parse(JSON.stringify(messages)) as unknown[],
-    usage: counted,
+    usage,
+    model,
     finish,
     warnings,
   };

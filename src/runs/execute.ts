@@ -247,7 +247,7 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored }: Try): Pr
     status,
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
-    ...(result.ok ? { usage: result.usage } : { error: toRunError(result) }),
+    ...(result.ok ? { usage: result.usage, model: result.model } : { error: toRunError(result) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };
@@ -259,6 +259,8 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored }: Try): Pr
   }, job);
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
+    const { mapping = "", spec } = run;
+    if (result.ok) deps.metrics?.modelUsed({ agent: spec.session.agentId, mapping, model: result.model, ...result.usage });
     deps.log.info({ runId: run.id, status }, "a run ended");
     if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
     deps.onRunEnd?.(run.id);
