@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COUNTED_LIMITS, limitsPath } from "../limits/limit-text.ts";
+import { COUNTED_LIMITS, findUnpricedModels, limitsPath } from "../limits/limit-text.ts";
 import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
@@ -242,7 +242,9 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   };
   const compiled = await compileHooks(loaded, parts, options);
   const store = await findDriver(loaded, parts);
-  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues], loaded)];
+  const budgets = createBudgets(config.hooks.limits, compiled.mappings.set);
+  const unpriced = findUnpricedModels(budgets.all, parts.agents.list, parts.runtime.models);
+  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues, ...unpriced], loaded)];
   if (problems.length > 0) {
     await dispose();
     return { ok: false, issues: problems, ...named };

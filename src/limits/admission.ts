@@ -6,7 +6,7 @@ import { HeldRuns } from "./held-runs.ts";
 import { fullFailure } from "./limit-text.ts";
 import { Limiter } from "./limiter.ts";
 import { findFull } from "./policy.ts";
-import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement } from "./types.ts";
+import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, RunSpend } from "./types.ts";
 
 /** Where one action goes, and its part of what `settle` does. */
 interface AdmittedOne {
@@ -67,7 +67,7 @@ class LocalAdmission implements Admission {
     return parked;
   }
 
-  release(run: Pick<RunRecord, "id" | "mapping">, end: { tokens: number; again: boolean }): void {
+  release(run: Pick<RunRecord, "id" | "mapping">, end: RunSpend): void {
     const budgets = this.#getBudgets(run.mapping);
     if (budgets.length === 0) return;
     this.#held.delete(run.id);

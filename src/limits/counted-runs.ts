@@ -28,7 +28,7 @@ export async function readCountedRuns(store: Store, budgets: readonly Budget[], 
       .filter((status) => budgets.length > 0 || status === "parked" || status === "collecting")
       .map((status) => listAll(store, { status }, counts[`runs.${status}`] ?? 0)),
   );
-  const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined) ? DAY_MS : HOUR_MS;
+  const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined || limits.budget !== undefined) ? DAY_MS : HOUR_MS;
   const recent = budgets.length > 0 ? await listAll(store, { since: now - back }, Infinity) : [];
   const byId = new Map([...recent, ...waiting.flat()].map((run) => [run.id, run]));
   return [...byId.values()].filter((run) => run.kind === "hook").toSorted((a, b) => (a.id < b.id ? -1 : 1));

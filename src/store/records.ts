@@ -58,7 +58,7 @@ export interface RunSpec {
 /** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */
 export interface Parked {
   scope: string;
-  limit: "runsPerHour" | "concurrent" | "tokensPerDay";
+  limit: "runsPerHour" | "concurrent" | "tokensPerDay" | "budget.perDay";
   until?: Ms;
 }
 
