@@ -84,6 +84,7 @@ interface Try {
 /** What a try has used, and whether the run is back in the queue. */
 interface Spent {
   tokens: number;
+  costUsd?: number | undefined;
   again: boolean;
 }
 
@@ -180,7 +181,7 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
     }
   }
   await endRun(result, current);
-  return { tokens: result.ok ? countUsedTokens(result) : 0, again: false };
+  return { ...(result.ok ? { tokens: countUsedTokens(result), costUsd: result.usage.costUsd } : { tokens: 0 }), again: false };
 }
 
 /** Writes that the run is under way. False if another gateway has the job by now. */
