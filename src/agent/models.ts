@@ -73,7 +73,7 @@ function createPriceList(
   };
 }
 
-/** Makes what resolves the name of one model: an alias counts as its first model, with the others as fallbacks. */
+/** Makes what resolves the name of one model: an alias counts as its first model, with the next ones as fallbacks. */
 function createResolver({ aliases }: Config["models"], providers: ReadonlyMap<string, Provider>): Models["resolve"] {
   const resolveRef = (ref: string): ModelResolution => {
     const slash = ref.indexOf("/");
@@ -165,6 +165,10 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   for (const alias of Object.keys(config.models.aliases)) {
     const found = resolve(alias);
     if (!found.ok) issues.push({ path: `models.aliases.${alias}`, message: found.message });
+  }
+  for (const name of Object.keys(config.models.prices)) {
+    const found = name.includes("/") ? resolve(name) : { ok: false as const, message: "name the model as `<provider>/<model>`" };
+    if (!found.ok) issues.push({ path: `models.prices.${name}`, message: found.message });
   }
   for (const [path, name] of getNamedModels(config)) {
     const found = resolve(name);

@@ -92,7 +92,7 @@ export const modelsSchema = z
       .describe("Short names for `<provider>/<model>`, or for a model with its fallbacks: a mapping or a request can name them too."),
     prices: z
       .record(
-        z.string().regex(/^[^/]+\/.+$/, "name the model as `<provider>/<model>`"),
+        z.string(),
         z.strictObject({
           input: z.number().min(0).describe("A million input tokens."),
           cachedInput: z.number().min(0).optional().describe("A million input tokens that the provider had in its cache; default `input`."),
