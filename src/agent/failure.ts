@@ -1,8 +1,8 @@
 import type { RunErrorCode } from "../core/errors.ts";
-import type { NamedProvider, TurnResult } from "./types.ts";
+import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
 import { readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
 
-export type TurnFailure = Extract<TurnResult, { ok: false }>;
+export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn>;
 
 /** Why a model gave no answer. */
 export type ModelFailure = Omit<TurnFailure, "warnings">;

@@ -1,29 +1,24 @@
-import type { LanguageModelMiddleware, LanguageModelUsage, TextStreamPart, ToolSet, wrapLanguageModel } from "ai";
+import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Issue } from "../core/errors.ts";
-import { safeError } from "../core/errors.ts";
+import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
 import type { Part } from "../contract/kinds.ts";
+import type { Ms, StepRecord } from "../store/types.ts";
 import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./context.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import { ECHO, echoTurn } from "./no-model.ts";
-import { NoAnswerError } from "./failure.ts";
-import { buildInstructions, buildMessages } from "./messages.ts";
-import { createPieces, mergingText, type Pieces } from "./merge.ts";
-import { callWithFallbacks, renderFallback } from "./model-call.ts";
+import { createMemoryJournal } from "./journal.ts";
+import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
+import { createStepCall, StepFailedError } from "./model-step.ts";
 import { createModels } from "./models.ts";
-import { createCallNumbers } from "./plugin-tools.ts";
 import type { ProviderKind } from "./providers.ts";
-import { toReasoning, watchThinking } from "./thinking.ts";
-import { getChoices, buildJsonOutput, toSamplingOptions } from "./sampling.ts";
-import { boundToolResults } from "./tool-results.ts";
+import { getSpoken, getStepText, toStepMessages } from "./steps.ts";
 import { toolIssues } from "./tool-checks.ts";
-import { createToolBox, describeCallerTools, offerOwnTools } from "./tools.ts";
-import { toUsage } from "./usage.ts";
-import type { Usage } from "../store/types.ts";
+import { createToolBox, offerOwnTools } from "./tools.ts";
+import { addUsage } from "./usage.ts";
 import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
@@ -40,11 +35,8 @@ export interface RuntimeOptions {
   kinds: readonly ProviderKind[];
 }
 
-const MAX_STEPS = 16;
-const TOOL_MS = 60_000;
 /** The most that a turn waits for a server of tools. */
 const CONNECT_MS = 10_000;
-const CHUNK_MS = 120_000;
 const MAX_KEPT = 64;
 
 type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
@@ -79,6 +71,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const toolBox = createToolBox({
     servers: config.mcp.servers,
     tools: offers.tools,
+    clock,
     log,
     cwd: options.baseDir,
     env,
@@ -92,159 +85,90 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     warning: `the plugin "${plugin}" gave no context, because it failed or took too long; the turn went on without it`,
   }));
 
-  const callModel = async (input: TurnInput, candidate: ModelCandidate, parts: readonly Part[], onTool: () => void) => {
-    const { model, provider, contextTokens, price } = candidate;
-    const warnings: string[] = [];
-    const { generateText, isStepCount, jsonSchema, streamText, wrapLanguageModel } = await import("ai");
-    // The SDK would print its warnings; ours go into the run.
-    (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
-    const { settings, kind } = provider;
-    const boundary = createBoundary();
-    const numbers = createCallNumbers(input.info.runId);
-    const toolTurn = { info: input.info, boundary, numbers, waitMs: Math.min(CONNECT_MS, input.timeoutMs / 2) };
+  const runSteps = async (
+    input: TurnInput,
+    candidates: readonly ModelCandidate[],
+    { parts, warnings, deadline }: { parts: readonly Part[]; warnings: string[]; deadline: Ms },
+  ): Promise<TurnResult> => {
+    const { info, signal, timeoutMs, callerTools = [], journal = createMemoryJournal() } = input;
+    const boundary = createBoundary(input.boundaryId);
+    const toolTurn = { info, boundary, waitMs: Math.min(CONNECT_MS, timeoutMs / 2) };
     const picked = await toolBox.pick(input.tools, toolTurn);
     warnings.push(...picked.warnings);
-    const offered = [...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools];
-    const thinking = watchThinking(input.thinking, kind.thinkingFields);
-    const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary)];
-    if (offered.length > 0) middleware.push(numbers.middleware);
-    if (input.thinking !== undefined) middleware.push(thinking.middleware);
-    const call = {
-      model: wrapLanguageModel({ model: await getModel(provider, model.model), middleware }),
-      instructions: buildInstructions(input),
-      messages: buildMessages(input, { boundary, parts, window: contextTokens, warnings }),
-      // The agent's own tools win over a caller's of the same name.
-      tools: {
-        ...describeCallerTools(input.callerTools, jsonSchema),
-        ...Object.fromEntries(offered.map(({ name, definition }) => [name, definition])),
-      },
-      ...toSamplingOptions(input.sampling),
-      ...(input.sampling?.json ? { output: buildJsonOutput(input.sampling.json) } : {}),
-      stopWhen: isStepCount(MAX_STEPS),
-      maxRetries: 0,
-      abortSignal: input.signal,
-      onToolExecutionStart: onTool,
-      timeout: { totalMs: input.timeoutMs, toolMs: TOOL_MS, ...(input.onText ? { chunkMs: CHUNK_MS } : {}) },
-      ...(input.thinking === undefined ? {} : { reasoning: toReasoning(input.thinking) }),
-      providerOptions: kind.requestOptions?.(getChoices(input.sampling), settings) ?? {},
-    };
-    const callerTools = (input.callerTools ?? []).map(({ name }) => name);
-    const ended = ({ usage, ...end }: Omit<EndedTurn, "usage" | "model" | "warnings" | "callerTools"> & { usage: LanguageModelUsage }) =>
-      toTurnResult({ ...end, usage: toUsage(usage, price), model: model.ref, warnings, callerTools });
-    if (!input.onText) {
-      const result = await generateText(call);
-      warnings.push(...thinking.warnings(result.warnings));
-      const { text, steps, responseMessages: messages, totalUsage: usage, finishReason: finish } = result;
-      return ended({ text, steps, messages, usage, finish });
-    }
-    const pieces = createPieces();
-    const merged = wrapLanguageModel({ model: call.model, middleware: mergingText(pieces) });
-    const stream = streamText({ ...call, model: merged, onError: () => undefined });
-    await pass(stream.fullStream, pieces, input.onText);
-    warnings.push(...thinking.warnings(await stream.warnings));
-    return ended({
-      text: await stream.text,
-      steps: await stream.steps,
-      messages: await stream.responseMessages,
-      usage: await stream.totalUsage,
-      finish: await stream.finishReason,
+    const tools = [...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools];
+    const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> => getModel(provider, model.model);
+    const end = await runLoop({
+      runId: info.runId,
+      tools: new Map(tools.map((tool) => [tool.name, tool])),
+      callerTools: new Set(callerTools.map(({ name }) => name)),
+      journal,
+      judge: input.judge,
+      onUnknown: input.onUnknown ?? "tell",
+      signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      clock,
+      warnings,
+      callModel: createStepCall(candidates, { input, parts, boundary, tools, clock, log, deadline, warnings, getModel: getModelOf }),
     });
+    return toTurnResult(end, warnings);
   };
 
   const runTurn = async (input: TurnInput): Promise<TurnResult> => {
-    const { info, question, signal } = input;
+    const { info, question, signal, timeoutMs } = input;
     const { parts, warnings } = await gatherContext(
       [...everyTurn, ...(input.extensions ?? [])],
       { ...info, question, signal },
       { clock, log },
     );
     if (input.model.ref === ECHO.ref) return { ...echoTurn(input, kinds), warnings };
+    const fail = (code: RunErrorCode, message: string): TurnResult => ({ ok: false, code, message, retryable: false, warnings });
     const candidates = set.candidates(input.model);
-    if (candidates.length === 0) {
-      const message = `models.providers has no "${input.model.provider}" any more`;
-      return { ok: false, code: "unknown_model", message, retryable: false, warnings };
-    }
-    let isOver = false;
-    const onText = input.onText && ((delta: string) => ((isOver = true), input.onText?.(delta)));
-    const onTool = (): void => void (isOver = true);
-    const { timeoutMs } = input;
+    if (candidates.length === 0) return fail("unknown_model", `models.providers has no "${input.model.provider}" any more`);
     const deadline = clock.now() + timeoutMs;
-    const call = (candidate: ModelCandidate) =>
-      callModel({ ...input, ...(onText && { onText }) }, candidate, parts, onTool).catch((error: unknown) => {
-        log.debug({ err: safeError(error), model: candidate.model.ref }, "a model call failed");
-        throw error;
-      });
-    const made = await callWithFallbacks(candidates, call, { signal, clock, deadline, timeoutMs, hasSpoken: () => isOver });
-    if (!made.ok) return { ...made.failure, warnings };
-    const fallback = renderFallback(made.failed, made.candidate);
-    return { ...made.value, warnings: [...warnings, ...made.value.warnings, ...(fallback === undefined ? [] : [fallback])] };
+    try {
+      return await runSteps(input, candidates, { parts, warnings, deadline });
+    } catch (error) {
+      if (error instanceof StepFailedError) return { ...error.failure, warnings };
+      // The journal's: no failure of the turn.
+      if (error instanceof RouseError) throw error;
+      if (signal.aborted) return fail("cancelled", "the turn was cancelled");
+      if (clock.now() >= deadline || isTimeout(error)) return fail("timeout", `the turn took longer than ${timeoutMs / 1000} seconds`);
+      throw error;
+    }
   };
 
-  return { runtime: { models: set.models, runTurn, close: () => toolBox.close() }, issues };
+  const runtime: AgentRuntime = {
+    models: set.models,
+    runTurn: (input) => toolBox.during(() => runTurn(input)),
+    start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
+    mcpServers: toolBox.states,
+    retire: toolBox.retire,
+    close: toolBox.close,
+  };
+  return { runtime, issues };
 }
 
-interface Step {
-  text: string;
-  toolCalls: readonly { toolCallId: string; toolName: string; input: unknown; invalid?: boolean | undefined }[];
-}
+const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === "TimeoutError";
 
-/** Between what was said before a call of a tool and what was said after it. */
-const STEP_GAP = "\n\n";
-
-/** Hands a stream's text on. A stream does not throw by itself: its failures are parts of it. */
-async function pass(parts: AsyncIterable<TextStreamPart<ToolSet>>, pieces: Pieces, onText: (delta: string) => void): Promise<void> {
-  let spoke = false;
-  let gap = "";
-  for await (const part of parts) {
-    if (part.type === "text-delta" && part.text !== "") {
-      for (const piece of pieces.split(part.text)) {
-        onText(gap + piece);
-        gap = "";
-      }
-      spoke = true;
-    } else if (part.type === "start-step" && spoke) gap = STEP_GAP;
-    else if (part.type === "error") throw part.error;
-    else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
-  }
-}
-
-interface EndedTurn {
-  text: string;
-  steps: readonly Step[];
-  messages: unknown[];
-  usage: Usage;
-  finish: string;
-  model: string;
-  warnings: string[];
-  callerTools: readonly string[];
-}
-
-function toTurnResult({
-  text,
-  steps,
-  messages,
-  usage,
-  finish,
-  model,
-  warnings,
-  callerTools,
-}: EndedTurn): Extract<TurnResult, { ok: true }> {
-  if (finish === "content-filter" && text === "") throw new NoAnswerError("withheld");
-  if (finish === "error" || (finish === "other" && text === "")) throw new NoAnswerError("empty");
-  if (finish === "length") warnings.push("the reply ends where the model's limit for one answer was reached");
-  const said = steps.map((step) => step.text).filter((words) => words !== "");
-  const calls = (steps.at(-1)?.toolCalls ?? [])
-    .filter((call) => !call.invalid && callerTools.includes(call.toolName))
-    .map(({ toolCallId: id, toolName: tool, input }) => ({ id, tool, input }));
+function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
+  if (end.kind === "lost") return { ok: false, code: "lost", asks: [], open: [] };
+  if (end.kind === "waiting") return { ok: false, code: "waiting", asks: end.asks, open: end.open };
+  if (end.kind === "given-up") return { ok: false, code: "outcome_unknown", message: end.message, retryable: false, warnings };
+  const { steps, isLimited } = end;
+  const last = steps.at(-1) as StepRecord;
+  const said = getStepText(last);
+  if (isLimited) warnings.push(`the turn reached its limit of ${MAX_STEPS} steps; the last one had no tools`);
+  else if (last.finish === "length") warnings.push("the reply ends where the model's limit for one answer was reached");
+  const open = last.calls.filter(({ output }) => output === undefined);
   return {
     ok: true,
-    text,
-    spoken: said.join(STEP_GAP),
-    calls,
-    messages: JSON.parse(JSON.stringify(messages)) as unknown[],
-    usage,
-    model,
-    finish,
+    text: said === "" && isLimited ? getStepText(steps.findLast((step) => getStepText(step) !== "") ?? last) : said,
+    spoken: getSpoken(steps),
+    calls: open.map(({ modelCallId: id, name: tool, input }) => ({ id, tool, input })),
+    messages: steps.flatMap(toStepMessages),
+    usage: addUsage(steps.map(({ usage }) => usage)),
+    model: last.model,
+    finish: isLimited ? "length" : last.finish,
     warnings,
+    ...(last.calls.length === 0 ? { lastStep: last } : {}),
   };
 }

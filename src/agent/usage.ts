@@ -2,7 +2,7 @@ import type { ModelPrice } from "../contract/kinds.ts";
 import type { Usage } from "../store/types.ts";
 
 /** What the `ai` package tells of the tokens of a call. */
-interface CountedTokens {
+export interface CountedTokens {
   inputTokens?: number | undefined;
   outputTokens?: number | undefined;
   totalTokens?: number | undefined;

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createCallNumbers } from "../../src/agent/plugin-tools.ts";
 import { createBoundary } from "../../src/agent/boundary.ts";
 import { createToolBox } from "../../src/agent/tools.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { definePlugin, type Tool, type ToolCallInfo } from "../../src/plugin/api.ts";
 import { createWorld, type World } from "../e2e/world.ts";
@@ -38,7 +38,14 @@ const lookup = (execute: Tool["execute"] = () => "Ann, since 2019"): Tool => ({
     return execute(input, info);
   },
 });
-const erase: Tool = { name: "erase", description: "Erases.", input: z.object({}), destructive: true, execute: () => "erased" };
+const erase: Tool = {
+  name: "erase",
+  description: "Erases.",
+  input: z.object({}),
+  destructive: true,
+  exclusive: true,
+  execute: () => "erased",
+};
 
 interface Options {
   vendor?: Vendor;
@@ -126,32 +133,20 @@ describe("tools of plugins", () => {
     expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.1.0`]);
   });
 
-  it("have the same id for the same call when the run is tried again", async () => {
+  it("are not called again when the run is tried again: it goes on after the last step", async () => {
     let asked = 0;
     const made = await start(() => undefined);
     made.handler = (_request, response) => {
       const step = asked++;
       if (step === 1) return void response.writeHead(503, { "retry-after": "0" }).end("{}");
-      return step < 3 ? { tool: "crm__lookup", input: { id: "c1" } } : { text: "It is Ann." };
+      return step < 3 ? { tool: "crm__lookup", input: { id: `c${step}` } } : { text: "It is Ann." };
     };
     const ended = await run();
     expect(ended).toMatchObject({ status: "succeeded", attempts: 2 });
-    expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.0.0`]);
-  });
-
-  it("are numbered by the positions of a step's calls, also where the answer is streamed", async () => {
-    const numbers = createCallNumbers("run_1");
-    const parts = ["a", "b"].map((toolCallId) => ({ type: "tool-call", toolCallId, toolName: "t", input: "{}" }));
-    const { wrapStream } = numbers.middleware;
-    const stream = new ReadableStream({
-      start(controller) {
-        for (const part of parts) controller.enqueue(part);
-        controller.close();
-      },
-    });
-    const wrapped = await wrapStream?.({ doStream: async () => ({ stream }) } as never);
-    for await (const part of wrapped?.stream ?? []) expect(parts).toContain(part);
-    expect([numbers.get("a"), numbers.get("b")]).toEqual(["run_1.0.0", "run_1.0.1"]);
+    expect(calls.map(({ input, info }) => [(input as { id: string }).id, info.callId])).toEqual([
+      ["c0", `${ended.id}.0.0`],
+      ["c2", `${ended.id}.1.0`],
+    ]);
   });
 
   it("that never return do not hold their run", async () => {
@@ -206,9 +201,9 @@ it("a tool's record says what its plugin or server says of it", async () => {
   const command = { command: process.execPath, args: [`${import.meta.dirname}/mcp-server.mjs`], env: { TOWN_KEY: "k" } };
   const log = createLogger("silent");
   const tools = [{ plugin: "crm", value: [lookup(), erase] }];
-  const box = createToolBox({ servers: { town: command }, tools, log, cwd: ".", env: process.env, fetch });
+  const box = createToolBox({ servers: { town: command }, tools, clock: systemClock, log, cwd: ".", env: process.env, fetch });
   const info = { agentId: "a", sessionKey: "s", runId: "r", kind: "hook" as const };
-  const turn = { info, boundary: createBoundary(), numbers: createCallNumbers("r"), waitMs: 20_000 };
+  const turn = { info, boundary: createBoundary(), waitMs: 20_000 };
   const picked = await box.pick(["crm.*", "town.*"], turn);
   await box.close();
   expect(Object.fromEntries(picked.tools.map(({ name, hints }) => [name, hints]))).toEqual({
@@ -217,4 +212,5 @@ it("a tool's record says what its plugin or server says of it", async () => {
     town__weather: { readOnly: true, idempotent: false, destructive: false },
     town__erase: { readOnly: false, idempotent: true, destructive: true },
   });
+  expect(picked.tools.filter(({ exclusive }) => exclusive).map(({ tool }) => tool)).toEqual(["crm.erase"]);
 });
