@@ -1,6 +1,6 @@
 import type { LanguageModelMiddleware, ModelMessage, ToolResultPart } from "ai";
 import type { ToolCallRecord, ToolOutput, ToolOutputPart } from "../store/steps.ts";
-import type { Boundary } from "./boundary.ts";
+import { createBoundary, type Boundary } from "./boundary.ts";
 
 type Transform = NonNullable<LanguageModelMiddleware["transformParams"]>;
 type Message = Awaited<ReturnType<Transform>>["prompt"][number];
@@ -102,6 +102,13 @@ export function toToolMessage(calls: readonly Pick<ToolCallRecord, "modelCallId"
   ];
 }
 
+/** The name under which a message carries the id of its boundary to `boundToolResults`. */
+const MARK = "rouse";
+
+/** Marks a message with tool results of an earlier turn with the id of that turn's boundary. */
+export const markBoundary = (message: ModelMessage, boundaryId: string): ModelMessage =>
+  message.role === "tool" ? { ...message, providerOptions: { [MARK]: { boundaryId } } } : message;
+
 function toText(output: Output): string {
   switch (output.type) {
     case "execution-denied":
@@ -121,24 +128,28 @@ function toText(output: Output): string {
 export function boundToolResults(boundary: Boundary): LanguageModelMiddleware {
   /** Each step of a turn shows the results of all steps before it. */
   const wrapped = new Map<string, string>();
-  const wrap = (text: string, tool: string): string => {
-    const key = `${tool}\n${text}`;
-    const value = wrapped.get(key) ?? boundary.wrap(text, `tool ${tool}`);
+  const wrap = (text: string, tool: string, own: Boundary): string => {
+    const key = `${own.id}\n${tool}\n${text}`;
+    const value = wrapped.get(key) ?? own.wrap(text, `tool ${tool}`);
     wrapped.set(key, value);
     return value;
   };
-  const toBoundPart = (part: ToolPart): ToolPart => {
+  const toBoundPart = (part: ToolPart, own: Boundary): ToolPart => {
     if (part.type !== "tool-result") return part;
     const type = part.output.type === "error-text" || part.output.type === "error-json" ? "error-text" : "text";
-    return { ...part, output: { type, value: wrap(toText(part.output), part.toolName) } };
+    return { ...part, output: { type, value: wrap(toText(part.output), part.toolName, own) } };
+  };
+  const toBoundMessage = (message: Message): Message => {
+    if (message.role !== "tool") return message;
+    const { [MARK]: mark, ...providerOptions } = message.providerOptions ?? {};
+    const id = mark?.["boundaryId"];
+    const own = typeof id === "string" ? createBoundary(id) : boundary;
+    return { ...message, providerOptions, content: message.content.map((part) => toBoundPart(part, own)) };
   };
   return {
     specificationVersion: "v4",
     transformParams: ({ params }) => {
-      const prompt = params.prompt.map((message): Message =>
-        message.role === "tool" ? { ...message, content: message.content.map(toBoundPart) } : message,
-      );
-      return Promise.resolve({ ...params, prompt });
+      return Promise.resolve({ ...params, prompt: params.prompt.map(toBoundMessage) });
     },
   };
 }
