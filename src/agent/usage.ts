@@ -1,5 +1,7 @@
 import type { ModelPrice } from "../contract/kinds.ts";
+import type { Issue } from "../core/errors.ts";
 import type { Usage } from "../store/types.ts";
+import type { Agent, Models } from "./types.ts";
 
 /** What the `ai` package tells of the tokens of a call. */
 export interface CountedTokens {
@@ -49,3 +51,12 @@ export function addUsage(calls: readonly Usage[]): Usage {
 
 const dropUndefined = (usage: { [K in keyof Usage]: Usage[K] | undefined }): Usage =>
   Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== undefined));
+
+/** Finds models of agents whose price is unknown: for a budget of money, their runs would count as free. */
+export function findUnpricedModels(agents: readonly Agent[], models: Models): Issue[] {
+  const found = agents.map((agent) => models.resolve(agent.model, agent.fallbacks));
+  const used = found.flatMap((one) => (one.ok ? [one.model, ...(one.model.fallbacks ?? [])] : []));
+  const unpriced = new Set(used.filter((model) => !models.getPrice(model)).map(({ ref }) => ref));
+  const message = "limits.budget counts what runs cost, and the price of this model is unknown: set it here";
+  return [...unpriced].map((ref) => ({ path: `models.prices.${ref}`, message }));
+}

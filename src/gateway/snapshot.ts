@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COUNTED_LIMITS, findUnpricedModels, limitsPath } from "../limits/limit-text.ts";
+import { COUNTED_LIMITS, limitsPath } from "../limits/limit-text.ts";
+import { findUnpricedModels } from "../agent/usage.ts";
 import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
@@ -243,7 +244,8 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   const compiled = await compileHooks(loaded, parts, options);
   const store = await findDriver(loaded, parts);
   const budgets = createBudgets(config.hooks.limits, compiled.mappings.set);
-  const unpriced = findUnpricedModels(budgets.all, parts.agents.list, parts.runtime.models);
+  const hasMoney = budgets.all.some(({ limits }) => limits.budget);
+  const unpriced = hasMoney ? findUnpricedModels(parts.agents.list, parts.runtime.models) : [];
   const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues, ...unpriced], loaded)];
   if (problems.length > 0) {
     await dispose();

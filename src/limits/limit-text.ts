@@ -1,6 +1,5 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
-import type { Agent, Models } from "../agent/types.ts";
-import type { Failure, Issue } from "../core/errors.ts";
+import type { Failure } from "../core/errors.ts";
 import { buildHeartbeatEvent } from "../sessions/events.ts";
 import type { Ms, NewSystemEvent, Parked } from "../store/types.ts";
 import type { Budget } from "./types.ts";
@@ -47,18 +46,6 @@ export function buildNotice(parked: Parked, budgets: readonly Budget[], agentId:
   const until = parked.until === undefined ? "" : ` The next may start at ${new Date(parked.until).toISOString()}.`;
   const text = `Limit reached: ${renderScope(parked.scope)} may use ${WHAT[parked.limit](count)} (limits.${parked.limit}). Further runs wait, none is lost.${until}`;
   return buildHeartbeatEvent(agentId, now, "limits", text);
-}
-
-/** Finds models of agents whose price is unknown although a budget counts money: their runs would count as free. */
-export function findUnpricedModels(budgets: readonly Budget[], agents: readonly Agent[], models: Models): Issue[] {
-  if (!budgets.some(({ limits }) => limits.budget)) return [];
-  const found = agents.map((agent) => models.resolve(agent.model, agent.fallbacks));
-  const used = found.flatMap((one) => (one.ok ? [one.model, ...(one.model.fallbacks ?? [])] : []));
-  const unpriced = new Set(used.filter((model) => !models.getPrice(model)).map(({ ref }) => ref));
-  return [...unpriced].map((ref) => ({
-    path: `models.prices.${ref}`,
-    message: `limits.budget counts what runs cost, and the price of this model is unknown: set it here`,
-  }));
 }
 
 /** The failure that a caller gets if no more runs may wait. */
