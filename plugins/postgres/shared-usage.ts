@@ -34,6 +34,14 @@ const USAGE = `
     (SELECT state FROM spent WHERE scope = $1 AND run = $2) AS state,
     (SELECT at FROM spent WHERE scope = $1 AND run = $2) AS at`;
 
+/** Costs are rows of a scope of their own, in millionths of a dollar. */
+const COST = `
+  WITH used AS (SELECT ended, sum(tokens) OVER (ORDER BY ended DESC, run) AS since FROM spent WHERE scope = $1 AND ended > $2::bigint - ${DAY_MS})
+  SELECT (SELECT coalesce(max(since), 0)::bigint FROM used) AS cost,
+    (SELECT ended + ${DAY_MS} FROM used WHERE since >= $3::bigint ORDER BY ended DESC LIMIT 1) AS "freeAt"`;
+const MICRO = 1e6;
+const toCostScope = (scope: string): string => `usd ${scope}`;
+
 /** No budget allows so many: for one without a limit. */
 const ANY = 2 ** 31 - 1;
 
@@ -104,6 +112,12 @@ export function createSharedUsage({ db, gateway, now, dbTime, ready }: SharedUsa
       [runIds, at],
     );
 
+  /** What runs of a budget have cost within the last day, in dollars, and when that falls below `perDay` again. */
+  const getCost = async (sql: Pick<Sql, "query">, scope: string, perDay: number, at: Ms) => {
+    const [row] = await sql.query<{ cost: number; freeAt: Ms | null }>(COST, [toCostScope(scope), at, Math.round(perDay * MICRO)]);
+    return { costUsd: (row?.cost ?? 0) / MICRO, costFreeAt: row?.freeAt ?? undefined };
+  };
+
   return {
     async start(runId, budgets, decide) {
       if (budgets.length === 0) return undefined;
@@ -116,7 +130,12 @@ export function createSharedUsage({ db, gateway, now, dbTime, ready }: SharedUsa
           const [row] = await sql.query<UsageRow>(USAGE, [scope, runId, at, runsPerHour, tokensPerDay]);
           if (row) rows.set(scope, row);
         }
-        const decision = decide(new Map([...rows].map(([scope, row]) => [scope, toUsage(row)])), budgets, at);
+        const usage = new Map([...rows].map(([scope, row]) => [scope, toUsage(row)]));
+        for (const { scope, limits } of budgets) {
+          const known = usage.get(scope);
+          if (limits.budget && known) usage.set(scope, { ...known, ...(await getCost(sql, scope, limits.budget.perDay, at)) });
+        }
+        const decision = decide(usage, budgets, at);
         const reason = decision.start ? undefined : decision.reason;
         for (const [scope, { state }] of rows) {
           if (!reason) await put(sql, scope, runId, "running", at);
@@ -139,15 +158,19 @@ export function createSharedUsage({ db, gateway, now, dbTime, ready }: SharedUsa
       await hurry(db, [runId], dbTime(now()));
       ready("turn");
     },
-    async release(runId, budgets, tokens) {
+    async release(runId, budgets, tokens, costUsd = 0) {
       const at = dbTime(now());
       const hasReleased = await locked(budgets, async (sql) => {
         await sql.query("DELETE FROM spent WHERE run = $1 AND state IN ('slot', 'line', 'called')", [runId]);
         // It may run at another gateway by now.
         await sql.query(
-          `UPDATE spent SET state = 'over', ended = $2::bigint, tokens = tokens + $3::bigint WHERE run = $1 AND state = 'running'
-            AND (gateway = $4 OR NOT EXISTS (SELECT 1 FROM runs WHERE id = $1 AND ended IS NULL))`,
-          [runId, at, tokens, gateway],
+          `WITH over AS (
+            UPDATE spent SET state = 'over', ended = $2::bigint, tokens = tokens + $3::bigint WHERE run = $1 AND state = 'running'
+              AND (gateway = $4 OR NOT EXISTS (SELECT 1 FROM runs WHERE id = $1 AND ended IS NULL)) RETURNING scope)
+          INSERT INTO spent (scope, run, state, gateway, ended, tokens)
+            SELECT 'usd ' || scope, $1, 'over', $4, $2::bigint, $5::bigint FROM over WHERE $5::bigint > 0
+            ON CONFLICT (scope, run) DO UPDATE SET ended = excluded.ended, tokens = spent.tokens + excluded.tokens`,
+          [runId, at, tokens, gateway, Math.round(costUsd * MICRO)],
         );
         return releaseNext(sql, budgets, at);
       });
@@ -185,13 +208,15 @@ export function createSharedUsage({ db, gateway, now, dbTime, ready }: SharedUsa
       return rows.map((row) => row.run);
     },
     async spent(scope) {
-      const [row] = await db.query<Spent>(
+      const at = dbTime(now());
+      const [row] = await db.query<Omit<Spent, "costLastDay">>(
         `SELECT count(*) FILTER (WHERE state IN ('running', 'over') AND at > $2::bigint - ${HOUR_MS}) AS "startedLastHour",
           count(*) FILTER (WHERE state = 'running') AS running,
           coalesce(sum(tokens) FILTER (WHERE ended > $2::bigint - ${DAY_MS}), 0)::bigint AS "tokensLastDay" FROM spent WHERE scope = $1`,
-        [scope, dbTime(now())],
+        [scope, at],
       );
-      return row ?? { startedLastHour: 0, running: 0, tokensLastDay: 0 };
+      const { costUsd: costLastDay } = await getCost(db, scope, ANY, at);
+      return { startedLastHour: 0, running: 0, tokensLastDay: 0, ...row, costLastDay };
     },
     async waiting() {
       const rows = await db.query<{ mapping: string; n: number }>(

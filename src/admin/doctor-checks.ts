@@ -1,6 +1,6 @@
 import type { Snapshot } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
-import { COUNTED_LIMITS, toLimitKey, limitsPath } from "../limits/limit-text.ts";
+import { COUNTED_LIMITS, getLimit, toLimitKey, limitsPath } from "../limits/limit-text.ts";
 import type { Parked, RunRecord } from "../store/types.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { percent } from "../signatures/sender.ts";
@@ -57,7 +57,12 @@ export const ADVICE: Readonly<Record<string, Check>> = {
 /** Parked runs that are looked at: the newest. */
 const MAX_RUNS = 500;
 
-const UNITS: Record<Parked["limit"], string> = { runsPerHour: "an hour", concurrent: "at the same time", tokensPerDay: "tokens a day" };
+const UNITS: Record<Parked["limit"], string> = {
+  runsPerHour: "an hour",
+  concurrent: "at the same time",
+  tokensPerDay: "tokens a day",
+  "budget.perDay": "USD a day",
+};
 
 /** Which limits park runs: how many runs each, its number, when the next may start, and which key of the config to change. */
 function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): string[] {
@@ -66,7 +71,7 @@ function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): 
     const [first] = those;
     if (!first) return [];
     const { scope, limit } = first;
-    const number = budgets.all.find((budget) => budget.scope === scope)?.limits[limit];
+    const number = getLimit(budgets.all.find((budget) => budget.scope === scope)?.limits ?? {}, limit);
     const until = those.flatMap((one) => one.until ?? []).toSorted((a, b) => a - b)[0];
     const next = until === undefined ? "when one ends" : `at ${new Date(until).toISOString()}`;
     const path = `${limitsPath(scope, mappings.mappings)}.${limit}`;
@@ -77,11 +82,12 @@ function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): 
 }
 
 async function usage(deps: AdminDeps): Promise<string[]> {
-  return (await deps.limits()).map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay }, usage: used }) => {
+  return (await deps.limits()).map(({ scope, limits: { runsPerHour, concurrent, tokensPerDay, budget }, usage: used }) => {
     const parts = [
       runsPerHour === undefined ? [] : `${used.startedLastHour} of ${runsPerHour} runs this hour`,
       concurrent === undefined ? [] : `${used.running} of ${concurrent} at the same time`,
       tokensPerDay === undefined ? [] : `${used.tokensLastDay} of ${tokensPerDay} tokens in a day`,
+      budget === undefined ? [] : `${used.costLastDay.toFixed(2)} of ${budget.perDay} USD in a day`,
     ].flat();
     return `${scope}: ${[...parts, `${used.waiting} wait`].join(", ")}`;
   });

@@ -1,5 +1,5 @@
-import type { LanguageModelMiddleware } from "ai";
-import type { Boundary } from "./boundary.ts";
+import type { LanguageModelMiddleware, ModelMessage } from "ai";
+import { createBoundary, type Boundary } from "./boundary.ts";
 import { renderFile } from "./tool-results.ts";
 
 type Transform = NonNullable<LanguageModelMiddleware["transformParams"]>;
@@ -60,6 +60,13 @@ function addImages(messages: readonly (readonly [message: Message, shown: readon
   });
 }
 
+/** The name under which a message carries the id of its boundary to `boundToolResults`. */
+const MARK = "rouse";
+
+/** Marks a message with tool results of an earlier turn with the id of that turn's boundary. */
+export const markBoundary = (message: ModelMessage, boundaryId: string): ModelMessage =>
+  message.role === "tool" ? { ...message, providerOptions: { [MARK]: { boundaryId } } } : message;
+
 /**
  * Puts all that tools have said inside the run's boundary on its way to the model: results, errors and images, of this turn, of
  * the session's past and of the caller's own tools. A history keeps them raw. It stands between the SDK and the model, so that
@@ -68,35 +75,36 @@ function addImages(messages: readonly (readonly [message: Message, shown: readon
 export function boundToolResults(boundary: Boundary, place: ImagePlace): LanguageModelMiddleware {
   /** Each step of a turn shows the results of all steps before it. */
   const wrapped = new Map<string, string>();
-  const wrap = (text: string, tool: string): string => {
-    const key = `${tool}\n${text}`;
-    const value = wrapped.get(key) ?? boundary.wrap(text, `tool ${tool}`);
+  const wrap = (text: string, tool: string, own: Boundary): string => {
+    const key = `${own.id}\n${tool}\n${text}`;
+    const value = wrapped.get(key) ?? own.wrap(text, `tool ${tool}`);
     wrapped.set(key, value);
     return value;
   };
-  const toBoundPart = (part: ToolPart): [part: ToolPart, shown: UserPart[]] => {
+  const toBoundPart = (part: ToolPart, own: Boundary): [part: ToolPart, shown: UserPart[]] => {
     if (part.type !== "tool-result") return [part, []];
     const { output, toolName } = part;
     if (output.type !== "content") {
       const type = output.type === "error-text" || output.type === "error-json" ? "error-text" : "text";
-      return [{ ...part, output: { type, value: wrap(toText(output), toolName) } }, []];
+      return [{ ...part, output: { type, value: wrap(toText(output), toolName, own) } }, []];
     }
     const { text, images } = divideContent(output.value, place);
-    const bound = wrap(text, toolName);
+    const bound = wrap(text, toolName, own);
     if (images.length === 0) return [{ ...part, output: { type: "text", value: bound } }, []];
-    if (place === "result") return [{ ...part, output: { type: "content", value: wrapImages(bound, boundary.id, images) } }, []];
-    const shown = wrapImages(wrap("What the tool has shown:", toolName), boundary.id, images);
+    if (place === "result") return [{ ...part, output: { type: "content", value: wrapImages(bound, own.id, images) } }, []];
+    const shown = wrapImages(wrap("What the tool has shown:", toolName, own), own.id, images);
     return [{ ...part, output: { type: "text", value: bound } }, shown];
+  };
+  const toBoundMessage = (message: Message): [message: Message, shown: UserPart[]] => {
+    if (message.role !== "tool") return [message, []];
+    const { [MARK]: mark, ...providerOptions } = message.providerOptions ?? {};
+    const id = mark?.["boundaryId"];
+    const own = typeof id === "string" ? createBoundary(id) : boundary;
+    const parts = message.content.map((part) => toBoundPart(part, own));
+    return [{ ...message, providerOptions, content: parts.map(([part]) => part) }, parts.flatMap(([, shown]) => shown)];
   };
   return {
     specificationVersion: "v4",
-    transformParams: ({ params }) => {
-      const prompt = params.prompt.map((message): [Message, UserPart[]] => {
-        if (message.role !== "tool") return [message, []];
-        const parts = message.content.map(toBoundPart);
-        return [{ ...message, content: parts.map(([part]) => part) }, parts.flatMap(([, shown]) => shown)];
-      });
-      return Promise.resolve({ ...params, prompt: addImages(prompt) });
-    },
+    transformParams: ({ params }) => Promise.resolve({ ...params, prompt: addImages(params.prompt.map(toBoundMessage)) }),
   };
 }

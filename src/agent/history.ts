@@ -1,7 +1,8 @@
 import type { ModelMessage } from "ai";
 import { cutText, plainText } from "../core/text.ts";
 import type { TurnRecord } from "../store/types.ts";
-import type { Boundary } from "./boundary.ts";
+import { createBoundary, trustedLine, type Boundary } from "./boundary.ts";
+import { markBoundary } from "./bound-results.ts";
 
 /** An estimate that is rather too high: three characters a token, one where the script has no spaces. */
 export function estimateTokens(text: string): number {
@@ -33,15 +34,22 @@ function turnTokens(turn: TurnRecord): number {
   return estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
 }
 
-/** The newest turns that fit into `budget` tokens, whole turns only; `left` is how many older ones do not. */
+/** The part of the budget that is freed at once when a history has grown too long. */
+const CUT_SHARE = 1 / 3;
+
+/**
+ * Returns the newest turns that fit into `budget` tokens, whole turns only; `left` is how many older ones do not. A history
+ * that is too long is cut by a large piece: until it has grown by as much again, it begins with the same turn, and what
+ * providers have of it in their caches stays useful.
+ */
 export function fitHistory(history: readonly TurnRecord[], budget: number): { turns: readonly TurnRecord[]; left: number } {
-  let used = 0;
-  let first = history.length;
-  while (first > 0) {
-    used += turnTokens(history[first - 1] as TurnRecord);
-    if (used > budget) break;
-    first--;
-  }
+  const sizes = history.map(turnTokens);
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  if (total <= budget) return { turns: history, left: 0 };
+  const piece = Math.max(1, budget * CUT_SHARE);
+  const cut = Math.ceil((total - budget) / piece) * piece;
+  let first = 0;
+  for (let gone = 0; first < history.length && gone < cut; first++) gone += sizes[first] as number;
   return { turns: history.slice(first), left: first };
 }
 
@@ -67,13 +75,20 @@ export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessag
   });
 }
 
-/** The messages of a session's turns, outside text under the current run's id; tool results get theirs on the way to the model. */
+/**
+ * The messages of a session's turns, outside text under the id of its own turn, as it was rendered then; that of turns
+ * without one under the current run's. Tool results get theirs on the way to the model.
+ */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
   return turns.flatMap((turn): ModelMessage[] => {
-    const origin = turn.hook.startsWith("channels/") ? turn.hook : `hook ${turn.hook}`;
-    const said = boundary.renderInput(turn.input, { origin, unsafe: turn.unsafe });
+    const { hook, boundaryId, trustedHook, unsafe } = turn;
+    const own = boundaryId === undefined ? boundary : createBoundary(boundaryId);
+    const origin = hook.startsWith("channels/") ? hook : `hook ${trustedHook ?? hook}`;
+    const lead = trustedHook === undefined ? "" : `${trustedLine(trustedHook)}\n\n`;
+    const said = lead + own.renderInput(turn.input, { origin, unsafe });
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
-    return [...input, ...(turn.messages as ModelMessage[])];
+    const messages = turn.messages as ModelMessage[];
+    return [...input, ...(boundaryId === undefined ? messages : messages.map((message) => markBoundary(message, boundaryId)))];
   });
 }

@@ -19,6 +19,7 @@ import { boundToolResults } from "./bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tool-results.ts";
 import { describeCallerTools } from "./tools.ts";
 import type { ModelCandidate, NamedProvider, TurnInput } from "./types.ts";
+import { toUsage, type CountedTokens } from "./usage.ts";
 
 const CHUNK_MS = 120_000;
 
@@ -66,7 +67,7 @@ export class StepFailedError extends Error {
 interface Answer {
   messages: readonly { role: string }[];
   calls: ModelStep["calls"];
-  usage: { inputTokens?: number | undefined; outputTokens?: number | undefined; totalTokens?: number | undefined };
+  usage: CountedTokens;
   finish: string;
   warnings: readonly { type: string }[] | undefined;
 }
@@ -139,22 +140,24 @@ async function createCandidateCall(
       const startedAt = clock.now();
       const answer = await ask(messages, step);
       for (const text of thinking.warnings(answer.warnings)) if (!warnings.includes(text)) warnings.push(text);
-      return toModelStep(candidate.model.ref, answer, { startedAt, endedAt: clock.now() });
+      return toModelStep(candidate, answer, { startedAt, endedAt: clock.now() });
     },
   };
 }
 
 /** @throws NoAnswerError if the answer holds nothing. */
-function toModelStep(ref: string, { usage, finish, ...answer }: Answer, times: Pick<ModelStep, "startedAt" | "endedAt">): ModelStep {
+function toModelStep(
+  { model, price }: ModelCandidate,
+  { usage, finish, ...answer }: Answer,
+  times: Pick<ModelStep, "startedAt" | "endedAt">,
+): ModelStep {
   // The results of calls are the loop's to add: what the SDK makes of invalid ones is left out.
   const messages = JSON.parse(JSON.stringify(answer.messages.filter(({ role }) => role === "assistant"))) as unknown[];
   const isEmpty = answer.calls.length === 0 && getStepText({ messages }) === "";
   if (finish === "content-filter" && isEmpty) throw new NoAnswerError("withheld");
   if (finish === "error" || (finish === "other" && isEmpty)) throw new NoAnswerError("empty");
-  const { inputTokens, outputTokens, totalTokens } = usage;
-  const counted = Object.entries({ inputTokens, outputTokens, totalTokens }).filter(([, value]) => value !== undefined);
   const calls = answer.calls.map(({ toolCallId, toolName, input, invalid }) => ({ toolCallId, toolName, input, invalid }));
-  return { model: ref, messages, calls, finish, usage: Object.fromEntries(counted), ...times };
+  return { model: model.ref, messages, calls, finish, usage: toUsage(usage, price), ...times };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import type { ModelChoice } from "../config/schema/agents.ts";
-import type { ModelSettings } from "../contract/kinds.ts";
+import type { ModelPrice, ModelSettings } from "../contract/kinds.ts";
 import { ECHO } from "./no-model.ts";
 import { isLoaded, type ProviderKind } from "./providers.ts";
 import type { ModelCandidate, ModelResolution, Models, ResolvedModel } from "./types.ts";
@@ -56,7 +56,24 @@ function getNamedModels({ agents }: Config): [path: string, name: string][] {
   ];
 }
 
-/** Makes what resolves the name of one model: an alias counts as its first model, with the others as fallbacks. */
+/** The day at the end of the id of a dated model: `-20250929`, `-2025-08-07`. */
+const DATED = /-\d{4}-?\d{2}-?\d{2}$/;
+
+/** Makes what looks a price up: in the config, then in the list of the provider's plugin, there also without the date of a model. */
+function createPriceList(
+  prices: Config["models"]["prices"],
+  providers: ReadonlyMap<string, Provider>,
+  kinds: readonly ProviderKind[],
+): Models["getPrice"] {
+  return ({ ref, provider, model }) => {
+    if (ref === ECHO.ref) return { input: 0, output: 0 };
+    const kind = kinds.find(({ type }) => type === providers.get(provider)?.type);
+    const list = isLoaded(kind) ? kind.prices?.models : undefined;
+    return [prices[ref], list?.[model], list?.[model.replace(DATED, "")]].find((price) => price !== undefined) as ModelPrice | undefined;
+  };
+}
+
+/** Makes what resolves the name of one model: an alias counts as its first model, with the next ones as fallbacks. */
 function createResolver({ aliases }: Config["models"], providers: ReadonlyMap<string, Provider>): Models["resolve"] {
   const resolveRef = (ref: string): ModelResolution => {
     const slash = ref.indexOf("/");
@@ -106,6 +123,29 @@ function findProviders(
   return { providers, defaultModel };
 }
 
+/** Returns a model with its provider; undefined if that is gone or not loaded. */
+function toCandidate(
+  model: ResolvedModel,
+  providers: ReadonlyMap<string, Provider>,
+  kinds: readonly ProviderKind[],
+  getPrice: Models["getPrice"],
+): ModelCandidate | undefined {
+  const provider = providers.get(model.provider);
+  const kind = kinds.find(({ type }) => type === provider?.type);
+  if (!provider || !isLoaded(kind)) return undefined;
+  const price = getPrice(model);
+  const { contextTokens, images } = provider;
+  const window = typeof contextTokens === "object" ? contextTokens[model.model] : contextTokens;
+  return {
+    model,
+    provider: { kind, settings: toSettings(model.provider, provider) },
+    contextTokens: window ?? DEFAULT_CONTEXT_TOKENS,
+    isWindowKnown: window !== undefined,
+    hasImages: typeof images === "boolean" ? images : images.includes(model.model),
+    ...(price && { price }),
+  };
+}
+
 export interface ModelOptions {
   config: Config;
   env: Record<string, string | undefined>;
@@ -127,6 +167,10 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
     const found = resolve(alias);
     if (!found.ok) issues.push({ path: `models.aliases.${alias}`, message: found.message });
   }
+  for (const name of Object.keys(config.models.prices)) {
+    const found = name.includes("/") ? resolve(name) : { ok: false as const, message: "name the model as `<provider>/<model>`" };
+    if (!found.ok) issues.push({ path: `models.prices.${name}`, message: found.message });
+  }
   for (const [path, name] of getNamedModels(config)) {
     const found = resolve(name);
     if (!found.ok) issues.push({ path, message: found.message });
@@ -138,8 +182,10 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
     if (!found.ok) issues.push({ path: `agents.defaults.models[${index}]`, message: found.message });
     return found.ok ? found.model.ref : name;
   });
+  const getPrice = createPriceList(config.models.prices, providers, kinds);
   const models: Models = {
     resolve,
+    getPrice,
     resolveRequested(name) {
       const found = resolve(name);
       if (!found.ok || !allowed || allowed.includes(found.model.ref)) return found;
@@ -153,23 +199,7 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   };
   return {
     models,
-    candidates: (model) =>
-      [model, ...(model.fallbacks ?? [])].flatMap((candidate): ModelCandidate[] => {
-        const provider = providers.get(candidate.provider);
-        const kind = kinds.find(({ type }) => type === provider?.type);
-        if (!provider || !isLoaded(kind)) return [];
-        const { contextTokens, images } = provider;
-        const window = typeof contextTokens === "object" ? contextTokens[candidate.model] : contextTokens;
-        return [
-          {
-            model: candidate,
-            provider: { kind, settings: toSettings(candidate.provider, provider) },
-            contextTokens: window ?? DEFAULT_CONTEXT_TOKENS,
-            isWindowKnown: window !== undefined,
-            hasImages: typeof images === "boolean" ? images : images.includes(candidate.model),
-          },
-        ];
-      }),
+    candidates: (model) => [model, ...(model.fallbacks ?? [])].flatMap((one) => toCandidate(one, providers, kinds, getPrice) ?? []),
     issues,
   };
 }

@@ -18,7 +18,8 @@ export function echoTurn(input: EchoInput, kinds: readonly ProviderDescription[]
     spoken: text,
     calls: [],
     messages,
-    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
+    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0, costUsd: 0 },
+    model: ECHO.ref,
     finish: "stop",
     warnings: [],
   };

@@ -15,10 +15,11 @@ import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
 import { createModels } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
-import { getSpoken, getStepText, sumUsage, toHistoryMessages } from "./steps.ts";
+import { getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
+import { addUsage } from "./usage.ts";
 import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
@@ -168,7 +169,8 @@ function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
     spoken: getSpoken(steps),
     calls: open.map(({ modelCallId: id, name: tool, input }) => ({ id, tool, input })),
     messages: steps.flatMap(toHistoryMessages),
-    usage: sumUsage(steps),
+    usage: addUsage(steps.map(({ usage }) => usage)),
+    model: last.model,
     finish: isLimited ? "length" : last.finish,
     warnings,
     ...(last.calls.length === 0 ? { lastStep: last } : {}),

@@ -1,7 +1,6 @@
 /** What steps come to together. */
 import type { ModelMessage } from "ai";
 import type { StepRecord } from "../store/steps.ts";
-import type { Usage } from "../store/types.ts";
 import { STEP_GAP } from "./speaker.ts";
 import { toToolMessage } from "./tool-results.ts";
 
@@ -41,12 +40,3 @@ export const getSpoken = (steps: readonly StepRecord[]): string =>
     .map(getStepText)
     .filter((text) => text !== "")
     .join(STEP_GAP);
-
-/** Adds up what steps used. A count that no step has stays absent. */
-export function sumUsage(steps: readonly StepRecord[]): Usage {
-  const total: Usage = {};
-  for (const { usage } of steps)
-    for (const [name, count] of Object.entries(usage) as [keyof Usage, number | undefined][])
-      if (count !== undefined) total[name] = (total[name] ?? 0) + count;
-  return total;
-}

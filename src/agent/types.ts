@@ -3,7 +3,7 @@ import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../core/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
-import type { ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
+import type { ModelPrice, ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
 import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
@@ -51,6 +51,8 @@ export interface ModelCandidate {
   hasImages: boolean;
   /** False if nobody has configured the window: `contextTokens` is the default then. */
   isWindowKnown: boolean;
+  /** Absent if it is unknown. */
+  price?: ModelPrice;
 }
 
 export type ModelResolution =
@@ -63,6 +65,8 @@ export interface Models {
   resolve(name: string, fallbacks?: readonly string[]): ModelResolution;
   /** The same for a name that a request, a template or a transform gave: also held against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
+  /** Returns the price of a model; undefined if it is unknown. */
+  getPrice(model: ResolvedModel): ModelPrice | undefined;
   /** The model of an agent that names none. */
   readonly default: ResolvedModel;
   /** The standard model of an agent's config entry; checked when the snapshot is made. */
@@ -178,6 +182,8 @@ export type TurnResult =
       messages: unknown[];
       usage: Usage;
       finish: string;
+      /** `<provider>/<model>` that answered last. */
+      model: string;
       warnings: string[];
       /** The last step, if it is not in the journal yet: the end of the run is to be committed with it. */
       lastStep?: StepRecord;

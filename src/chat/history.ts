@@ -101,7 +101,8 @@ export function withToolNames(messages: readonly ConversationMessage[], turns: r
 /** The turn as its session keeps it; undefined if it does not. */
 export function turnToAppend(run: RunRecord, { store: keep }: ChatHistory, messages: readonly unknown[], now: number): NewTurn | undefined {
   if (keep === "nothing") return undefined;
-  const { hook, input } = run.spec;
-  if (keep === "turn") return { runId: run.id, at: now, hook, input, unsafe: false, messages: [...messages] };
-  return { runId: run.id, at: now, hook, input: [], unsafe: false, messages: [...keep, ...messages] };
+  const { boundaryId, spec } = run;
+  const turn = { runId: run.id, at: now, hook: spec.hook, unsafe: false, ...(boundaryId !== undefined && { boundaryId }) };
+  if (keep === "turn") return { ...turn, input: spec.input, messages: [...messages] };
+  return { ...turn, input: [], messages: [...keep, ...messages] };
 }

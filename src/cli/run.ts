@@ -16,6 +16,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ["tail", "follow what comes in, one line each", () => import("./tail.ts")],
   ["runs", "what agents did", () => import("./runs.ts")],
   ["approvals", "calls of tools that wait for a person", () => import("./approvals.ts")],
+  ["usage", "tokens and costs of runs", () => import("./usage.ts")],
   ["sessions", "conversations and their history", () => import("./sessions.ts")],
   ["deliveries", "replies on their way to a channel", () => import("./deliveries.ts")],
   ["channels", "where replies go, and who may write to the agent", () => import("./channels.ts")],

@@ -7,6 +7,7 @@ import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
 import { cell, localTime, renderDuration, shortTime } from "./text.ts";
+import { renderCost } from "./usage.ts";
 
 interface ListOptions extends PageOptions {
   status?: string;
@@ -70,6 +71,7 @@ function printRun(run: RunDetail, io: CliIo): void {
     session: `${run.origin} ${run.sessionKey}`,
     model: run.model,
     tokens: run.usage?.totalTokens,
+    cost: run.usage ? renderCost(run.usage.costUsd, run.usage.costUsd === undefined ? 1 : 0) : null,
     attempts: run.attempts,
     restarts: run.restarts === 0 ? null : run.restarts,
     delivery: run.delivery,

@@ -108,6 +108,14 @@ export interface RequestChoices {
   strictJson?: boolean;
 }
 
+/** What a model costs, in US dollars for a million tokens. */
+export interface ModelPrice {
+  input: number;
+  /** Input tokens that the provider had in its cache. Default: `input`. */
+  cachedInput?: number;
+  output: number;
+}
+
 /** A kind of model provider: `models.providers.<name>.type` names it. */
 export interface ModelProvider extends ProviderDescription {
   /** Problems of its settings, by field. */
@@ -116,6 +124,8 @@ export interface ModelProvider extends ProviderDescription {
   create(settings: ModelSettings, options: { fetch: typeof fetch }): Promise<(modelId: string) => LanguageModel>;
   /** Returns the `providerOptions` of the `ai` package for a request. */
   requestOptions?(choices: RequestChoices, settings: ModelSettings): Record<string, Record<string, string | boolean>>;
+  /** List prices by the ids of models, and the day from which they are (`2026-03-21`). `models.prices` of the config comes before them. */
+  prices?: { asOf: string; models: Readonly<Record<string, ModelPrice>> };
   /** Fields of a request that carry the thinking level, at its top or one level below. If none of them is sent, the run gets a warning. */
   thinkingFields?: readonly string[];
   /** Its API takes images in the result of a tool. Otherwise they follow as a message of the user. */

@@ -27,11 +27,24 @@ export interface Metrics {
   signed(hook: { path: string; secret: number }): void;
   runStarted(run: { waitSeconds: number }): void;
   runEnded(run: { status: string; seconds: number }): void;
+  /** A run has used a model. `costUsd` is absent if the price is unknown. */
+  modelUsed(run: ModelUse): void;
   deliveryEnded(delivery: { channel: string; status: string }): void;
   /** Everything in Prometheus' text format. */
   render(): Promise<string>;
   /** Ends the measuring of the event loop. */
   close(): void;
+}
+
+/** What a run has used of a model; `mapping` is empty for a run without one. */
+export interface ModelUse {
+  agent: string;
+  mapping: string;
+  model: string;
+  inputTokens?: number | undefined;
+  cachedInputTokens?: number | undefined;
+  outputTokens?: number | undefined;
+  costUsd?: number | undefined;
 }
 
 const OWN_PATHS = ["wake", "agent"];
@@ -200,6 +213,40 @@ function createInstruments(registers: prom.Registry[]) {
   return { hooks, answers, acknowledged, refusals, signatures, waits, runs, deliveries };
 }
 
+/** Counts tokens and costs by agent, mapping and model. */
+function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => void {
+  const labelNames = ["agent", "mapping", "model"] as const;
+  const tokens = new Counter({
+    name: "rouse_tokens_total",
+    help: "Tokens that runs used; kind is input, cached_input (a part of input) or output.",
+    labelNames: [...labelNames, "kind"],
+    registers,
+  });
+  const costs = new Counter({ name: "rouse_cost_usd_total", help: "Known costs of runs, in US dollars.", labelNames, registers });
+  const unpriced = new Counter({
+    name: "rouse_unpriced_runs_total",
+    help: "Runs that used a model whose price is unknown: rouse_cost_usd_total lacks them.",
+    labelNames,
+    registers,
+  });
+  const getCounters = children((agent) =>
+    children((mapping) =>
+      children((model) => {
+        const labels = { agent, mapping, model };
+        return { labels, cost: costs.labels(labels), unpriced: unpriced.labels(labels) };
+      }),
+    ),
+  );
+  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, costUsd }) => {
+    const counters = getCounters(agent)(mapping)(model);
+    tokens.inc({ ...counters.labels, kind: "input" }, inputTokens);
+    tokens.inc({ ...counters.labels, kind: "cached_input" }, cachedInputTokens);
+    tokens.inc({ ...counters.labels, kind: "output" }, outputTokens);
+    if (costUsd === undefined) counters.unpriced.inc();
+    else counters.cost.inc(costUsd);
+  };
+}
+
 /** The counters and histograms of one gateway, in a registry of its own. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -233,6 +280,7 @@ export function createMetrics(): Metrics {
     signed: ({ path, secret }) => getSignatureCounter(path)(String(secret)).inc(),
     runStarted: ({ waitSeconds }) => waits.observe(waitSeconds),
     runEnded: ({ status, seconds }) => getRunCounter(status).observe(seconds),
+    modelUsed: createUsageCounters(registers),
     deliveryEnded: ({ channel, status }) => getDeliveryCounter(channel)(status).inc(),
     render: () => registry.metrics(),
     close: endProcess,

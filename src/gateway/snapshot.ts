@@ -1,5 +1,6 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { findUnpricedModels } from "../agent/usage.ts";
 import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
@@ -236,7 +237,10 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
   };
   const compiled = await compileHooks(loaded, parts, options);
   const store = await findDriver(loaded, parts);
-  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues], loaded)];
+  const budgets = createBudgets(config.hooks.limits, compiled.mappings.set);
+  const hasMoney = budgets.all.some(({ limits }) => limits.budget);
+  const unpriced = hasMoney ? findUnpricedModels(parts.agents.list, parts.runtime.models) : [];
+  const problems = [...first, ...getProblems([...parts.issues, ...compiled.issues, ...store.issues, ...unpriced], loaded)];
   if (problems.length > 0) {
     await dispose();
     return { ok: false, issues: problems, ...named };

@@ -2,7 +2,7 @@ import { safeError } from "../core/errors.ts";
 import type { Ms, Parked, ListQuery, RunRecord, RunStatus, Store, Writes } from "../store/types.ts";
 import { buildNotice, toLimitKey, fullFailure } from "./limit-text.ts";
 import { HOUR_MS, DAY_MS } from "./policy.ts";
-import type { AdmissionDeps, Budget, Admission, Admitted, Applicant, BudgetView, Placement } from "./types.ts";
+import type { AdmissionDeps, Budget, Admission, Admitted, Applicant, BudgetView, Placement, RunSpend } from "./types.ts";
 import { BatchWindows } from "./batch-windows.ts";
 import { Limiter } from "./limiter.ts";
 
@@ -87,7 +87,7 @@ export async function readCountedRuns(store: Store, budgets: readonly Budget[], 
       .filter((status) => budgets.length > 0 || status === "parked" || status === "collecting")
       .map((status) => listAll(store, { status }, counts[`runs.${status}`] ?? 0)),
   );
-  const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined) ? DAY_MS : HOUR_MS;
+  const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined || limits.budget !== undefined) ? DAY_MS : HOUR_MS;
   const recent = budgets.length > 0 ? await listAll(store, { since: now - back }, Infinity) : [];
   const byId = new Map([...recent, ...waiting.flat()].map((run) => [run.id, run]));
   return [...byId.values()].filter((run) => run.kind === "hook").toSorted((a, b) => (a.id < b.id ? -1 : 1));
@@ -165,7 +165,7 @@ class LocalAdmission implements Admission {
     return parked;
   }
 
-  release(run: Pick<RunRecord, "id" | "mapping">, end: { tokens: number; again: boolean }): void {
+  release(run: Pick<RunRecord, "id" | "mapping">, end: RunSpend): void {
     const budgets = this.#getBudgets(run.mapping);
     if (budgets.length === 0) return;
     this.#held.delete(run.id);

@@ -1,3 +1,4 @@
+import type { LimitsConfig } from "../config/schema/limits.ts";
 import type { Failure } from "../core/errors.ts";
 import { buildHeartbeatEvent } from "../sessions/events.ts";
 import type { Ms, NewSystemEvent, Parked } from "../store/types.ts";
@@ -10,6 +11,7 @@ const WHAT: Record<Parked["limit"], (count: number) => string> = {
   runsPerHour: (count) => `${count} runs within an hour`,
   concurrent: (count) => `${count} runs at the same time`,
   tokensPerDay: (count) => `${count} tokens within a day`,
+  "budget.perDay": (count) => `${count} USD within a day`,
 };
 
 function renderScope(scope: string): string {
@@ -30,12 +32,17 @@ export function limitsPath(scope: string, mappings: readonly { id: string; at: s
 export const COUNTED_LIMITS =
   "on PostgreSQL each start of a run counts the runs of the last hour and the tokens of the last day again: with thousands of them starts become slow; keep the limits small there, or leave them out";
 
+/** The number of a limit; undefined if it is not set. */
+export const getLimit = ({ budget, ...limits }: LimitsConfig, name: Parked["limit"]): number | undefined =>
+  name === "budget.perDay" ? budget?.perDay : limits[name];
+
 /** A limit's name. */
 export const toLimitKey = ({ scope, limit }: Parked): string => `${scope} ${limit}`;
 
 /** Builds the notice for the main session that a limit begins to hold runs back. */
 export function buildNotice(parked: Parked, budgets: readonly Budget[], agentId: string, now: Ms): NewSystemEvent {
-  const count = budgets.find(({ scope }) => scope === parked.scope)?.limits[parked.limit] ?? 0;
+  const limits = budgets.find(({ scope }) => scope === parked.scope)?.limits ?? {};
+  const count = getLimit(limits, parked.limit) ?? 0;
   const until = parked.until === undefined ? "" : ` The next may start at ${new Date(parked.until).toISOString()}.`;
   const text = `Limit reached: ${renderScope(parked.scope)} may use ${WHAT[parked.limit](count)} (limits.${parked.limit}). Further runs wait, none is lost.${until}`;
   return buildHeartbeatEvent(agentId, now, "limits", text);

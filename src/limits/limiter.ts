@@ -1,7 +1,7 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
 import type { Ms, Parked, RunRecord, BudgetUsage } from "../store/types.ts";
 import { DAY_MS, decide, HOUR_MS } from "./policy.ts";
-import type { Budget, Budgets, BudgetStatus } from "./types.ts";
+import type { Budget, Budgets, BudgetStatus, RunSpend } from "./types.ts";
 
 /** Makes the budgets of a snapshot from `hooks.limits` and those of its mappings. */
 export function createBudgets(
@@ -21,6 +21,13 @@ export function createBudgets(
 /** The most starts within an hour that are counted for the operator. */
 const MAX_STARTED = 100_000;
 
+/** What one run has used. */
+interface Use {
+  at: Ms;
+  tokens: number;
+  costUsd: number;
+}
+
 /** What a budget has spent, and which runs wait for it. */
 class Account {
   /** When the last runs started or, for those that are parked, will: in order, at most `runsPerHour`. */
@@ -32,7 +39,7 @@ class Account {
   readonly running = new Set<string>();
   /** Accepted and not started. */
   readonly waiting = new Set<string>();
-  readonly used: { at: Ms; tokens: number }[] = [];
+  readonly used: Use[] = [];
   /** Parked until another run ends, in order; and those of them that may start now. */
   readonly waitQueue: string[] = [];
   readonly released = new Set<string>();
@@ -57,22 +64,32 @@ class Account {
     return { starts: this.starts.length, nextStartAt: oldest === undefined ? undefined : oldest + HOUR_MS };
   }
 
-  spend(tokens: number, at: Ms): void {
-    if (tokens > 0) this.used.push({ at, tokens });
-    while (this.used[0] && this.used[0].at <= at - DAY_MS) this.used.shift();
+  spend(use: Use): void {
+    if (use.tokens > 0 || use.costUsd > 0) this.used.push(use);
+    while (this.used[0] && this.used[0].at <= use.at - DAY_MS) this.used.shift();
   }
 
-  tokensLastDay(now: Ms): number {
-    return this.used.reduce((total, { at, tokens }) => (at > now - DAY_MS ? total + tokens : total), 0);
+  sumLastDay(name: "tokens" | "costUsd", now: Ms): number {
+    return this.used.reduce((total, use) => (use.at > now - DAY_MS ? total + use[name] : total), 0);
   }
 
-  /** The tokens by which `tokensPerDay` is decided. */
-  tokenUse({ tokensPerDay }: LimitsConfig, now: Ms): Pick<BudgetUsage, "tokens" | "tokensFreeAt"> {
-    if (tokensPerDay === undefined) return { tokens: 0 };
-    const tokens = this.tokensLastDay(now);
-    let left = tokens;
-    const last = this.used.find((use) => use.at > now - DAY_MS && (left -= use.tokens) < tokensPerDay);
-    return { tokens, tokensFreeAt: last && last.at + DAY_MS };
+  /** When the sum falls below `limit` again. */
+  #freeAt(name: "tokens" | "costUsd", sum: number, limit: number, now: Ms): Ms | undefined {
+    let left = sum;
+    const last = this.used.find((use) => use.at > now - DAY_MS && (left -= use[name]) < limit);
+    return last && last.at + DAY_MS;
+  }
+
+  /** What `tokensPerDay` and `budget` are decided by. */
+  dayUse({ tokensPerDay, budget }: LimitsConfig, now: Ms): Pick<BudgetUsage, "tokens" | "tokensFreeAt" | "costUsd" | "costFreeAt"> {
+    const tokens = tokensPerDay === undefined ? 0 : this.sumLastDay("tokens", now);
+    const costUsd = budget === undefined ? 0 : this.sumLastDay("costUsd", now);
+    return {
+      tokens,
+      costUsd,
+      ...(tokensPerDay !== undefined && { tokensFreeAt: this.#freeAt("tokens", tokens, tokensPerDay, now) }),
+      ...(budget !== undefined && { costFreeAt: this.#freeAt("costUsd", costUsd, budget.perDay, now) }),
+    };
   }
 
   remove(runId: string): void {
@@ -111,7 +128,7 @@ export class Limiter {
   reserve(runId: string, budgets: readonly Budget[], now: Ms): { at: Ms; parked: Parked | undefined } {
     const parked = this.#decide(budgets, now, (account, { limits }) => ({
       ...account.hourUse(limits, now),
-      ...account.tokenUse(limits, now),
+      ...account.dayUse(limits, now),
       // What is accepted and not parked will run before this one.
       busy: account.active.size,
       isQueued: account.waitQueue.length > 0,
@@ -153,7 +170,7 @@ export class Limiter {
     const parked = this.#decide(budgets, now, (account, { scope, limits }) => ({
       // The moment that `place` gave the run has come.
       starts: 0,
-      ...account.tokenUse(limits, now),
+      ...account.dayUse(limits, now),
       busy: account.running.size + account.released.size,
       isQueued: account.waitQueue.length > 0 && !released.has(scope),
     }));
@@ -176,13 +193,13 @@ export class Limiter {
     return parked;
   }
 
-  /** A run has ended, or is back in the queue. `tokens` is what it has used. */
-  ended(runId: string, budgets: readonly Budget[], now: Ms, { tokens, again }: { tokens: number; again: boolean }): void {
+  /** A run has ended, or is back in the queue. */
+  ended(runId: string, budgets: readonly Budget[], now: Ms, { tokens, costUsd = 0, again }: RunSpend): void {
     for (const { scope } of budgets) {
       const account = this.#account(scope);
       account.remove(runId);
       if (again) account.waiting.add(runId);
-      account.spend(tokens, now);
+      account.spend({ at: now, tokens, costUsd });
     }
   }
 
@@ -203,7 +220,8 @@ export class Limiter {
       startedLastHour: account.startedLastHour.filter((at) => at > now - HOUR_MS).length,
       running: account.running.size,
       waiting: account.waiting.size,
-      tokensLastDay: account.tokensLastDay(now),
+      tokensLastDay: account.sumLastDay("tokens", now),
+      costLastDay: account.sumLastDay("costUsd", now),
     };
   }
 
@@ -222,7 +240,8 @@ export class Limiter {
         if (began && startedAt > now - HOUR_MS) account.takeSlot(limits.runsPerHour, startedAt);
         if (run.startedAt !== undefined && run.startedAt > now - HOUR_MS) account.startedLastHour.push(run.startedAt);
         if (run.endedAt !== undefined) {
-          if (run.endedAt > now - DAY_MS) account.used.push({ at: run.endedAt, tokens: countUsedTokens(run) });
+          if (run.endedAt > now - DAY_MS)
+            account.used.push({ at: run.endedAt, tokens: countUsedTokens(run), costUsd: run.usage?.costUsd ?? 0 });
           continue;
         }
         if (running.has(run.id)) account.running.add(run.id);

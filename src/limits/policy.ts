@@ -25,6 +25,10 @@ function waitForTokens({ scope, limits: { tokensPerDay = Infinity } }: BudgetLim
   return tokens < tokensPerDay ? undefined : buildWait(scope, "tokensPerDay", tokensFreeAt, now);
 }
 
+function waitForMoney({ scope, limits: { budget } }: BudgetLimits, { costUsd = 0, costFreeAt }: BudgetUsage, now: Ms): Wait {
+  return budget === undefined || costUsd < budget.perDay ? undefined : buildWait(scope, "budget.perDay", costFreeAt, now);
+}
+
 function waitForPlace({ scope, limits: { concurrent } }: BudgetLimits, { busy, isQueued }: BudgetUsage): Wait {
   return concurrent !== undefined && (busy >= concurrent || isQueued) ? { scope, limit: "concurrent" } : undefined;
 }
@@ -33,7 +37,7 @@ const untilOf = ({ until = Infinity }: Parked): Ms => until;
 
 /**
  * Decides whether a run may start now, by what each of its budgets has spent. If several limits hold the run back, the
- * reason is the latest moment of `runsPerHour`, else `tokensPerDay`, else `concurrent`: a moment that is known comes
+ * reason is the latest moment of `runsPerHour`, else `tokensPerDay`, else `budget`, else `concurrent`: a moment that is known comes
  * before a wait for another run's end.
  */
 export function decide(usage: ReadonlyMap<string, BudgetUsage>, budgets: readonly BudgetLimits[], now: Ms): Decision {
@@ -43,6 +47,6 @@ export function decide(usage: ReadonlyMap<string, BudgetUsage>, budgets: readonl
       return (used && wait(budget, used, now)) ?? [];
     });
   const [latest] = find(waitForHour).toSorted((a, b) => untilOf(b) - untilOf(a));
-  const reason = latest ?? find(waitForTokens)[0] ?? find(waitForPlace)[0];
+  const reason = latest ?? find(waitForTokens)[0] ?? find(waitForMoney)[0] ?? find(waitForPlace)[0];
   return reason ? { start: false, reason } : { start: true };
 }

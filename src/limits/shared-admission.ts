@@ -5,7 +5,7 @@ import { findFull, QUEUED_PLACEMENT } from "./admission.ts";
 import { buildNotice, fullFailure, toLimitKey } from "./limit-text.ts";
 import { countUsedTokens } from "./limiter.ts";
 import { decide, HOUR_MS } from "./policy.ts";
-import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetStatus, BudgetView, Placement } from "./types.ts";
+import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetStatus, BudgetView, Placement, RunSpend } from "./types.ts";
 import { MAX_CHARS, windowName } from "./batch-windows.ts";
 
 /** What is known of other gateways' use of a budget is that old at most, if it only predicts: `limits.queue`, and the answer's status. */
@@ -38,7 +38,8 @@ function createForecast(deps: AdmissionDeps, shared: SharedUsage) {
 
   return {
     refresh,
-    use: (scope: string): BudgetStatus => uses.get(scope) ?? { startedLastHour: 0, running: 0, waiting: 0, tokensLastDay: 0 },
+    use: (scope: string): BudgetStatus =>
+      uses.get(scope) ?? { startedLastHour: 0, running: 0, waiting: 0, tokensLastDay: 0, costLastDay: 0 },
     accepted: (scope: string): number => accepted.get(scope) ?? 0,
     accept(budgets: readonly Budget[], n: number): void {
       for (const { scope } of budgets) accepted.set(scope, (accepted.get(scope) ?? 0) + n);
@@ -95,12 +96,12 @@ class ClusterAdmission implements Admission {
     return this.#shared.parked(runId);
   }
 
-  release(run: Pick<RunRecord, "id" | "mapping">, { tokens }: { tokens: number }): void {
+  release(run: Pick<RunRecord, "id" | "mapping">, { tokens, costUsd }: RunSpend): void {
     const budgets = this.#getBudgets(run.mapping);
     if (budgets.length === 0) return;
     // What cannot be written now is found by `tidy`.
     this.#shared
-      .release(run.id, budgets, tokens)
+      .release(run.id, budgets, tokens, costUsd)
       .catch((error: unknown) => this.#deps.log.warn({ err: safeError(error), runId: run.id }, "a budget could not be given back yet"));
   }
 
@@ -123,7 +124,7 @@ class ClusterAdmission implements Admission {
     if (all.length > 0) await this.#shared.release("", all, 0);
     for (const id of await this.#shared.strays()) {
       const run = await store.get("run", id);
-      await this.#shared.release(id, run ? this.#getBudgets(run.mapping) : [], run ? countUsedTokens(run) : 0);
+      await this.#shared.release(id, run ? this.#getBudgets(run.mapping) : [], run ? countUsedTokens(run) : 0, run?.usage?.costUsd);
     }
   }
 
@@ -155,9 +156,9 @@ class ClusterAdmission implements Admission {
   /** Predicts what will hold a run back; it is decided when the run is about to start. */
   #predict(budgets: readonly Budget[], now: Ms): Parked | undefined {
     const usage = budgets.map(({ scope }): [string, BudgetUsage] => {
-      const { startedLastHour, running, tokensLastDay } = this.#forecast.use(scope);
+      const { startedLastHour, running, tokensLastDay: tokens, costLastDay: costUsd } = this.#forecast.use(scope);
       const before = this.#waiting(scope);
-      return [scope, { starts: startedLastHour + before, tokens: tokensLastDay, busy: running + before, isQueued: false }];
+      return [scope, { starts: startedLastHour + before, tokens, costUsd, busy: running + before, isQueued: false }];
     });
     const decision = decide(new Map(usage), budgets, now);
     return decision.start ? undefined : decision.reason;

@@ -51,6 +51,14 @@ export type Admitted =
   /** One placement for each applicant. `settle` must be called once it is known whether the event is on disk. */
   { ok: true; placements: readonly Placement[]; settle(accepted: boolean): void } | { ok: false; failure: Failure };
 
+/** What a run has used when it ends, or is back in the queue (`again`). */
+export interface RunSpend {
+  tokens: number;
+  /** Absent if it is unknown. */
+  costUsd?: number | undefined;
+  again: boolean;
+}
+
 /** What may be accepted, what may start, and what has to wait. */
 export interface Admission {
   /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
@@ -61,8 +69,7 @@ export interface Admission {
   start(run: RunRecord, now: Ms): Parked | undefined | Promise<Parked | undefined>;
   /** That the run waits is on disk. */
   parked?(runId: string): Promise<void>;
-  /** The run has ended, or is back in the queue (`again`). */
-  release(run: Pick<RunRecord, "id" | "mapping">, end: { tokens: number; again: boolean }): void;
+  release(run: Pick<RunRecord, "id" | "mapping">, spend: RunSpend): void;
   /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */
   closeBatch(runId: string, now: Ms): Promise<Ms | undefined>;
   /** No event joins the run any more; all that did are on disk. */

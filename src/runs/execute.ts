@@ -1,4 +1,5 @@
 import { newBoundaryId } from "../agent/boundary.ts";
+import { addUsage } from "../agent/usage.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools } from "../approvals/judge.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
@@ -28,6 +29,7 @@ interface Try {
 /** What a try has used, and whether the run is back in the queue. */
 interface Spent {
   tokens: number;
+  costUsd?: number | undefined;
   again: boolean;
 }
 
@@ -144,7 +146,8 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
     }
   }
   await endRun(result, current);
-  return { tokens: result.ok ? countUsedTokens(result) : 0, again: false };
+  const used = getUsed(result, steps);
+  return { tokens: countUsedTokens(used), costUsd: used.usage?.costUsd, again: false };
 }
 
 /** The run that only its first step makes worth keeping. */
@@ -238,6 +241,13 @@ async function putBack(
   }, job);
 }
 
+/** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
+function getUsed(result: ModelTurn, steps: readonly StepRecord[]): Pick<RunRecord, "usage" | "model"> {
+  if (result.ok) return { usage: result.usage, model: result.model };
+  const last = steps.at(-1);
+  return last ? { usage: addUsage(steps.map(({ usage }) => usage)), model: last.model } : {};
+}
+
 function getStatus(result: ModelTurn): RunStatus {
   if (result.ok) return "succeeded";
   return result.code === "timeout" ? "timed_out" : result.code === "cancelled" ? "cancelled" : "failed";
@@ -248,12 +258,14 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored, steps }: T
   const { context, job } = kind;
   const now = deps.clock.now();
   const status = getStatus(result);
+  const used = getUsed(result, steps);
   const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now, steps);
   const end = {
     status,
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
-    ...(result.ok ? { usage: result.usage } : { error: toRunError(result) }),
+    ...used,
+    ...(result.ok ? {} : { error: toRunError(result) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };
@@ -267,6 +279,8 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored, steps }: T
   const done = await commitEnd(run, writeAll, { store: deps.store, now, held: job, by: "gateway" });
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
+    const { mapping = "", spec } = run;
+    if (used.model !== undefined) deps.metrics?.modelUsed({ agent: spec.session.agentId, mapping, model: used.model, ...used.usage });
     deps.log.info({ runId: run.id, status }, "a run ended");
     if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
     deps.onRunEnd?.(run.id);

@@ -1,5 +1,5 @@
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
-import type { DeliveryRecord, EventRecord, RunRecord, Store } from "../store/types.ts";
+import type { DeliveryRecord, EventRecord, RunRecord, Store, Usage } from "../store/types.ts";
 
 /** The status of a run's delivery, as receipts name it. */
 export function deliveryStatus(run: RunRecord, delivery: DeliveryRecord | undefined): string | undefined {
@@ -48,6 +48,13 @@ function deliveryReceipt(run: RunRecord, delivery: DeliveryRecord | undefined, f
   return full ? { ...receipt, to: route?.to ?? null } : receipt;
 }
 
+/** What a sender may know of a run's usage: what it has cost is for the operator. */
+const toCountedTokens = ({ inputTokens, outputTokens, totalTokens }: Usage): Usage => ({
+  ...(inputTokens !== undefined && { inputTokens }),
+  ...(outputTokens !== undefined && { outputTokens }),
+  ...(totalTokens !== undefined && { totalTokens }),
+});
+
 /** `GET {base}/runs/{id}`. `full` false leaves the reply and the recipient out (`hooks.receipts: "status"`). */
 export async function runReceipt(store: Pick<Store, "get">, run: RunRecord, full: boolean): Promise<object> {
   return buildReceipt(run, run.deliveryId === undefined ? undefined : await store.get("delivery", run.deliveryId), full);
@@ -65,7 +72,7 @@ export function buildReceipt(run: RunRecord, delivery: DeliveryRecord | undefine
     // What the provider said is for the operator.
     error: run.error ? { code: run.error.code, message: run.error.message } : null,
     warnings: run.warnings,
-    usage: run.usage ?? null,
+    usage: run.usage ? toCountedTokens(run.usage) : null,
     attempts: run.attempts,
     delivery: deliveryReceipt(run, delivery, full),
     createdAt: iso(run.createdAt),

@@ -58,8 +58,18 @@ export function writeEnd(
 }
 
 /** Appends a run's turn to its session. */
-export function appendTurn(tx: Writes, { id, spec }: RunRecord, messages: unknown[], { config }: ActionContext, now: number): void {
-  const turn: NewTurn = { runId: id, at: now, hook: spec.hook, input: spec.input, unsafe: spec.unsafe, messages };
+export function appendTurn(tx: Writes, run: RunRecord, messages: unknown[], { config }: ActionContext, now: number): void {
+  const { id, kind, mapping, spec, boundaryId } = run;
+  const turn: NewTurn = {
+    runId: id,
+    at: now,
+    hook: spec.hook,
+    input: spec.input,
+    unsafe: spec.unsafe,
+    messages,
+    ...(boundaryId !== undefined && { boundaryId }),
+    ...(kind === "hook" && { trustedHook: mapping ?? spec.hook }),
+  };
   tx.add("turn", spec.session, turnToKeep(turn, config.hooks.retention));
 }
 

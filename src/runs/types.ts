@@ -2,6 +2,7 @@ import type { ApprovalRules } from "../approvals/rules.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
+import type { ModelUse } from "../core/metrics.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -72,6 +73,7 @@ export type CombinedAction = ({ ok: true; action: RunAction } | { ok: true; skip
 export interface TurnMetrics {
   runStarted(run: { waitSeconds: number }): void;
   runEnded(run: { status: string; seconds: number }): void;
+  modelUsed(run: ModelUse): void;
   deliveryEnded(delivery: { channel: string; status: string }): void;
 }
 

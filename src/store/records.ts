@@ -58,7 +58,7 @@ export interface RunSpec {
 /** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */
 export interface Parked {
   scope: string;
-  limit: "runsPerHour" | "concurrent" | "tokensPerDay";
+  limit: "runsPerHour" | "concurrent" | "tokensPerDay" | "budget.perDay";
   until?: Ms;
 }
 
@@ -179,6 +179,8 @@ export interface Usage {
   /** Of the input tokens, those that the provider had cached; of the output tokens, those of thinking. */
   cachedInputTokens?: number;
   reasoningTokens?: number;
+  /** In US dollars; absent if the price of a model that was used is unknown. */
+  costUsd?: number;
 }
 
 /** What a model provider said with its error: without credentials and without quotations of the prompt. */

@@ -13,6 +13,10 @@ export interface TurnRecord {
   unsafe: boolean;
   /** What the model answered, as the `ai` package's response messages (plain JSON). */
   messages: unknown[];
+  /** The id of the boundary that the turn was rendered with, so that it stays the same. Absent in what an earlier version wrote. */
+  boundaryId?: string;
+  /** What the trusted line before the input names; absent if there was none. */
+  trustedHook?: string;
 }
 export type NewTurn = Omit<TurnRecord, "seq">;
 

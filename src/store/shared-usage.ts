@@ -3,7 +3,13 @@ import type { Ms, Parked } from "./records.ts";
 /** What one budget allows; undefined: any. */
 export interface BudgetLimits {
   scope: string;
-  limits: { runsPerHour?: number | undefined; concurrent?: number | undefined; tokensPerDay?: number | undefined };
+  limits: {
+    runsPerHour?: number | undefined;
+    concurrent?: number | undefined;
+    tokensPerDay?: number | undefined;
+    /** In US dollars. */
+    budget?: { perDay: number } | undefined;
+  };
 }
 
 /** What one budget has spent, apart from the run that asks. */
@@ -18,6 +24,10 @@ export interface BudgetUsage {
   tokens: number;
   /** When `tokens` falls below `tokensPerDay` again, if that is known. */
   tokensFreeAt?: Ms | undefined;
+  /** US dollars spent within the last day, as far as prices are known. */
+  costUsd?: number;
+  /** When `costUsd` falls below `budget.perDay` again, if that is known. */
+  costFreeAt?: Ms | undefined;
   /** Places of `concurrent` that are taken. */
   busy: number;
   /** True if other runs wait for a place before this one. */
@@ -33,6 +43,8 @@ export interface Spent {
   startedLastHour: number;
   running: number;
   tokensLastDay: number;
+  /** In US dollars, as far as prices are known. */
+  costLastDay: number;
 }
 
 export interface BatchJoin {
@@ -55,7 +67,7 @@ export interface SharedUsage {
   /** A run that was parked is on disk as such: if it has been released meanwhile, it starts. */
   parked(runId: string): Promise<void>;
   /** The run has ended, or is back in the queue, or was given up before it began; runs that wait for it are released. */
-  release(runId: string, budgets: readonly BudgetLimits[], tokens: number): Promise<void>;
+  release(runId: string, budgets: readonly BudgetLimits[], tokens: number, costUsd?: number): Promise<void>;
   /** Limits may have changed: runs that wait for a moment of the old ones get a new one. All budgets have to be given. */
   reopen(budgets: readonly BudgetLimits[]): Promise<void>;
   /** Ids of runs that are counted as begun or waiting though they have ended: their gateway died before it said so. */

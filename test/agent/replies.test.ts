@@ -78,14 +78,28 @@ describe("models", () => {
   });
   it("that the config names wrongly are problems with their paths", () => {
     const { issues } = models({
-      models: { providers: { p: { type: "openai-compatible" } }, aliases: { a: "gone/x" } },
-      agents: { defaults: { model: "b" }, list: [{ id: "x", model: "q/y" }] },
+      models: {
+        providers: { p: { type: "openai-compatible" } },
+        aliases: { a: "gone/x", b: { primary: "p/x", fallbacks: ["gone/y"] } },
+        prices: { a: { input: 1, output: 1 } },
+      },
+      agents: {
+        defaults: { model: "c" },
+        list: [
+          { id: "x", model: "q/y" },
+          { id: "z", model: { primary: "p/x", fallbacks: ["d", "builtin/echo"] } },
+        ],
+      },
     });
     expect(issues.map((issue) => issue.path)).toEqual([
       "models.providers.p.baseUrl",
       "models.aliases.a",
+      "models.aliases.b",
+      "models.prices.a",
       "agents.defaults.model",
       "agents.list[0].model",
+      "agents.list[1].model.fallbacks[0]",
+      "agents.list[1].model.fallbacks[1]",
     ]);
   });
 });

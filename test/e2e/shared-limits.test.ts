@@ -24,11 +24,13 @@ describePostgres("limits over several gateways", () => {
   /** Turns that the model answers at the same moment: how many there are, and the most there were. */
   let now = 0;
   let most = 0;
+  /** `models.prices` */
+  let prices: object = {};
 
   beforeEach(async () => {
     schema = newSchema();
     provider = await createProvider();
-    [now, most] = [0, 0];
+    [now, most, prices] = [0, 0, {}];
     provider.answer = async () => {
       most = Math.max(most, ++now);
       await new Promise((done) => setTimeout(done, 20));
@@ -43,7 +45,10 @@ describePostgres("limits over several gateways", () => {
     await schema.drop();
   });
 
-  const configOf = (hooks: object): object => ({ store: { url: schema.url }, hooks: { token: TOKEN, ...hooks }, ...modelConfig(provider) });
+  const configOf = (hooks: object): object => {
+    const { models, ...rest } = modelConfig(provider) as { models: object };
+    return { store: { url: schema.url }, hooks: { token: TOKEN, ...hooks }, models: { ...models, prices }, ...rest };
+  };
   const open = async (hooks: object, workers = true): Promise<World> => {
     const dir = mkdtempSync(join(tmpdir(), "rouse-limits-"));
     dirs.push(dir);
@@ -103,6 +108,21 @@ describePostgres("limits over several gateways", () => {
       return waits.every((run) => run.parked?.limit === "tokensPerDay" && Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000);
     });
     expect(provider.requests).toHaveLength(3);
+  });
+
+  it("`budget` counts what the runs of all have cost", async () => {
+    prices = { "local/big": { input: 1000, output: 1000 } };
+    const [a, b] = await pair(mapping({ budget: { perDay: "0.04 USD" }, concurrent: 1 }));
+    await postAll([a, b], 8);
+    // 14 tokens a run, a thousandth of a dollar each: the third run reaches it.
+    await a.until(async () => (await count(a, "succeeded")) === 3 && (await count(a, "parked")) === 5);
+    await a.until(async () => {
+      const waits = (await runs(a)).filter((run) => run.status === "parked");
+      return waits.every((run) => run.parked?.limit === "budget.perDay" && Date.parse(run.parked.until ?? "") > Date.now() + 80_000_000);
+    });
+    expect(provider.requests).toHaveLength(3);
+    const told = async () => (await b.admin("/admin/v1/doctor")).body.checks.find((one: { id: string }) => one.id === "limits").message;
+    await b.until(async () => (await told()).includes("0.04 of 0.04 USD in a day"));
   });
 
   it("`queue` counts what waits at all, a second late at most", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { rmSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, TOKEN, type Answer, type World, type WorldOptions } from "../e2e/world.ts";
@@ -223,6 +224,52 @@ describe("tokens a day", () => {
     await world.until(async () => (await told()).length === 1);
     await later(86_401_000, hooks);
     await ended([third]);
+  });
+});
+
+describe("a budget of money", () => {
+  const priced = (prices: object): WorldOptions["config"] => {
+    const { models, ...rest } = modelConfig(provider) as { models: object };
+    return { ...rest, models: { ...models, prices } };
+  };
+  // Each turn of this model uses 11 tokens of input and 3 of output: 0.02 dollars.
+  const config = () => priced({ "local/big": { input: 1000, output: 3000 } });
+  const hooks = { mappings: [mapping("shop", { limits: { budget: { perDay: "0.04 USD" } }, wakeMode: "next-heartbeat" })] };
+
+  it("parks runs once it is spent, across a restart, until enough of it is a day old", async () => {
+    world = await createWorld({ config: { ...config(), hooks } });
+    await ended([await post("shop", 1)]);
+    await ended([await post("shop", 2)]);
+    const third = await post("shop", 3);
+    expect(third.body.status).toBe("parked");
+    const { parked } = await runOf(third);
+    expect(parked).toMatchObject({ scope: "mapping:shop", limit: "budget.perDay" });
+    expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(86_000_000);
+    await world.until(async () => (await told())[0]?.includes("0.04 USD within a day"));
+    const restart = async (ms: number): Promise<void> => {
+      const { dir, gateway } = world;
+      await gateway.stop();
+      world = {
+        ...(await createWorld({ config: { ...config(), hooks }, dir, clock: { ...systemClock, now: () => systemClock.now() + ms } })),
+      };
+    };
+    await restart(0);
+    expect((await post("shop", 4)).body.status).toBe("parked");
+    await restart(86_401_000);
+    await ended([third]);
+    rmSync(world.dir, { recursive: true, force: true });
+  });
+
+  it("is a config error where the price of an agent's model is unknown", async () => {
+    world = await createWorld({ config: { ...config(), hooks } });
+    const start = createWorld({ config: { ...priced({}), hooks }, dir: `${world.dir}/second` });
+    await expect(start).rejects.toThrow(
+      "models.prices.local/big: limits.budget counts what runs cost, and the price of this model is unknown",
+    );
+    const wrong = { mappings: [mapping("shop", { limits: { budget: { perDay: "5 EUR" } } })] };
+    await expect(createWorld({ config: { ...config(), hooks: wrong }, dir: `${world.dir}/third` })).rejects.toThrow(
+      'write an amount of US dollars such as "5 USD"',
+    );
   });
 });
 

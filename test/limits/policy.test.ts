@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { LimitsConfig } from "../../src/config/schema/limits.ts";
 import { findFull } from "../../src/limits/admission.ts";
+import { getLimit } from "../../src/limits/limit-text.ts";
 import { decide } from "../../src/limits/policy.ts";
 import type { BudgetLimits, BudgetUsage } from "../../src/store/types.ts";
 
@@ -22,6 +24,12 @@ describe("whether a run may start", () => {
     ["the hour's runs have started, nobody knows until when", { runsPerHour: 2 }, { starts: 2 }, { limit: "runsPerHour" }],
     ["its own moment is to come", { runsPerHour: 2 }, { notBefore: NOW + 7 }, { limit: "runsPerHour", until: NOW + 7 }],
     ["the day's tokens are used", { tokensPerDay: 10 }, { tokens: 10, tokensFreeAt: NOW + 9 }, { limit: "tokensPerDay", until: NOW + 9 }],
+    [
+      "the day's money is spent",
+      { budget: { perDay: 2 } },
+      { costUsd: 2, costFreeAt: NOW + 9 },
+      { limit: "budget.perDay", until: NOW + 9 },
+    ],
     ["all places are taken", { concurrent: 2 }, { busy: 2 }, { limit: "concurrent" }],
     ["others wait for a place before it", { concurrent: 2 }, { isQueued: true }, { limit: "concurrent" }],
   ])("is no if %s", (_why, limits, usage, reason) => {
@@ -50,13 +58,16 @@ describe("whether a run may start", () => {
   const count = fc.nat({ max: 5 });
   const moment = fc.option(fc.integer({ min: NOW - 3, max: NOW + 3 }), { nil: undefined });
   const limit = fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined });
-  const budget = fc.record({ runsPerHour: limit, concurrent: limit, tokensPerDay: limit });
+  const money = fc.option(fc.record({ perDay: fc.integer({ min: 1, max: 5 }) }), { nil: undefined });
+  const budget = fc.record({ runsPerHour: limit, concurrent: limit, tokensPerDay: limit, budget: money });
   const spent = fc.record({
     starts: count,
     nextStartAt: moment,
     notBefore: moment,
     tokens: count,
     tokensFreeAt: moment,
+    costUsd: count,
+    costFreeAt: moment,
     busy: count,
     isQueued: fc.boolean(),
   });
@@ -74,7 +85,7 @@ describe("whether a run may start", () => {
         const decision = decideAll(entries);
         if (decision.start) return;
         const { scope, limit: name, until } = decision.reason;
-        expect(entries[Number(scope)]?.limits[name]).toBeDefined();
+        expect(getLimit(entries[Number(scope)]?.limits as LimitsConfig, name)).toBeDefined();
         if (until !== undefined) expect(until).toBeGreaterThan(NOW);
       }),
     );
@@ -98,13 +109,21 @@ describe("whether a run may start", () => {
             ...usage,
             starts: Math.max(0, usage.starts - 1),
             tokens: Math.max(0, usage.tokens - 1),
+            costUsd: Math.max(0, (usage.costUsd ?? 0) - 1),
             busy: Math.max(0, usage.busy - 1),
           },
         }));
-        const raised = entries.map(({ limits: { runsPerHour = 9, concurrent = 9, tokensPerDay = 9 }, usage }) => ({
-          limits: { runsPerHour: runsPerHour + 1, concurrent: concurrent + 1, tokensPerDay: tokensPerDay + 1 },
-          usage: { ...usage, notBefore: undefined, isQueued: false },
-        }));
+        const raised = entries.map(
+          ({ limits: { runsPerHour = 9, concurrent = 9, tokensPerDay = 9, budget: { perDay } = { perDay: 9 } }, usage }) => ({
+            limits: {
+              runsPerHour: runsPerHour + 1,
+              concurrent: concurrent + 1,
+              tokensPerDay: tokensPerDay + 1,
+              budget: { perDay: perDay + 1 },
+            },
+            usage: { ...usage, notBefore: undefined, isQueued: false },
+          }),
+        );
         expect(decideAll(less).start).toBe(true);
         expect(decideAll(raised).start).toBe(true);
       }),

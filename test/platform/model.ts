@@ -16,8 +16,8 @@ export interface Says {
   text?: readonly string[];
   calls?: readonly { id: string; name: string; arguments: string }[];
   finish?: string;
-  /** False: counts nothing. */
-  usage?: false;
+  /** What it counts; false: nothing. */
+  usage?: false | object;
   /** Answers with this status in place of an answer, and with this error object and these headers. */
   status?: number;
   error?: object;
@@ -45,7 +45,7 @@ async function answerWhole(response: ServerResponse, says: Says, model: string):
   const finish = says.finish ?? (calls ? "tool_calls" : "stop");
   if (says.cut) return void response.destroy();
   response.setHeader("content-type", "application/json");
-  const usage = says.usage === false ? {} : { usage: USAGE };
+  const usage = says.usage === false ? {} : { usage: says.usage ?? USAGE };
   response.end(
     JSON.stringify({
       id: "c1",
@@ -80,7 +80,7 @@ async function answerStreamed(response: ServerResponse, says: Says, model: strin
   if (says.cut) return void setTimeout(() => response.destroy(), 30);
   for (const [index, { id, name, arguments: text }] of (says.calls ?? []).entries())
     send({ tool_calls: [{ index, id, type: "function", function: { name, arguments: text } }] });
-  send({}, says.finish ?? (says.calls ? "tool_calls" : "stop"), says.usage === false ? {} : { usage: USAGE });
+  send({}, says.finish ?? (says.calls ? "tool_calls" : "stop"), says.usage === false ? {} : { usage: says.usage ?? USAGE });
   response.end("data: [DONE]\n\n");
 }
 

@@ -79,8 +79,10 @@ describePostgres("what gateways spend and collect together", () => {
     expect(await b.usage.start("run_x", budget, decide)).toBeUndefined();
     await a.usage.release("run_x", budget, 7);
     expect(await b.usage.start("run_y", budget, decide)).toMatchObject({ limit: "concurrent" });
-    await b.usage.release("run_x", budget, 7);
-    expect(await b.usage.spent("hooks")).toMatchObject({ running: 0, tokensLastDay: 7 });
+    await b.usage.release("run_x", budget, 7, 0.25);
+    // Given back once more, it counts no second time.
+    await b.usage.release("run_x", budget, 7, 0.25);
+    expect(await b.usage.spent("hooks")).toEqual({ startedLastHour: 1, running: 0, tokensLastDay: 7, costLastDay: 0.25 });
     expect(await b.usage.start("run_y", budget, decide)).toBeUndefined();
   });
 });

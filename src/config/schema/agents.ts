@@ -104,6 +104,17 @@ export const modelsSchema = z
       .record(z.string(), modelChoice)
       .default({})
       .describe("Short names for `<provider>/<model>`, or for a model with its fallbacks: a mapping or a request can name them too."),
+    prices: z
+      .record(
+        z.string(),
+        z.strictObject({
+          input: z.number().min(0).describe("A million input tokens."),
+          cachedInput: z.number().min(0).optional().describe("A million input tokens that the provider had in its cache; default `input`."),
+          output: z.number().min(0).describe("A million output tokens."),
+        }),
+      )
+      .default({})
+      .describe("What models cost in US dollars, by `<provider>/<model>`; before the list prices that ship."),
   })
   .prefault({})
-  .describe("Model providers and short names.");
+  .describe("Model providers, short names and prices.");

@@ -1,11 +1,25 @@
 import { z } from "zod";
 import { secretSchema } from "./common.ts";
 
+/** An amount of money. Input: `"5 USD"`. Output: US dollars. */
+const money = z.string().transform((text, context) => {
+  const amount = Number(/^(\d+(?:\.\d+)?) ?USD$/.exec(text.trim())?.[1]);
+  if (amount > 0) return amount;
+  context.addIssue({ code: "custom", message: 'write an amount of US dollars such as "5 USD"' });
+  return z.NEVER;
+});
+
 /** What a hook may spend. Work over a limit waits and is not lost. */
 export const limitsSchema = z.strictObject({
   runsPerHour: z.int().positive().optional().describe("Runs that start within any hour; more are parked until there is room."),
   concurrent: z.int().positive().optional().describe("Runs at the same time; more are parked until one ends."),
   tokensPerDay: z.int().positive().optional().describe("Tokens that runs use within any 24 hours; once they are used up, runs are parked."),
+  budget: z
+    .strictObject({
+      perDay: money.describe("What runs may cost within any 24 hours, such as `5 USD`; once it is used up, runs are parked."),
+    })
+    .optional()
+    .describe("What runs may cost; each model has to have a price (`models.prices`)."),
   queue: z.int().positive().optional().describe("Runs that may wait before hooks are answered 503."),
 });
 export type LimitsConfig = z.output<typeof limitsSchema>;

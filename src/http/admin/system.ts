@@ -9,8 +9,9 @@ import { testHook } from "../../admin/test-hook.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
+import { readUsage, USAGE_KEYS } from "../../admin/usage.ts";
 import { jsonAnswer } from "./answer.ts";
-import { jsonBody, query } from "./query.ts";
+import { jsonBody, query, since } from "./query.ts";
 
 const strings = z.record(z.string(), z.string()).default({});
 const hookTest = z.strictObject({
@@ -39,6 +40,8 @@ const newKey = z.strictObject({
 const event = z.strictObject({ plugin: z.string().min(1), path: z.string().min(1), body: z.unknown() });
 const denialQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(1000).default(100) });
 
+const usageQuery = ({ clock }: AdminDeps) => z.strictObject({ by: z.enum(USAGE_KEYS).default("day"), since: since(clock).prefault("30d") });
+
 /** `/channels`: which there are, whether they can be reached, and a test message. */
 export function channelRoutes(deps: AdminDeps) {
   return new Hono()
@@ -65,6 +68,7 @@ export function systemRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/agents", (c) => jsonAnswer(c, system.listAgents(deps)))
     .get("/plugins", (c) => jsonAnswer(c, { plugins: [...deps.snapshot().plugins] }))
+    .get("/usage", query(usageQuery(deps)), async (c) => jsonAnswer(c, await readUsage(deps, c.req.valid("query"))))
     .get("/mappings", (c) => jsonAnswer(c, system.listMappings(deps)))
     .get("/status", async (c) => jsonAnswer(c, await system.showStatus(deps)))
     .get("/refusals", query(denialQuery), (c) => jsonAnswer(c, system.listDenials(deps, c.req.valid("query"))))

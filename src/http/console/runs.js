@@ -96,6 +96,8 @@ async function runDetail(id, refresh) {
       ["agent", run.agentId],
       ["session", sessionLink({ ...run, key: run.sessionKey })],
       ["model", run.model],
+      ["tokens", run.usage?.totalTokens],
+      ["cost", run.usage && (run.usage.costUsd === undefined ? "unknown" : `$${run.usage.costUsd}`)],
       ["attempts", run.attempts],
       ["warnings", run.warnings.map((warning) => h("div", { class: "warn" }, warning))],
       ["delivery", run.delivery && [state(run.delivery), run.route?.reason ? ` ${run.route.reason}` : ""]],

@@ -1,0 +1,62 @@
+import type { ModelPrice } from "../contract/kinds.ts";
+import type { Issue } from "../core/errors.ts";
+import type { Usage } from "../store/types.ts";
+import type { Agent, Models } from "./types.ts";
+
+/** What the `ai` package tells of the tokens of a call. */
+export interface CountedTokens {
+  inputTokens?: number | undefined;
+  outputTokens?: number | undefined;
+  totalTokens?: number | undefined;
+  inputTokenDetails?: { cacheReadTokens?: number | undefined } | undefined;
+  outputTokenDetails?: { reasoningTokens?: number | undefined } | undefined;
+}
+
+const MILLION = 1_000_000;
+/** Costs are kept to a millionth of a cent: sums of many runs stay exact enough. */
+const round = (usd: number): number => Math.round(usd * 1e8) / 1e8;
+
+/** The cost of a call; undefined if the price or the number of tokens is unknown. */
+function getCost(usage: Usage, price: ModelPrice | undefined): number | undefined {
+  const { inputTokens, outputTokens, cachedInputTokens = 0 } = usage;
+  if (!price || inputTokens === undefined || outputTokens === undefined) return undefined;
+  const { input, output, cachedInput = input } = price;
+  return round(((inputTokens - cachedInputTokens) * input + cachedInputTokens * cachedInput + outputTokens * output) / MILLION);
+}
+
+/** Returns what a model call has used, with its cost. What the provider did not count is absent. */
+export function toUsage(counted: CountedTokens, price: ModelPrice | undefined): Usage {
+  const usage = dropUndefined({
+    inputTokens: counted.inputTokens,
+    outputTokens: counted.outputTokens,
+    totalTokens: counted.totalTokens,
+    cachedInputTokens: counted.inputTokenDetails?.cacheReadTokens || undefined,
+    reasoningTokens: counted.outputTokenDetails?.reasoningTokens || undefined,
+  });
+  return dropUndefined({ ...usage, costUsd: getCost(usage, price) });
+}
+
+const TOKENS = ["inputTokens", "outputTokens", "totalTokens", "cachedInputTokens", "reasoningTokens"] as const;
+
+/** Adds up what several calls have used. The cost is unknown if that of one call is. */
+export function addUsage(calls: readonly Usage[]): Usage {
+  const sums = TOKENS.map((name) => {
+    const known = calls.flatMap((call) => call[name] ?? []);
+    return [name, known.length === 0 ? undefined : known.reduce((sum, count) => sum + count, 0)];
+  });
+  const isPriced = calls.length > 0 && calls.every(({ costUsd }) => costUsd !== undefined);
+  const costUsd = isPriced ? round(calls.reduce((sum, call) => sum + (call.costUsd ?? 0), 0)) : undefined;
+  return dropUndefined({ ...Object.fromEntries(sums), costUsd });
+}
+
+const dropUndefined = (usage: { [K in keyof Usage]: Usage[K] | undefined }): Usage =>
+  Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== undefined));
+
+/** Finds models of agents whose price is unknown: for a budget of money, their runs would count as free. */
+export function findUnpricedModels(agents: readonly Agent[], models: Models): Issue[] {
+  const found = agents.map((agent) => models.resolve(agent.model, agent.fallbacks));
+  const used = found.flatMap((one) => (one.ok ? [one.model, ...(one.model.fallbacks ?? [])] : []));
+  const unpriced = new Set(used.filter((model) => !models.getPrice(model)).map(({ ref }) => ref));
+  const message = "limits.budget counts what runs cost, and the price of this model is unknown: set it here";
+  return [...unpriced].map((ref) => ({ path: `models.prices.${ref}`, message }));
+}
