@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { writeDelivery, type Planned } from "../delivery/plan.ts";
 import { ENDED, type ApprovalDecision, type ApprovalRecord, type Lists, type Store, type Verdict } from "../store/types.ts";
 import { MAX_OPEN, normalizeCode } from "./codes.ts";
 
@@ -29,6 +30,8 @@ export interface ApprovalsDeps {
   log: Logger;
   /** Who may decide, in the form of `by`. */
   approvers(): readonly string[];
+  /** Plans what takes the buttons of an approval's questions away, for the commit that adds its decision. */
+  planEnd?(approvalId: string, decision: ApprovalDecision): Promise<readonly Planned[]>;
   metrics?: { refused(reason: string): void };
 }
 
@@ -131,11 +134,13 @@ class StoredApprovals implements Approvals {
 
   /** Commits a decision and wakes the run. Returns the refusal if another decision was faster. */
   async #write(approval: ApprovalRecord, decision: ApprovalDecision) {
-    const { store, log, clock } = this.#deps;
+    const { store, log, clock, planEnd } = this.#deps;
     const { id, code, runId, tool } = approval;
+    const ends = (await planEnd?.(id, decision)) ?? [];
     try {
       await store.commit((tx) => {
         tx.add("decision", id, decision);
+        for (const end of ends) writeDelivery(tx, end);
         tx.update("job", "turn", runId, clock.now());
       });
     } catch (error) {

@@ -1,4 +1,4 @@
-import { createApprovals, type Approvals } from "../approvals/approvals.ts";
+import { createApprovals, type Approvals, type ApprovalsDeps } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { createSharedAdmission } from "../limits/shared-admission.ts";
@@ -12,7 +12,7 @@ import { createTurnWorker, type TurnWorker } from "../runs/worker.ts";
 import { safeError } from "../core/errors.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
-import { channelServices } from "../plugin/channel-services.ts";
+import { channelServices, type ListenDeps } from "../plugin/channel-services.ts";
 import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
 import type { Resources } from "./resources.ts";
 import type { Intake } from "../intake/receive.ts";
@@ -20,6 +20,7 @@ import { combineEvents } from "../intake/resolve.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
 import { configuredEmbedder } from "../knowledge/configured.ts";
+import { planQuestionEnd, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
 import { knowledgeFor } from "../chat/document-access.ts";
@@ -81,10 +82,14 @@ export function createWorkers(resources: Resources): Workers {
     channels: () => snapshot().channels,
     mainAgentId: () => snapshot().agents.default.id,
     callbacks: createCallbackChannel({
-      getCallback: (mapping) => snapshot().getCallback(mapping),
+      getCallback: (mapping) => (mapping === undefined ? snapshot().config.tools.approvalCallback : snapshot().getCallback(mapping)),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
     }),
+    isDecided: async (id) => {
+      const approval = await store.get("approval", id);
+      return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
+    },
     maxAgeMs: () => snapshot().config.delivery.maxAge,
     clock,
     log,
@@ -94,13 +99,15 @@ export function createWorkers(resources: Resources): Workers {
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
-  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers });
+  const planEnd: ApprovalsDeps["planEnd"] = (id, decision) =>
+    planQuestionEnd(id, decision, { store, channels: snapshot().channels, now: clock.now() });
+  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, planEnd });
   const rules = createApprovalRules({ store, cluster, clock });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = { store, clock, log, metrics, context: snapshot, onRunEnd: runEnds.ended, knowledge: knowledgeFor(knowledge, keys) };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
-  const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine });
+  const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine, approvals });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   const chats = createChats({ ...runDeps, gateway: cluster.id });
@@ -148,13 +155,15 @@ export async function startWorkers(
   resources: Resources,
   workers: Workers,
   services: Services,
-  { receiveMessage: receive }: Intake,
+  { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
   const { heartbeat, turns, deliveries, health, knowledge } = workers;
   const { store, cluster, clock, log, snapshot, ended, reloader, swapped } = resources;
+  const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
+    recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
   const getServices = ({ snapshot: { offers, channels } }: LoadedSnapshot) => [
     ...offers.sources.map(({ plugin: id, value: service }) => ({ id, service })),
-    ...channelServices(channels, { store, receive }),
+    ...channelServices(channels, { store, receive, decide, notDelivered }),
   ];
   await services.replace(getServices(reloader.loaded()));
   swapped.push((loaded) => void services.replace(getServices(loaded)));

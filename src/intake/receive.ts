@@ -3,12 +3,13 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { ReceivedMessage } from "../contract/channel.ts";
+import type { Approvals } from "../approvals/approvals.ts";
+import type { ApprovalPress, ReceivedMessage } from "../contract/channel.ts";
 import type { FencingToken, Store } from "../store/types.ts";
 import { authenticate, createAuthenticator, type AuthenticateDeps, type Authenticator } from "./authenticate.ts";
 import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
-import { receiveMessage } from "./channel-message.ts";
+import { receiveMessage, receivePress } from "./channel-message.ts";
 import { deduplicate } from "./deduplicate.ts";
 import { createDenials, toDenied, type Denials } from "./denials.ts";
 import { createFailureLimiter } from "./failure-limiter.ts";
@@ -50,6 +51,8 @@ export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
   /** The tokens of `hooks.token`, or the one kept in the state folder. */
   hookTokens(snapshot: Snapshot): readonly string[];
   draining(): boolean;
+  /** Records what a person decided about an approval. */
+  approvals: Pick<Approvals, "decide">;
   /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
 }
@@ -63,6 +66,8 @@ export interface Intake {
    * @throws RouseError `store_unavailable`: the channel must hand the message over again.
    */
   receiveMessage(channel: string, message: ReceivedMessage, fencingToken?: FencingToken): Promise<IntakeReceipt>;
+  /** Processes a button that a person pressed on a channel; `text` is for that person. Fails if the store cannot be reached. */
+  receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
   /**
    * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
    * started. Fails with `not_found` if the event or its body is no longer there.
@@ -270,6 +275,8 @@ export function createIntake(given: IntakeDeps): Intake {
     },
     receiveMessage: (channel, message, fencingToken) =>
       receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fencingToken),
+    receivePress: (channel, press) =>
+      receivePress({ store, log, context: snapshot(), now: clock.now(), approvals: deps.approvals }, channel, press),
     async replay(eventId, { dryRun }) {
       const found = await findReplayed(eventId, store);
       if (!found.ok) return found;

@@ -1,3 +1,4 @@
+import type { Approvals } from "../approvals/approvals.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -92,6 +93,8 @@ export interface TurnDeps {
   admission: Admission;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
+  /** Records what a person decided about an approval. */
+  approvals: Pick<Approvals, "decide">;
   /** Combines the events that a mapping has collected. */
   combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
   metrics?: TurnMetrics;
