@@ -1,11 +1,9 @@
 /** The loop of a turn: one model call a step, then the tool calls that it asked for. */
-import type { ModelMessage } from "ai";
-import { STEP_GAP } from "./speaker.ts";
 import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/steps.ts";
-import type { Ms, Usage } from "../store/types.ts";
+import type { Ms } from "../store/types.ts";
 import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 import { OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
-import { cutOutput, toTextOutput, toToolMessage } from "./tool-results.ts";
+import { cutOutput, toTextOutput } from "./tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
 export const MAX_STEPS = 16;
@@ -71,13 +69,19 @@ function renderDenial({ by, note }: ApprovalDecision): string {
   return `The call was not made: a person denied it.${note === undefined ? "" : ` Their words: ${note}`}`;
 }
 
+/** Waits for all, and then throws what the first that failed threw: no call is left behind under way. */
+async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
 class Loop {
   readonly #options: LoopOptions;
   readonly #steps: StepRecord[];
 
   constructor(options: LoopOptions) {
     this.#options = options;
-    this.#steps = options.journal.steps.map((step) => ({ ...step, calls: step.calls.map((call) => ({ ...call })) }));
+    this.#steps = [...options.journal.steps];
   }
 
   async run(): Promise<LoopEnd> {
@@ -109,10 +113,20 @@ class Loop {
     const { runId, tools, callerTools } = this.#options;
     const index = this.#steps.length;
     const made = (isLast ? [] : calls).map(({ toolCallId, toolName: name, input, invalid }, position): ToolCallRecord => {
-      const call = { id: `${runId}.${index}.${position}`, modelCallId: toolCallId, tool: tools.get(name)?.tool ?? name, name, input };
+      const tool = tools.get(name);
+      const call = {
+        id: `${runId}.${index}.${position}`,
+        modelCallId: toolCallId,
+        tool: tool?.tool ?? name,
+        name,
+        input,
+        ...(tool?.hints.readOnly ? { readOnly: true } : {}),
+      };
       if (!invalid) return { ...call, state: "planned" };
-      const isKnown = tools.has(name) || callerTools.has(name);
-      const text = isKnown ? "The input is not valid JSON, and the tool was not called." : "There is no tool of this name.";
+      const text =
+        tool !== undefined || callerTools.has(name)
+          ? "The input is not valid JSON, and the tool was not called."
+          : "There is no tool of this name.";
       return { ...call, state: "failed", output: toTextOutput(text, true) };
     });
     return { runId, index, ...said, calls: made };
@@ -186,7 +200,7 @@ class Loop {
     // Nothing leaves before it is on disk.
     const isHeld = isNew ? await journal.addStep(step) : changes.length === 0 || (await journal.updateCalls(changes));
     if (!isHeld) return LOST;
-    let held = (await Promise.all(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))).every(Boolean);
+    let held = (await allEnded(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))).every(Boolean);
     for (const { call, tool, after } of starting.filter(({ tool: { exclusive } }) => exclusive)) {
       if (!held || signal.aborted) break;
       const change = start(call, after);
@@ -247,40 +261,3 @@ class Loop {
  * reason when it aborts.
  */
 export const runLoop = (options: LoopOptions): Promise<LoopEnd> => new Loop(options).run();
-
-/** What the model said in a step and what tools answered, as a conversation has it. */
-export const toStepMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
-  ...(messages as ModelMessage[]),
-  ...toToolMessage(calls.filter(({ output }) => output !== undefined)),
-];
-
-interface TextPart {
-  type?: unknown;
-  text?: unknown;
-}
-
-/** The words of a step. */
-export const getStepText = ({ messages }: StepRecord): string =>
-  messages
-    .flatMap((message) => {
-      const { content } = message as { content?: unknown };
-      if (typeof content === "string") return content;
-      return Array.isArray(content) ? (content as TextPart[]).map(({ type, text }) => (type === "text" ? String(text) : "")) : [];
-    })
-    .join("");
-
-/** All that the model said, as a stream's reader gets it. */
-export const getSpoken = (steps: readonly StepRecord[]): string =>
-  steps
-    .map(getStepText)
-    .filter((text) => text !== "")
-    .join(STEP_GAP);
-
-/** Adds up what steps used. A count that no step has stays absent. */
-export function sumUsage(steps: readonly StepRecord[]): Usage {
-  const total: Usage = {};
-  for (const { usage } of steps)
-    for (const [name, count] of Object.entries(usage) as [keyof Usage, number | undefined][])
-      if (count !== undefined) total[name] = (total[name] ?? 0) + count;
-  return total;
-}

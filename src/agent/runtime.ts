@@ -1,7 +1,7 @@
 import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import { safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
+import { RouseError, safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
 import type { Part } from "../contract/kinds.ts";
@@ -12,11 +12,12 @@ import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import { ECHO, echoTurn } from "./no-model.ts";
 import { classifyFailure } from "./failure.ts";
 import { createMemoryJournal } from "./journal.ts";
-import { getSpoken, getStepText, MAX_STEPS, runLoop, sumUsage, toStepMessages, type LoopEnd } from "./loop.ts";
-import { createConversation } from "./messages.ts";
+import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
+import { createTurnPrompt } from "./messages.ts";
 import { createStepCall } from "./model-step.ts";
 import { createModels, type NamedProvider } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
+import { getSpoken, getStepText, sumUsage, toStepMessages } from "./steps.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
 import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
@@ -94,7 +95,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     warnings.push(...picked.warnings);
     const tools = [...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools];
     const window = provider.contextTokens ?? CONTEXT_TOKENS;
-    const conversation = createConversation(input, { boundary, parts, window, warnings });
+    const prompt = createTurnPrompt(input, { boundary, parts, window, warnings });
     const model = await getModel(provider, input.model.model);
     const callModel = await createStepCall({ input, provider, model, boundary, tools, clock, deadline, warnings });
     const end = await runLoop({
@@ -107,7 +108,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
       warnings,
-      callModel: (steps, isLast) => callModel(conversation.fit(steps.flatMap(toStepMessages)), isLast),
+      callModel: (steps, isLast) => callModel(prompt.fit(steps.flatMap(toStepMessages)), isLast),
     });
     return toTurnResult(end, { provider: input.model.provider, warnings });
   };
@@ -133,6 +134,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     try {
       return await runSteps(input, provider, parts, warnings);
     } catch (error) {
+      // The journal's: no failure of the model.
+      if (error instanceof RouseError) throw error;
       if (input.signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false, warnings };
       const timedOut = clock.now() - startedAt >= input.timeoutMs || isTimeout(error);
       if (timedOut)

@@ -169,7 +169,7 @@ export type TurnResult =
       warnings: string[];
     };
 
-/** The one way to a model. Never throws: failure is in the value. */
+/** The one way to a model. Failure is in the value; it throws what the journal threw alone. */
 export interface AgentRuntime {
   readonly models: Models;
   runTurn(input: TurnInput): Promise<TurnResult>;

@@ -205,6 +205,14 @@ export interface RunRecord {
   deliveryId?: string;
   /** The delivery that posts the receipt, where the mapping has a callback. */
   callbackId?: string;
+  /** The boundary of all its attempts. */
+  boundaryId?: string;
+  /** How far it had come when the last attempt began, so that a start that cut off an attempt which got further is no crash loop. */
+  progress?: number;
+  /** Attempts since its last progress that ended with an error that may pass. */
+  failures?: number;
+  /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
+  systemEventIds?: string[];
   /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */
   gateway?: string;
   createdAt: Ms;

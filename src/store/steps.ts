@@ -29,6 +29,8 @@ export interface ToolCallRecord {
   /** As the model called it. */
   name: string;
   input: unknown;
+  /** True if the tool declares that it changes nothing. */
+  readOnly?: boolean;
   state: ToolCallState;
   startedAt?: Ms;
   endedAt?: Ms;
