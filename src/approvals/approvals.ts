@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { writeDelivery, type Planned } from "../delivery/plan.ts";
+import { writeDelivery } from "../delivery/plan.ts";
 import { ENDED, type ApprovalDecision, type ApprovalRecord, type Lists, type Store, type Verdict } from "../store/types.ts";
 import { MAX_OPEN, normalizeCode } from "./codes.ts";
+import type { Questions } from "./types.ts";
 
 /** A decision that was recorded, or why it was refused. */
 export type Decided = { ok: true; approval: ApprovalRecord } | { ok: false; failure: Failure };
@@ -30,8 +31,7 @@ export interface ApprovalsDeps {
   log: Logger;
   /** Who may decide, in the form of `by`. */
   approvers(): readonly string[];
-  /** Plans what takes the buttons of an approval's questions away, for the commit that adds its decision. */
-  planEnd?(approvalId: string, decision: ApprovalDecision): Promise<readonly Planned[]>;
+  questions: Pick<Questions, "planEnd">;
   metrics?: { refused(reason: string): void };
 }
 
@@ -134,9 +134,9 @@ class StoredApprovals implements Approvals {
 
   /** Commits a decision and wakes the run. Returns the refusal if another decision was faster. */
   async #write(approval: ApprovalRecord, decision: ApprovalDecision) {
-    const { store, log, clock, planEnd } = this.#deps;
+    const { store, log, clock, questions } = this.#deps;
     const { id, code, runId, tool } = approval;
-    const ends = (await planEnd?.(id, decision)) ?? [];
+    const ends = await questions.planEnd(id, decision);
     try {
       await store.commit((tx) => {
         tx.add("decision", id, decision);

@@ -1,3 +1,4 @@
+import type { Config } from "../config/schema/index.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import { newId } from "../core/ids.ts";
@@ -9,6 +10,7 @@ import type { Channels } from "../delivery/types.ts";
 import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
 import type { Route, RunRecord, Store } from "../store/types.ts";
 import { getVerdicts } from "./approvals.ts";
+import type { Questions } from "./types.ts";
 import { renderEnd, renderInstruction, renderQuestion } from "./question.ts";
 
 /** A person who may decide, on a channel that is loaded. */
@@ -106,10 +108,24 @@ export async function planQuestionEnd(
 }
 
 /** What a message that did not arrive needs to be recorded. */
-export interface LostDeps {
+interface LostDeps {
   store: Pick<Store, "get" | "commit">;
   channels(): Channels;
-  clock: Clock;
+  clock: Pick<Clock, "now">;
+}
+
+/** Creates what asks people, by the channels and approvers of the snapshot of now. */
+export function createQuestions(
+  { store, clock }: Omit<LostDeps, "channels">,
+  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & { readonly config: Pick<Config, "tools"> },
+): Questions {
+  return {
+    plan(approval, run) {
+      const { approvers, channels, config } = snapshot();
+      return planQuestion(approval, { run, approvers, channels, callback: config.tools.approvalCallback, now: clock.now() });
+    },
+    planEnd: (approvalId, decision) => planQuestionEnd(approvalId, decision, { store, channels: snapshot().channels, now: clock.now() }),
+  };
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { FencingToken, RunRecord, Store, Usage } from "../store/types.ts";
 import type { KnowledgeSearch, Citation } from "../runs/knowledge.ts";
-import type { ActionContext, TurnMetrics } from "../runs/types.ts";
+import type { ActionContext, TurnDeps, TurnMetrics } from "../runs/types.ts";
 
 /** Which conversation a turn belongs to. */
 export type ChatSession =
@@ -83,6 +83,7 @@ export interface ChatDeps {
   /** The snapshot of now; a turn keeps the one it began with. */
   context(): ActionContext;
   onRunEnd?(runId: string): void;
+  questions: TurnDeps["questions"];
   metrics?: TurnMetrics;
   knowledge?: KnowledgeSearch;
 }

@@ -1,4 +1,4 @@
-import { createApprovals, type Approvals, type ApprovalsDeps } from "../approvals/approvals.ts";
+import { createApprovals, type Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createAdmission } from "../limits/admission.ts";
 import { createSharedAdmission } from "../limits/shared-admission.ts";
@@ -20,7 +20,7 @@ import { combineEvents } from "../intake/resolve.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
 import { configuredEmbedder } from "../knowledge/configured.ts";
-import { planQuestionEnd, recordLost } from "../approvals/notify.ts";
+import { createQuestions, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
 import { knowledgeFor } from "../chat/document-access.ts";
@@ -99,13 +99,21 @@ export function createWorkers(resources: Resources): Workers {
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
-  const planEnd: ApprovalsDeps["planEnd"] = (id, decision) =>
-    planQuestionEnd(id, decision, { store, channels: snapshot().channels, now: clock.now() });
-  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, planEnd });
+  const questions = createQuestions({ store, clock }, snapshot);
+  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, questions });
   const rules = createApprovalRules({ store, cluster, clock });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
-  const runDeps = { store, clock, log, metrics, context: snapshot, onRunEnd: runEnds.ended, knowledge: knowledgeFor(knowledge, keys) };
+  const runDeps = {
+    store,
+    clock,
+    log,
+    metrics,
+    context: snapshot,
+    onRunEnd: runEnds.ended,
+    questions,
+    knowledge: knowledgeFor(knowledge, keys),
+  };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
   const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine, approvals });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });

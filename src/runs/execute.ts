@@ -154,7 +154,7 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
 /** Lets a run wait for people. Of a run that another gateway has, nothing is written. */
 async function pause(paused: PausedTurn, { kind, deps, run }: Try): Promise<Spent> {
   if (paused.code === "lost" || !kind.job) return { tokens: 0, again: false };
-  const approvals = await writeWaiting(run, paused, kind.job, { store: deps.store, now: deps.clock.now() });
+  const approvals = await writeWaiting(run, paused, kind.job, { ...deps, now: deps.clock.now() });
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) deps.onApproval?.(approval);
   return { tokens: 0, again: true };
@@ -246,7 +246,7 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored, steps }: T
     if (planned) writeDelivery(tx, planned);
     write(tx);
   };
-  const done = await commitEnd(run, writeAll, { store: deps.store, now, job, by: "gateway" });
+  const done = await commitEnd(run, writeAll, { ...deps, now, job, by: "gateway" });
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     deps.log.info({ runId: run.id, status }, "a run ended");

@@ -68,5 +68,5 @@ export interface RunKind {
   recover?(error: unknown): FailedTurn;
 }
 
-export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval"> &
+export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions"> &
   Partial<Pick<TurnDeps, "onRunEnd">>;

@@ -1,4 +1,5 @@
 import type { Approvals } from "../approvals/approvals.ts";
+import type { Questions } from "../approvals/types.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -95,6 +96,8 @@ export interface TurnDeps {
   admission: Admission;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
+  /** Plans what asks people about calls. */
+  questions: Questions;
   /** Records what a person decided about an approval. */
   approvals: Pick<Approvals, "decide">;
   /** Combines the events that a mapping has collected. */

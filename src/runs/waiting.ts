@@ -1,8 +1,10 @@
 import { randomInt } from "node:crypto";
 import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
+import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
+import { writeDelivery } from "../delivery/plan.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, Store, Writes } from "../store/types.ts";
 
@@ -58,13 +60,14 @@ export async function writeWaiting(
   run: RunRecord,
   { asks, open }: PausedTurn,
   job: Job,
-  { store, now }: { store: Store; now: Ms },
+  { store, now, questions }: { store: Store; now: Ms; questions: Questions },
 ): Promise<readonly ApprovalRecord[] | undefined> {
   const getOpen = async (): Promise<ApprovalRecord[]> =>
     (await Promise.all(open.map((id) => store.get("approval", id)))).filter((approval) => approval !== undefined);
   const before = await getOpen();
   const approvals = await commitAgain(async (refusals) => {
     const made = asks.map((ask) => buildApproval(ask, run, now, MIN_CODE + refusals));
+    const planned = made.flatMap((approval) => questions.plan(approval, run));
     const until = Math.min(...[...before, ...made].map(({ expiresAt }) => expiresAt));
     const held = await store.commit((tx) => {
       for (const approval of made) {
@@ -72,6 +75,7 @@ export async function writeWaiting(
         tx.add("approval", approval);
         tx.update("toolCall", run.id, approval.callId, { state, approvalId: approval.id });
       }
+      for (const question of planned) writeDelivery(tx, question);
       const waiting = { approvalIds: [...open, ...made.map(({ id }) => id)], since: run.waiting?.since ?? now };
       tx.update("run", run.id, { status: "waiting", waiting, crashCount: 0, failures: 0 });
       tx.settle(job, until, { resetAttempts: true });
@@ -88,21 +92,19 @@ export async function writeWaiting(
 export function commitEnd(
   run: Pick<RunRecord, "id" | "waiting">,
   write: (tx: Writes) => void,
-  { store, now, job, by }: { store: Store; now: Ms; job?: Job | undefined; by: string },
+  { store, now, job, by, questions }: { store: Store; now: Ms; job?: Job | undefined; by: string; questions: Questions },
 ): Promise<boolean> {
   if (!run.waiting) return store.commit(write, job);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
+    const decisions = open.map(({ id, reason }): [string, ApprovalDecision] => [
+      id,
+      { verdict: reason === "outcome_unknown" ? "give_up" : "deny", by, at: now, note: "the run has ended" },
+    ]);
+    const ends = (await Promise.all(decisions.map(([id, decision]) => questions.planEnd(id, decision)))).flat();
     return store.commit((tx) => {
-      for (const { id, reason } of open) {
-        const decision: ApprovalDecision = {
-          verdict: reason === "outcome_unknown" ? "give_up" : "deny",
-          by,
-          at: now,
-          note: "the run has ended",
-        };
-        tx.add("decision", id, decision);
-      }
+      for (const [id, decision] of decisions) tx.add("decision", id, decision);
+      for (const end of ends) writeDelivery(tx, end);
       write(tx);
     }, job);
   });
