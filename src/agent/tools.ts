@@ -1,7 +1,7 @@
 import type { Config } from "../config/schema/index.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { coversTool, narrowTools } from "../core/tool-names.ts";
+import { coversTool } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { TurnInfo } from "../contract/kinds.ts";
 import type { Boundary } from "./boundary.ts";
@@ -10,12 +10,7 @@ import { offerTool, readServerTool, type ServerTool } from "./mcp-tools.ts";
 import type { OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
 import { raceAbort } from "./race.ts";
-import type { Agent, CallerTool } from "./types.ts";
-
-/** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hooks.tools` names too. */
-export function allowedTools(agent: Agent, hookTools: readonly string[], outside: boolean): readonly string[] {
-  return outside ? narrowTools(agent.tools, hookTools) : agent.tools;
-}
+import type { CallerTool } from "./types.ts";
 
 type Servers = Config["mcp"]["servers"];
 interface Client {

@@ -3,8 +3,8 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { writeDelivery } from "../delivery/plan.ts";
-import { ENDED, type ApprovalDecision, type ApprovalRecord, type Lists, type Store, type Verdict } from "../store/types.ts";
-import { MAX_OPEN, normalizeCode } from "./codes.ts";
+import { ENDED, getJobId, type ApprovalDecision, type ApprovalRecord, type Lists, type Store, type Verdict } from "../store/types.ts";
+import { normalizeCode } from "./codes.ts";
 import type { Questions } from "./types.ts";
 
 /** A decision that was recorded, or why it was refused. */
@@ -21,8 +21,6 @@ export interface Approvals {
    * logged and counted.
    */
   decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided>;
-  /** Calls after each decision that this gateway has recorded. Returns its undo. */
-  onDecision(listener: (approval: ApprovalRecord) => void): () => void;
 }
 
 export interface ApprovalsDeps {
@@ -38,10 +36,13 @@ export interface ApprovalsDeps {
 /** Who decided if nobody did in time. */
 export const TIMEOUT = "timeout";
 const MAX_NOTE = 500;
-/** So far back the code of a decided approval is looked for. */
+/** So many approvals are looked through for a code, of those that are open and of those that were decided last. */
+const MAX_OPEN = 500;
 const MAX_DECIDED = 200;
 
-const refuse = (code: Failure["code"], message: string): { ok: false; failure: Failure } => ({ ok: false, failure: { code, message } });
+type Refused = Extract<Decided, { ok: false }>;
+const refuse = (code: Failure["code"], message: string): Refused => ({ ok: false, failure: { code, message } });
+const NOT_FOUND = refuse("not_found", "there is no approval with this id or code; `rouse approvals list` shows those that are open");
 
 /** The verdicts that fit an approval. */
 export const getVerdicts = ({ reason }: Pick<ApprovalRecord, "reason">): readonly Verdict[] =>
@@ -66,15 +67,9 @@ const decidedAlready = (code: string, decision: ApprovalDecision) =>
 
 class StoredApprovals implements Approvals {
   readonly #deps: ApprovalsDeps;
-  readonly #listeners = new Set<(approval: ApprovalRecord) => void>();
 
   constructor(deps: ApprovalsDeps) {
     this.#deps = deps;
-  }
-
-  onDecision(listener: (approval: ApprovalRecord) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
   }
 
   list(query: Lists["approvals"]["of"]): Promise<ApprovalRecord[]> {
@@ -97,51 +92,44 @@ class StoredApprovals implements Approvals {
     const approval = await this.get(idOrCode);
     const at = clock.now();
     const decision: ApprovalDecision = { verdict, by, at, ...(note === undefined ? {} : { note: note.slice(0, MAX_NOTE) }) };
-    const refused = (await this.#findProblem(approval, decision)) ?? (approval && (await this.#write(approval, decision)));
+    const refused = this.#findProblem(approval, decision) ?? (approval && (await this.#write(approval, decision)));
     if (approval && !refused) return { ok: true, approval: { ...approval, decision } };
-    const { failure } = refused ?? refuse("not_found", "there is no such approval");
+    const { failure } = refused ?? NOT_FOUND;
     metrics?.refused(failure.code);
     log.warn({ approvalId: approval?.id, by, verdict, code: failure.code }, "a decision about a tool call was refused");
     return { ok: false, failure };
   }
 
-  /** Returns why a decision cannot be recorded. Whoever may not decide learns nothing about approvals. */
-  async #findProblem(approval: ApprovalRecord | undefined, { verdict, by, at }: ApprovalDecision) {
+  /** Returns why a decision does not fit. Whoever may not decide learns nothing about approvals. */
+  #findProblem(approval: ApprovalRecord | undefined, { verdict, by, at }: ApprovalDecision): Refused | undefined {
     if (!this.#deps.approvers().includes(by))
       return refuse("not_approver", `${by} is not in tools.approvers of the config, so it may not decide about tool calls`);
-    if (!approval)
-      return refuse("not_found", "there is no approval with this id or code; `rouse approvals list` shows those that are open");
+    if (!approval) return NOT_FOUND;
     const { code, decision, expiresAt } = approval;
     if (decision) return decidedAlready(code, decision);
     const verdicts = getVerdicts(approval);
     if (!verdicts.includes(verdict))
       return refuse("usage", `"${verdict}" does not fit the approval ${code}: it takes ${verdicts.join(", ")}`);
-    if (expiresAt <= at)
-      return refuse("approval_expired", `the approval ${code} expired at ${new Date(expiresAt).toISOString()}: the call is not made`);
-    return this.#findChange(approval);
+    if (expiresAt > at) return undefined;
+    return refuse("approval_expired", `the approval ${code} expired at ${new Date(expiresAt).toISOString()}: the call is not made`);
   }
 
-  /** Returns why a decision would not be about the call that the run waits with now. */
-  async #findChange({ code, runId, callId, input }: ApprovalRecord) {
-    const { store } = this.#deps;
+  /** Commits a decision and wakes the run. Returns the refusal if the run has another question by now, or a decision. */
+  async #write(approval: ApprovalRecord, decision: ApprovalDecision): Promise<Refused | undefined> {
+    const { store, log, questions } = this.#deps;
+    const { id, code, runId, callId, tool, input } = approval;
     const run = await store.get("run", runId);
     if (!run || ENDED.includes(run.status))
       return refuse("run_ended", `the run of the approval ${code} has ended, so there is nothing to decide`);
-    const call = (await store.list("steps", runId)).flatMap(({ calls }) => calls).find(({ id }) => id === callId);
-    if (call && isDeepStrictEqual(call.input, input)) return undefined;
-    return refuse("approval_changed", `the run no longer makes the call that the approval ${code} is about: its arguments have changed`);
-  }
-
-  /** Commits a decision and wakes the run. Returns the refusal if another decision was faster. */
-  async #write(approval: ApprovalRecord, decision: ApprovalDecision) {
-    const { store, log, clock, questions } = this.#deps;
-    const { id, code, runId, tool } = approval;
+    const call = (await store.list("steps", runId)).flatMap(({ calls }) => calls).find((one) => one.id === callId);
+    if (!call || !isDeepStrictEqual(call.input, input))
+      return refuse("approval_changed", `the run no longer makes the call that the approval ${code} is about: its arguments have changed`);
     const ends = await questions.planEnd(id, decision);
     try {
       await store.commit((tx) => {
         tx.add("decision", id, decision);
         for (const end of ends) writeDelivery(tx, end);
-        tx.update("job", "turn", runId, clock.now());
+        tx.update("job", "turn", getJobId(run), decision.at);
       });
     } catch (error) {
       const { decision: first } = (await store.get("approval", id)) ?? {};
@@ -149,7 +137,6 @@ class StoredApprovals implements Approvals {
       throw error;
     }
     log.info({ approvalId: id, runId, tool, verdict: decision.verdict, by: decision.by }, "a tool call was decided about");
-    for (const listener of this.#listeners) listener({ ...approval, decision });
     return undefined;
   }
 }

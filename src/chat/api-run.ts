@@ -1,6 +1,4 @@
 import { createReplyCleaner } from "../agent/links.ts";
-import { allowedTools } from "../agent/tools.ts";
-import type { Agent } from "../agent/types.ts";
 import { safeError } from "../core/errors.ts";
 import { execute } from "../runs/execute.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../runs/run-kind.ts";
@@ -57,11 +55,9 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
 function buildTurnInput(
   { messages, tools, instructions, sampling, stream }: ChatRequest,
   history: ChatHistory,
-  agent: Agent,
   onText: (delta: string) => void,
 ) {
   return {
-    tools: allowedTools(agent, [], false),
     messages: withToolNames(messages, history.turns),
     callerTools: tools ?? [],
     ...(instructions === undefined ? {} : { callerInstructions: instructions }),
@@ -79,6 +75,8 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
   return {
     context,
     maxTries: 1,
+    canAsk: request.canAsk ?? false,
+    onApproval: turn.ask,
     start: "meanwhile",
     async load() {
       const run = buildRun(request, turn, deps.gateway);
@@ -88,10 +86,10 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       }
       return { run, agent: request.agent, isStored: before !== undefined };
     },
-    async prepare(run, agent) {
+    async prepare(run) {
       history = await historyFor(request, run.spec.session, runId, store);
       return {
-        input: buildTurnInput(request, history, agent, (delta) => say(cleaner.push(delta))),
+        input: buildTurnInput(request, history, (delta) => say(cleaner.push(delta))),
         tenant: request.caller.tenant,
         question: getQuestion(request),
         history: history.turns,

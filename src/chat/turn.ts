@@ -1,5 +1,5 @@
 import { newId } from "../core/ids.ts";
-import type { SessionRef } from "../store/types.ts";
+import type { ApprovalRecord, SessionRef } from "../store/types.ts";
 import type { ChatEnd, ChatListener, ChatRequest, ChatTurn } from "./types.ts";
 
 /** The inside of a turn: what its callers hear, and how it is stopped. */
@@ -7,6 +7,7 @@ export interface LiveTurn extends ChatTurn {
   readonly abort: AbortController;
   /** Called by the executor. */
   say(delta: string): void;
+  ask(approval: ApprovalRecord): void;
   finish(end: ChatEnd): void;
   /** Resolves once all is written that the turn ends with. */
   done: Promise<void>;
@@ -42,6 +43,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
   const watching: (() => void)[] = [];
   /** The text so far, in its pieces: a listener that comes late gets them as well. */
   const deltas: string[] = [];
+  const asked: ApprovalRecord[] = [];
   const turn: LiveTurn & { end: ChatEnd | undefined } = {
     runId,
     createdAt: now,
@@ -51,6 +53,7 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     done: Promise.resolve(),
     listen(listener) {
       for (const delta of deltas) listener.onText(delta);
+      for (const approval of asked) listener.onApproval?.(approval);
       if (turn.end) {
         listener.onEnd(turn.end);
         return () => undefined;
@@ -65,6 +68,10 @@ export function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
       if (delta === "") return;
       deltas.push(delta);
       for (const listener of listeners) listener.onText(delta);
+    },
+    ask(approval) {
+      asked.push(approval);
+      for (const listener of listeners) listener.onApproval?.(approval);
     },
     finish(end) {
       if (turn.end) return;

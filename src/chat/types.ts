@@ -1,9 +1,10 @@
+import type { ApprovalRules } from "../approvals/rules.ts";
 import type { CallerTool, Agent, ConversationMessage, Sampling, ToolCall } from "../agent/types.ts";
 import type { Thinking } from "../config/schema/common.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { FencingToken, RunRecord, Store, Usage } from "../store/types.ts";
+import type { ApprovalRecord, FencingToken, RunRecord, Store, Usage } from "../store/types.ts";
 import type { KnowledgeSearch, Citation } from "../runs/knowledge.ts";
 import type { ActionContext, TurnDeps, TurnMetrics } from "../runs/types.ts";
 
@@ -32,6 +33,8 @@ export interface ChatRequest {
   thinking?: Thinking;
   /** Somebody watches the text as it comes. */
   stream: boolean;
+  /** Whoever watches may decide about calls of tools. Default: no; such calls are not made. */
+  canAsk?: boolean;
 }
 
 export type ChatEnd =
@@ -48,6 +51,8 @@ export type ChatEnd =
 
 export interface ChatListener {
   onText(delta: string): void;
+  /** A call of a tool waits for a decision. */
+  onApproval?(approval: ApprovalRecord): void;
   onEnd(end: ChatEnd): void;
 }
 
@@ -84,6 +89,8 @@ export interface ChatDeps {
   context(): ActionContext;
   onRunEnd?(runId: string): void;
   questions: TurnDeps["questions"];
+  /** Calls that people have approved for good. */
+  rules: Pick<ApprovalRules, "list">;
   metrics?: TurnMetrics;
   knowledge?: KnowledgeSearch;
 }

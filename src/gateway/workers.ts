@@ -112,6 +112,7 @@ export function createWorkers(resources: Resources): Workers {
     context: snapshot,
     onRunEnd: runEnds.ended,
     questions,
+    rules,
     knowledge: knowledgeFor(knowledge, keys),
   };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());

@@ -18,6 +18,7 @@ import { checkRate, createRateLimiter, takeRate, type RateDeps } from "./rate.ts
 import { record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, toReplayResult } from "./replay.ts";
 import { resolve } from "./resolve.ts";
+import { tellThatItWaits } from "../runs/waiting-notice.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
 import {
   answerUnsignedHandshake,
@@ -273,8 +274,15 @@ export function createIntake(given: IntakeDeps): Intake {
         return failed(input, now, error, deps);
       }
     },
-    receiveMessage: (channel, message, fencingToken) =>
-      receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fencingToken),
+    async receiveMessage(channel, message, fencingToken) {
+      const context = snapshot();
+      const receipt = await receiveMessage({ store, log, context, now: clock.now() }, channel, message, fencingToken);
+      const runId = receipt.outcome === "accepted" ? receipt.actions.map((action) => action.ok && action.runId)[0] : undefined;
+      // The message is on disk: what is said about it must not make the channel hand it over again.
+      const failed = (error: unknown): void => log.warn({ err: safeError(error) }, "a person was not told that a message waits");
+      if (runId) await tellThatItWaits(runId, { store, context, now: clock.now() }).catch(failed);
+      return receipt;
+    },
     receivePress: (channel, press) =>
       receivePress({ store, log, context: snapshot(), now: clock.now(), approvals: deps.approvals }, channel, press),
     async replay(eventId, { dryRun }) {

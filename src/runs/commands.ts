@@ -22,9 +22,10 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
       store.list("runs", { status, sessionKey: session.key, limit: MAX_STOPPED }),
     ),
   );
-  const isOlder = ({ id, kind, spec, createdAt }: RunRecord): boolean =>
+  // What waits for a person holds the session up, whatever began it.
+  const isOlder = ({ id, kind, status, spec, createdAt }: RunRecord): boolean =>
     id !== command.id &&
-    kind === "channel" &&
+    (kind === "channel" || status === "waiting") &&
     spec.command === undefined &&
     sessionId(spec.session) === sessionId(session) &&
     createdAt <= command.createdAt;

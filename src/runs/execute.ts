@@ -1,5 +1,6 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import { createJudge, getOfferedTools } from "../approvals/judge.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { backOff } from "../core/backoff.ts";
 import { plainText } from "../core/text.ts";
@@ -121,11 +122,14 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
   const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
-  const [result] = await Promise.all([
+  let [result] = await Promise.all([
     takeModelTurn({ agent, model, prepared, journal }, current),
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
   ]);
-  if (isPaused(result)) return pause(result, current);
+  while (isPaused(result)) {
+    if (!(await pause(result, current))) return { tokens: 0, again: kind.job !== undefined && result.code === "waiting" };
+    result = await takeModelTurn({ agent, model, prepared, journal }, current);
+  }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
     const isDrained = result.code === "cancelled" && signal.reason === "drain";
@@ -151,13 +155,35 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   };
 }
 
-/** Lets a run wait for people. Of a run that another gateway has, nothing is written. */
-async function pause(paused: PausedTurn, { kind, deps, run }: Try): Promise<Spent> {
-  if (paused.code === "lost" || !kind.job) return { tokens: 0, again: false };
-  const approvals = await writeWaiting(run, paused, kind.job, { ...deps, now: deps.clock.now() });
+/** Between looks for the decisions that a run without a job waits for: another gateway may record them. */
+const LOOK_MS = 500;
+
+/**
+ * Lets a run wait for people. True if it continues now: a run without a job is under way meanwhile. Of a run that another
+ * gateway has, nothing is written.
+ */
+async function pause(paused: PausedTurn, current: Try): Promise<boolean> {
+  const { kind, deps, run, signal, steps } = current;
+  const { store, clock } = deps;
+  if (paused.code === "lost") return false;
+  const timeoutMs = kind.context.config.tools.approvalTimeout;
+  const approvals = await writeWaiting(run, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
-  for (const approval of approvals ?? []) deps.onApproval?.(approval);
-  return { tokens: 0, again: true };
+  for (const approval of approvals ?? []) {
+    deps.onApproval?.(approval);
+    kind.onApproval?.(approval);
+  }
+  if (kind.job) return false;
+  const approvalIds = [...paused.open, ...(approvals ?? []).map(({ id }) => id)];
+  current.run = { ...run, waiting: { approvalIds, since: clock.now() } };
+  const isOpen = async (id: string): Promise<boolean> => {
+    const approval = await store.get("approval", id);
+    return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
+  };
+  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean)) await clock.sleep(LOOK_MS, signal);
+  steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
+  await store.commit((tx) => tx.update("run", run.id, { status: "running", waiting: null }));
+  return true;
 }
 
 /** Writes that the run is under way. False if another gateway has the job by now. */
@@ -176,9 +202,12 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 async function takeModelTurn(
   { agent, model, prepared, journal }: { agent: Agent; model: ResolvedModel; prepared: Prepared; journal: RunJournal },
-  { kind: { context, job }, deps, signal, run: { id, kind, spec, boundaryId } }: Try,
+  { kind: { context, job, canAsk }, deps, signal, run: { id, kind, mapping, spec, boundaryId } }: Try,
 ): Promise<ModelTurn | PausedTurn> {
-  const { input, tenant = OPERATOR_TENANT, question, history } = prepared;
+  const { input, tenant = OPERATOR_TENANT, question, history = await deps.store.list("turns", spec.session) } = prepared;
+  const settings = { agent, config: context.config, mapping: context.getToolRules(mapping), kind };
+  const tools = getOfferedTools(settings);
+  const rules = tools.length === 0 ? [] : await deps.rules.list();
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
   const result = await context.runtime.runTurn({
@@ -189,7 +218,9 @@ async function takeModelTurn(
     unsafe: spec.unsafe,
     timeoutMs: (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000,
     ...(thinking === undefined ? {} : { thinking }),
-    history: history ?? (await deps.store.list("turns", spec.session)),
+    history,
+    tools,
+    judge: createJudge({ ...settings, history, input: spec.input, messages: input.messages, canAsk, rules }),
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
     question: question ?? plainText(spec.input),
     extensions,

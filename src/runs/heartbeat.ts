@@ -1,6 +1,4 @@
 import { parseAck } from "../agent/ack.ts";
-import { allowedTools } from "../agent/tools.ts";
-import type { Agent } from "../agent/types.ts";
 import { backOff } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
@@ -102,10 +100,9 @@ async function findBegun(agentId: string, store: TurnDeps["store"]): Promise<Run
 
 const isAct = ({ state, readOnly }: ToolCallRecord): boolean => !readOnly && !["planned", "waiting", "denied"].includes(state);
 
-function prepareHeartbeat(spec: RunSpec, agent: Agent, batch: readonly SystemEvent[], { config }: ActionContext): Prepared {
+function prepareHeartbeat(spec: RunSpec, batch: readonly SystemEvent[]): Prepared {
   return {
     input: {
-      tools: allowedTools(agent, config.hooks.tools, true),
       hook: spec.hook,
       instructions: spec.instructions as string,
       heartbeat: true,
@@ -133,6 +130,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
     job,
     // The job is tried again, but as another run: with the events that are queued then.
     maxTries: 1,
+    canAsk: true,
     start: "never",
     async load() {
       const agent = context.agents.get(agentId);
@@ -148,7 +146,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       return { run: buildRun(agent.id, batch, context, job, clock.now()), agent, isStored: false };
     },
     writeFirst: (tx, run) => tx.set("value", RUN_KEY + agentId, run.id),
-    prepare: ({ spec }, agent) => Promise.resolve(prepareHeartbeat(spec, agent, batch, context)),
+    prepare: ({ spec }) => Promise.resolve(prepareHeartbeat(spec, batch)),
     async finish(run, result, now, steps) {
       const hasActed = steps.some(({ calls }) => calls.some(isAct));
       if (!result.ok) return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);

@@ -1,6 +1,5 @@
 import { stripAck } from "../agent/ack.ts";
 import { disarm } from "../agent/disarm.ts";
-import { allowedTools } from "../agent/tools.ts";
 import type { TurnInput } from "../agent/types.ts";
 import { planDelivery, type Planned } from "../delivery/plan.ts";
 import type { Job, Ms, RouteDecision, RunRecord } from "../store/types.ts";
@@ -19,9 +18,8 @@ function movesLastRoute({ spec: { session, incoming } }: RunRecord): boolean {
 }
 
 /** What a hook's run or a channel's message adds to the model's input. */
-function buildInput({ kind, mapping, spec }: RunRecord, tools: readonly string[]): Pick<TurnInput, "tools"> & Partial<TurnInput> {
+function buildInput({ kind, mapping, spec }: RunRecord): Partial<TurnInput> {
   return {
-    tools,
     // The trusted line names the mapping: its id is the operator's word. The path may be the sender's, if the mapping takes any.
     ...(kind === "hook" ? { hook: mapping ?? spec.hook } : { source: spec.hook }),
     ...(spec.instructions === undefined ? {} : { instructions: spec.instructions }),
@@ -62,6 +60,7 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
   return {
     context,
     job,
+    canAsk: true,
     maxTries: MAX_TRIES,
     start: "before",
     load: () => loadRun(job, runId, context, deps),
@@ -70,8 +69,7 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
       const warnings = warning === undefined ? run.warnings : [...new Set([...run.warnings, warning])];
       const route = await decideRoute(run, context, deps);
       return {
-        // What a person in allowFrom says on a channel is not outside text.
-        input: buildInput(run, allowedTools(agent, context.config.hooks.tools, isHook(run))),
+        input: buildInput(run),
         change: { warnings, route },
         write(tx) {
           if (movesLastRoute(run) && route.status === "route")

@@ -2,7 +2,7 @@ import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import type { Planned } from "../delivery/plan.ts";
 import type { Admission } from "../limits/types.ts";
-import type { Job, Ms, RunRecord, StepRecord, TurnRecord, Writes } from "../store/types.ts";
+import type { ApprovalRecord, Job, Ms, RunRecord, StepRecord, TurnRecord, Writes } from "../store/types.ts";
 import type { Citation } from "./knowledge.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
@@ -23,7 +23,7 @@ export interface LoadedRun {
 /** What a turn begins with. */
 export interface Prepared {
   /** What the kind adds to the model's input. */
-  input: Pick<TurnInput, "tools"> & Partial<TurnInput>;
+  input: Partial<TurnInput>;
   /** Whose documents may be searched; default the operator's. */
   tenant?: string;
   /** What context is looked up for; default the run's input. */
@@ -54,6 +54,8 @@ export interface RunKind {
   readonly context: ActionContext;
   /** The job that the run is executed for. A run without one is tried once, and ends with its process. */
   readonly job?: Job;
+  /** Whether a person can be asked about a call. A run with a job waits; one without stays under way meanwhile. */
+  readonly canAsk: boolean;
   /** Tries of a turn whose error may pass. */
   readonly maxTries: number;
   /** When the start is written: before the turn, while the model thinks because a person waits, or never. */
@@ -64,9 +66,11 @@ export interface RunKind {
   finish(run: RunRecord, result: ModelTurn, now: Ms, steps: readonly StepRecord[]): RunEnd | Promise<RunEnd>;
   /** Adds to the commit of the first step of a run that the store does not have until then (`start: "never"`). */
   writeFirst?(tx: Writes, run: RunRecord): void;
+  /** Tells whoever watches the run of a question to a person. */
+  onApproval?(approval: ApprovalRecord): void;
   /** Turns an error into the run's failure. Without it, the error leaves the run to the worker. */
   recover?(error: unknown): FailedTurn;
 }
 
-export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions"> &
+export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules"> &
   Partial<Pick<TurnDeps, "onRunEnd">>;

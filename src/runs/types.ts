@@ -1,5 +1,6 @@
 import type { Approvals } from "../approvals/approvals.ts";
 import type { Questions } from "../approvals/types.ts";
+import type { ApprovalRules } from "../approvals/rules.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -94,6 +95,8 @@ export interface TurnDeps {
   /** Called once a question to a person is on disk. */
   onApproval?(approval: ApprovalRecord): void;
   admission: Admission;
+  /** Calls that people have approved for good. */
+  rules: Pick<ApprovalRules, "list">;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
   /** Plans what asks people about calls. */

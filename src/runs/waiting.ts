@@ -1,6 +1,6 @@
-import { randomInt } from "node:crypto";
 import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
+import { createCode } from "../approvals/codes.ts";
 import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
@@ -8,29 +8,23 @@ import { writeDelivery } from "../delivery/plan.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, Store, Writes } from "../store/types.ts";
 
-/** How long a run waits for people. */
-export const APPROVAL_TIMEOUT_MS = 86_400_000;
-
-/** Letters and digits that nobody takes for one another. */
-const CODE_DIGITS = "23456789abcdefghjkmnpqrstuvwxyz";
-const MIN_CODE = 3;
 const MAX_REFUSALS = 8;
 
-const newCode = (length: number): string => Array.from({ length }, () => CODE_DIGITS[randomInt(CODE_DIGITS.length)]).join("");
+/** When a run begins to wait, and how long (`tools.approvalTimeout`). */
+interface WaitOptions {
+  now: Ms;
+  timeoutMs: Ms;
+}
 
-/** The id of the job that a run is executed for: a decision wakes it. */
-export const getJobId = ({ id, kind, spec }: Pick<RunRecord, "id" | "kind" | "spec">): string =>
-  kind === "heartbeat" ? `heartbeat:${spec.session.agentId}` : id;
-
-function buildApproval(ask: NewApproval, run: RunRecord, now: Ms, codeLength: number): ApprovalRecord {
+function buildApproval(ask: NewApproval, run: RunRecord, code: string, { now, timeoutMs }: WaitOptions): ApprovalRecord {
   return {
     ...ask,
     id: newId("apr", now),
-    code: newCode(codeLength),
+    code,
     runId: run.id,
     agentId: run.spec.session.agentId,
     askedAt: now,
-    expiresAt: now + APPROVAL_TIMEOUT_MS,
+    expiresAt: now + timeoutMs,
   };
 }
 
@@ -52,21 +46,22 @@ async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promis
 }
 
 /**
- * Lets a run wait for people: approvals, calls, run and job are one commit. The job keeps its place in the session, and
+ * Lets a run wait for people: approvals, calls, run and job are one commit. A job keeps its place in the session, and
  * starts again at the first decision or when the first approval is over. Returns the approvals that are new; undefined if
  * another gateway has the job.
  */
 export async function writeWaiting(
   run: RunRecord,
   { asks, open }: PausedTurn,
-  job: Job,
-  { store, now, questions }: { store: Store; now: Ms; questions: Questions },
+  job: Job | undefined,
+  { store, questions, ...options }: { store: Store; questions: Questions } & WaitOptions,
 ): Promise<readonly ApprovalRecord[] | undefined> {
+  const { now } = options;
   const getOpen = async (): Promise<ApprovalRecord[]> =>
     (await Promise.all(open.map((id) => store.get("approval", id)))).filter((approval) => approval !== undefined);
   const before = await getOpen();
   const approvals = await commitAgain(async (refusals) => {
-    const made = asks.map((ask) => buildApproval(ask, run, now, MIN_CODE + refusals));
+    const made = asks.map((ask) => buildApproval(ask, run, createCode(refusals), options));
     const planned = made.flatMap((approval) => questions.plan(approval, run));
     const until = Math.min(...[...before, ...made].map(({ expiresAt }) => expiresAt));
     const held = await store.commit((tx) => {
@@ -78,12 +73,12 @@ export async function writeWaiting(
       for (const question of planned) writeDelivery(tx, question);
       const waiting = { approvalIds: [...open, ...made.map(({ id }) => id)], since: run.waiting?.since ?? now };
       tx.update("run", run.id, { status: "waiting", waiting, crashCount: 0, failures: 0 });
-      tx.settle(job, until, { resetAttempts: true });
+      if (job) tx.settle(job, until, { resetAttempts: true });
     }, job);
     return held ? made : undefined;
   });
   // A decision that came while the turn was under way could not wake its job.
-  if (approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
+  if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
     await store.commit((tx) => tx.update("job", "turn", job.id, now));
   return approvals;
 }

@@ -1,6 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
-import { ENDED, type Job, type RunRecord, type Writes } from "../store/types.ts";
+import { ENDED, getJobId, type Job, type RunRecord, type Writes } from "../store/types.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";
@@ -9,7 +9,7 @@ import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
-import { commitEnd, getJobId } from "./waiting.ts";
+import { commitEnd } from "./waiting.ts";
 
 export interface TurnWorker extends RunOperations {
   start(): void;

@@ -278,3 +278,7 @@ export function sessionId({ agentId, origin, key, via }: SessionRef): string {
   const place = via ? `${origin}@${`${via.path}|${via.credential}`.replaceAll("/", "%2F")}` : origin;
   return `${agentId}/${place}/${key}`;
 }
+
+/** The id of the job that a run is executed for: a decision wakes it. */
+export const getJobId = ({ id, kind, spec }: Pick<RunRecord, "id" | "kind" | "spec">): string =>
+  kind === "heartbeat" ? `heartbeat:${spec.session.agentId}` : id;

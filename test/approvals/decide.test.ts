@@ -79,7 +79,8 @@ async function wait(change: Partial<ApprovalRecord> = {}, run: Partial<RunRecord
   return approval;
 }
 
-async function decide(idOrCode: string, body: object) {
+// oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+async function decide(idOrCode: string, body: object): Promise<{ status: number; body: any }> {
   const response = await world.app.request(`/approvals/${idOrCode}`, { method: "POST", body: JSON.stringify(body) });
   return { status: response.status, body: await response.json() };
 }

@@ -66,6 +66,7 @@ beforeEach(async () => {
     clock: systemClock,
     log,
     context: () => loaded.snapshot,
+    rules: { list: async () => [] },
     knowledge,
   });
 });

@@ -1,4 +1,5 @@
 import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
+import { approvalObject } from "./approvals.ts";
 import { toCitations, type SuccessfulEnd } from "./chat-answer.ts";
 import { errorObject, turnProblem } from "./problems.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
@@ -130,6 +131,7 @@ export function responseEvents(named: NamedResponse): StreamFormat {
       text += delta;
       return opened + event("response.output_text.delta", { ...inPart, delta, logprobs: [] });
     },
+    approval: (approval) => event("approval.required", { approval: approvalObject(approval) }),
     end(end) {
       const opened = items === 0 && end.calls.length === 0 ? openMessage() : "";
       const message = items > 0 ? opened + closeMessage(end) : "";

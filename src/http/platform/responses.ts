@@ -27,7 +27,8 @@ export async function createResponse(c: Context<PlatformEnv>, deps: PlatformPart
   const continues = session.kind === "after";
   const conversation = unwrapResult(await readMessages(toMessages(input), { images, field: "input", continues }));
   const caller = { id: key.id, tenant: key.tenant };
-  const request = responseRequest(body, conversation, { agent, caller, session });
+  const canAsk = body.stream === true && snapshot.approvers.includes(`api:${key.id}`);
+  const request = { ...responseRequest(body, conversation, { agent, caller, session }), canAsk };
   const { turn, joined } = unwrapResult(startTurn(c, { request, bytes, session: name, route: "responses" }, deps));
   const named = { turn, model: agent.id, body };
   return answerTurn({

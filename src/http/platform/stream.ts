@@ -1,10 +1,12 @@
-import type { ChatEnd, ChatTurn } from "../../chat/types.ts";
+import type { ChatEnd, ChatListener, ChatTurn } from "../../chat/types.ts";
 import { errorObject, turnProblem } from "./problems.ts";
 
 /** How a kind of stream writes what happens in a turn. */
 export interface StreamFormat {
   begin(): string;
   text(delta: string): string;
+  /** What stands where a call of a tool waits for a decision. Not there: nothing. */
+  approval?(approval: Parameters<NonNullable<ChatListener["onApproval"]>>[0]): string;
   /** What stands at the end of a turn that came well. */
   end(end: Extract<ChatEnd, { ok: true }>): string;
   /** What stands where it broke off; nothing follows, so that no client takes it for a success. */
@@ -35,6 +37,7 @@ export function streamTurn(turn: ChatTurn, format: StreamFormat, keepAliveMs = K
       };
       /** What comes within one turn of the event loop goes out in one piece: each is a call of the system. */
       const write = (text: string): void => {
+        if (text === "") return;
         if (waiting === "") setImmediate(flush);
         waiting += text;
       };
@@ -42,6 +45,7 @@ export function streamTurn(turn: ChatTurn, format: StreamFormat, keepAliveMs = K
       write(format.begin());
       leave = turn.listen({
         onText: (delta) => write(format.text(delta)),
+        onApproval: (approval) => write(format.approval?.(approval) ?? ""),
         onEnd(end) {
           clearInterval(timer);
           write(end.ok ? format.end(end) : format.failed(end));
