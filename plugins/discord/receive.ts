@@ -89,14 +89,17 @@ const PRESS = 3;
 const MESSAGE_RESPONSE = 4;
 const EPHEMERAL = 64;
 
-/** Passes a press on, and shows the answer to the person. One that Discord takes no more is not shown. */
-async function takePress({ id, token, type, data, user, member }: GatewayInteraction, rest: REST, host: ChannelHost): Promise<void> {
+/** Passes an event on that is a press, and shows the answer to the person. One that Discord takes no more is not shown. */
+async function takePress(event: string, payload: unknown, rest: REST, host: ChannelHost): Promise<undefined> {
+  if (event !== "INTERACTION_CREATE") return undefined;
+  const { id, token, type, data, user, member } = payload as GatewayInteraction;
   const from = (member?.user ?? user)?.id;
   const decision = type === PRESS ? parseDecision(data?.custom_id ?? "") : undefined;
-  if (!decision || from === undefined) return;
+  if (!decision || from === undefined) return undefined;
   const { text: content } = await host.decide({ id, from, ...decision });
   const body = { type: MESSAGE_RESPONSE, data: { content, flags: EPHEMERAL, allowed_mentions: { parse: [] } } };
   await rest.post(`/interactions/${id}/${token}/callback`, { body, auth: false }).catch(() => undefined);
+  return undefined;
 }
 
 /** What is read of the gateway's events. */
@@ -161,8 +164,7 @@ export async function listen(
           const { t, d, s } = payload as { t: string; d: unknown; s: number };
           const at = session && { ...session, sequence: s };
           connection.inOrder(async () => {
-            if (t === "INTERACTION_CREATE") await takePress(d as GatewayInteraction, rest, watched);
-            const message = DISPATCHED[t]?.(d as GatewayMessage, me);
+            const message = (await takePress(t, d, rest, watched)) ?? DISPATCHED[t]?.(d as GatewayMessage, me);
             if (message) await watched.receive(message);
             place = at;
             const taken = message !== undefined && !("skipped" in message);

@@ -6,7 +6,7 @@ import {
   networkCode,
   neverConnected,
   once,
-  renderDecision,
+  renderVerdict,
   retryIdempotent,
   sendAfter,
   sentResult,
@@ -100,7 +100,7 @@ function buildButtons({ code, verdicts }: ApprovalQuestion): object {
     type: 2,
     style: STYLES[verdict] ?? 2,
     label,
-    custom_id: renderDecision(verdict, code),
+    custom_id: renderVerdict(verdict, code),
   });
   return { components: [{ type: 1, components: verdicts.map(button) }] };
 }

@@ -1,4 +1,4 @@
-import { ChannelError, clientToken, createRest, renderDecision, sameRule, sentResult, vendorChannel } from "#channel-kit";
+import { ChannelError, clientToken, createRest, renderVerdict, sameRule, sentResult, vendorChannel } from "#channel-kit";
 import type { ErrorRules, KeyValueStore } from "#channel-kit";
 import type { ApprovalQuestion, Channel, PluginContext } from "#plugin";
 import { toTeams } from "./format.ts";
@@ -63,7 +63,7 @@ function buildCard({ code, instruction, verdicts }: ApprovalQuestion): object {
   const actions = verdicts.map(({ verdict, label }) => ({
     type: "Action.Submit",
     title: label,
-    data: { rouse: renderDecision(verdict, code) },
+    data: { rouse: renderVerdict(verdict, code) },
   }));
   const body = [{ type: "TextBlock", text: instruction, wrap: true, isSubtle: true }];
   const content = { $schema: "http://adaptivecards.io/schemas/adaptive-card.json", type: "AdaptiveCard", version: "1.4", body, actions };

@@ -3,7 +3,7 @@ import {
   ChannelError,
   conversations,
   loadPackage,
-  renderDecision,
+  renderVerdict,
   sameRule,
   sendOrReconcile,
   sentResult,
@@ -102,7 +102,7 @@ function buildBlocks({ code, text, instruction, verdicts }: ApprovalQuestion): o
     type: "button",
     text: { type: "plain_text", text: label },
     action_id: `rouse_${verdict}`,
-    value: renderDecision(verdict, code),
+    value: renderVerdict(verdict, code),
     ...(STYLES[verdict] !== undefined && { style: STYLES[verdict] }),
   }));
   const context = { type: "context", elements: [{ type: "mrkdwn", text: toMrkdwn(instruction) }] };

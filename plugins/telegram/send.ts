@@ -1,5 +1,5 @@
 import type { Api } from "grammy";
-import { htmlText, loadPackage, renderDecision, sentResult, vendorChannel } from "#channel-kit";
+import { htmlText, loadPackage, renderVerdict, sentResult, vendorChannel } from "#channel-kit";
 import type { ErrorRules } from "#channel-kit";
 import type { Channel, EndedQuestion, OutgoingMessage, PluginContext, SendResult } from "#plugin";
 import { toHtml, toPlainText } from "./format.ts";
@@ -131,7 +131,7 @@ export function createChannel(
     post: (message, _, signal) => post(message, signal),
     async postQuestion({ code, verdicts, instruction, ...question }, _, signal) {
       if (!(await hasButtons(signal))) return post({ ...question, text: `${question.text}\n\n${instruction}` }, signal);
-      const row = verdicts.map(({ verdict, label }) => ({ text: label, callback_data: renderDecision(verdict, code) }));
+      const row = verdicts.map(({ verdict, label }) => ({ text: label, callback_data: renderVerdict(verdict, code) }));
       return post(question, signal, { reply_markup: { inline_keyboard: [row] } });
     },
     change: async (ended, _, signal) => editMessage((await client(signal)).raw, ended),

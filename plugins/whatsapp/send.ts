@@ -1,4 +1,4 @@
-import { createRest, renderDecision, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
+import { createRest, renderVerdict, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
 import type { Channel, PluginContext, SendResult } from "#plugin";
 import { toWhatsApp } from "./format.ts";
 import type { WhatsAppConfig } from "./config.ts";
@@ -87,7 +87,7 @@ export function createChannel({ config, fetch }: PluginContext<WhatsAppConfig>):
       const { code, text, instruction, verdicts } = question;
       const body = toWhatsApp(text);
       if (body.length > MAX_BUTTON_TEXT) return post(question, inText(`${text}\n\n${instruction}`), signal);
-      const buttons = verdicts.map(({ verdict, label }) => ({ type: "reply", reply: { id: renderDecision(verdict, code), title: label } }));
+      const buttons = verdicts.map(({ verdict, label }) => ({ type: "reply", reply: { id: renderVerdict(verdict, code), title: label } }));
       return post(question, { type: "interactive", interactive: { type: "button", body: { text: body }, action: { buttons } } }, signal);
     },
     // The number itself needs the same token.

@@ -141,6 +141,16 @@ const services: Check = (deps) => {
   return passedCheck(states.length === 0 ? "no plugin has a service" : states.map(({ id, message }) => `${id}: ${message}`).join("; "));
 };
 
+const mcpServers: Check = (deps) => {
+  const states = deps.status().mcpServers.filter(({ state }) => state !== "idle");
+  const failing = states.filter(({ state }) => state === "failing");
+  const describe = ({ name, error, nextTryAt }: (typeof states)[number]): string =>
+    `${name}: ${error}${nextTryAt === undefined ? "" : `; next try at ${new Date(nextTryAt).toISOString()}`}`;
+  if (failing.length > 0) return fail(`${failing.map(describe).join("; ")}. Runs go on without these tools: see mcp.servers`);
+  if (states.length === 0) return passedCheck("no agent uses an MCP server");
+  return passedCheck(states.map(({ name, state, tools }) => `${name}: ${state}, ${tools} tools`).join("; "));
+};
+
 const at = ({ host, pid }: Pick<GatewayView, "host" | "pid">): string => `${host ?? "an unknown gateway"} (process ${pid ?? "?"})`;
 
 /** What gateways say differently, as `value: who, who`. */
@@ -243,6 +253,7 @@ const CHECKS: Record<string, Check> = {
   signatures,
   senders: checkSenders,
   services,
+  "mcp-servers": mcpServers,
   limits,
   gateways,
   leases,

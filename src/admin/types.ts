@@ -1,6 +1,7 @@
 import type { Admission } from "../limits/types.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
+import type { McpServerState } from "../agent/mcp-server.ts";
 import type { RunOperations } from "../runs/types.ts";
 import type { Chats } from "../chat/types.ts";
 import type { Clock } from "../core/clock.ts";
@@ -30,6 +31,8 @@ export interface RuntimeStatus {
   services: readonly ServiceStatus[];
   /** Whether channels could be reached when they were looked at last. */
   channels: readonly ChannelState[];
+  /** How the MCP servers do; those that no agent uses are idle. */
+  mcpServers: readonly McpServerState[];
 }
 
 /** Everything that the operator's operations need. */

@@ -5,18 +5,22 @@ import type { Issue } from "../core/errors.ts";
 import { parseApprove, TRAIT_NAMES } from "./policy.ts";
 
 /** What is wrong with the name of a tool, or with a pattern for several. */
-export type ToolCheck = (pattern: string) => string | undefined;
+type ToolCheck = (pattern: string) => string | undefined;
 
 /** Returns what is wrong with an entry of `approve`. */
-export function findApproveProblem(entry: string, check: ToolCheck): string | undefined {
+function findApproveProblem(entry: string, check: ToolCheck): string | undefined {
   const { pattern, trait } = parseApprove(entry);
   if (trait !== undefined && !TRAIT_NAMES.includes(trait))
     return `":${trait.slice(0, 30)}" is none of ${TRAIT_NAMES.map((name) => `":${name}"`).join(" and ")}.${didYouMean(trait, TRAIT_NAMES)}`;
   return pattern === "*" ? undefined : check(pattern);
 }
 
+/** Returns what is wrong with an entry of a mapping's `tools` or `approve`. */
+export const findToolProblem = (field: "tools" | "approve", entry: string, check: ToolCheck): string | undefined =>
+  field === "approve" ? findApproveProblem(entry, check) : check(entry);
+
 /** The channels of a snapshot, as far as approvers are checked. */
-export interface ApproverChannels {
+interface ApproverChannels {
   resolve(name: string): { id: string; loaded: boolean } | undefined;
   readonly names: readonly string[];
   readonly loaded: readonly { id: string; channel: { allowFrom?: readonly string[] } }[];
@@ -37,7 +41,7 @@ export function splitPerson(
 }
 
 /** Returns what `by` is called in decisions: channels by their ids. Undefined if the entry names nobody. */
-export function normalizeApprover(approver: string, channels: ApproverChannels): string | undefined {
+function normalizeApprover(approver: string, channels: ApproverChannels): string | undefined {
   if (approver === OPERATOR || /^api:[^:]+$/.test(approver)) return approver;
   const split = splitPerson(approver, channels);
   return split && `${split.channel}:${split.person}`;
@@ -60,8 +64,12 @@ function checkPerson(approver: string, channels: ApproverChannels): { issue?: st
   };
 }
 
-/** Checks `approve` of agents and `tools.approvers`. `issues` are config errors. */
-export function checkApprovals(config: Config, channels: ApproverChannels, check: ToolCheck): { issues: Issue[]; warnings: Issue[] } {
+/** Checks `approve` of agents and `tools.approvers`. `issues` are config errors; `approvers` are in the form of decisions. */
+export function checkApprovals(
+  config: Config,
+  channels: ApproverChannels,
+  check: ToolCheck,
+): { issues: Issue[]; warnings: Issue[]; approvers: string[] } {
   const issues: Issue[] = [];
   const warnings: Issue[] = [];
   const { defaults, list } = config.agents;
@@ -89,5 +97,6 @@ export function checkApprovals(config: Config, channels: ApproverChannels, check
     if (issue !== undefined) issues.push({ path, message: issue });
     if (warning !== undefined) warnings.push({ path, message: warning });
   }
-  return { issues, warnings };
+  const approvers = config.tools.approvers.flatMap((approver) => normalizeApprover(approver, channels) ?? []);
+  return { issues, warnings, approvers };
 }

@@ -74,7 +74,7 @@ function planQuestionCallback(approval: ApprovalRecord, url: string, now: number
 
 /**
  * Plans the deliveries of a new approval, for the commit that adds it: the question to the first approver who can be asked
- * on a channel, with the others as next, and the callback. Empty if the config names no such approver and no callback.
+ * on a channel, with the other approvers as next, and the callback. Empty if the config names no such approver and no callback.
  */
 export function planQuestion(approval: ApprovalRecord, context: QuestionContext): Planned[] {
   const { run, channels, callback, now } = context;
@@ -114,7 +114,7 @@ interface LostDeps {
   clock: Pick<Clock, "now">;
 }
 
-/** Creates what asks people, by the channels and approvers of the snapshot of now. */
+/** Creates what asks people, by the channels and approvers of the current snapshot. */
 export function createQuestions(
   { store, clock }: Omit<LostDeps, "channels">,
   snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & { readonly config: Pick<Config, "tools"> },

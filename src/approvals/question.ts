@@ -1,5 +1,5 @@
 import { getVerdicts } from "./approvals.ts";
-import { renderDecision } from "../core/decision.ts";
+import { renderVerdict } from "../core/decision.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalDecision, ApprovalRecord, Verdict } from "../store/steps.ts";
 
@@ -46,7 +46,7 @@ export function renderQuestion({ code, agentId, tool, input, reason, why, expire
 
 /** Renders how to decide in text. */
 export function renderInstruction(approval: Pick<ApprovalRecord, "code" | "reason">): string {
-  const forms = getVerdicts(approval).map((verdict) => `"${renderDecision(verdict, approval.code)}"`);
+  const forms = getVerdicts(approval).map((verdict) => `"${renderVerdict(verdict, approval.code)}"`);
   return `Reply ${forms.slice(0, -1).join(", ")} or ${forms.at(-1)}.`;
 }
 

@@ -1,6 +1,6 @@
 /** What a channel is, what it gets, and what passes between it and the gateway. */
 import type { Cursor } from "../store/cursor.ts";
-import type { Verdict } from "../core/decision.ts";
+import type { Verdict } from "../store/steps.ts";
 
 export type { Cursor, Verdict };
 

@@ -17,7 +17,7 @@ const DECISION = /^(?:@\S+\s+)?[/!]?(approve|deny|repeat|done|give[ _]up)(?:@\S+
 const MAX_NOTE = 500;
 
 /** How a decision is written: `approve 7f3`. It is the data of a button too. */
-export function renderDecision(verdict: Verdict, code: string): string {
+export function renderVerdict(verdict: Verdict, code: string): string {
   return `${verdict.replace("_", " ")} ${code}`;
 }
 

@@ -3,7 +3,7 @@ import type { DeliveryAsk, DeliveryRecord, Route, Store } from "../store/types.t
 import { deliveryJob, splitFor, type Planned } from "./plan.ts";
 import type { Channels } from "./types.ts";
 
-/** How a verdict is named on a button: at most 20 characters, which is what WhatsApp takes. */
+/** How a verdict is named on a button: at most 20 characters, which is what the strictest vendor takes. */
 const LABELS: Record<Verdict, string> = {
   approve: "Approve",
   deny: "Deny",

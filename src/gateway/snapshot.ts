@@ -1,12 +1,11 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { COUNTED_LIMITS, limitsPath } from "../limits/limit-text.ts";
 import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
-import { checkApprovals, findApproveProblem, normalizeApprover } from "../approvals/checks.ts";
+import { checkApprovals, findToolProblem } from "../approvals/checks.ts";
 import { createAgentRuntime } from "../agent/runtime.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
@@ -14,9 +13,8 @@ import { locateIssues } from "../config/places.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue } from "../core/errors.ts";
 import { createLogger, type Logger } from "../core/log.ts";
-import { LAST_CHANNEL } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
-import { createAddressList, isLoopback } from "../core/address.ts";
+import { createAddressList } from "../core/address.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { compileMappings } from "../mapping/compile.ts";
 import { createTransformPool, type TransformPool } from "../mapping/transform-pool.ts";
@@ -27,6 +25,7 @@ import { loadPlugins } from "../plugin/host.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { StoreDriver } from "../store/types.ts";
+import { getWarnings } from "./snapshot-warnings.ts";
 import { unsignedHeaders } from "./unsigned-headers.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 
@@ -74,28 +73,6 @@ export interface LoadedSnapshot {
 
 export type BuildResult = { ok: true; loaded: LoadedSnapshot } | { ok: false; issues: Issue[]; file?: string };
 
-type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms"> & { store: StoreDriver | undefined };
-
-function getWarnings({ config, budgets, mappings, channels, rooms, store }: WarnedParts): Issue[] {
-  const warnings: Issue[] = [];
-  const { channel, to } = config.agents.defaults.heartbeat;
-  const heartbeat =
-    channel === LAST_CHANNEL && to === undefined
-      ? undefined
-      : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
-  if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
-  const [limited] = budgets.all;
-  if (limited && store?.shared) warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
-  if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
-    warnings.push({
-      path: "gateway.host",
-      message: "the gateway listens beyond this machine without TLS; put a proxy before it and name that in gateway.trustedProxies",
-    });
-  }
-  if (config.hooks.enabled === false) warnings.push({ path: "hooks.enabled", message: "hooks are off: every hook is answered 404" });
-  return warnings;
-}
-
 function readConfig({ configFile: file, withoutSecrets = false, ...options }: SnapshotOptions): Promise<LoadResult> {
   const { cwd, env, config, stateDir } = options;
   const named = { ...(file !== undefined && { file }), ...(config && { config }), ...(stateDir !== undefined && { stateDir }) };
@@ -141,16 +118,17 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
   const checkTool = createToolCheck(config, plugins.offers.tools, plugins.incomplete);
-  const approvals = checkApprovals(config, plugins.channels, checkTool);
+  const { approvers, ...asked } = checkApprovals(config, plugins.channels, checkTool);
+  const warnings = [...found.warnings, ...asked.warnings];
   return {
     plugins,
     runtime,
     agents,
     rooms,
     checkTool,
-    approvers: config.tools.approvers.flatMap((approver) => normalizeApprover(approver, plugins.channels) ?? []),
-    issues: [...plugins.issues, ...issues, ...found.issues, ...approvals.issues],
-    warnings: [...found.warnings, ...approvals.warnings],
+    approvers,
+    issues: [...plugins.issues, ...issues, ...found.issues, ...asked.issues],
+    warnings,
   };
 }
 
@@ -179,7 +157,7 @@ async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, ro
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
       model: (name: string) => runtime.models.resolveRequested(name),
       routeProblem: (target) => findRouteProblem(target, plugins.channels, rooms.hasOwner),
-      toolProblem: (field, pattern) => (field === "approve" ? findApproveProblem(pattern, checkTool) : checkTool(pattern)),
+      toolProblem: (field, pattern) => findToolProblem(field, pattern, checkTool),
     },
     pool,
   });

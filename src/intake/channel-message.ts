@@ -8,7 +8,7 @@ import type { EventRecord, FencingToken, RunAction, RunSpec, SessionRef, Store }
 import { answerDecision } from "../approvals/answer.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import { splitPerson } from "../approvals/checks.ts";
-import { parseDecision, renderDecision } from "../core/decision.ts";
+import { parseDecision, renderVerdict } from "../core/decision.ts";
 import { renderMessage } from "../runs/channel-input.ts";
 import { parseCommand } from "../runs/commands.ts";
 import type { ActionContext } from "../runs/types.ts";
@@ -148,7 +148,7 @@ export async function receivePress(
 ): Promise<{ text: string }> {
   const { ok, text } = await answerDecision({ channel, person, code, verdict }, approvals);
   const path = `channels/${channel}`;
-  const reason = cutText(oneLine(`${renderDecision(verdict, code)} by a button of "${person}": ${text}`), MAX_REASON).text;
+  const reason = cutText(oneLine(`${renderVerdict(verdict, code)} by a button of "${person}": ${text}`), MAX_REASON).text;
   const about = { path, credential: `channel:${channel}`, outcome: ok ? "accepted" : "skipped", reason } as const;
   const key = { scope: path, key: sha256Hex(`press ${id}`), expiresAt: now + context.config.hooks.dedupe.ttl };
   await store.accept({ id: newId("evt", now), receivedAt: now, request: REQUEST, ...about, actions: [] }, [key]);

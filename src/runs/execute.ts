@@ -11,7 +11,7 @@ import { createJournal, getProgress, type RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { reportNoRoute, writeEnd } from "./run-result.ts";
-import { commitEnd, writeWaiting } from "./waiting.ts";
+import { commitEnd, waitForPeople } from "./waiting.ts";
 
 /** One try of a run, and how far it has come. */
 interface Try {
@@ -76,6 +76,9 @@ export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSi
 
 const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, code, message, retryable: false, warnings: [] });
 
+/** The part of a failure that the run keeps. */
+export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
+
 /**
  * Starts of a run that a crash has cut off, since it got further last. Being taken from the queue is no start: only one that
  * is on disk counts.
@@ -91,7 +94,7 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { 
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
-  const model = context.models.resolve(run.spec.model ?? agent.model);
+  const model = context.models.resolve(run.spec.model ?? agent.model, run.spec.model === undefined ? agent.fallbacks : []);
   return model.ok ? { agent, model: model.model } : model;
 }
 
@@ -122,14 +125,13 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
   const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
-  let [result] = await Promise.all([
-    takeModelTurn({ agent, model, prepared, journal }, current),
+  const turn = { agent, model, prepared, journal };
+  const [first] = await Promise.all([
+    takeModelTurn(turn, current),
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
   ]);
-  while (isPaused(result)) {
-    if (!(await pause(result, current))) return { tokens: 0, again: kind.job !== undefined && result.code === "waiting" };
-    result = await takeModelTurn({ agent, model, prepared, journal }, current);
-  }
+  const result = await continueTurn(first, turn, current);
+  if (isPaused(result)) return { tokens: 0, again: result.code === "waiting" };
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
     const isDrained = result.code === "cancelled" && signal.reason === "drain";
@@ -155,35 +157,18 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   };
 }
 
-/** Between looks for the decisions that a run without a job waits for: another gateway may record them. */
-const LOOK_MS = 500;
+interface ModelTurnParts {
+  agent: Agent;
+  model: ResolvedModel;
+  prepared: Prepared;
+  journal: RunJournal;
+}
 
-/**
- * Lets a run wait for people. True if it continues now: a run without a job is under way meanwhile. Of a run that another
- * gateway has, nothing is written.
- */
-async function pause(paused: PausedTurn, current: Try): Promise<boolean> {
-  const { kind, deps, run, signal, steps } = current;
-  const { store, clock } = deps;
-  if (paused.code === "lost") return false;
-  const timeoutMs = kind.context.config.tools.approvalTimeout;
-  const approvals = await writeWaiting(run, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
-  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
-  for (const approval of approvals ?? []) {
-    deps.onApproval?.(approval);
-    kind.onApproval?.(approval);
-  }
-  if (kind.job) return false;
-  const approvalIds = [...paused.open, ...(approvals ?? []).map(({ id }) => id)];
-  current.run = { ...run, waiting: { approvalIds, since: clock.now() } };
-  const isOpen = async (id: string): Promise<boolean> => {
-    const approval = await store.get("approval", id);
-    return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
-  };
-  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean)) await clock.sleep(LOOK_MS, signal);
-  steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
-  await store.commit((tx) => tx.update("run", run.id, { status: "running", waiting: null }));
-  return true;
+/** Lets a turn wait for people. One without a job continues after their decisions. */
+async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts, current: Try): Promise<ModelTurn | PausedTurn> {
+  let result = first;
+  while (isPaused(result) && (await waitForPeople(result, current))) result = await takeModelTurn(turn, current);
+  return result;
 }
 
 /** Writes that the run is under way. False if another gateway has the job by now. */
@@ -201,7 +186,7 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 async function takeModelTurn(
-  { agent, model, prepared, journal }: { agent: Agent; model: ResolvedModel; prepared: Prepared; journal: RunJournal },
+  { agent, model, prepared, journal }: ModelTurnParts,
   { kind: { context, job, canAsk }, deps, signal, run: { id, kind, mapping, spec, boundaryId } }: Try,
 ): Promise<ModelTurn | PausedTurn> {
   const { input, tenant = OPERATOR_TENANT, question, history = await deps.store.list("turns", spec.session) } = prepared;
@@ -243,8 +228,8 @@ async function putBack(
   { deps, run, isStored }: Try,
 ): Promise<void> {
   const isDrained = "attempts" in change;
-  const { code, message, retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
-  const error = isDrained ? {} : { error: { code, message } };
+  const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
+  const error = isDrained ? {} : { error: toRunError(failure) };
   await deps.store.commit((tx) => {
     if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
     tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
@@ -266,7 +251,7 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored, steps }: T
     status,
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
-    ...(result.ok ? { usage: result.usage } : { error: { code: result.code, message: result.message } }),
+    ...(result.ok ? { usage: result.usage } : { error: toRunError(result) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };

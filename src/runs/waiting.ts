@@ -5,8 +5,9 @@ import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
+import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
-import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, Store, Writes } from "../store/types.ts";
+import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
 
 const MAX_REFUSALS = 8;
 
@@ -50,7 +51,7 @@ async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promis
  * starts again at the first decision or when the first approval is over. Returns the approvals that are new; undefined if
  * another gateway has the job.
  */
-export async function writeWaiting(
+async function writeWaiting(
   run: RunRecord,
   { asks, open }: PausedTurn,
   job: Job | undefined,
@@ -81,6 +82,46 @@ export async function writeWaiting(
   if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
     await store.commit((tx) => tx.update("job", "turn", job.id, now));
   return approvals;
+}
+
+/** Between looks for the decisions that a run without a job waits for: another gateway may record them. */
+const LOOK_MS = 500;
+
+/** A run whose turn is paused, and its steps, which are read again when it continues. */
+interface WaitingRun {
+  readonly kind: RunKind;
+  readonly deps: ExecutorDeps;
+  readonly signal: AbortSignal;
+  run: RunRecord;
+  readonly steps: StepRecord[];
+}
+
+/**
+ * Lets a run wait for people. True if it continues now: a run without a job is under way meanwhile. Of a run that another
+ * gateway has, nothing is written.
+ */
+export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Promise<boolean> {
+  const { kind, deps, run, signal, steps } = current;
+  const { store, clock } = deps;
+  if (paused.code === "lost") return false;
+  const timeoutMs = kind.context.config.tools.approvalTimeout;
+  const approvals = await writeWaiting(run, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
+  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
+  for (const approval of approvals ?? []) {
+    deps.onApproval?.(approval);
+    kind.onApproval?.(approval);
+  }
+  if (kind.job) return false;
+  const approvalIds = [...paused.open, ...(approvals ?? []).map(({ id }) => id)];
+  current.run = { ...run, waiting: { approvalIds, since: clock.now() } };
+  const isOpen = async (id: string): Promise<boolean> => {
+    const approval = await store.get("approval", id);
+    return approval !== undefined && !approval.decision && clock.now() < approval.expiresAt;
+  };
+  while (!signal.aborted && (await Promise.all(approvalIds.map(isOpen))).every(Boolean)) await clock.sleep(LOOK_MS, signal);
+  steps.splice(0, steps.length, ...(await store.list("steps", run.id)));
+  await store.commit((tx) => tx.update("run", run.id, { status: "running", waiting: null }));
+  return true;
 }
 
 /** Commits the end of a run, and closes the approvals that it leaves open. */

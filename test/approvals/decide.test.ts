@@ -129,7 +129,7 @@ describe("decisions", () => {
     ],
     ["about other arguments", {}, {}, { ...INPUT, amount: 51 }, 409, "approval_changed", "its arguments have changed"],
     ["that do not fit", { reason: "outcome_unknown" }, {}, INPUT, 400, "usage", "it takes repeat, done, give_up"],
-  ])("%s are refused", async (_why, change, run, input, status, code, words) => {
+  ])("%s are refused", async (_why, change, run, input, ...[status, code, words]) => {
     const { id } = await wait(change, run, input);
     const refused = await decide(id, { verdict: "approve" });
     expect(refused).toMatchObject({ status, body: { error: { code } } });

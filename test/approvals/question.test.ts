@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { toDiscord } from "../../plugins/discord/format.ts";
 import { toHtml } from "../../plugins/telegram/format.ts";
 import { renderEnd, renderInstruction, renderQuestion } from "../../src/approvals/question.ts";
-import { parseDecision, renderDecision } from "../../src/core/decision.ts";
+import { parseDecision, renderVerdict } from "../../src/core/decision.ts";
 import type { ApprovalRecord } from "../../src/store/types.ts";
 
 const approval = (change: Partial<ApprovalRecord> = {}): ApprovalRecord => ({
@@ -81,6 +81,6 @@ describe("which messages are decisions", () => {
     "approve 7f3g",
   ])("%j is none", (text) => expect(parseDecision(text)).toBeUndefined());
   it.each(["approve", "deny", "repeat", "done", "give_up"] as const)("reads what a button for %s carries", (verdict) =>
-    expect(parseDecision(renderDecision(verdict, "7f3"))).toEqual({ verdict, code: "7f3" }),
+    expect(parseDecision(renderVerdict(verdict, "7f3"))).toEqual({ verdict, code: "7f3" }),
   );
 });

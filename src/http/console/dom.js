@@ -43,9 +43,9 @@ export function time(iso) {
 }
 
 const TONES = {
-  good: ["accepted", "succeeded", "delivered", "ok", "done"],
+  good: ["accepted", "succeeded", "delivered", "ok", "done", "connected"],
   warn: ["unmatched", "parked", "warn", "unknown", "no_route", "timed_out", "cancelled", "collecting"],
-  bad: ["failed", "rejected", "fail"],
+  bad: ["failed", "rejected", "fail", "failing"],
 };
 
 /** A state in its colour; the word itself says it as well. */
