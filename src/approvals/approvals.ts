@@ -33,7 +33,7 @@ export interface ApprovalsDeps {
   metrics?: { refused(reason: string): void };
 }
 
-/** Who decided if nobody did in time. */
+/** `by` of a decision that no person made in time. */
 export const TIMEOUT = "timeout";
 const MAX_NOTE = 500;
 /** So many approvals are looked through for a code, of those that are open and of those that were decided last. */

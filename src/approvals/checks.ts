@@ -40,7 +40,7 @@ export function splitPerson(
   return undefined;
 }
 
-/** Returns what `by` is called in decisions: channels by their ids. Undefined if the entry names nobody. */
+/** Returns what `by` is called in decisions: channels by their ids. Undefined if the entry names no approver. */
 function normalizeApprover(approver: string, channels: ApproverChannels): string | undefined {
   if (approver === OPERATOR || /^api:[^:]+$/.test(approver)) return approver;
   const split = splitPerson(approver, channels);
@@ -54,7 +54,7 @@ function checkPerson(approver: string, channels: ApproverChannels): { issue?: st
   const [name = ""] = approver.split(":");
   if (!split) {
     const known = [OPERATOR, "api", ...channels.names];
-    return { issue: `names nobody: ${FORMS}.${didYouMean(name, known)}` };
+    return { issue: `names no approver: ${FORMS}.${didYouMean(name, known)}` };
   }
   if (!split.loaded) return { warning: `the channel "${name}" is not configured: this person cannot be asked` };
   const allowed = channels.loaded.find(({ id }) => id === split.channel)?.channel.allowFrom ?? [];

@@ -36,7 +36,7 @@ export interface JudgedRun extends ToolSettings, Pick<View, "history" | "input" 
   rules: readonly ApprovalRule[];
 }
 
-/** Creates the judge of a run's calls: which are made at once, which wait for a person, and which are not made. */
+/** Creates the judge of a run's calls: which are made immediately, which wait for a person, and which are not made. */
 export function createJudge(run: JudgedRun): (call: JudgedCall) => CallVerdict {
   const { agent, config, mapping, kind, history, input, messages, canAsk, rules } = run;
   const named = getNamed(run) ?? [];

@@ -58,7 +58,7 @@ export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   if (turn.isAllowed) return { kind: "run" };
   const entry = findApprove(turn.approve, call);
   const ask = (reason: "rule" | "untrusted", why: string): CallVerdict =>
-    turn.canAsk ? { kind: "ask", reason, why } : { kind: "withhold", why: `${why} Nobody can be asked here.` };
+    turn.canAsk ? { kind: "ask", reason, why } : { kind: "withhold", why: `${why} No approver can be asked here.` };
   if (entry !== undefined) return ask("rule", `Calls of ${tool} need approval: \`approve\` has "${entry}".`);
   if (hints.readOnly || turn.outside === undefined || turn.isNamed || turn.untrusted === "allow") return { kind: "run" };
   const why = `${tool} may change something, and ${SEEN[turn.outside]}.`;

@@ -60,7 +60,7 @@ export function renderRule({ agentId, tool, exact, any }: NewRule): string {
 
 /**
  * The rules that were made with decisions. They are in the store and not in the config: a config file may be read-only, or
- * under version control, or not there, and all gateways on one database need the same rules at once.
+ * under version control, or not there, and all gateways on one database need the same rules.
  */
 export interface ApprovalRules {
   list(): Promise<readonly ApprovalRule[]>;

@@ -1,9 +1,27 @@
-import { sessionId, type RunError } from "../store/types.ts";
+import { commitEnd } from "../runs/waiting.ts";
+import { sessionId, type FencingToken, type RunError } from "../store/types.ts";
 import { createLiveTurn, getChatSession, type LiveTurn } from "./turn.ts";
 import type { ChatDeps, Chats } from "./types.ts";
 
 const CRASHED: RunError = { code: "crashed", message: "the gateway ended while the turn was under way" };
 const MAX_RECOVERED = 1000;
+
+/** Ends the turns of gateways that are gone. What they have asked people is closed with them. */
+async function endLeft(alive: ReadonlySet<string>, { store, clock, questions }: ChatDeps, held?: FencingToken): Promise<void> {
+  const now = clock.now();
+  const change = { status: "failed", error: CRASHED, endedAt: now, waiting: null } as const;
+  const counts = await store.counts();
+  for (const status of ["running", "queued", "waiting"] as const) {
+    // Runs are not listed by their state: looking for none would look at all.
+    if ((counts[`runs.${status}`] ?? 0) === 0) continue;
+    const runs = await store.list("runs", { status, limit: MAX_RECOVERED });
+    const cut = runs.filter(({ kind, gateway }) => kind === "api" && !alive.has(gateway ?? ""));
+    const [asking, others] = [cut.filter(({ waiting }) => waiting), cut.filter(({ waiting }) => !waiting)];
+    if (others.length > 0) await store.commit((tx) => others.forEach(({ id }) => tx.update("run", id, change)), held);
+    for (const run of asking)
+      await commitEnd(run, (tx) => tx.update("run", run.id, change), { store, now, held, by: "gateway", questions });
+  }
+}
 
 /** Executes the turns of API users: at once, one after the other within a session. */
 export function createChats(deps: ChatDeps): Chats {
@@ -42,18 +60,7 @@ export function createChats(deps: ChatDeps): Chats {
       await turn.done;
       return store.get("run", runId);
     },
-    async recover(alive, fencingToken) {
-      const change = { status: "failed", error: CRASHED, endedAt: clock.now() } as const;
-      const counts = await store.counts();
-      for (const status of ["running", "queued"] as const) {
-        // Runs are not listed by their state: looking for none would look at all.
-        if ((counts[`runs.${status}`] ?? 0) === 0) continue;
-        const cut = (await store.list("runs", { status, limit: MAX_RECOVERED })).filter(
-          ({ kind, gateway }) => kind === "api" && !alive.has(gateway ?? ""),
-        );
-        if (cut.length > 0) await store.commit((tx) => cut.forEach(({ id }) => tx.update("run", id, change)), fencingToken);
-      }
-    },
+    recover: (alive, fencingToken) => endLeft(alive, deps, fencingToken),
     async stop(drainMs) {
       draining = true;
       const all = Promise.all([...live.values()].map((turn) => turn.done));

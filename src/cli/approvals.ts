@@ -80,7 +80,7 @@ async function confirmRule({ api }: GatewayConnection, code: string, any: string
   const { rule } = await read(api.approvals[":id"].rule.$post({ ...withId(code), json: { any } }));
   io.err(`From now on these calls are made without asking:\n  ${cell(rule)}\n`);
   if (yes) return;
-  if (!io.ask || !io.terminal.in) throw usage("--always saves a rule: look at it, and add --yes if nobody can be asked here");
+  if (!io.ask || !io.terminal.in) throw usage("--always saves a rule: look at it, and add --yes if this is no terminal");
   const said = (await io.ask("Save this rule? [y/N] "))?.trim().toLowerCase();
   if (said !== "y" && said !== "yes") throw usage("nothing was decided and no rule was saved");
 }
@@ -121,7 +121,7 @@ async function removeRule(id: string, options: CommonOptions, io: CliIo): Promis
 /** The commands that decide, and what each means. */
 const DECISIONS: readonly (readonly [verdict: Verdict, summary: string])[] = [
   ["approve", "let the agent make the call"],
-  ["deny", "keep the agent from making the call; it is told so, and goes on"],
+  ["deny", "keep the agent from making the call; it learns that, and goes on"],
   ["repeat", "make a call again whose outcome is unknown"],
   ["done", "treat a call whose outcome is unknown as done, and go on"],
   ["give_up", "end the run of a call whose outcome is unknown"],

@@ -47,7 +47,7 @@ export const REQUEST_ERRORS = {
   run_ended: { status: 409, meaning: "The run has ended already, so it cannot be cancelled, nor a call of it decided about." },
   not_approver: { status: 403, meaning: "The caller is not in `tools.approvers`, so it may not decide about tool calls." },
   approval_decided: { status: 409, meaning: "The approval has been decided already." },
-  approval_expired: { status: 409, meaning: "Nobody decided about the tool call in time (`tools.approvalTimeout`)." },
+  approval_expired: { status: 409, meaning: "The tool call was not decided about in time (`tools.approvalTimeout`)." },
   approval_changed: { status: 409, meaning: "The run no longer makes the call that the approval is about." },
   not_retryable: { status: 409, meaning: "The run or the delivery cannot be retried in its state." },
   transform_failed: { status: 500, meaning: "The transform of the mapping failed, or returned a value that cannot be used." },

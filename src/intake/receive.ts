@@ -279,7 +279,7 @@ export function createIntake(given: IntakeDeps): Intake {
       const receipt = await receiveMessage({ store, log, context, now: clock.now() }, channel, message, fencingToken);
       const runId = receipt.outcome === "accepted" ? receipt.actions.map((action) => action.ok && action.runId)[0] : undefined;
       // The message is on disk: what is said about it must not make the channel hand it over again.
-      const failed = (error: unknown): void => log.warn({ err: safeError(error) }, "a person was not told that a message waits");
+      const failed = (error: unknown): void => log.warn({ err: safeError(error) }, "a person did not learn that a message waits");
       if (runId) await tellThatItWaits(runId, { store, context, now: clock.now() }).catch(failed);
       return receipt;
     },

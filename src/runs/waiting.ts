@@ -7,7 +7,7 @@ import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
-import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
+import type { ApprovalDecision, ApprovalRecord, FencingToken, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
 
 const MAX_REFUSALS = 8;
 
@@ -128,9 +128,9 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
 export function commitEnd(
   run: Pick<RunRecord, "id" | "waiting">,
   write: (tx: Writes) => void,
-  { store, now, job, by, questions }: { store: Store; now: Ms; job?: Job | undefined; by: string; questions: Questions },
+  { store, now, held, by, questions }: { store: Store; now: Ms; held?: Job | FencingToken | undefined; by: string; questions: Questions },
 ): Promise<boolean> {
-  if (!run.waiting) return store.commit(write, job);
+  if (!run.waiting) return store.commit(write, held);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
     const decisions = open.map(({ id, reason }): [string, ApprovalDecision] => [
@@ -142,6 +142,6 @@ export function commitEnd(
       for (const [id, decision] of decisions) tx.add("decision", id, decision);
       for (const end of ends) writeDelivery(tx, end);
       write(tx);
-    }, job);
+    }, held);
   });
 }

@@ -19,7 +19,7 @@ const FRESH_MS = 1000;
 /** A change waits so long for that of another gateway. */
 const MAX_TURN_MS = 20_000;
 
-/** A short list in one value of the store. Where several gateways share it, one of them writes at a time. */
+/** A short list in one value of the store. Gateways that share the store write one at a time. */
 export class StoredList<T> {
   readonly #name: string;
   readonly #deps: StoredListDeps;

@@ -64,7 +64,7 @@ it("entries that name no tool are problems with their place", async () => {
   expect(issues["hooks.mappings[0].tools[0]"]).toContain('Did you mean "shop"?');
 });
 
-it("approvers that nobody is are problems; those that cannot decide are warnings", async () => {
+it("approvers that are none are problems; those that cannot decide are warnings", async () => {
   expect((await check({ tools: { approvers: ["opertor", "telegrm:42", "api:", "nobody"] } })).issues).toEqual({
     "tools.approvers[0]": expect.stringContaining('Did you mean "operator"?'),
     "tools.approvers[1]": expect.stringContaining('Did you mean "telegram"?'),

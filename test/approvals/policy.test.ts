@@ -44,7 +44,7 @@ describe("a call is made, asked about or withheld", () => {
       why: "bank.transfer may change something, and earlier turns of this conversation contain text from outside.",
     });
     expect(ask({ approve: ["bank.*"] })).toMatchObject({ why: 'Calls of bank.transfer need approval: `approve` has "bank.*".' });
-    expect(ask({ approve: ["bank.*"], canAsk: false })).toMatchObject({ why: expect.stringContaining("Nobody can be asked here.") });
+    expect(ask({ approve: ["bank.*"], canAsk: false })).toMatchObject({ why: expect.stringContaining("No approver can be asked here.") });
   });
 });
 

@@ -16,7 +16,7 @@ export const toolsSchema = z
       .enum(UNTRUSTED)
       .optional()
       .describe(
-        "What happens if the model calls a tool that changes something while it can see text from outside: `ask` an approver, `withhold` the call and tell the model, or `allow` it. Default: `ask`, and `withhold` if nobody can be asked. If it is set, results of tools that were called in the same turn of the API count as text from outside too.",
+        "What happens if the model calls a tool that changes something while it can see text from outside: `ask` an approver, `withhold` the call and tell the model, or `allow` it. Default: `ask`, and `withhold` if no approver can be asked. If it is set, results of tools that were called in the same turn of the API count as text from outside too.",
       ),
     approvers: z
       .array(z.string().min(1))
@@ -29,7 +29,7 @@ export const toolsSchema = z
       .extend({ url: callbackSchema.shape.url.describe("Where each question is posted; its host must be in hooks.callbackHosts.") })
       .optional()
       .describe("Post each question that waits for a decision to an address, besides asking on channels."),
-    approvalTimeout: durationOr("24h").describe("How long a call waits for a decision. After that it is denied, and the model is told."),
+    approvalTimeout: durationOr("24h").describe("How long a call waits for a decision. After that it is denied, and the model learns why."),
   })
   .prefault({})
   .describe("When agents have to ask before they use a tool, and whom.");

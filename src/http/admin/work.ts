@@ -8,7 +8,7 @@ import { jsonAnswer, answerLines } from "./answer.ts";
 import { flag, jsonBody, page, query, since } from "./query.ts";
 
 const OUTCOMES = ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"] as const;
-const RUN_STATUSES = ["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"] as const;
+const RUN_STATUSES = ["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"] as const;
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel"]).optional();
 const dryRun = z.boolean().default(false);

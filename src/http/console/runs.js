@@ -2,7 +2,7 @@ import { act, ask, facts, h, link, parts, state, time } from "./dom.js";
 import { list } from "./list.js";
 import { sessionLink } from "./sessions.js";
 
-const STATUSES = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"];
+const STATUSES = ["queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"];
 
 async function runDetail(id, refresh) {
   const { run } = await ask(`/runs/${encodeURIComponent(id)}`);
@@ -33,7 +33,9 @@ async function runDetail(id, refresh) {
       ["ended", time(run.endedAt)],
     ]),
     h("div", { class: "actions" }, [
-      ["queued", "running", "parked"].includes(run.status) ? act("Cancel", "Cancel this run?", operate("cancel"), refresh) : null,
+      ["queued", "running", "parked", "waiting"].includes(run.status)
+        ? act("Cancel", "Cancel this run?", operate("cancel"), refresh)
+        : null,
       ["failed", "timed_out", "cancelled"].includes(run.status) ? act("Retry", "Start this run again?", operate("retry"), refresh) : null,
     ]),
     h("h2", {}, "What the agent was given"),
