@@ -43,6 +43,7 @@ export default definePlugin({
       limit: LIMIT,
       lengthOf: (text) => toDiscord(text).length,
       parseRecipient,
+      directRecipient: (person) => `user:${person}`,
       listen: (signal, host) => listen(context.config, client, signal, host),
     };
   },

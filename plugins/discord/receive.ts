@@ -1,6 +1,15 @@
 import type { REST } from "@discordjs/rest";
 import type { SessionInfo, WebSocketManager } from "@discordjs/ws";
-import { ChannelError, checkpoint, loadPackage, parseObject, reconnectLoop, toIncomingMessage, withConnection } from "#channel-kit";
+import {
+  ChannelError,
+  checkpoint,
+  loadPackage,
+  parseDecision,
+  parseObject,
+  reconnectLoop,
+  toIncomingMessage,
+  withConnection,
+} from "#channel-kit";
 import type { ChannelHost, ReceivedMessage } from "#plugin";
 import { VENDOR } from "./send.ts";
 
@@ -65,6 +74,34 @@ function toEdit({ id, author, edited_timestamp: at }: Partial<GatewayMessage>, m
   return { id: `${id} ${at}`, skipped: "an edit of an earlier message" };
 }
 
+/** A press of a button, as the gateway gives it. In a guild the person is a member. */
+export interface GatewayInteraction {
+  id: string;
+  token: string;
+  type: number;
+  data?: { custom_id?: string };
+  user?: { id: string };
+  member?: { user: { id: string } };
+}
+
+const PRESS = 3;
+/** An answer that only the person who pressed sees. */
+const MESSAGE_RESPONSE = 4;
+const EPHEMERAL = 64;
+
+/** Passes an event on that is a press, and shows the answer to the person. One that Discord takes no more is not shown. */
+async function takePress(event: string, payload: unknown, rest: REST, host: ChannelHost): Promise<undefined> {
+  if (event !== "INTERACTION_CREATE") return undefined;
+  const { id, token, type, data, user, member } = payload as GatewayInteraction;
+  const from = (member?.user ?? user)?.id;
+  const decision = type === PRESS ? parseDecision(data?.custom_id ?? "") : undefined;
+  if (!decision || from === undefined) return undefined;
+  const { text: content } = await host.decide({ id, from, ...decision });
+  const body = { type: MESSAGE_RESPONSE, data: { content, flags: EPHEMERAL, allowed_mentions: { parse: [] } } };
+  await rest.post(`/interactions/${id}/${token}/callback`, { body, auth: false }).catch(() => undefined);
+  return undefined;
+}
+
 /** What is read of the gateway's events. */
 const DISPATCHED: Partial<Record<string, (message: GatewayMessage, me: string) => ReceivedMessage | undefined>> = {
   MESSAGE_CREATE: toMessage,
@@ -127,7 +164,7 @@ export async function listen(
           const { t, d, s } = payload as { t: string; d: unknown; s: number };
           const at = session && { ...session, sequence: s };
           connection.inOrder(async () => {
-            const message = DISPATCHED[t]?.(d as GatewayMessage, me);
+            const message = (await takePress(t, d, rest, watched)) ?? DISPATCHED[t]?.(d as GatewayMessage, me);
             if (message) await watched.receive(message);
             place = at;
             const taken = message !== undefined && !("skipped" in message);

@@ -1,8 +1,19 @@
 import { createHash } from "node:crypto";
 import type { REST } from "@discordjs/rest";
-import { conversations, loadPackage, networkCode, neverConnected, once, retryIdempotent, sentResult, vendorChannel } from "#channel-kit";
+import {
+  conversations,
+  loadPackage,
+  networkCode,
+  neverConnected,
+  once,
+  renderVerdict,
+  retryIdempotent,
+  sendAfter,
+  sentResult,
+  vendorChannel,
+} from "#channel-kit";
 import type { ErrorRules } from "#channel-kit";
-import type { Channel, OutgoingMessage, PluginContext, SendResult } from "#plugin";
+import type { ApprovalQuestion, Channel, OutgoingMessage, PluginContext, SendResult, Verdict } from "#plugin";
 import { toDiscord } from "./format.ts";
 
 /** Two tries with it fit into the time that the gateway gives a send. */
@@ -68,8 +79,8 @@ const NO_HISTORY = 160002;
 /** Before a try that asks what became of the one before. */
 const PAUSE_MS = 500;
 
-/** What is posted: a nonce makes Discord answer a repeat with the message that is there already. */
-function buildBody({ text, idempotencyKey }: OutgoingMessage): object {
+/** What a message says: the same for one that is changed. */
+function buildContent(text: string) {
   const dialect = toDiscord(text);
   return {
     // The agent's markdown is nearly Discord's: it stands in where marks that were escaped made the text too long.
@@ -77,6 +88,27 @@ function buildBody({ text, idempotencyKey }: OutgoingMessage): object {
     flags: NO_PREVIEWS,
     // A reply calls nobody: what it says may come from outside.
     allowed_mentions: { parse: [] },
+  };
+}
+
+/** Green, red and grey. */
+const STYLES: Partial<Record<Verdict, number>> = { approve: 3, deny: 4 };
+
+/** A row of buttons. */
+function buildButtons({ code, verdicts }: ApprovalQuestion): object {
+  const button = ({ verdict, label }: ApprovalQuestion["verdicts"][number]) => ({
+    type: 2,
+    style: STYLES[verdict] ?? 2,
+    label,
+    custom_id: renderVerdict(verdict, code),
+  });
+  return { components: [{ type: 1, components: verdicts.map(button) }] };
+}
+
+/** What is posted: a nonce makes Discord answer a repeat with the message that is there already. */
+function buildBody({ text, idempotencyKey }: Pick<OutgoingMessage, "text" | "idempotencyKey">): object {
+  return {
+    ...buildContent(text),
     nonce: createHash("sha256").update(idempotencyKey).digest("base64url").slice(0, NONCE_LENGTH),
     enforce_nonce: true,
   };
@@ -87,24 +119,42 @@ export function createChannel(client: () => Promise<REST>): Channel {
   const postForId = async (path: `/${string}`, body: object, signal: AbortSignal): Promise<string> =>
     ((await (await client()).post(path, { body, signal })) as { id: string }).id;
   const conversation = conversations((user, signal) => postForId("/users/@me/channels", { recipient_id: user }, signal));
+  type Piece = Pick<OutgoingMessage, "text" | "replyTo" | "idempotencyKey">;
+  const send = async (message: Piece, channel: string, signal: AbortSignal, buttons: object = {}): Promise<SendResult> => {
+    const { replyTo } = message;
+    const reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
+    const post = async (more: object): Promise<SendResult> =>
+      sentResult(await postForId(`/channels/${channel}/messages`, { ...buildBody(message), ...buttons, ...more }, signal));
+    const attempt = (): Promise<SendResult> =>
+      post(reply).catch((error: { code?: unknown }) => {
+        // An answer that points to nothing is better than none.
+        if (error.code === NO_HISTORY) return post({});
+        throw error;
+      });
+    // Discord tells by its answer to the same nonce what has become of the first try.
+    return retryIdempotent(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, attempt);
+  };
+  /** Whether presses go to an address of the application's, and not to the gateway connection. */
+  const pressesGoElsewhere = async (signal: AbortSignal): Promise<boolean> => {
+    const about = (await (await client()).get("/applications/@me", { signal })) as { interactions_endpoint_url?: string | null };
+    return typeof about.interactions_endpoint_url === "string" && about.interactions_endpoint_url !== "";
+  };
   return vendorChannel({
     vendor: VENDOR,
     check: async (signal) => (await client()).get("/users/@me", { signal }),
     // A thread is a channel.
     find: ({ to, thread }, signal) => conversation(thread ?? to, signal),
-    async post(message, channel, signal) {
-      const { replyTo } = message;
-      const reply = replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } };
-      const post = async (more: object): Promise<SendResult> =>
-        sentResult(await postForId(`/channels/${channel}/messages`, { ...buildBody(message), ...more }, signal));
-      const attempt = (): Promise<SendResult> =>
-        post(reply).catch((error: { code?: unknown }) => {
-          // An answer that points to nothing is better than none.
-          if (error.code === NO_HISTORY) return post({});
-          throw error;
-        });
-      // Discord tells by its answer to the same nonce what has become of the first try.
-      return retryIdempotent(VENDOR, signal, { tries: Infinity, pauseMs: PAUSE_MS }, attempt);
-    },
+    post: send,
+    postQuestion: (question, channel, signal) =>
+      sendAfter(
+        VENDOR,
+        () => pressesGoElsewhere(signal),
+        (elsewhere) =>
+          elsewhere
+            ? send({ ...question, text: `${question.text}\n\n${question.instruction}` }, channel, signal)
+            : send(question, channel, signal, buildButtons(question)),
+      ),
+    change: async ({ messageIds: [id], text }, channel, signal) =>
+      (await client()).patch(`/channels/${channel}/messages/${id}`, { body: { ...buildContent(text), components: [] }, signal }),
   });
 }

@@ -38,5 +38,6 @@ export default definePlugin({
     limit: LIMIT,
     lengthOf: (text) => [...toMattermost(text)].length,
     parseRecipient,
+    directRecipient: (person) => `user:${person}`,
   }),
 });

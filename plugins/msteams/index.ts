@@ -29,6 +29,7 @@ export default definePlugin({
       limit: TEXT_LIMIT,
       lengthOf: countBytes,
       parseRecipient,
+      directRecipient: (person) => `user:${person}`,
       request: createReceiver(context, references),
     };
   },

@@ -1,4 +1,12 @@
-import { objectsIn, parseWebhook, textResponse as plain, toIncomingMessage, tokenVerifier, type KeyValueStore } from "#channel-kit";
+import {
+  objectsIn,
+  parseDecision,
+  parseWebhook,
+  textResponse as plain,
+  toIncomingMessage,
+  tokenVerifier,
+  type KeyValueStore,
+} from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
 import type { TeamsConfig } from "./config.ts";
 import { trusted, type Reference } from "./references.ts";
@@ -11,6 +19,8 @@ interface Activity {
   channelId?: unknown;
   serviceUrl?: unknown;
   text?: unknown;
+  /** What a button of a card carries. */
+  value?: { rouse?: unknown } | null;
   from?: { id?: unknown; name?: unknown; aadObjectId?: unknown };
   recipient?: { id?: unknown };
   conversation?: { id?: unknown; name?: unknown; conversationType?: unknown };
@@ -78,7 +88,10 @@ function readActivity({ type, id, from, recipient, conversation, ...said }: Acti
 const textOr = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 /** What was said, without the mentions of the bot, and whether it was mentioned. A message of attachments alone names their kinds. */
-function getMentionAndText({ entities, attachments, text }: Activity, bot: string): { mentioned: boolean; text: string } {
+function getMentionAndText({ entities, attachments, text, value }: Activity, bot: string): { mentioned: boolean; text: string } {
+  // A button of the bot's own card: whoever presses it speaks to the bot.
+  const pressed = typeof value === "object" ? value?.rouse : undefined;
+  if (typeof pressed === "string" && parseDecision(pressed)) return { mentioned: true, text: pressed };
   const mentions = objectsIn(entities).filter((entity) => entity.type === "mention" && entity.mentioned?.id === bot);
   let said = typeof text === "string" ? text : "";
   for (const mention of mentions) if (typeof mention.text === "string") said = said.replace(mention.text, "");

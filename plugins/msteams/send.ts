@@ -1,6 +1,6 @@
-import { ChannelError, clientToken, createRest, sameRule, sentResult, vendorChannel } from "#channel-kit";
+import { ChannelError, clientToken, createRest, renderVerdict, sameRule, sentResult, vendorChannel } from "#channel-kit";
 import type { ErrorRules, KeyValueStore } from "#channel-kit";
-import type { Channel, PluginContext } from "#plugin";
+import type { ApprovalQuestion, Channel, PluginContext } from "#plugin";
 import { toTeams } from "./format.ts";
 import type { TeamsConfig } from "./config.ts";
 import type { Reference } from "./references.ts";
@@ -38,6 +38,38 @@ export function countBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(toTeams(text))) - 2;
 }
 
+interface Conversation {
+  service: string;
+  id: string;
+}
+
+/** An address of a service, below `v3/conversations`. */
+interface Place {
+  service: string;
+  path: string;
+}
+
+/** Where the messages of a conversation are, or of one of its threads. */
+function toPlace({ service, id }: Conversation, { thread }: { thread?: string }): Place {
+  return { service, path: `/${encodeURIComponent(thread === undefined ? id : `${id};messageid=${thread}`)}/activities` };
+}
+
+function toActivity({ text, replyTo }: { text: string; replyTo?: string }): object {
+  return { type: "message", text: toTeams(text), textFormat: "markdown", replyToId: replyTo };
+}
+
+/** A card of buttons, below the text that it belongs to: cards show no code blocks. */
+function buildCard({ code, instruction, verdicts }: ApprovalQuestion): object {
+  const actions = verdicts.map(({ verdict, label }) => ({
+    type: "Action.Submit",
+    title: label,
+    data: { rouse: renderVerdict(verdict, code) },
+  }));
+  const body = [{ type: "TextBlock", text: instruction, wrap: true, isSubtle: true }];
+  const content = { $schema: "http://adaptivecards.io/schemas/adaptive-card.json", type: "AdaptiveCard", version: "1.4", body, actions };
+  return { attachments: [{ contentType: "application/vnd.microsoft.card.adaptive", content }] };
+}
+
 /** Sends pieces by the Bot Connector. */
 export function createChannel(context: PluginContext<TeamsConfig>, references: KeyValueStore<Reference>): Channel {
   const { config, fetch } = context;
@@ -45,22 +77,26 @@ export function createChannel(context: PluginContext<TeamsConfig>, references: K
   const url = `${loginUrl}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`;
   const tokens = clientToken(context, { vendor: SIGN_IN, url, id: appId, secret: appSecret, scope: SCOPE });
   const read = (body: unknown) => ({ code: (body as { error?: { code?: unknown } }).error?.code });
-  /** Posts to a service. Gives the id of what was made. */
-  const post = async (service: string, path: string, body: object, signal: AbortSignal): Promise<string | undefined> => {
+  /** Posts to a service, or changes what is there. Gives the id of what was made. */
+  const request = async (method: "POST" | "PUT", { service, path }: Place, body: object, signal: AbortSignal) => {
     const call = createRest({ ...VENDOR, fetch, base: service, read });
-    const answer = await tokens.use((headers) => call<{ id?: string }>(`v3/conversations${path}`, signal, body, headers), signal);
-    return answer?.id;
+    return (await tokens.use((headers) => call<{ id?: string }>(`v3/conversations${path}`, signal, body, headers, method), signal))?.id;
   };
 
   /** The conversation that a recipient means; one with a user is asked for, which gives the same each time. */
-  const open = async (to: string, signal: AbortSignal): Promise<{ service: string; id: string }> => {
+  const open = async (to: string, signal: AbortSignal): Promise<Conversation> => {
     const known = await references.get(to);
     if (!to.startsWith("user:")) return { service: known?.serviceUrl ?? serviceUrl, id: to };
     if (known) return { service: known.serviceUrl, id: known.conversation };
     const unreachable = "this user has not written yet: set channels.msteams.tenantId, so that the bot can begin";
     if (tenantId === "botframework.com") throw new ChannelError({ status: "failed", reason: unreachable });
     const pair = { isGroup: false, bot: { id: `28:${appId}` }, members: [{ id: to.slice("user:".length) }] };
-    const id = await post(serviceUrl, "", { ...pair, tenantId, channelData: { tenant: { id: tenantId } } }, signal);
+    const id = await request(
+      "POST",
+      { service: serviceUrl, path: "" },
+      { ...pair, tenantId, channelData: { tenant: { id: tenantId } } },
+      signal,
+    );
     if (id === undefined) throw new ChannelError({ status: "failed", reason: "Teams opened no conversation with this user" });
     await references.set([to, id], { serviceUrl, conversation: id });
     return { service: serviceUrl, id };
@@ -70,10 +106,14 @@ export function createChannel(context: PluginContext<TeamsConfig>, references: K
     vendor: VENDOR,
     check: (signal) => tokens.ask(signal),
     find: ({ to }, signal) => open(to, signal),
-    async post({ text, thread, replyTo }, { service, id }, signal) {
-      const place = encodeURIComponent(thread === undefined ? id : `${id};messageid=${thread}`);
-      const activity = { type: "message", text: toTeams(text), textFormat: "markdown", replyToId: replyTo };
-      return sentResult(await post(service, `/${place}/activities`, activity, signal));
+    post: async (message, place, signal) => sentResult(await request("POST", toPlace(place, message), toActivity(message), signal)),
+    async postQuestion(question, place, signal) {
+      return sentResult(await request("POST", toPlace(place, question), { ...toActivity(question), ...buildCard(question) }, signal));
+    },
+    async change(ended, place, signal) {
+      const { service, path } = toPlace(place, ended);
+      const [id = ""] = ended.messageIds;
+      return request("PUT", { service, path: `${path}/${encodeURIComponent(id)}` }, { ...toActivity(ended), id }, signal);
     },
   });
 }

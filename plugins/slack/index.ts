@@ -40,12 +40,13 @@ export default definePlugin({
   channel(context) {
     const { appToken, signingSecret } = context.config;
     return {
-      ...createChannel(context),
+      ...createChannel(context, undefined, appToken !== undefined || signingSecret !== undefined),
       limit: MAX_MARKDOWN,
       lengthOf: (text) => toMarkdown(text).length,
       parseRecipient,
+      directRecipient: (person) => `user:${person}`,
       ...(appToken !== undefined && createSocket(context, appToken)),
-      ...(appToken === undefined && signingSecret !== undefined && createEvents(signingSecret, context.clock)),
+      ...(appToken === undefined && signingSecret !== undefined && createEvents(signingSecret, context)),
     };
   },
 });

@@ -1,12 +1,23 @@
 import type * as SocketMode from "@slack/socket-mode";
-import { hmacSha256, loadPackage, parseWebhook, reconnectLoop, sameSecret, toIncomingMessage, withConnection } from "#channel-kit";
+import {
+  hmacSha256,
+  loadPackage,
+  parseDecision,
+  parseWebhook,
+  reconnectLoop,
+  sameSecret,
+  toIncomingMessage,
+  withConnection,
+} from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
-import { advice, clientOptions, messageId, silent, VENDOR, type SlackContext } from "./send.ts";
+import { advice, clientOptions, createClient, messageId, silent, VENDOR, type SlackContext } from "./send.ts";
 
 /** How far a request's time may be from ours: an older one may be a replay. */
 const TOLERANCE_S = 300;
 /** The vendor greets at once; a connection without its greeting carries nothing. */
 const HELLO_MS = 20_000;
+/** An answer to a press may take so long. */
+const SHOW_MS = 10_000;
 /** What stands for a message of which nothing can be read, as a bare mention. */
 const NO_TEXT = "[no text]";
 /** Kinds of message that somebody wrote; others tell of joins, edits and the like. */
@@ -33,6 +44,11 @@ interface SlackPayload {
   challenge?: unknown;
   event_id?: string;
   event?: SlackEvent;
+  /** Of a press: who pressed, where, and what. */
+  user?: { id?: string };
+  channel?: { id?: string };
+  container?: { message_ts?: string };
+  actions?: { value?: string; action_ts?: string }[];
   authorizations?: { user_id?: string; is_bot?: boolean }[];
 }
 
@@ -95,6 +111,28 @@ function readText(text: string, self: string | undefined): string {
     .trim();
 }
 
+/** Shows a text to one person in a conversation. */
+type Show = (channel: string, user: string, text: string) => Promise<unknown>;
+
+function createShow(context: SlackContext): Show {
+  const connect = createClient(context);
+  return async (channel, user, text) => {
+    const client = await connect(AbortSignal.timeout(SHOW_MS));
+    await client.chat.postEphemeral({ channel, user, text });
+  };
+}
+
+/** Passes the presses of buttons on and gives what is to be shown; undefined for a payload of another kind. */
+async function takePress(payload: SlackPayload, host: ChannelHost): Promise<Parameters<Show> | undefined> {
+  const { type, user, channel, container, actions = [] } = payload;
+  const [action] = actions;
+  const decision = type === "block_actions" ? parseDecision(action?.value ?? "") : undefined;
+  if (!decision || user?.id === undefined) return undefined;
+  const id = [container?.message_ts, action?.action_ts, user.id].join(" ");
+  const { text } = await host.decide({ id, from: user.id, ...decision });
+  return [channel?.id ?? "", user.id, text];
+}
+
 /** Whether the vendor signed these bytes just now. */
 function signed(raw: Uint8Array, headers: Headers, secret: string, now: number): boolean {
   const timestamp = headers.get("x-slack-request-timestamp") ?? "";
@@ -102,11 +140,21 @@ function signed(raw: Uint8Array, headers: Headers, secret: string, now: number):
   return sameSecret(headers.get("x-slack-signature") ?? "", `v0=${hmacSha256(secret, `v0:${timestamp}:`, raw)}`);
 }
 
-/** The vendor's Events API, at `/channels/slack/events`. */
-export function createEvents(secret: string, clock: { now(): number }): Required<Pick<Channel, "request">> {
-  const hook = { path: "/events", signed: (raw: Uint8Array, headers: Headers) => signed(raw, headers, secret, clock.now()) };
+/** The vendor's Events API, at `/channels/slack/events`, and presses of buttons, at `/channels/slack/interactions`. */
+export function createEvents(secret: string, context: SlackContext): Required<Pick<Channel, "request">> {
+  const isSigned = (raw: Uint8Array, headers: Headers): boolean => signed(raw, headers, secret, context.clock.now());
+  const hook = { path: "/events", signed: isSigned };
+  const show = createShow(context);
   return {
     async request(request, host) {
+      if (new URL(request.url).pathname.endsWith("/interactions")) {
+        const press = await parseWebhook<SlackPayload>(request, { signed: isSigned, field: "payload" });
+        if (!press.ok) return press.response;
+        const shown = await takePress(press.body, host);
+        // The vendor waits three seconds for its answer.
+        if (shown) void show(...shown).catch(() => undefined);
+        return new Response("");
+      }
       const read = await parseWebhook<SlackPayload>(request, hook);
       if (!read.ok) return read.response;
       if (read.body.type === "url_verification") return Response.json({ challenge: String(read.body.challenge) });
@@ -133,9 +181,12 @@ export function createSocket(
   load: () => Promise<Pick<typeof SocketMode, "SocketModeClient">> = () => import("@slack/socket-mode"),
   { helloMs = HELLO_MS, stableMs }: { helloMs?: number; stableMs?: number } = {},
 ): Required<Pick<Channel, "listen">> {
+  const show = createShow(context);
   const take = async ({ body, ack }: Envelope, host: ChannelHost): Promise<void> => {
     const message = readEvent(body);
+    let shown: Parameters<Show> | undefined;
     try {
+      shown = await takePress(body, host);
       if (message) await host.receive(message);
     } catch {
       return host.report({ ok: false, message: "a message could not be written down; slack sends it again" });
@@ -143,6 +194,7 @@ export function createSocket(
     if (message) host.report({ ok: true, message: "connected" });
     // An acknowledgement that is lost means a repeat with the same id.
     await ack().catch(() => {});
+    if (shown) await show(...shown).catch(() => undefined);
   };
 
   const connect = (signal: AbortSignal, host: ChannelHost): Promise<void> =>

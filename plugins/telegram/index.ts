@@ -2,7 +2,7 @@ import { z } from "zod";
 import { channelConfig, htmlText, httpUrl, recipients, secret } from "#channel-kit";
 import { definePlugin } from "#plugin";
 import { toHtml } from "./format.ts";
-import { createWebhook, poll } from "./receive.ts";
+import { createWebhook, poll, takesPresses } from "./receive.ts";
 import { createChannel, createClient } from "./send.ts";
 
 /** Longest text, in UTF-16 units after the entities are parsed. */
@@ -49,7 +49,7 @@ export default definePlugin({
     const { mode, webhookSecret = "" } = context.config;
     const client = createClient(context);
     return {
-      ...createChannel(client, context.log),
+      ...createChannel(client, context.log, mode === "polling" ? undefined : async (signal) => takesPresses(await client(signal))),
       limit: LIMIT,
       lengthOf: (text) => htmlText(toHtml(text)).length,
       parseRecipient,

@@ -1,5 +1,16 @@
-import type { Message, Update, UserFromGetMe } from "grammy/types";
-import { classifyError, once, parseWebhook, reconnectLoop, sameSecret, textResponse, toIncomingMessage, watch } from "#channel-kit";
+import type { Api } from "grammy";
+import type { CallbackQuery, Message, Update, UserFromGetMe } from "grammy/types";
+import {
+  classifyError,
+  once,
+  parseDecision,
+  parseWebhook,
+  reconnectLoop,
+  sameSecret,
+  textResponse,
+  toIncomingMessage,
+  watch,
+} from "#channel-kit";
 import type { Channel, ChannelHost, ReceivedMessage } from "#plugin";
 import { getRefusal, VENDOR, type createClient } from "./send.ts";
 
@@ -8,7 +19,9 @@ type Client = ReturnType<typeof createClient>;
 const POLL_SECONDS = 30;
 /** Past this a poll hangs: the connection is dead without a word. */
 const POLL_TIMEOUT_MS = (POLL_SECONDS + 15) * 1000;
-const UPDATES = ["message"] as const;
+const UPDATES = ["message", "callback_query"] as const;
+/** The longest answer to a press. */
+const MAX_NOTICE = 200;
 /** What a message may hold besides text. */
 const KINDS = ["photo", "video", "voice", "audio", "document", "animation", "video_note", "sticker", "location", "contact", "poll"];
 
@@ -56,6 +69,26 @@ function readMessage(message: Message, me: UserFromGetMe): ReceivedMessage {
   });
 }
 
+/** Whether a webhook gets presses of buttons: `setWebhook` may have left them out. */
+export async function takesPresses(api: Api): Promise<boolean> {
+  const { allowed_updates: allowed = [] } = await api.getWebhookInfo();
+  return allowed.length === 0 || allowed.includes("callback_query");
+}
+
+/** Passes a press on, and shows the answer to the person. An answer that comes too late for Telegram is not shown. */
+async function takePress({ id, from, data = "" }: CallbackQuery, api: Api, host: ChannelHost): Promise<void> {
+  const decision = parseDecision(data);
+  const { text } = decision ? await host.decide({ id, from: String(from.id), ...decision }) : { text: "" };
+  await api.answerCallbackQuery(id, { text: text.slice(0, MAX_NOTICE) }).catch(() => undefined);
+}
+
+/** Hands over what an update holds. */
+async function take(update: Update, me: UserFromGetMe, api: Api, host: ChannelHost): Promise<void> {
+  if (update.callback_query) return takePress(update.callback_query, api, host);
+  const message = toMessage(update, me);
+  if (message) await host.receive(message);
+}
+
 /** Long polling. Telegram forgets updates once a later offset is asked for, which is after they were received. */
 export async function poll(client: Client, signal: AbortSignal, host: ChannelHost): Promise<void> {
   const self = once(async () => (await client(signal)).getMe());
@@ -76,8 +109,7 @@ export async function poll(client: Client, signal: AbortSignal, host: ChannelHos
     });
     watched.report({ ok: true, message: `receiving as @${me.username}` });
     for (const update of updates) {
-      const message = toMessage(update, me);
-      if (message) await watched.receive(message);
+      await take(update, me, api, watched);
       await watched.saveCursor(String(update.update_id + 1));
     }
     connected = true;
@@ -95,8 +127,7 @@ export function createWebhook(client: Client, secret: string): NonNullable<Chann
     if (!read.ok) return read.response;
     if (typeof read.body.update_id !== "number") return textResponse(400, "not an update");
     try {
-      const message = toMessage(read.body as Update, await self());
-      if (message) await watch(host).receive(message);
+      await take(read.body as Update, await self(), await client(AbortSignal.timeout(POLL_TIMEOUT_MS)), watch(host));
     } catch (error) {
       host.report({ ok: false, message: `not receiving: ${classifyError(VENDOR, error).reason}` });
       return textResponse(503, "try again");

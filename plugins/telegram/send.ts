@@ -1,7 +1,7 @@
 import type { Api } from "grammy";
-import { htmlText, loadPackage, sentResult, vendorChannel } from "#channel-kit";
+import { htmlText, loadPackage, renderVerdict, sentResult, vendorChannel } from "#channel-kit";
 import type { ErrorRules } from "#channel-kit";
-import type { Channel, PluginContext, SendResult } from "#plugin";
+import type { Channel, EndedQuestion, OutgoingMessage, PluginContext, SendResult } from "#plugin";
 import { toHtml, toPlainText } from "./format.ts";
 
 const DEFAULT_WAIT_MS = 5_000;
@@ -11,7 +11,7 @@ const KNOWN = new RegExp(
   [
     "chat not found|message is too long|message text is empty|message thread not found|TOPIC_CLOSED|bot was blocked by the user",
     "user is deactivated|bot was kicked|bot is not a member|bot can't initiate conversation with a user|bots can't send messages to bots",
-    "not enough rights|have no rights to send|CHAT_WRITE_FORBIDDEN|terminated by other getUpdates request|webhook is active",
+    "message to edit not found|message can't be edited|not enough rights|have no rights to send|CHAT_WRITE_FORBIDDEN|terminated by other getUpdates request|webhook is active",
   ].join("|"),
   "i",
 );
@@ -54,42 +54,86 @@ export function createClient(
   };
 }
 
-/** Sends by the Bot API. */
-export function createChannel(client: ReturnType<typeof createClient>, log: Pick<PluginContext<unknown>["log"], "warn">): Channel {
+type Piece = Pick<OutgoingMessage, "to" | "thread" | "replyTo" | "text">;
+
+/** A text in both forms: Telegram refuses HTML that it cannot read. */
+function toForms(markdown: string) {
+  const html = toHtml(markdown);
+  const blank = htmlText(html).trim() === "";
+  const plain = { text: blank ? markdown : toPlainText(markdown) };
+  return { plain, first: blank ? plain : { text: html, parse_mode: "HTML" as const } };
+}
+
+/** Whether Telegram could not read a text's HTML. */
+function isUnread(error: unknown): boolean {
+  const refusal = getRefusal(error);
+  return refusal?.error_code === 400 && /can't parse entities/i.test(refusal.description);
+}
+
+/** Replaces a message's text and takes its buttons away. A message that says so already is left alone. */
+async function editMessage(api: Api["raw"], { to, messageIds, text }: EndedQuestion): Promise<void> {
+  const { plain, first } = toForms(text);
+  const about = {
+    chat_id: to.split(":")[0] ?? to,
+    message_id: Number(messageIds[0]),
+    link_preview_options: { is_disabled: true },
+  };
+  try {
+    // Without `reply_markup` the buttons go.
+    await api.editMessageText({ ...about, ...first }).catch((error: unknown) => {
+      if (!isUnread(error)) throw error;
+      return api.editMessageText({ ...about, ...plain });
+    });
+  } catch (error) {
+    if (!/message is not modified/i.test(getRefusal(error)?.description ?? "")) throw error;
+  }
+}
+
+/** Sends by the Bot API. `hasButtons`: whether presses reach the gateway. */
+export function createChannel(
+  client: ReturnType<typeof createClient>,
+  log: Pick<PluginContext<unknown>["log"], "warn">,
+  hasButtons: (signal: AbortSignal) => Promise<boolean> = async () => true,
+): Channel {
+  const post = async ({ to, thread, replyTo, text }: Piece, signal: AbortSignal, more: object = {}): Promise<SendResult> => {
+    const [chat = "", topic] = to.split(":");
+    const topicId = Number(thread ?? topic ?? 0);
+    const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
+    const options = {
+      // The general topic is 1 and may not be named.
+      ...(topicId > 1 && { message_thread_id: topicId }),
+      // A preview would make Telegram fetch what a text names.
+      link_preview_options: { is_disabled: true },
+      ...(Number.isSafeInteger(reply) && { reply_parameters: { message_id: reply, allow_sending_without_reply: true } }),
+      ...more,
+    };
+    const { plain, first } = toForms(text);
+    const attempt = async (where: string, form: { text: string; parse_mode?: "HTML" }, moved = false): Promise<SendResult> => {
+      try {
+        const { message_id: id } = await (await client(signal)).raw.sendMessage({ chat_id: where, ...form, ...options });
+        return sentResult(String(id));
+      } catch (error) {
+        const refusal = getRefusal(error);
+        const next = refusal?.parameters.migrate_to_chat_id;
+        if (next !== undefined && !moved) {
+          log.warn(`the telegram group ${where} is now ${next}: change the recipient`);
+          return attempt(String(next), form, true);
+        }
+        if (isUnread(error) && form !== plain) return attempt(where, plain, moved);
+        throw error;
+      }
+    };
+    return attempt(chat, first);
+  };
   return vendorChannel({
     vendor: VENDOR,
     check: async (signal) => (await client(signal)).getMe(),
-    async post({ to, thread, replyTo, text: markdown }, _, signal) {
-      const [chat = "", topic] = to.split(":");
-      const topicId = Number(thread ?? topic ?? 0);
-      const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
-      const options = {
-        // The general topic is 1 and may not be named.
-        ...(topicId > 1 && { message_thread_id: topicId }),
-        // A preview would make Telegram fetch what a text names.
-        link_preview_options: { is_disabled: true },
-        ...(Number.isSafeInteger(reply) && { reply_parameters: { message_id: reply, allow_sending_without_reply: true } }),
-      };
-      const html = toHtml(markdown);
-      const blank = htmlText(html).trim() === "";
-      const plain = { text: blank ? markdown : toPlainText(markdown) };
-      const attempt = async (where: string, form: { text: string; parse_mode?: "HTML" }, moved = false): Promise<SendResult> => {
-        try {
-          const { message_id: id } = await (await client(signal)).raw.sendMessage({ chat_id: where, ...form, ...options });
-          return sentResult(String(id));
-        } catch (error) {
-          const refusal = getRefusal(error);
-          const next = refusal?.parameters.migrate_to_chat_id;
-          if (next !== undefined && !moved) {
-            log.warn(`the telegram group ${where} is now ${next}: change the recipient`);
-            return attempt(String(next), form, true);
-          }
-          const unread = refusal?.error_code === 400 && /can't parse entities/i.test(refusal.description);
-          if (unread && form !== plain) return attempt(where, plain, moved);
-          throw error;
-        }
-      };
-      return attempt(chat, blank ? plain : { text: html, parse_mode: "HTML" });
+    post: (message, _, signal) => post(message, signal),
+    async postQuestion({ code, verdicts, instruction, ...question }, _, signal) {
+      if (!(await hasButtons(signal))) return post({ ...question, text: `${question.text}\n\n${instruction}` }, signal);
+      const row = verdicts.map(({ verdict, label }) => ({ text: label, callback_data: renderVerdict(verdict, code) }));
+      return post(question, signal, { reply_markup: { inline_keyboard: [row] } });
     },
+    change: async (ended, _, signal) => editMessage((await client(signal)).raw, ended),
   });
 }

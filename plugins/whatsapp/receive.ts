@@ -1,4 +1,4 @@
-import { hmacSha256, objectsIn, parseWebhook, sameSecret, textResponse } from "#channel-kit";
+import { hmacSha256, objectsIn, parseDecision, parseWebhook, sameSecret, textResponse } from "#channel-kit";
 import type { ChannelHost, PluginContext, ReceivedMessage } from "#plugin";
 import { parseNumber, type WhatsAppConfig } from "./config.ts";
 
@@ -11,14 +11,14 @@ interface Message {
   type?: unknown;
   text?: { body?: unknown };
   button?: { text?: unknown };
-  interactive?: { button_reply?: { title?: unknown }; list_reply?: { title?: unknown } };
+  interactive?: { button_reply?: { id?: unknown; title?: unknown }; list_reply?: { title?: unknown } };
   [media: string]: unknown;
 }
 interface Value {
   metadata?: { phone_number_id?: unknown; display_phone_number?: string };
   contacts?: { wa_id?: unknown; profile?: { name?: unknown } }[];
   messages?: Message[];
-  statuses?: { status?: unknown; errors?: { code?: unknown }[] }[];
+  statuses?: { status?: unknown; biz_opaque_callback_data?: unknown; errors?: { code?: unknown }[] }[];
 }
 interface Notification {
   object?: unknown;
@@ -48,10 +48,13 @@ export async function answerRequest(
       if (incoming) await host.receive(incoming);
       else log.debug(`a notification of type ${getMessageType(message)} was passed over`);
     }
-    for (const { status, errors } of objectsIn(value.statuses)) {
+    for (const { status, errors, biz_opaque_callback_data: idempotencyKey } of objectsIn(value.statuses)) {
       const codes = objectsIn(errors).map(({ code }) => Number(code));
       const late = codes.includes(131047) ? " (more than 24 hours since the recipient last wrote)" : "";
-      if (status === "failed") log.warn(`a message did not arrive: WhatsApp error ${codes.join(", ") || "without a code"}${late}`);
+      if (status !== "failed") continue;
+      const reason = `WhatsApp reported error ${codes.join(", ") || "without a code"}${late}`;
+      log.warn(`a message did not arrive: ${reason}`);
+      if (typeof idempotencyKey === "string") await host.notDelivered({ idempotencyKey, reason });
     }
   }
   return textResponse(200, "");
@@ -100,6 +103,9 @@ function readMessage(message: Message, { metadata, contacts }: Value): ReceivedM
 function readText(message: Message): string {
   const { text, button, interactive } = message;
   const type = getMessageType(message);
+  // What one of the gateway's own buttons stands for; its title alone would not say which question it answers.
+  const pressed = interactive?.button_reply?.id;
+  if (typeof pressed === "string" && parseDecision(pressed)) return pressed;
   const caption = (message[type] as { caption?: unknown } | undefined)?.caption;
   const written = [text?.body, button?.text, interactive?.button_reply?.title, interactive?.list_reply?.title, caption];
   return written.find((part): part is string => typeof part === "string" && part.trim() !== "") ?? `[${type}]`;

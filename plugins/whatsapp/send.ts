@@ -1,5 +1,5 @@
-import { createRest, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
-import type { Channel, PluginContext } from "#plugin";
+import { createRest, renderVerdict, sentResult, vendorChannel, type ErrorRules, type Rest } from "#channel-kit";
+import type { Channel, PluginContext, SendResult } from "#plugin";
 import { toWhatsApp } from "./format.ts";
 import type { WhatsAppConfig } from "./config.ts";
 
@@ -38,6 +38,9 @@ const VENDOR: ErrorRules = {
   },
 };
 
+/** The longest text above buttons. */
+const MAX_BUTTON_TEXT = 1024;
+
 /** The wait that Meta names in the report on the use of the account, in minutes. */
 function getWaitMs(headers: Headers): number {
   const usage = headers.get("x-business-use-case-usage") ?? "";
@@ -57,21 +60,35 @@ export function createChannel({ config, fetch }: PluginContext<WhatsAppConfig>):
   const { apiUrl, accessToken, phoneNumberId } = config;
   const headers = { authorization: `Bearer ${accessToken}` };
   const call = createRest({ ...VENDOR, fetch, base: `${apiUrl}/${GRAPH_VERSION}`, headers, read });
+  const post = async (
+    { to, replyTo, idempotencyKey }: { to: string; replyTo?: string; idempotencyKey: string },
+    content: object,
+    signal: AbortSignal,
+  ): Promise<SendResult> => {
+    const answer = await call<{ messages?: { id?: unknown }[] }>(`${phoneNumberId}/messages`, signal, {
+      messaging_product: "whatsapp",
+      recipient_type: "individual",
+      to,
+      ...content,
+      // The webhook repeats it if the message does not arrive.
+      biz_opaque_callback_data: idempotencyKey,
+      ...(replyTo !== undefined && { context: { message_id: replyTo } }),
+    });
+    const ids = (answer?.messages ?? []).map(({ id }) => id).filter((id) => typeof id === "string");
+    if (ids.length > 0) return sentResult(...ids);
+    return { status: "unknown", reason: "WhatsApp answered without the id of a message" };
+  };
+  // A preview would make Meta fetch what a model names.
+  const inText = (text: string): object => ({ type: "text", text: { preview_url: false, body: toWhatsApp(text) } });
   return vendorChannel({
     vendor: VENDOR,
-    async post({ to, text, replyTo }, _, signal) {
-      const answer = await call<{ messages?: { id?: unknown }[] }>(`${phoneNumberId}/messages`, signal, {
-        messaging_product: "whatsapp",
-        recipient_type: "individual",
-        to,
-        type: "text",
-        // A preview would make Meta fetch what a model names.
-        text: { preview_url: false, body: toWhatsApp(text) },
-        ...(replyTo !== undefined && { context: { message_id: replyTo } }),
-      });
-      const ids = (answer?.messages ?? []).map(({ id }) => id).filter((id) => typeof id === "string");
-      if (ids.length > 0) return sentResult(...ids);
-      return { status: "unknown", reason: "WhatsApp answered without the id of a message" };
+    post: (message, _, signal) => post(message, inText(message.text), signal),
+    async postQuestion(question, _, signal) {
+      const { code, text, instruction, verdicts } = question;
+      const body = toWhatsApp(text);
+      if (body.length > MAX_BUTTON_TEXT) return post(question, inText(`${text}\n\n${instruction}`), signal);
+      const buttons = verdicts.map(({ verdict, label }) => ({ type: "reply", reply: { id: renderVerdict(verdict, code), title: label } }));
+      return post(question, { type: "interactive", interactive: { type: "button", body: { text: body }, action: { buttons } } }, signal);
     },
     // The number itself needs the same token.
     check: (signal) => call(`${phoneNumberId}?fields=id`, signal),

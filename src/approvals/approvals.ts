@@ -2,8 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { writeDelivery } from "../delivery/plan.ts";
 import { ENDED, getJobId, type ApprovalDecision, type ApprovalRecord, type Lists, type Store, type Verdict } from "../store/types.ts";
 import { normalizeCode } from "./codes.ts";
+import type { Questions } from "./types.ts";
 
 /** A decision that was recorded, or why it was refused. */
 export type Decided = { ok: true; approval: ApprovalRecord } | { ok: false; failure: Failure };
@@ -27,6 +29,7 @@ export interface ApprovalsDeps {
   log: Logger;
   /** Who may decide, in the form of `by`. */
   approvers(): readonly string[];
+  questions: Pick<Questions, "planEnd">;
   metrics?: { refused(reason: string): void };
 }
 
@@ -113,7 +116,7 @@ class StoredApprovals implements Approvals {
 
   /** Commits a decision and wakes the run. Returns the refusal if the run has another question by now, or a decision. */
   async #write(approval: ApprovalRecord, decision: ApprovalDecision): Promise<Refused | undefined> {
-    const { store, log } = this.#deps;
+    const { store, log, questions } = this.#deps;
     const { id, code, runId, callId, tool, input } = approval;
     const run = await store.get("run", runId);
     if (!run || ENDED.includes(run.status))
@@ -121,9 +124,11 @@ class StoredApprovals implements Approvals {
     const call = (await store.list("steps", runId)).flatMap(({ calls }) => calls).find((one) => one.id === callId);
     if (!call || !isDeepStrictEqual(call.input, input))
       return refuse("approval_changed", `the run no longer makes the call that the approval ${code} is about: its arguments have changed`);
+    const ends = await questions.planEnd(id, decision);
     try {
       await store.commit((tx) => {
         tx.add("decision", id, decision);
+        for (const end of ends) writeDelivery(tx, end);
         tx.update("job", "turn", getJobId(run), decision.at);
       });
     } catch (error) {

@@ -32,7 +32,10 @@ interface ApproverChannels {
 }
 
 /** `<channel>:<person>`: both may have colons, and the longest name of a channel counts. */
-function splitPerson(approver: string, { resolve }: ApproverChannels): { channel: string; loaded: boolean; person: string } | undefined {
+export function splitPerson(
+  approver: string,
+  { resolve }: ApproverChannels,
+): { channel: string; loaded: boolean; person: string } | undefined {
   const ends = [...approver.matchAll(/:/g)].map(({ index }) => index).toReversed();
   for (const end of ends) {
     const found = resolve(approver.slice(0, end));
@@ -62,7 +65,7 @@ function checkPerson(approver: string, channels: ApproverChannels): { issue?: st
   const allowed = channels.loaded.find(({ id }) => id === split.channel)?.channel.allowFrom ?? [];
   if (allowed.includes(split.person)) return {};
   return {
-    warning: `"${split.person}" is not in allowFrom of channels.${split.channel}, so a decision in text is not read.${didYouMean(split.person, allowed)}`,
+    warning: `"${split.person}" is not in allowFrom of channels.${split.channel}, so this person may decide, but not write to the agent.${didYouMean(split.person, allowed)}`,
   };
 }
 

@@ -54,7 +54,7 @@ export async function pollUntilFound<T>(
 }
 
 /** How a vendor is posted to of which one can see afterwards whether a post is there. Times are in milliseconds. */
-export interface Reconciliation<P> {
+export interface Reconciliation<P, M> {
   /** A post may take so long; then the rest of the time is for finding out what became of it. */
   postMs: number;
   looks: number;
@@ -63,16 +63,19 @@ export interface Reconciliation<P> {
   again?: boolean;
   /** Milliseconds since the epoch. */
   now(): number;
-  post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
+  post(message: M, place: P, signal: AbortSignal): Promise<SendResult>;
   /** The post of a message that was first tried at `since`, where it is there. */
-  find(message: OutgoingMessage, place: P, since: number, signal: AbortSignal): Promise<SendResult | undefined>;
+  find(message: M, place: P, since: number, signal: AbortSignal): Promise<SendResult | undefined>;
 }
 
 /** Posts, and looks for what nobody knows whether it arrived; before it is tried again, too. */
-export function sendOrReconcile<P>(vendor: ErrorRules, { postMs, looks, pauseMs, again = false, now, post, find }: Reconciliation<P>) {
+export function sendOrReconcile<P, M extends Pick<OutgoingMessage, "idempotencyKey"> = OutgoingMessage>(
+  vendor: ErrorRules,
+  { postMs, looks, pauseMs, again = false, now, post, find }: Reconciliation<P, M>,
+) {
   /** Pieces whose post was cut and is not there, by their key: when they were first tried. It may have come late. */
   const doubtful = new Map<string, number>();
-  return (message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult> => {
+  return (message: M, place: P, signal: AbortSignal): Promise<SendResult> => {
     const key = message.idempotencyKey;
     const before = doubtful.get(key);
     const since = before ?? now();

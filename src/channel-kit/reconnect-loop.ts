@@ -33,6 +33,11 @@ export function watch(host: ChannelHost): ChannelHost {
       host.receive(message).catch((cause: unknown) => {
         throw new ChannelError("a message could not be written down", undefined, { cause });
       }),
+    decide: (press) =>
+      host.decide(press).catch((cause: unknown) => {
+        throw new ChannelError("a decision could not be written down", undefined, { cause });
+      }),
+    notDelivered: (message) => host.notDelivered(message),
     cursor: () => host.cursor(),
     saveCursor: (cursor) => host.saveCursor(cursor),
     report(state) {

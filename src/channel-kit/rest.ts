@@ -14,16 +14,16 @@ export interface Rest extends ErrorRules {
 }
 
 /**
- * Calls an API: a GET, or with a body a POST of it as JSON. Gives the body of a 2xx, undefined where that is no JSON
+ * Calls an API: a GET, or with a body a POST of it as JSON, or another method. Gives the body of a 2xx, undefined where that is no JSON
  * object. Throws a `ChannelError` for any other status and the platform's error where the connection ended; neither quotes
  * an address or a body. Redirects are not followed: they would take the credential and the text along.
  */
 export function createRest(
   rest: Rest,
-): <T>(path: string, signal: AbortSignal, body?: object, headers?: Record<string, string>) => Promise<T | undefined> {
+): <T>(path: string, signal: AbortSignal, body?: object, headers?: Record<string, string>, method?: string) => Promise<T | undefined> {
   const { fetch, base, query = "", read } = rest;
-  return async <T>(path: string, signal: AbortSignal, body?: object, headers: Record<string, string> = {}) => {
-    const content = body && { method: "POST", body: JSON.stringify(body) };
+  return async <T>(path: string, signal: AbortSignal, body?: object, headers: Record<string, string> = {}, method = "POST") => {
+    const content = body && { method, body: JSON.stringify(body) };
     const response = await fetch(`${base.replace(/\/+$/, "")}/${path}${query}`, {
       ...content,
       headers: { ...(body && { "content-type": "application/json" }), ...rest.headers, ...headers },

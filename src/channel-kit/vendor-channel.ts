@@ -1,27 +1,57 @@
-import type { Channel, IncomingMessage, OutgoingMessage, ReceivedMessage, SendResult } from "../contract/channel.ts";
+import type {
+  ApprovalQuestion,
+  Channel,
+  EndedQuestion,
+  IncomingMessage,
+  OutgoingMessage,
+  ReceivedMessage,
+  SendResult,
+} from "../contract/channel.ts";
 import { probing, sendAfter, type ErrorRules } from "./errors.ts";
 
 /** A channel told as what is a vendor's own: all of it may throw, and errors are sorted and answered as the vendor's. */
-export interface VendorChannel<P> extends Omit<Channel, "send" | "probe"> {
+export interface VendorChannel<P> extends Omit<Channel, "send" | "ask" | "endQuestion" | "probe"> {
   vendor: ErrorRules;
   /** Where a message goes. Asking for it sends nothing: where it fails it may be done again. */
-  find?(message: OutgoingMessage, signal: AbortSignal): Promise<P> | P;
+  find?(message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> | P;
   post(message: OutgoingMessage, place: P, signal: AbortSignal): Promise<SendResult>;
+  /** Posts a question with buttons. */
+  postQuestion?(question: ApprovalQuestion, place: P, signal: AbortSignal): Promise<SendResult>;
+  /** Changes a question's message. It may be called again: a change that was made twice is as one. */
+  change?(ended: EndedQuestion, place: P, signal: AbortSignal): Promise<unknown>;
   /** Cheap; throws where the channel cannot be reached. */
   check?(signal: AbortSignal): Promise<unknown>;
 }
 
 /** The channel of a vendor. */
-export function vendorChannel<P>({ vendor, find, post, check, ...channel }: VendorChannel<P>): Channel {
+export function vendorChannel<P>({ vendor, find, post, postQuestion, change, check, ...channel }: VendorChannel<P>): Channel {
+  // Without `find` no place is asked for, and `P` is what nobody looks at.
+  const locate = async (message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> =>
+    (await find?.(message, signal)) as P;
   return {
     ...channel,
     send: (message, signal) =>
       sendAfter(
         vendor,
-        // Without `find` no place is asked for, and `P` is what nobody looks at.
-        async () => (await find?.(message, signal)) as P,
+        () => locate(message, signal),
         (place) => post(message, place, signal),
       ),
+    ...(postQuestion && {
+      ask: (question, signal) =>
+        sendAfter(
+          vendor,
+          () => locate(question, signal),
+          (place) => postQuestion(question, place, signal),
+        ),
+    }),
+    ...(change && {
+      endQuestion: (ended, signal) =>
+        sendAfter(
+          vendor,
+          async () => change(ended, await locate(ended, signal), signal),
+          async () => sentResult(...ended.messageIds),
+        ),
+    }),
     ...(check && { probe: (signal) => probing(vendor, () => check(signal)) }),
   };
 }

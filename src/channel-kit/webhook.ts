@@ -9,6 +9,8 @@ export interface Hook {
   signed?(raw: Buffer, headers: Headers): boolean;
   /** The longest body, in bytes. Default: 1 MiB. */
   most?: number;
+  /** The body is a form, whose field of this name holds the object. */
+  field?: string;
   /** Methods besides POST that the plugin answers itself. */
   also?: string;
 }
@@ -29,7 +31,7 @@ export function textResponse(status: number, text: string, headers: Record<strin
  */
 export async function parseWebhook<T>(
   request: Request,
-  { path, admits, signed, most = MAX_BODY, also }: Hook,
+  { path, admits, signed, most = MAX_BODY, field, also }: Hook,
 ): Promise<{ ok: true; body: Partial<T> } | { ok: false; response: Response }> {
   const refuse = (status: number, text: string, headers?: Record<string, string>) =>
     ({ ok: false, response: textResponse(status, text, headers) }) as const;
@@ -43,7 +45,8 @@ export async function parseWebhook<T>(
   if (raw === undefined) return refuse(413, "the body is too large");
   if (signed && !signed(raw, request.headers)) return refuse(401, "the signature does not match");
   try {
-    const body: unknown = JSON.parse(raw.toString("utf8"));
+    const text = raw.toString("utf8");
+    const body: unknown = JSON.parse(field === undefined ? text : (new URLSearchParams(text).get(field) ?? ""));
     return { ok: true, body: typeof body === "object" && body !== null ? body : {} };
   } catch {
     return refuse(400, "the body is not JSON");

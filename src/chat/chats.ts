@@ -7,7 +7,7 @@ const CRASHED: RunError = { code: "crashed", message: "the gateway ended while t
 const MAX_RECOVERED = 1000;
 
 /** Ends the turns of gateways that are gone. What they have asked people is closed with them. */
-async function endLeft(alive: ReadonlySet<string>, { store, clock }: ChatDeps, held?: FencingToken): Promise<void> {
+async function endLeft(alive: ReadonlySet<string>, { store, clock, questions }: ChatDeps, held?: FencingToken): Promise<void> {
   const now = clock.now();
   const change = { status: "failed", error: CRASHED, endedAt: now, waiting: null } as const;
   const counts = await store.counts();
@@ -18,7 +18,8 @@ async function endLeft(alive: ReadonlySet<string>, { store, clock }: ChatDeps, h
     const cut = runs.filter(({ kind, gateway }) => kind === "api" && !alive.has(gateway ?? ""));
     const [asking, others] = [cut.filter(({ waiting }) => waiting), cut.filter(({ waiting }) => !waiting)];
     if (others.length > 0) await store.commit((tx) => others.forEach(({ id }) => tx.update("run", id, change)), held);
-    for (const run of asking) await commitEnd(run, (tx) => tx.update("run", run.id, change), { store, now, held, by: "gateway" });
+    for (const run of asking)
+      await commitEnd(run, (tx) => tx.update("run", run.id, change), { store, now, held, by: "gateway", questions });
   }
 }
 

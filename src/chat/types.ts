@@ -6,7 +6,7 @@ import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { ApprovalRecord, FencingToken, RunRecord, Store, Usage, VendorError } from "../store/types.ts";
 import type { KnowledgeSearch, Citation } from "../runs/knowledge.ts";
-import type { ActionContext, TurnMetrics } from "../runs/types.ts";
+import type { ActionContext, TurnDeps, TurnMetrics } from "../runs/types.ts";
 
 /** Which conversation a turn belongs to. */
 export type ChatSession =
@@ -88,6 +88,7 @@ export interface ChatDeps {
   /** The snapshot of now; a turn keeps the one it began with. */
   context(): ActionContext;
   onRunEnd?(runId: string): void;
+  questions: TurnDeps["questions"];
   /** Calls that people have approved for good. */
   rules: Pick<ApprovalRules, "list">;
   metrics?: TurnMetrics;

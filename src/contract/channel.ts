@@ -1,7 +1,8 @@
 /** What a channel is, what it gets, and what passes between it and the gateway. */
 import type { Cursor } from "../store/cursor.ts";
+import type { Verdict } from "../store/steps.ts";
 
-export type { Cursor };
+export type { Cursor, Verdict };
 
 /** One message, already in a piece that fits the channel. */
 export interface OutgoingMessage {
@@ -25,6 +26,45 @@ export type SendResult =
   | { status: "retry"; reason: string; afterMs?: number }
   | { status: "failed"; reason: string }
   | { status: "unknown"; reason: string };
+
+/** A question to a person about one tool call. The person presses a button, or writes what `instruction` says. */
+export interface ApprovalQuestion {
+  to: string;
+  thread?: string;
+  replyTo?: string;
+  /** What a button carries, together with its verdict. Nothing else: who pressed it comes from the vendor. */
+  code: string;
+  /** Markdown, about 1,500 characters at most: what the agent wants to do, the arguments, what made it ask, until when. */
+  text: string;
+  /** How to decide without a button, for where buttons do not work: `Reply "approve 7f3" or "deny 7f3".` */
+  instruction: string;
+  /** The buttons, in order: two or three, their labels at most 20 characters long. */
+  verdicts: readonly { verdict: Verdict; label: string }[];
+  /** Milliseconds since the epoch. */
+  expiresAt: number;
+  /** The same for every try at this question. */
+  idempotencyKey: string;
+}
+
+/** A question that was decided or has expired: its buttons are to go. */
+export interface EndedQuestion {
+  to: string;
+  thread?: string;
+  /** What `ask` answered. */
+  messageIds: readonly string[];
+  /** The question and what became of it, in markdown: it replaces the message's text. */
+  text: string;
+}
+
+/** A button that a person pressed. */
+export interface ApprovalPress {
+  /** The vendor's id of the press: a repeat of it is recorded once. */
+  id: string;
+  /** Who pressed it, by what the vendor authenticates; in the form of `IncomingMessage.from`. Never from the button's data. */
+  from: string;
+  code: string;
+  verdict: Verdict;
+}
 
 /** A message that somebody wrote on the channel. */
 export interface IncomingMessage {
@@ -65,12 +105,28 @@ export type ReceivedMessage = IncomingMessage | SkippedMessage;
 export interface ChannelHost extends Cursor {
   /** Hands a message over; once it resolves the message is on disk, and the vendor may forget it. */
   receive(message: ReceivedMessage): Promise<void>;
+  /**
+   * Passes on what a person decided. Answers with the sentence to show to that person: approved, already decided, expired or
+   * not allowed. Fails only if the store cannot be reached.
+   */
+  decide(press: ApprovalPress): Promise<{ text: string }>;
+  /** Tells that a message did not arrive that the vendor had taken. `idempotencyKey` as it was sent; `reason` as in `SendResult`. */
+  notDelivered(message: { idempotencyKey: string; reason: string }): Promise<void>;
   report(state: ServiceState): void;
 }
 
 /** A place where replies go. Only `send` is required. */
 export interface Channel {
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendResult>;
+  /**
+   * Asks with buttons, whose presses go to `ChannelHost.decide`. If buttons do not work here it sends `text` and `instruction`.
+   * Without it the gateway sends both as a message.
+   */
+  ask?(question: ApprovalQuestion, signal: AbortSignal): Promise<SendResult>;
+  /** Takes the buttons of a question away, if the vendor lets a message be changed. */
+  endQuestion?(question: EndedQuestion, signal: AbortSignal): Promise<SendResult>;
+  /** The recipient of direct messages to a person whose id is as `IncomingMessage.from` gives it. Default: the id. */
+  directRecipient?(person: string): string;
   /** The longest message, in UTF-16 units of the markdown or as `measurePiece` counts; default unlimited. */
   limit?: number;
   /** The length of a markdown text as this channel counts it once it is in its dialect. Pieces are cut so that each fits. */

@@ -103,6 +103,8 @@ export const DELIVERY_ERRORS = {
   given_up: "All attempts failed, or `delivery.maxAge` was over before the next attempt.",
   refused: "The vendor refused the message; another attempt would be refused too.",
   unknown: "The vendor may or may not have the message, so it is not sent again automatically.",
+  not_delivered: "The vendor took the message and reported later that it did not arrive.",
+  decided: "The question was decided before it was sent, or no message of it was left to change.",
   crashed: "The delivery was started several times and never came to an end.",
 } as const;
 

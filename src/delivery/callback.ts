@@ -10,7 +10,7 @@ import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.t
 export const CALLBACK = "callback";
 
 export interface CallbackOptions {
-  /** The callback of a mapping as the config is now. */
+  /** The callback of a mapping as the config is now; without a mapping that of the approvals. */
   getCallback(mapping: string | undefined): Callback | undefined;
   /** `hooks.callbackHosts` as it is now. */
   hosts(): readonly string[];
@@ -65,13 +65,13 @@ function toSendResult(answer: IncomingMessage): SendResult {
 
 /**
  * Posts receipts, signed by Standard Webhooks (https://www.standardwebhooks.com, `v1`): the id is the same for every
- * try. Goes to listed hosts alone, and to no private address that is not listed. A message's `thread` is the mapping.
+ * try. Goes to listed hosts alone, and to no private address that is not listed. A message's `thread` is the mapping; a question has none.
  */
 export function createCallbackChannel({ getCallback, hosts, clock }: CallbackOptions): Channel {
   const send = async ({ text, thread, idempotencyKey }: OutgoingMessage, signal: AbortSignal): Promise<SendResult> => {
     const callback = getCallback(thread);
     const key = callback && callbackKey(callback.secret);
-    if (!callback || !key) return { status: "failed", reason: "the mapping has no callback any more" };
+    if (!callback || !key) return { status: "failed", reason: "the config has no callback for it any more" };
     const list = createHostList(hosts());
     const url = new URL(callback.url);
     if (!list.allows(url.hostname)) return { status: "failed", reason: "its host is not in hooks.callbackHosts" };

@@ -6,14 +6,17 @@ import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.t
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store } from "../store/types.ts";
+import { planNextAsk, sendAsk } from "./ask.ts";
 import { CALLBACK } from "./callback.ts";
 import { resolveRoute } from "./last-route.ts";
-import { deliveryJob, splitFor, type DeliveryJob } from "./plan.ts";
+import { deliveryJob, splitFor, writeDelivery, type DeliveryJob } from "./plan.ts";
 import { sendPiece } from "./send.ts";
 import type { Channels } from "./types.ts";
 
 /** Tries of one piece; a piece that got through starts the count again. */
 const MAX_ATTEMPTS = 12;
+/** Tries of a question if there is another person to ask: about half a minute. */
+const MAX_ASK_ATTEMPTS = 5;
 /** The waits between attempts to send. */
 const SEND = { firstMs: 1_000, longestMs: 900_000 };
 const PARALLEL = 8;
@@ -43,6 +46,8 @@ export interface DeliveryWorkerOptions {
   maxAgeMs(): number;
   clock: Clock;
   log: Logger;
+  /** Whether an approval was decided, or is gone: then nobody is asked any more. Default: it never is. */
+  isDecided?(approvalId: string): Promise<boolean>;
   onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
 }
 
@@ -77,6 +82,9 @@ class DeliverySender {
       return;
     }
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
+    const asked = delivery.ask?.ends === undefined ? undefined : await store.get("delivery", delivery.ask.ends);
+    const problem = await this.#findAskProblem(delivery, asked);
+    if (problem !== undefined) return this.#end(job, delivery, "failed", { code: "decided", message: problem });
     // Tries that ended with the process leave no other trace than their starts.
     if (job.attempts > MAX_ATTEMPTS)
       return this.#end(job, delivery, "failed", { code: "crashed", message: `started ${MAX_ATTEMPTS} times without coming to an end` });
@@ -85,7 +93,7 @@ class DeliverySender {
       if (!this.worker.isRunning)
         return this.#later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress, true);
       const { channel } = delivery.route;
-      const result = await this.#send(delivery, text, signal);
+      const result = await this.#send(delivery, text, asked, signal);
       if (!result)
         return this.#end(job, delivery, "failed", {
           code: "no_such_channel",
@@ -98,7 +106,8 @@ class DeliverySender {
           message: result.reason,
         });
       progress = true;
-      delivery.nextChunk++;
+      // Buttons carry the whole question.
+      delivery.nextChunk = result.whole ? delivery.chunks.length : delivery.nextChunk + 1;
       delivery.messageIds = [...delivery.messageIds, ...(result.messageIds ?? [])];
       const { nextChunk, messageIds, attempts } = delivery;
       if (nextChunk === delivery.chunks.length) break;
@@ -108,15 +117,30 @@ class DeliverySender {
     await this.#end(job, delivery, "delivered", null);
   }
 
-  #send(delivery: DeliveryRecord, text: string, signal: AbortSignal): Promise<SendResult> | undefined {
+  /** Why a question, or its end, is not sent any more. `asked` is the question whose buttons are to go. */
+  async #findAskProblem({ ask }: DeliveryRecord, asked: DeliveryRecord | undefined): Promise<string | undefined> {
+    if (!ask) return undefined;
+    if (ask.ends !== undefined) return asked?.messageIds.length ? undefined : "no message of the question is known, so none is changed";
+    const isDecided = await this.#options.isDecided?.(ask.approvalId);
+    return isDecided ? "the approval was decided before it was asked about" : undefined;
+  }
+
+  async #send(
+    delivery: DeliveryRecord,
+    text: string,
+    asked: DeliveryRecord | undefined,
+    signal: AbortSignal,
+  ): Promise<(SendResult & { whole?: boolean }) | undefined> {
     const { callbacks, channels, clock } = this.#options;
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? callbacks : channels().get(id)?.channel;
     if (!channel || to === undefined) return undefined;
+    const asking = sendAsk(delivery, channel, asked);
+    if (asking) return { ...(await sendPiece(asking, clock, signal)), whole: true };
     const message: OutgoingMessage = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}` };
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
-    return sendPiece(channel, message, clock, signal);
+    return sendPiece((until) => channel.send(message, until), clock, signal);
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */
@@ -125,8 +149,9 @@ class DeliverySender {
     const now = clock.now();
     const runAt = stopped ? now : now + waitMs(progress ? 1 : job.attempts, result);
     const message = result.reason;
-    if (!stopped && !progress && job.attempts >= MAX_ATTEMPTS) {
-      return this.#end(job, delivery, "failed", { code: "given_up", message: `given up after ${MAX_ATTEMPTS} tries: ${message}` });
+    const most = delivery.ask?.next.length ? MAX_ASK_ATTEMPTS : MAX_ATTEMPTS;
+    if (!stopped && !progress && job.attempts >= most) {
+      return this.#end(job, delivery, "failed", { code: "given_up", message: `given up after ${most} tries: ${message}` });
     }
     if (!stopped && runAt > job.enqueuedAt + maxAgeMs()) {
       return this.#end(job, delivery, "failed", { code: "given_up", message: `not sent within delivery.maxAge: ${message}` });
@@ -140,11 +165,14 @@ class DeliverySender {
   }
 
   async #end(job: Job, delivery: DeliveryRecord, status: DeliveryStatus, error: DeliveryError | null): Promise<void> {
-    const { clock, log, onOutcome } = this.#options;
+    const { clock, log, onOutcome, store, channels } = this.#options;
     const { id, runId, nextChunk, messageIds, attempts } = delivery;
     const { channel } = delivery.route;
+    const isUnreachable = status !== "delivered" && error?.code !== "decided";
+    const next = isUnreachable ? await planNextAsk(delivery, { store, channels: channels(), now: clock.now() }) : undefined;
     const done = await this.worker.commit(job, (tx) => {
       tx.update("delivery", id, { status, nextChunk, messageIds, attempts, error, endedAt: clock.now() });
+      if (next) writeDelivery(tx, next);
       tx.settle(job);
     });
     if (!done) return;
@@ -153,6 +181,10 @@ class DeliverySender {
       "a delivery ended",
     );
     onOutcome?.({ id, channel, status });
+    if (!isUnreachable || !delivery.ask || delivery.ask.ends !== undefined) return;
+    const about = { approvalId: delivery.ask.approvalId, runId, next: next?.delivery.route.channel };
+    if (next) log.warn(about, "an approver could not be asked: the next one is");
+    else log.error(about, "no approver could be asked on a channel: decide with `rouse approvals`");
   }
 }
 

@@ -73,7 +73,7 @@ export function createChannelHealth({ channels, clock, log }: { channels(): Chan
       if (!channel) return { status: "failed", reason: "the channel is not configured" };
       const [piece = text] = splitMeasured(text, channel.limit ?? Infinity, channel.lengthOf?.bind(channel));
       const idempotencyKey = `test_${clock.now().toString(36)}.0`;
-      return sendPiece(channel, { to, text: piece, idempotencyKey }, clock, new AbortController().signal);
+      return sendPiece((signal) => channel.send({ to, text: piece, idempotencyKey }, signal), clock, new AbortController().signal);
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import { cutText, oneLine } from "../core/text.ts";
-import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
+import type { SendResult } from "../contract/channel.ts";
 
 /** Time for one piece; then the plugin's signal aborts. */
 const SEND_TIMEOUT_MS = 30_000;
@@ -28,16 +28,16 @@ function checkResult(result: unknown): SendResult {
 }
 
 /**
- * Sends one piece: never throws and never takes longer than the timeout, whatever the plugin does. A thrown error
- * counts as `retry`, with the error's code alone as the reason.
+ * Sends one piece by a plugin's `call`: never throws and never takes longer than the timeout, whatever the plugin does. A
+ * thrown error counts as `retry`, with the error's code alone as the reason.
  */
-export async function sendPiece(channel: Channel, message: OutgoingMessage, clock: Clock, stop: AbortSignal): Promise<SendResult> {
+export async function sendPiece(call: (signal: AbortSignal) => Promise<SendResult>, clock: Clock, stop: AbortSignal): Promise<SendResult> {
   const abort = new AbortController();
   const settled = new AbortController();
   const renderTimeout = (): string => (stop.aborted ? "the gateway stopped" : `no answer within ${SEND_TIMEOUT_MS / 1000} seconds`);
   const send = async (): Promise<SendResult> => {
     try {
-      return checkResult(await channel.send(message, abort.signal));
+      return checkResult(await call(abort.signal));
     } catch (error) {
       const { code, name, status } = safeError(error);
       const reason = abort.signal.aborted

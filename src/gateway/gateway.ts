@@ -117,11 +117,12 @@ function createSurface(
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
   { store, cluster, clock, log, metrics, snapshot, reloader }: Resources,
-  { turns, deliveries, admission }: Workers,
+  { turns, deliveries, admission, approvals }: Workers,
   draining: () => boolean,
 ) {
   const sharedCounts = createSharedCounts(cluster);
   const intake = createIntake({
+    approvals,
     sharedCounts,
     store,
     clock,

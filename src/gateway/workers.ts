@@ -12,7 +12,7 @@ import { createTurnWorker, type TurnWorker } from "../runs/worker.ts";
 import { safeError } from "../core/errors.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../delivery/deliver.ts";
-import { channelServices } from "../plugin/channel-services.ts";
+import { channelServices, type ListenDeps } from "../plugin/channel-services.ts";
 import { createChannelHealth, type ChannelHealth } from "../delivery/health.ts";
 import type { Resources } from "./resources.ts";
 import type { Intake } from "../intake/receive.ts";
@@ -20,6 +20,7 @@ import { combineEvents } from "../intake/resolve.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
 import type { Services } from "../plugin/services.ts";
 import { configuredEmbedder } from "../knowledge/configured.ts";
+import { createQuestions, recordLost } from "../approvals/notify.ts";
 import { createLazyKnowledge, type LazyKnowledge } from "../knowledge/lazy.ts";
 import { createApiKeys, type ApiKeys } from "../chat/api-keys.ts";
 import { knowledgeFor } from "../chat/document-access.ts";
@@ -81,10 +82,14 @@ export function createWorkers(resources: Resources): Workers {
     channels: () => snapshot().channels,
     mainAgentId: () => snapshot().agents.default.id,
     callbacks: createCallbackChannel({
-      getCallback: (mapping) => snapshot().getCallback(mapping),
+      getCallback: (mapping) => (mapping === undefined ? snapshot().config.tools.approvalCallback : snapshot().getCallback(mapping)),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
     }),
+    isDecided: async (id) => {
+      const approval = await store.get("approval", id);
+      return !approval || approval.decision !== undefined || approval.expiresAt <= clock.now();
+    },
     maxAgeMs: () => snapshot().config.delivery.maxAge,
     clock,
     log,
@@ -94,7 +99,8 @@ export function createWorkers(resources: Resources): Workers {
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
-  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers });
+  const questions = createQuestions({ store, clock }, snapshot);
+  const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, questions });
   const rules = createApprovalRules({ store, cluster, clock });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
@@ -105,11 +111,12 @@ export function createWorkers(resources: Resources): Workers {
     metrics,
     context: snapshot,
     onRunEnd: runEnds.ended,
+    questions,
     rules,
     knowledge: knowledgeFor(knowledge, keys),
   };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
-  const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine });
+  const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine, approvals });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
@@ -158,13 +165,15 @@ export async function startWorkers(
   resources: Resources,
   workers: Workers,
   services: Services,
-  { receiveMessage: receive }: Intake,
+  { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
   const { heartbeat, turns, deliveries, health, knowledge } = workers;
   const { store, cluster, clock, log, snapshot, ended, reloader, swapped } = resources;
+  const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
+    recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
   const getServices = ({ snapshot: { offers, channels } }: LoadedSnapshot) => [
     ...offers.sources.map(({ plugin: id, value: service }) => ({ id, service })),
-    ...channelServices(channels, { store, receive }),
+    ...channelServices(channels, { store, receive, decide, notDelivered }),
   ];
   await services.replace(getServices(reloader.loaded()));
   swapped.push((loaded) => void services.replace(getServices(loaded)));

@@ -2,9 +2,13 @@ import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { cutText, oneLine } from "../core/text.ts";
-import type { IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
+import type { ApprovalPress, IncomingMessage, ReceivedMessage } from "../contract/channel.ts";
 import { channelSession, mainSession } from "../sessions/keys.ts";
 import type { EventRecord, FencingToken, RunAction, RunSpec, SessionRef, Store } from "../store/types.ts";
+import { answerDecision } from "../approvals/answer.ts";
+import type { Approvals } from "../approvals/approvals.ts";
+import { splitPerson } from "../approvals/checks.ts";
+import { parseDecision, renderVerdict } from "../core/decision.ts";
 import { renderMessage } from "../runs/channel-input.ts";
 import { parseCommand } from "../runs/commands.ts";
 import type { ActionContext } from "../runs/types.ts";
@@ -44,17 +48,22 @@ function sessionFor(channel: string, message: IncomingMessage, isOwner: boolean,
   return isMain ? mainSession(agent.id) : channelSession(agent.id, channel, message);
 }
 
+/** Whether there are people on channels who may decide: without them `approve 7f3` is a message as any other. */
+const hasApprovers = ({ approvers, channels }: ActionContext): boolean =>
+  approvers.some((approver) => splitPerson(approver, channels)?.loaded);
+
 /** The run of a message: a turn, or a command. What an allowed sender writes is not outside text. */
 function buildAction(channel: string, message: IncomingMessage, now: number, context: ActionContext): RunAction {
   const { config, rooms } = context;
   const { from, to, direct, thread } = message;
   const isOwner = rooms.isOwner(channel, from);
-  const command = parseCommand(message.text);
+  const decision = hasApprovers(context) ? parseDecision(message.text) : undefined;
+  const command = decision ? "decide" : parseCommand(message.text);
   const { text, cut } = cutText(message.text, config.hooks.maxMessageChars);
   const said = text + (cut > 0 ? `[cut: ${cut} characters]` : "");
   const spec: RunSpec = {
     session: sessionFor(channel, message, isOwner, context),
-    name: command === undefined ? `message on ${channel}` : `/${command} on ${channel}`,
+    name: command === undefined ? `message on ${channel}` : `/${decision?.verdict ?? command} on ${channel}`,
     hook: `channels/${channel}`,
     input: command === undefined ? renderMessage(channel, message, said, isOwner) : [],
     wakeMode: "next-heartbeat",
@@ -65,6 +74,7 @@ function buildAction(channel: string, message: IncomingMessage, now: number, con
     incoming: { from, direct, replyTo: message.id, ...(thread === undefined ? {} : { thread }), ...(isOwner ? { owner: true } : {}) },
   };
   if (command !== undefined) spec.command = command;
+  if (decision) spec.decision = decision;
   return {
     kind: "run",
     runId: newId("run", now),
@@ -77,12 +87,15 @@ function buildAction(channel: string, message: IncomingMessage, now: number, con
 function checkMessage(channel: string, message: ReceivedMessage, now: number, context: ActionContext): Partial<EventRecord> {
   if ("skipped" in message) return { reason: cutText(oneLine(message.skipped), MAX_REASON).text };
   const { from, to, thread, text, files } = message;
-  if (!context.channels.get(channel)?.channel.allowFrom?.includes(from))
+  const { channels, approvers } = context;
+  const decides = parseDecision(text) !== undefined && approvers.includes(`${channel}:${from}`);
+  // An approver need not be one who may speak to the agent.
+  if (!decides && !channels.get(channel)?.channel.allowFrom?.includes(from))
     return { reason: `"${from}" is not in allowFrom of channels.${channel}: nothing is answered` };
   const action = buildAction(channel, message, now, context);
-  const { command } = action.spec;
+  const { command, decision } = action.spec;
   const body = Buffer.from(JSON.stringify({ from, to, thread, text, files }));
-  const reason = command === undefined ? {} : { reason: `the command /${command}` };
+  const reason = command === undefined ? {} : { reason: `the command /${decision?.verdict ?? command}` };
   return { outcome: "accepted", actions: [action], request: { ...REQUEST, body }, ...reason };
 }
 
@@ -122,4 +135,23 @@ export async function receiveMessage(
   if (event.reason !== undefined) receipt.reason = event.reason;
   log.debug({ channel, outcome: receipt.outcome }, "a message was received");
   return receipt;
+}
+
+/**
+ * Processes a button that a person pressed: records the decision, then an event that says what became of it. A press that
+ * was recorded before leaves no second event. Fails if the store cannot be reached.
+ */
+export async function receivePress(
+  { store, log, context, now, approvals }: MessageDeps & { approvals: Pick<Approvals, "decide"> },
+  channel: string,
+  { id, from: person, code, verdict }: ApprovalPress,
+): Promise<{ text: string }> {
+  const { ok, text } = await answerDecision({ channel, person, code, verdict }, approvals);
+  const path = `channels/${channel}`;
+  const reason = cutText(oneLine(`${renderVerdict(verdict, code)} by a button of "${person}": ${text}`), MAX_REASON).text;
+  const about = { path, credential: `channel:${channel}`, outcome: ok ? "accepted" : "skipped", reason } as const;
+  const key = { scope: path, key: sha256Hex(`press ${id}`), expiresAt: now + context.config.hooks.dedupe.ttl };
+  await store.accept({ id: newId("evt", now), receivedAt: now, request: REQUEST, ...about, actions: [] }, [key]);
+  log.debug({ channel, ok }, "a button was pressed");
+  return { text };
 }

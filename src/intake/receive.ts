@@ -3,7 +3,8 @@ import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { ReceivedMessage } from "../contract/channel.ts";
+import type { Approvals } from "../approvals/approvals.ts";
+import type { ApprovalPress, ReceivedMessage } from "../contract/channel.ts";
 import type { FencingToken, Store } from "../store/types.ts";
 import {
   authenticate,
@@ -26,7 +27,7 @@ import {
 } from "./callers.ts";
 import { createHold, parseBody, readHookBody, type ReadBodyDeps } from "./body.ts";
 import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
-import { receiveMessage } from "./channel-message.ts";
+import { receiveMessage, receivePress } from "./channel-message.ts";
 import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, toReplayResult } from "./replay.ts";
 import { resolve } from "./resolve.ts";
@@ -63,6 +64,8 @@ export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
   /** The tokens of `hooks.token`, or the one kept in the state folder. */
   hookTokens(snapshot: Snapshot): readonly string[];
   draining(): boolean;
+  /** Records what a person decided about an approval. */
+  approvals: Pick<Approvals, "decide">;
   /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
 }
@@ -76,6 +79,8 @@ export interface Intake {
    * @throws RouseError `store_unavailable`: the channel must hand the message over again.
    */
   receiveMessage(channel: string, message: ReceivedMessage, fencingToken?: FencingToken): Promise<IntakeReceipt>;
+  /** Processes a button that a person pressed on a channel; `text` is for that person. Fails if the store cannot be reached. */
+  receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
   /**
    * Replays a recorded event with the current mappings, as a new event. With `dryRun` nothing is stored or
    * started. Fails with `not_found` if the event or its body is no longer there.
@@ -290,6 +295,8 @@ export function createIntake(given: IntakeDeps): Intake {
       if (runId) await tellThatItWaits(runId, { store, context, now: clock.now() }).catch(failed);
       return receipt;
     },
+    receivePress: (channel, press) =>
+      receivePress({ store, log, context: snapshot(), now: clock.now(), approvals: deps.approvals }, channel, press),
     async replay(eventId, { dryRun }) {
       const found = await findReplayed(eventId, store);
       if (!found.ok) return found;

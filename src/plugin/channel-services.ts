@@ -1,4 +1,4 @@
-import type { ChannelHost, ReceivedMessage } from "../contract/channel.ts";
+import type { ApprovalPress, ChannelHost, ReceivedMessage } from "../contract/channel.ts";
 import type { Source } from "../contract/kinds.ts";
 import type { NamedService } from "./services.ts";
 import { keptCursor } from "../store/cursor.ts";
@@ -9,6 +9,8 @@ export interface ListenDeps {
   store: Pick<Store, "get" | "commit">;
   /** Takes a message; resolves once it is on disk. Refused once the lease of `fencingToken` is lost. */
   receive(channel: string, message: ReceivedMessage, fencingToken: FencingToken | undefined): Promise<unknown>;
+  decide(channel: string, press: ApprovalPress): Promise<{ text: string }>;
+  notDelivered(channel: string, message: { idempotencyKey: string; reason: string }): Promise<void>;
 }
 
 const untilAborted = (signal: AbortSignal): Promise<void> =>
@@ -21,12 +23,14 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
  * Channels that receive, as services: what listens is supervised and runs in one gateway at a time; requests are
  * answered by every gateway, while its services run.
  */
-export function channelServices(channels: Channels, { store, receive }: ListenDeps): NamedService[] {
+export function channelServices(channels: Channels, { store, receive, decide, notDelivered }: ListenDeps): NamedService[] {
   return channels.loaded.flatMap(({ id, channel }): NamedService[] => {
     if (!channel.listen && !channel.request) return [];
     const createHost = (report: ChannelHost["report"], fencingToken: FencingToken | undefined): ChannelHost => ({
       report,
       receive: async (message) => void (await receive(id, message, fencingToken)),
+      decide: (press) => decide(id, press),
+      notDelivered: (message) => notDelivered(id, message),
       ...keptCursor(store, `channel.cursor:${id}`, fencingToken),
     });
     let report: ChannelHost["report"] = () => undefined;

@@ -1,3 +1,4 @@
+import { answerDecision } from "../approvals/answer.ts";
 import { planDelivery } from "../delivery/plan.ts";
 import { sessionId, type Job, type RunRecord } from "../store/types.ts";
 import { replyRoute } from "./run-result.ts";
@@ -41,7 +42,16 @@ async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promi
   return stopped === 1 ? "Stopped." : `Stopped: ${stopped} turns.`;
 }
 
-/** Executes the job of a command: stops the turns for `/stop`, and confirms either command. */
+/** Executes a command that has an answer of its own. */
+async function answerCommand(run: RunRecord, deps: TurnDeps): Promise<string> {
+  const { command, channel, incoming, decision } = run.spec;
+  if (command === "stop") return stopTurns(run, deps);
+  if (command !== "decide") return "A new conversation begins with your next message.";
+  if (!incoming || !decision) return "Nothing to decide.";
+  return (await answerDecision({ channel, person: incoming.from, ...decision }, deps.approvals)).text;
+}
+
+/** Executes the job of a command: stops the turns for `/stop`, passes a decision on, and answers. */
 export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps): Promise<void> {
   const { store, clock } = deps;
   const run = await store.get("run", runId);
@@ -50,8 +60,9 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
     await store.commit((tx) => tx.settle(job), job);
     return;
   }
-  const isStop = run.spec.command === "stop";
-  const reply = isStop ? await stopTurns(run, deps) : "A new conversation begins with your next message.";
+  // `/new` also waits its turn, and ends there.
+  const isNew = run.spec.command === "new";
+  const reply = await answerCommand(run, deps);
   const now = clock.now();
   const planned = planDelivery({ runId, route, text: reply, channels: deps.context().channels, now });
   const done = await store.commit((tx) => {
@@ -59,13 +70,13 @@ export async function executeCommand(job: Job, { runId }: RunJob, deps: TurnDeps
       reply,
       route: { status: "route", route },
       deliveryId: planned.delivery.id,
-      ...(isStop ? { status: "succeeded", endedAt: now } : {}),
+      ...(isNew ? {} : { status: "succeeded", endedAt: now }),
     });
     tx.add("delivery", planned.delivery);
     tx.add("job", planned.job);
     tx.settle(job);
   }, job);
-  if (done && isStop) deps.onRunEnd(runId);
+  if (done && !isNew) deps.onRunEnd(runId);
 }
 
 /** Executes the turn job of `/new`: in order with the session's turns, it deletes the history. */

@@ -276,7 +276,7 @@ async function endRun(result: ModelTurn, { kind, deps, run, isStored, steps }: T
     if (planned) writeDelivery(tx, planned);
     write(tx);
   };
-  const done = await commitEnd(run, writeAll, { store: deps.store, now, held: job, by: "gateway" });
+  const done = await commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway" });
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     const { mapping = "", spec } = run;

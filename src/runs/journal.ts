@@ -1,5 +1,6 @@
 import type { Journal } from "../agent/journal.ts";
 import { backOff } from "../core/backoff.ts";
+import { writeDelivery } from "../delivery/plan.ts";
 import type { ApprovalDecision, ApprovalRecord, Job, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import type { ExecutorDeps } from "./run-kind.ts";
 
@@ -33,8 +34,30 @@ const timedOut = ({ reason, expiresAt }: Pick<ApprovalRecord, "reason" | "expire
   at: expiresAt,
 });
 
+/** Records that nobody decided in time. Returns the decision of a person who was quicker. */
+async function writeTimeout(
+  approval: ApprovalRecord,
+  job: Job | undefined,
+  { store, questions }: Pick<ExecutorDeps, "store" | "questions">,
+): Promise<ApprovalDecision> {
+  const { id } = approval;
+  const decision = timedOut(approval);
+  const ends = await questions.planEnd(id, decision);
+  try {
+    await store.commit((tx) => {
+      tx.add("decision", id, decision);
+      for (const end of ends) writeDelivery(tx, end);
+    }, job);
+    return decision;
+  } catch (error) {
+    const made = (await store.get("approval", id))?.decision;
+    if (!made) throw error;
+    return made;
+  }
+}
+
 /** Creates the journal of an attempt: its commits are refused once another gateway has the job. */
-export function createJournal(options: JournalOptions, { store, clock, log }: ExecutorDeps): RunJournal {
+export function createJournal(options: JournalOptions, { store, clock, log, questions }: ExecutorDeps): RunJournal {
   const { run, steps, job, signal } = options;
   let { writeFirst } = options;
   let committed = 0;
@@ -80,16 +103,7 @@ export function createJournal(options: JournalOptions, { store, clock, log }: Ex
       if (!approval) return timedOut({ reason: "outcome_unknown", expiresAt: clock.now() });
       if (approval.decision) return approval.decision;
       if (clock.now() < approval.expiresAt) return undefined;
-      const decision = timedOut(approval);
-      try {
-        await store.commit((tx) => tx.add("decision", approvalId, decision), job);
-        return decision;
-      } catch (error) {
-        // A person was quicker.
-        const made = (await store.get("approval", approvalId))?.decision;
-        if (!made) throw error;
-        return made;
-      }
+      return writeTimeout(approval, job, { store, questions });
     },
   };
 }

@@ -72,5 +72,5 @@ export interface RunKind {
   recover?(error: unknown): FailedTurn;
 }
 
-export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "rules"> &
+export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules"> &
   Partial<Pick<TurnDeps, "onRunEnd">>;

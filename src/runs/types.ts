@@ -1,3 +1,5 @@
+import type { Approvals } from "../approvals/approvals.ts";
+import type { Questions } from "../approvals/types.ts";
 import type { ApprovalRules } from "../approvals/rules.ts";
 import type { Agent, AgentRuntime, Models } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
@@ -99,6 +101,10 @@ export interface TurnDeps {
   rules: Pick<ApprovalRules, "list">;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
+  /** Plans what asks people about calls. */
+  questions: Questions;
+  /** Records what a person decided about an approval. */
+  approvals: Pick<Approvals, "decide">;
   /** Combines the events that a mapping has collected. */
   combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
   metrics?: TurnMetrics;

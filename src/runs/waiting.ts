@@ -1,8 +1,10 @@
 import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
 import { createCode } from "../approvals/codes.ts";
+import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
+import { writeDelivery } from "../delivery/plan.ts";
 import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type { ApprovalDecision, ApprovalRecord, FencingToken, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
@@ -53,7 +55,7 @@ async function writeWaiting(
   run: RunRecord,
   { asks, open }: PausedTurn,
   job: Job | undefined,
-  { store, ...options }: { store: Store } & WaitOptions,
+  { store, questions, ...options }: { store: Store; questions: Questions } & WaitOptions,
 ): Promise<readonly ApprovalRecord[] | undefined> {
   const { now } = options;
   const getOpen = async (): Promise<ApprovalRecord[]> =>
@@ -61,6 +63,7 @@ async function writeWaiting(
   const before = await getOpen();
   const approvals = await commitAgain(async (refusals) => {
     const made = asks.map((ask) => buildApproval(ask, run, createCode(refusals), options));
+    const planned = made.flatMap((approval) => questions.plan(approval, run));
     const until = Math.min(...[...before, ...made].map(({ expiresAt }) => expiresAt));
     const held = await store.commit((tx) => {
       for (const approval of made) {
@@ -68,6 +71,7 @@ async function writeWaiting(
         tx.add("approval", approval);
         tx.update("toolCall", run.id, approval.callId, { state, approvalId: approval.id });
       }
+      for (const question of planned) writeDelivery(tx, question);
       const waiting = { approvalIds: [...open, ...made.map(({ id }) => id)], since: run.waiting?.since ?? now };
       tx.update("run", run.id, { status: "waiting", waiting, crashCount: 0, failures: 0 });
       if (job) tx.settle(job, until, { resetAttempts: true });
@@ -101,7 +105,7 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
   const { store, clock } = deps;
   if (paused.code === "lost") return false;
   const timeoutMs = kind.context.config.tools.approvalTimeout;
-  const approvals = await writeWaiting(run, paused, kind.job, { store, now: clock.now(), timeoutMs });
+  const approvals = await writeWaiting(run, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {
     deps.onApproval?.(approval);
@@ -124,21 +128,19 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
 export function commitEnd(
   run: Pick<RunRecord, "id" | "waiting">,
   write: (tx: Writes) => void,
-  { store, now, held, by }: { store: Store; now: Ms; held?: Job | FencingToken | undefined; by: string },
+  { store, now, held, by, questions }: { store: Store; now: Ms; held?: Job | FencingToken | undefined; by: string; questions: Questions },
 ): Promise<boolean> {
   if (!run.waiting) return store.commit(write, held);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
+    const decisions = open.map(({ id, reason }): [string, ApprovalDecision] => [
+      id,
+      { verdict: reason === "outcome_unknown" ? "give_up" : "deny", by, at: now, note: "the run has ended" },
+    ]);
+    const ends = (await Promise.all(decisions.map(([id, decision]) => questions.planEnd(id, decision)))).flat();
     return store.commit((tx) => {
-      for (const { id, reason } of open) {
-        const decision: ApprovalDecision = {
-          verdict: reason === "outcome_unknown" ? "give_up" : "deny",
-          by,
-          at: now,
-          note: "the run has ended",
-        };
-        tx.add("decision", id, decision);
-      }
+      for (const [id, decision] of decisions) tx.add("decision", id, decision);
+      for (const end of ends) writeDelivery(tx, end);
       write(tx);
     }, held);
   });

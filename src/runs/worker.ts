@@ -81,7 +81,7 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
       if (run.systemEventIds) tx.update("systemEvents", run.systemEventIds, { state: "parked" });
       writeEnd(tx, run, { status: "cancelled", endedAt: now, error: { code: "cancelled", message } }, { context: deps.context(), now });
     };
-    await commitEnd(run, write, { store, now, by: "operator" });
+    await commitEnd(run, write, { ...deps, now, by: "operator" });
     deps.admission.release(run, { tokens: 0, again: false });
     deps.onRunEnd(id);
   };

@@ -1,3 +1,4 @@
+import type { Verdict } from "../core/decision.ts";
 import type { DeliveryErrorCode } from "../core/errors.ts";
 import type { Ms } from "./records.ts";
 import type { ReplyTarget, Route } from "./routes.ts";
@@ -29,6 +30,25 @@ export interface DeliveryRecord {
   createdAt: Ms;
   nextAt: Ms;
   endedAt?: Ms;
+  /** Set for a question about an approval, and for the delivery that takes its buttons away. */
+  ask?: DeliveryAsk;
+}
+
+/** A question about an approval. `chunks` hold it with the instruction how to answer in text. */
+export interface DeliveryAsk {
+  approvalId: string;
+  code: string;
+  /** Without the instruction, in markdown. */
+  text: string;
+  instruction: string;
+  verdicts: readonly Verdict[];
+  expiresAt: Ms;
+  /** Who is asked if this question cannot be delivered, in order. */
+  next: readonly Route[];
+  /** From 0: how many were asked before. */
+  position: number;
+  /** The delivery whose buttons this one takes away: `chunks` hold what replaces the question. */
+  ends?: string;
 }
 /** What may change in a delivery; null takes a field away. */
 export type DeliveryChange = Partial<
@@ -38,7 +58,7 @@ export type DeliveryChange = Partial<
   endedAt?: Ms | null;
 };
 /** A delivery starts as pending; with `error` it has failed already. */
-export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error">;
+export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "ask">;
 
 /** The state by which a delivery is listed and counted. */
 export function deliveryState({ status, error }: Pick<DeliveryRecord, "status" | "error">): DeliveryState {

@@ -1,5 +1,6 @@
 import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
+import type { WrittenDecision } from "../core/decision.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { RouteDecision } from "./routes.ts";
@@ -48,7 +49,9 @@ export interface RunSpec {
   /** Set for a message of a channel: who wrote it, whether that is the owner, whether to the agent alone, and what the reply answers. */
   incoming?: { from: string; owner?: true; direct: boolean; replyTo: string; thread?: string };
   /** Set for a message that is a command: no model is asked. */
-  command?: "new" | "stop";
+  command?: "new" | "stop" | "decide";
+  /** What the command `decide` decides, as it was written. */
+  decision?: WrittenDecision;
   /** Added to the reply, so that an event that quotes it is known for an echo (`ignoreSelf.marker`). */
   marker?: string;
   /** What the mapping's code did with the collected events together, for the operator. It may quote them. */

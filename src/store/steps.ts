@@ -1,5 +1,8 @@
 /** The journal of a run: what the model said, which tools it called, and what became of each call. */
+import type { Verdict } from "../core/decision.ts";
 import type { RunError, Ms, Usage } from "./records.ts";
+
+export type { Verdict };
 
 /** A piece of a tool's result, as it is kept. `data` is base64. */
 export type ToolOutputPart = { type: "text"; text: string } | { type: "file"; mediaType: string; data: string; filename?: string };
@@ -74,9 +77,6 @@ export interface ToolResultRecord {
 
 /** What may change in a call. */
 export type ToolCallChange = Partial<Omit<ToolCallRecord, "id" | "modelCallId" | "tool" | "name" | "input">>;
-
-/** What a person decided: `approve` and `deny` a call before it is made; `repeat`, `done` and `give_up` one whose outcome is unknown. */
-export type Verdict = "approve" | "deny" | "repeat" | "done" | "give_up";
 
 export interface ApprovalDecision {
   verdict: Verdict;

@@ -1,65 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { splitText } from "../delivery/split.ts";
-import type { Channel, ChannelHost, OutgoingMessage, ReceivedMessage, SendResult } from "../contract/channel.ts";
-import { expectNoSecret, expectText, openForEachTest, until, within, type Harness, type Open } from "./harness.ts";
+import type { Channel, OutgoingMessage, ReceivedMessage, SendResult } from "../contract/channel.ts";
+import { testAsking } from "./channel-asking.ts";
+import { createHost, EXPECTED, expectResult, HANG_MS, MARK, SEND_MS, type ChannelHarness, type Fault } from "./channel-harness.ts";
+import { expectNoSecret, expectText, openForEachTest, until, within, type Open } from "./harness.ts";
 
-/** Ways in which the far side of a channel may fail. */
-export type Fault = "rate-limited" | "unavailable" | "cut-connection" | "hang" | "bad-credential" | "no-such-recipient";
-
-/** A channel with its far side, which may be a local server or nothing at all. */
-export interface ChannelHarness extends Harness {
-  channel: Channel;
-  /** A recipient that exists. */
-  to: string;
-  /** Other ways to write `to`, which `parseRecipient` turns into `to`. */
-  spellings?: readonly string[];
-  /** Not a recipient, whatever the far side says. Default: a blank one. */
-  malformed?: readonly string[];
-  /** What has arrived at the far side, oldest first. `key`: the idempotency key, for vendors that know one. */
-  sent(): { to: string; text: string; key?: string | undefined }[];
-  /** Makes the next sends fail in this way; absent for channels that have no far side. */
-  fail?(fault: Fault): void;
-  /** The wait in milliseconds that the far side asks for when it is rate-limited. */
-  retryAfterMs?: number;
-  /** What may not be in any reason: tokens and the like. */
-  secrets?: readonly string[];
-  /**
-   * Writes this text on the channel, to the agent. If the vendor posts messages to a webhook, returns its request. Give it
-   * for a channel that receives.
-   */
-  write?(text: string): Promise<Request | undefined>;
-  /** The webhook's request from somebody else, whom the channel must refuse. */
-  forged?(): Promise<Request>;
-}
-
-/** Which results are right for each fault: what may pass is tried again, what cannot is not. */
-const EXPECTED: Record<Fault, readonly SendResult["status"][]> = {
-  "rate-limited": ["retry"],
-  unavailable: ["retry", "unknown"],
-  "cut-connection": ["retry", "unknown"],
-  hang: ["retry", "unknown"],
-  "bad-credential": ["failed"],
-  "no-such-recipient": ["failed"],
-};
-const HANG_MS = 200;
-const SEND_MS = 5_000;
-const MARK = "body-mark-7f3a";
-
-/** Expects one of the four results, with the fields that it has and no others. */
-function expectResult(result: SendResult): void {
-  switch (result.status) {
-    case "sent":
-      for (const id of result.messageIds ?? []) expectText(id);
-      return;
-    case "retry":
-      expectText(result.reason);
-      if (result.afterMs !== undefined) expect(result.afterMs).toBeGreaterThanOrEqual(0);
-      return;
-    default:
-      expect(["failed", "unknown"]).toContain(result.status);
-      expectText(result.reason);
-  }
-}
+export type { ChannelHarness, Fault } from "./channel-harness.ts";
 
 /** Sends as the gateway does: an error that `send` throws counts as `retry`, but it must end soon after its signal. */
 async function sendOnce(channel: Channel, message: OutgoingMessage, ms = SEND_MS): Promise<SendResult> {
@@ -87,6 +33,7 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
     testRecipients(harness);
     testFaults(harness, send);
     testReceiving(harness);
+    testAsking(harness);
 
     it("passes the same idempotency key in each try at a message", async () => {
       const same = message("Once.");
@@ -179,20 +126,6 @@ function testFaults(harness: () => ChannelHarness, send: Send): void {
       if (result.status !== "sent") expectNoSecret(result.reason, [MARK, ...secrets]);
     });
   }
-}
-
-/** A gateway that keeps what it is handed. */
-function createHost(): { host: ChannelHost; received: ReceivedMessage[]; reports: string[] } {
-  const received: ReceivedMessage[] = [];
-  const reports: string[] = [];
-  let place: string | undefined;
-  const host: ChannelHost = {
-    receive: async (message) => void received.push(message),
-    report: ({ message }) => void reports.push(message),
-    cursor: async () => place,
-    saveCursor: async (cursor) => void (place = cursor),
-  };
-  return { host, received, reports };
 }
 
 /** Expects a message for the agent with this text, which `send` can answer. */

@@ -20,6 +20,7 @@ export interface DiscordMessage {
   channel: string;
   content: string;
   request: Record<string, unknown>;
+  buttons: { label: string; custom_id: string }[];
 }
 
 interface Session {
@@ -39,7 +40,13 @@ export interface DiscordServer {
   /** What the gateway was told: `identify`, `resume` with its sequence. */
   gateway: { op: "identify" | "resume"; path: string; d: Record<string, unknown> }[];
   /** Sends an event to all sessions; those without a connection get it when they resume. */
-  push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE"): void;
+  push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE"): void;
+  /** Somebody presses a button of the last message, in a guild or in direct messages. */
+  press(label: string, user: string, where?: "guild" | undefined): void;
+  /** What pressers were shown. */
+  notices: string[];
+  /** Presses go to this address, and not to the gateway. */
+  interactionsUrl: string | null;
   /** Closes the connections; without a code they break. */
   disconnect(code?: number): void;
   /** When somebody asked for a connection. */
@@ -61,6 +68,20 @@ export const RETRY_AFTER = 0.6;
 
 const error = (status: number, code: number, message: string, more: object = {}): Answer => ({ status, json: { message, code, ...more } });
 
+interface Row {
+  type: number;
+  components: { type: number; style: number; label: string; custom_id: string }[];
+}
+
+/** The buttons of a request; undefined if one is not as Discord wants it. */
+function readButtons({ components = [] }: Call["body"]): DiscordMessage["buttons"] | undefined {
+  const rows = components as Row[];
+  const fits = ({ type, style, label, custom_id }: Row["components"][number]): boolean =>
+    type === 2 && style >= 1 && style <= 4 && label !== "" && label.length <= 80 && custom_id !== "" && custom_id.length <= 100;
+  const whole = rows.every((row) => row.type === 1 && row.components.length <= 5 && row.components.every(fits));
+  return whole ? rows.flatMap((row) => row.components) : undefined;
+}
+
 /** The HTTP API and the gateway of Discord, as far as a bot that reads and writes messages needs them. */
 export async function startDiscord(): Promise<DiscordServer> {
   const token = "NzAwMDAw.test-token.of-the-bot_0123456789";
@@ -71,6 +92,7 @@ export async function startDiscord(): Promise<DiscordServer> {
   const gateway: DiscordServer["gateway"] = [];
   const calls: string[] = [];
   const attempts: number[] = [];
+  const presses = new Set<string>();
   let refusals = 0;
   let sequence = 0;
   let gatewayUrl = "";
@@ -86,13 +108,32 @@ export async function startDiscord(): Promise<DiscordServer> {
     if (typeof body.nonce === "string" && body.nonce.length > 25) return error(400, 50035, "Invalid Form Body");
     const nonce = body.enforce_nonce === true && typeof body.nonce === "string" ? `${channel}/${body.nonce}` : undefined;
     const known = nonce === undefined ? undefined : nonces.get(nonce);
-    const message = known ?? { id: `1${String(messages.length).padStart(17, "0")}`, channel, content, request: body };
+    const buttons = readButtons(body);
+    if (!buttons) return error(400, 50035, "Invalid Form Body");
+    const message = known ?? { id: `1${String(messages.length).padStart(17, "0")}`, channel, content, request: body, buttons };
     if (!known) messages.push(message);
     if (nonce !== undefined) nonces.set(nonce, message);
     return {
       status: 200,
       json: { id: message.id, channel_id: channel, content, nonce: body.nonce, type: 0, author: { id: BOT_ID, bot: true } },
     };
+  };
+
+  const edit = (id: string, body: Call["body"]): Answer => {
+    const message = messages.find((one) => one.id === id);
+    const buttons = readButtons(body);
+    if (!message) return error(404, 10008, "Unknown Message");
+    if (!buttons) return error(400, 50035, "Invalid Form Body");
+    Object.assign(message, { content: String(body["content"]), buttons });
+    return { status: 200, json: { id } };
+  };
+
+  const answerPress = (id: string, { type, data }: Call["body"]): Answer => {
+    if (!presses.delete(id)) return error(404, 10062, "Unknown interaction");
+    const { content, flags } = data as { content: string; flags: number };
+    if (type !== 4 || flags !== 64) return error(400, 50035, "Invalid Form Body");
+    self.notices.push(content);
+    return { status: 204 };
   };
 
   const injected = (fault: DiscordFault, path: string, body: Call["body"]): Answer => {
@@ -115,11 +156,16 @@ export async function startDiscord(): Promise<DiscordServer> {
     const route = path.replace(/^\/api\/v10/, "");
     const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(route) ?? [];
     calls.push(`${method} ${route}`);
+    const [, pressed] = /^\/interactions\/(\w+)\/token\/callback$/.exec(route) ?? [];
+    if (pressed !== undefined) return answerPress(pressed, body);
     if (headers.authorization !== `Bot ${token}`) return error(401, 0, "401: Unauthorized");
     const index = faults.findIndex((entry) => route.includes(entry.path));
     const [fault] = index < 0 ? [] : faults.splice(index, 1);
     if (fault) return injected(fault.fault, route, body);
     if (method === "POST" && channel !== undefined) return post(channel, body);
+    const [, edited] = /^\/channels\/\d+\/messages\/(\d+)$/.exec(route) ?? [];
+    if (method === "PATCH" && edited !== undefined) return edit(edited, body);
+    if (route === "/applications/@me") return { status: 200, json: { id: "1", interactions_endpoint_url: self.interactionsUrl } };
     if (method === "POST" && route === "/users/@me/channels") {
       return body.recipient_id === USER ? { status: 200, json: { id: DIRECT, type: 1 } } : error(400, 50033, "Invalid Recipient(s)");
     }
@@ -172,7 +218,18 @@ export async function startDiscord(): Promise<DiscordServer> {
     });
   });
 
-  return {
+  const self: DiscordServer = {
+    notices: [],
+    interactionsUrl: null,
+    press(label, user, where) {
+      const message = messages.at(-1);
+      const id = `70${sequence}`;
+      presses.add(id);
+      const who = where === "guild" ? { guild_id: "1", member: { user: { id: user } } } : { user: { id: user } };
+      const custom_id = message?.buttons.find((button) => button.label === label)?.custom_id;
+      const about = { id, application_id: "1", token: "token", type: 3, version: 1, channel_id: message?.channel, ...who };
+      self.push({ ...about, data: { component_type: 2, custom_id }, message: { id: message?.id } }, "INTERACTION_CREATE");
+    },
     url: `${url}/api`,
     gatewayUrl,
     token,
@@ -199,4 +256,5 @@ export async function startDiscord(): Promise<DiscordServer> {
       await close();
     },
   };
+  return self;
 }

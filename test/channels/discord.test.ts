@@ -39,6 +39,12 @@ testChannel("discord", async () => {
     to: CHANNEL,
     malformed: ["", "general", "#general", "@ada", "user:ada", "123", `user:${USER}x`],
     sent: () => server.messages.map(({ channel, content }) => ({ to: channel, text: content })),
+    buttons: () => server.messages.at(-1)?.buttons.map(({ label }) => label) ?? [],
+    async press(label, by) {
+      await vi.waitFor(() => expect(server.gateway.length).toBeGreaterThan(0));
+      server.press(label, by === "approver" ? USER : "600000000000000002", by === "approver" ? undefined : "guild");
+      return undefined;
+    },
     // One cut alone is cleared up by asking again.
     fail: (fault) => (fault === "cut-connection" ? server.fail("cut before", { times: 100 }) : server.fail(FAULTS[fault])),
     retryAfterMs: 600,

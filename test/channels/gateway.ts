@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import type { Channel, ChannelHost, IncomingMessage, ServiceState, SkippedMessage } from "../../src/plugin/api.ts";
+import type { ApprovalPress, Channel, ChannelHost, IncomingMessage, ServiceState, SkippedMessage } from "../../src/plugin/api.ts";
 
 /** The gateway as a channel sees it, with what outlasts a restart. */
 export interface TestHost extends ChannelHost {
@@ -7,6 +7,10 @@ export interface TestHost extends ChannelHost {
   /** What the channel says is not for the agent. */
   skipped: SkippedMessage[];
   states: ServiceState[];
+  /** Presses of buttons, each answered with `answer`. */
+  presses: ApprovalPress[];
+  answer: string;
+  lost: { idempotencyKey: string; reason: string }[];
   saved: { cursor?: string };
   /** Makes the next messages, or those with this text, fail to be written; 0 makes an end of it. */
   refuse(times: number, text?: string): void;
@@ -20,13 +24,26 @@ export function testHost(saved: { cursor?: string } = {}, { once = false } = {})
   const received: IncomingMessage[] = [];
   const skipped: SkippedMessage[] = [];
   const states: ServiceState[] = [];
+  const presses: ApprovalPress[] = [];
+  const lost: TestHost["lost"] = [];
   let refusals = 0;
   let refused: string | undefined;
   return {
     received,
     skipped,
     states,
+    presses,
+    answer: "Approved.",
+    lost,
     saved,
+    async decide(press) {
+      if (refusals-- > 0) throw new Error("the disk is full");
+      presses.push(press);
+      return { text: this.answer };
+    },
+    async notDelivered(message) {
+      lost.push(message);
+    },
     refuse(times, text) {
       refusals = times;
       refused = text;

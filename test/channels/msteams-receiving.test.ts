@@ -77,6 +77,8 @@ describe("receiving from Teams", () => {
     const failing = {
       report: () => undefined,
       receive: () => Promise.reject(new Error("disk full")),
+      decide: () => Promise.reject(new Error("disk full")),
+      notDelivered: async () => undefined,
       cursor: async () => undefined,
       saveCursor: async () => undefined,
     };

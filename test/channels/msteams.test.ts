@@ -8,7 +8,19 @@ import type { SendResult } from "../../src/plugin/api.ts";
 import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { openPlugin, piecesOf } from "./open.ts";
-import { APP_ID, APP_SECRET, BOT, CHANNEL, ENTRA, PERSONAL, teamsServer, TENANT, USER } from "./teams-server.ts";
+import {
+  activityRequest,
+  APP_ID,
+  APP_SECRET,
+  BOT,
+  CHANNEL,
+  directMessage,
+  ENTRA,
+  PERSONAL,
+  teamsServer,
+  TENANT,
+  USER,
+} from "./teams-server.ts";
 import { openTeams, section } from "./teams-world.ts";
 
 testChannel("msteams", async () => {
@@ -19,6 +31,13 @@ testChannel("msteams", async () => {
     to: PERSONAL,
     malformed: ["", "Ada", "ada@example.com", "user:Ada", "user:", "19:abc", "29:1-Ada", "a:", "a:x y", `user:${USER}/../x`],
     sent: () => server.arrived,
+    buttons: () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [],
+    async press(label, by) {
+      const value = server.arrived.at(-1)?.buttons.find(({ title }) => title === label)?.data;
+      const from = by === "approver" ? {} : { from: { id: "29:1-Eve", name: "Eve" } };
+      const press = directMessage(server.url, { id: `press-${label}`, text: undefined, value, replyToId: "1", ...from });
+      return activityRequest(press, await server.sign());
+    },
     fail: server.fail,
     retryAfterMs: 2000,
     secrets: [APP_SECRET, "connector-token", PERSONAL],
@@ -108,7 +127,7 @@ describe("sending to Teams", () => {
       messageIds: [expect.stringMatching(/^\d+$/)],
     });
     expect(server.arrived).toEqual([
-      { to: `${CHANNEL};messageid=1759999999999`, text: "Hello", textFormat: "markdown", replyToId: "1760000000001" },
+      { to: `${CHANNEL};messageid=1759999999999`, text: "Hello", buttons: [], textFormat: "markdown", replyToId: "1760000000001" },
     ]);
   });
 

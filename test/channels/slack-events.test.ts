@@ -1,11 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { createEvents } from "../../plugins/slack/receive.ts";
 import { testHost, type TestHost } from "./gateway.ts";
-import { BOT_USER, eventCallback, signedRequest, SIGNING_SECRET } from "./slack-server.ts";
+import { BOT_TOKEN, BOT_USER, eventCallback, signedRequest, SIGNING_SECRET } from "./slack-server.ts";
 
 /** Seconds since 1970 in the tests. */
 const NOW = 1_700_000_000;
-const { request } = createEvents(SIGNING_SECRET, { now: () => NOW * 1000 });
+/** What the channel is made with, at a time in seconds since 1970. */
+const at = (seconds: number) => ({
+  config: { botToken: BOT_TOKEN, apiUrl: "http://127.0.0.1:1/" },
+  fetch,
+  clock: { now: () => seconds * 1000 },
+});
+const { request } = createEvents(SIGNING_SECRET, at(NOW));
 
 const post = (payload: object, options: Parameters<typeof signedRequest>[1] = {}, gateway = testHost()): Promise<Response> =>
   request(signedRequest(payload, { at: NOW, ...options }), gateway);
@@ -36,7 +42,7 @@ describe("the Events API", () => {
       "x-slack-request-timestamp": "1531420618",
       "x-slack-signature": "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
     };
-    const events = createEvents("8f742231b10e8888abcd99yyyzzz85a5", { now: () => 1_531_420_618_000 });
+    const events = createEvents("8f742231b10e8888abcd99yyyzzz85a5", at(1_531_420_618));
     const ask = (text: string): Promise<Response> =>
       events.request(new Request("http://rouse.test/channels/slack/events", { method: "POST", headers, body: text }), testHost());
     expect((await ask(body)).status).toBe(400);

@@ -21,6 +21,7 @@ export interface SlackPost {
   kind: "markdown_text" | "text";
   thread_ts: string | undefined;
   fields: Record<string, string>;
+  buttons: { label: string; value: string }[];
   ts: string;
   /** When it was made, in seconds since 1970: `ts` only counts. */
   at: number;
@@ -39,6 +40,10 @@ export interface SlackServer {
   withoutHistory(): void;
   /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
   emit(event: object): void;
+  /** Somebody presses a button of the last message: by the socket if there is one, else the request is returned. */
+  press(label: string, user: string): Request | undefined;
+  /** What pressers were shown. */
+  notices: { user: string; text: string }[];
   /** Sends what was not acknowledged once more, as the vendor does after a while. */
   redeliver(): void;
   acknowledged: number;
@@ -62,6 +67,36 @@ export function signedRequest(
   const signature = `v0=${createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex")}`;
   const headers = { "x-slack-request-timestamp": String(at), "x-slack-signature": signature, "content-type": "application/json" };
   return new Request(`http://rouse.test${path}`, { method: "POST", headers, body: change(body) });
+}
+
+/** A press of a button as the vendor posts it: a form. */
+export function pressRequest(payload: object, at = Math.floor(Date.now() / 1000), secret = SIGNING_SECRET): Request {
+  const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
+  const signature = `v0=${createHmac("sha256", secret).update(`v0:${at}:${body}`).digest("hex")}`;
+  const type = "application/x-www-form-urlencoded";
+  const headers = { "x-slack-request-timestamp": String(at), "x-slack-signature": signature, "content-type": type };
+  return new Request("http://rouse.test/channels/slack/interactions", { method: "POST", headers, body });
+}
+
+interface Block {
+  type: string;
+  text?: { type: string; text: string };
+  elements?: { type: string; text: { type: string; text: string }; action_id?: string; value?: string; style?: string }[];
+}
+
+/** The buttons of a message's blocks; undefined if a block is not as the vendor wants it. */
+function readBlocks(given: string | undefined): SlackPost["buttons"] | undefined {
+  const blocks = given === undefined ? [] : (JSON.parse(given) as Block[]);
+  const fits = ({ type, text, elements = [] }: Block): boolean => {
+    if (type === "section") return text?.type === "mrkdwn" && text.text !== "" && text.text.length <= 3000;
+    const ids = elements.map(({ action_id }) => action_id);
+    if (type === "actions")
+      return new Set(ids).size === elements.length && elements.every((one) => one.type === "button" && one.text.text.length <= 75);
+    return type === "context" && elements.length <= 10;
+  };
+  if (!blocks.every(fits)) return undefined;
+  const actions = blocks.filter(({ type }) => type === "actions").flatMap(({ elements = [] }) => elements);
+  return actions.map(({ text, value = "" }) => ({ label: text.text, value }));
 }
 
 /** What the vendor puts around an event. */
@@ -104,8 +139,10 @@ export async function startSlack(): Promise<SlackServer> {
     if (channel === "C0ARCHIVED") return { error: "is_archived" };
     if (content === "") return { error: "no_text" };
     if (content.length > (kind === "text" ? MAX_TEXT : MAX_MARKDOWN)) return { error: "msg_too_long" };
+    const buttons = readBlocks(fields["blocks"]);
+    if (!buttons) return { error: "invalid_blocks" };
     const ts = `1700000000.${String(++count).padStart(6, "0")}`;
-    const made = { channel, text: content, kind, thread_ts, fields, ts, at: Date.now() / 1000 } as const;
+    const made = { channel, text: content, kind, thread_ts, fields, buttons, ts, at: Date.now() / 1000 } as const;
     posts.push(made);
     return made;
   };
@@ -133,6 +170,18 @@ export async function startSlack(): Promise<SlackServer> {
       if ("error" in made) return refuse(response, made.error);
       const { ts, channel, text } = made;
       answer(response, { ok: true, ts, channel: channel === "#general" ? "C0GENERAL" : channel, message: { text, ts } });
+    },
+    "chat.update": ({ channel, ts, text, blocks }, response) => {
+      const made = posts.find((one) => one.channel === channel && one.ts === ts);
+      const buttons = readBlocks(blocks);
+      if (!made) return refuse(response, "message_not_found");
+      if (!buttons) return refuse(response, "invalid_blocks");
+      Object.assign(made, { text, buttons });
+      answer(response, { ok: true, channel, ts, text });
+    },
+    "chat.postEphemeral": ({ user = "", text = "" }, response) => {
+      self.notices.push({ user, text });
+      answer(response, { ok: true, message_ts: "1" });
     },
     "conversations.history": (fields, response) => history(fields, response, (made) => made.thread_ts === undefined),
     "conversations.replies": (fields, response) => history(fields, response, (made) => made.thread_ts === fields["ts"]),
@@ -167,8 +216,10 @@ export async function startSlack(): Promise<SlackServer> {
   });
   const port = (): number => (server.address() as AddressInfo).port;
 
-  const push = (socket: WebSocket, envelope_id: string, payload: object): void =>
-    socket.send(JSON.stringify({ type: "events_api", envelope_id, payload, accepts_response_payload: false, retry_attempt: 0 }));
+  const push = (socket: WebSocket, envelope_id: string, payload: { type?: string }): void => {
+    const type = payload.type === "block_actions" ? "interactive" : "events_api";
+    socket.send(JSON.stringify({ type, envelope_id, payload, accepts_response_payload: false, retry_attempt: 0 }));
+  };
   const link = new WebSocketServer({ server, path: "/link" });
   link.on("connection", (socket) => {
     linked++;
@@ -184,7 +235,20 @@ export async function startSlack(): Promise<SlackServer> {
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
 
-  return {
+  const self: SlackServer = {
+    notices: [],
+    press(label, user) {
+      const made = posts.at(-1);
+      const value = made?.buttons.find((button) => button.label === label)?.value;
+      const container = { type: "message", message_ts: made?.ts, channel_id: made?.channel };
+      const actions = [{ type: "button", action_id: "any", block_id: "b", value, action_ts: `${Date.now()}.${++count}` }];
+      const payload = { type: "block_actions", user: { id: user, team_id: "T1" }, container, channel: { id: made?.channel }, actions };
+      if (sockets.size === 0) return pressRequest(payload);
+      const id = `envelope-${++count}`;
+      waiting.set(id, payload);
+      for (const socket of sockets) push(socket, id, payload);
+      return undefined;
+    },
     url: `http://127.0.0.1:${port()}/api/`,
     posts,
     calls,
@@ -228,4 +292,5 @@ export async function startSlack(): Promise<SlackServer> {
       await new Promise((closed) => server.close(closed));
     },
   };
+  return self;
 }

@@ -37,10 +37,15 @@ const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout:
 testChannel("slack", async () => {
   const server = await startSlack();
   return {
-    channel: (await open(server.url, { defaultTo: "#general" })).channel,
+    channel: (await open(server.url, { defaultTo: "#general", appToken: APP_TOKEN })).channel,
     to: "C0123ABC",
     malformed: ["general", "c0123abc", "@rosa", "user:rosa", "#", "#two words", "https://example.com"],
     sent: () => server.posts.map(({ channel, text }) => ({ to: channel, text })),
+    buttons: () => server.posts.at(-1)?.buttons.map(({ label }) => label) ?? [],
+    async press(label, by) {
+      await vi.waitFor(() => expect(server.sockets()).toBe(1));
+      return server.press(label, by === "approver" ? "U0ANN00001" : "U0EVE00001");
+    },
     fail: (fault) => server.fail(fault),
     retryAfterMs: RETRY_AFTER_S * 1000,
     secrets: [BOT_TOKEN, APP_TOKEN, SIGNING_SECRET],

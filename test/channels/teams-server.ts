@@ -18,6 +18,8 @@ const MAX_ACTIVITY = 28 * 1024;
 export interface Arrived {
   to: string;
   text: string;
+  /** The buttons of its card. */
+  buttons: { title: string; data: unknown }[];
   textFormat: unknown;
   replyToId: unknown;
 }
@@ -68,6 +70,25 @@ function answer(response: ServerResponse, status: number, body: unknown, headers
 /** An error of the Connector. Its message quotes the request. */
 function refuse(response: ServerResponse, { status, code, headers }: Failure, quoted = ""): void {
   answer(response, status, { error: { code, message: `refused: ${quoted}` } }, headers);
+}
+
+interface Card {
+  type: string;
+  version: string;
+  body: { type: string; text: string }[];
+  actions: { type: string; title: string; data: unknown }[];
+}
+
+/** The buttons of an activity's card; undefined if the card is not as Teams wants it. */
+function readCard({ attachments = [] }: Record<string, unknown>): Arrived["buttons"] | undefined {
+  const cards = attachments as { contentType: string; content: Card }[];
+  const fits = ({ contentType, content }: (typeof cards)[number]): boolean =>
+    contentType === "application/vnd.microsoft.card.adaptive" &&
+    content.type === "AdaptiveCard" &&
+    /^1\.[0-5]$/.test(content.version) &&
+    content.actions.length <= 6 &&
+    content.actions.every(({ type, title }) => type === "Action.Submit" && title !== "");
+  return cards.every(fits) ? cards.flatMap(({ content }) => content.actions) : undefined;
 }
 
 /** Starts the server. */
@@ -122,7 +143,16 @@ export async function teamsServer(): Promise<TeamsServer> {
     if (Buffer.byteLength(raw) > MAX_ACTIVITY) return refuse(response, { status: 413, code: "MessageSizeTooBig" }, raw);
     if (body["type"] !== "message" || typeof body["text"] !== "string" || body["text"].trim() === "")
       return refuse(response, { status: 400, code: "BadSyntax" }, raw);
-    self.arrived.push({ to, text: body["text"], textFormat: body["textFormat"], replyToId: body["replyToId"] });
+    const buttons = readCard(body);
+    if (!buttons) return refuse(response, { status: 400, code: "BadSyntax" }, raw);
+    const activity = { to, text: body["text"], buttons, textFormat: body["textFormat"], replyToId: body["replyToId"] };
+    if (request.method === "PUT") {
+      const known = self.arrived[Number((found[2] ?? "").slice(-2)) - 1];
+      if (!known) return refuse(response, { status: 404, code: "NotFound" }, raw);
+      Object.assign(known, activity);
+      return answer(response, 200, { id: found[2] });
+    }
+    self.arrived.push(activity);
     if (fault === "cut-before-answer") return void request.socket.destroy();
     answer(response, 201, { id: `17600000000${String(self.arrived.length).padStart(2, "0")}` });
   };

@@ -13,6 +13,8 @@ export interface TelegramMessage {
   raw: string;
   text: string;
   request: Record<string, unknown>;
+  /** Its inline keyboard. */
+  buttons: { text: string; callback_data: string }[];
 }
 
 export interface TelegramServer {
@@ -24,6 +26,12 @@ export interface TelegramServer {
   fail(fault: TelegramFault, options?: { times?: number; method?: string }): void;
   /** Puts an update into the bot's queue. */
   push(update: Omit<Update, "update_id">): number;
+  /** Somebody presses a button of the last message. */
+  press(label: string, from: number): void;
+  /** What pressers were shown. */
+  notices: string[];
+  /** What `setWebhook` was given as `allowed_updates`. */
+  allowed?: string[];
   /** What the bot has not confirmed yet. */
   pending(): number;
   /** Chats that the bot can write to. */
@@ -43,6 +51,17 @@ const error = (status: number, description: string, parameters?: object): Answer
   status,
   json: { ok: false, error_code: status, description, ...(parameters ? { parameters } : {}) },
 });
+
+/** The buttons of a request, or what is wrong with them. */
+function readKeyboard(body: Call["body"]): TelegramMessage["buttons"] | string {
+  const keyboard = (body["reply_markup"] as { inline_keyboard?: TelegramMessage["buttons"][] } | undefined)?.inline_keyboard ?? [];
+  const buttons = keyboard.flat();
+  const fits = ({ text, callback_data }: TelegramMessage["buttons"][number]): boolean => {
+    const bytes = Buffer.byteLength(callback_data);
+    return text !== "" && bytes >= 1 && bytes <= 64;
+  };
+  return buttons.every(fits) ? buttons : "Bad Request: BUTTON_DATA_INVALID";
+}
 
 /** Telegram's reading of HTML: the text, or why it is refused. */
 export function parseHtml(html: string): { text: string } | { problem: string } {
@@ -80,6 +99,7 @@ export async function startTelegram(): Promise<TelegramServer> {
   const chats = new Set(["42", "-1001234567890", "@somewhere"]);
   const moved = new Map<string, number>();
   const faults: { fault: TelegramFault; method: string }[] = [];
+  const presses = new Set<string>();
   let nextUpdate = 9000;
   let webhook = "";
   let poll: AbortController | undefined;
@@ -96,8 +116,30 @@ export async function startTelegram(): Promise<TelegramServer> {
     if (text === "") return error(400, "Bad Request: message text is empty");
     if (text.length > 4096) return error(400, "Bad Request: message is too long");
     const message_id = messages.length + 1;
-    messages.push({ chat, message_id, raw, text, request: body });
+    const buttons = readKeyboard(body);
+    if (typeof buttons === "string") return error(400, buttons);
+    messages.push({ chat, message_id, raw, text, request: body, buttons });
     return ok({ message_id, date: 1_700_000_000, chat: { id: Number(chat) || 1, type: "private", first_name: "A" }, from: BOT, text });
+  };
+
+  const editMessageText = (body: Call["body"]): Answer => {
+    const message = messages.find((one) => one.message_id === body["message_id"] && one.chat === String(body["chat_id"]));
+    if (!message) return error(400, "Bad Request: message to edit not found");
+    const raw = String(body["text"] ?? "");
+    const parsed = body["parse_mode"] === "HTML" ? parseHtml(raw) : { text: raw };
+    if ("problem" in parsed) return error(400, `Bad Request: can't parse entities: ${parsed.problem}`);
+    const buttons = readKeyboard(body);
+    if (typeof buttons === "string") return error(400, buttons);
+    if (message.raw === raw && buttons.length === message.buttons.length) return error(400, "Bad Request: message is not modified");
+    Object.assign(message, { raw, text: parsed.text.trim(), buttons });
+    return ok(true);
+  };
+
+  const answerPress = (body: Call["body"]): Answer => {
+    if (!presses.delete(String(body["callback_query_id"]))) return error(400, "Bad Request: query is too old or query ID is invalid");
+    if (String(body["text"] ?? "").length > 200) return error(400, "Bad Request: MESSAGE_TOO_LONG");
+    self.notices.push(String(body["text"] ?? ""));
+    return ok(true);
   };
 
   const getUpdates = async ({ offset, timeout, limit }: Call["body"], gone: AbortSignal): Promise<Answer> => {
@@ -141,6 +183,12 @@ export async function startTelegram(): Promise<TelegramServer> {
         return ok({ ...BOT, can_join_groups: true, can_read_all_group_messages: false, supports_inline_queries: false });
       case "sendMessage":
         return sendMessage(given);
+      case "editMessageText":
+        return editMessageText(given);
+      case "answerCallbackQuery":
+        return answerPress(given);
+      case "getWebhookInfo":
+        return ok({ url: webhook, has_custom_certificate: false, pending_update_count: 0, allowed_updates: self.allowed });
       case "getUpdates":
         return getUpdates(given, gone);
       case "setWebhook":
@@ -154,9 +202,20 @@ export async function startTelegram(): Promise<TelegramServer> {
     }
   });
 
-  return {
+  const self: TelegramServer = {
     url,
     token,
+    notices: [],
+    press(label, from) {
+      const message = messages.at(-1);
+      const data = message?.buttons.find(({ text }) => text === label)?.callback_data ?? "";
+      const id = `press-${nextUpdate}`;
+      presses.add(id);
+      const user = { id: from, is_bot: false, first_name: "A" };
+      const chat = { id: Number(message?.chat), type: "private" as const, first_name: "A" };
+      const pressed = { message_id: message?.message_id ?? 0, date: 1_760_000_000, chat, text: message?.text ?? "" };
+      self.push({ callback_query: { id, from: user, message: pressed, chat_instance: "1", data } });
+    },
     messages,
     calls,
     chats,
@@ -169,4 +228,5 @@ export async function startTelegram(): Promise<TelegramServer> {
     pending: () => updates.length,
     close,
   };
+  return self;
 }

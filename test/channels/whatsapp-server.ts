@@ -13,6 +13,7 @@ export interface Arrived {
   to: string;
   text: string;
   replyTo: string | undefined;
+  buttons: { id: string; title: string }[];
 }
 
 interface Failure {
@@ -63,14 +64,41 @@ function refuse(response: ServerResponse, { status, code, headers, transient }: 
   answer(response, status, { error: { ...error, ...(transient !== undefined && { is_transient: transient }) } }, headers);
 }
 
+interface Interactive {
+  type?: string;
+  body?: { text?: string };
+  action?: { buttons?: { type: string; reply: { id: string; title: string } }[] };
+}
+
+/** What is wrong with a message of buttons, as error codes have it. */
+function problemOfButtons({ type, body, action }: Interactive = {}): Failure | undefined {
+  const buttons = action?.buttons ?? [];
+  const fits = buttons.every(({ type: kind, reply: { id, title } }) => kind === "reply" && id.length <= 256 && title.length <= 20);
+  const apart = new Set(buttons.map(({ reply }) => reply.title)).size === buttons.length;
+  if (type !== "button" || buttons.length < 1 || buttons.length > 3 || !fits || !apart) return { status: 400, code: 131009 };
+  return body?.text && body.text.length <= 1024 ? undefined : { status: 400, code: 131009 };
+}
+
 /** What is wrong with a message, as error codes have it. */
 function problemOf(body: Record<string, unknown>): Failure | undefined {
   const text = body["text"] as { body?: unknown } | undefined;
   if (body["messaging_product"] !== "whatsapp" || typeof body["to"] !== "string") return { status: 400, code: 100 };
+  if (body["type"] === "interactive") return problemOfButtons(body["interactive"] as Interactive);
   if (body["type"] !== "text") return { status: 400, code: 131051 };
   if (typeof text?.body !== "string" || text.body.trim() === "") return { status: 400, code: 131008 };
   if (text.body.length > 4096) return { status: 400, code: 100 };
   return /^\+?[1-9]\d{6,14}$/.test(body["to"]) ? undefined : { status: 400, code: 131009 };
+}
+
+function toArrived(body: Record<string, unknown>): Arrived {
+  const { to, text, interactive, context } = body as {
+    to: string;
+    text?: { body: string };
+    interactive?: Interactive;
+    context?: { message_id: string };
+  };
+  const buttons = interactive?.action?.buttons?.map(({ reply }) => reply) ?? [];
+  return { to, text: text?.body ?? interactive?.body?.text ?? "", replyTo: context?.message_id, buttons };
 }
 
 /** Starts a local Cloud API. */
@@ -93,8 +121,8 @@ export async function whatsappServer(): Promise<WhatsAppServer> {
     const body = JSON.parse(raw) as Record<string, unknown>;
     const problem = problemOf(body);
     if (problem) return refuse(response, problem, raw);
-    const { to, text, context } = body as { to: string; text: { body: string }; context?: { message_id: string } };
-    arrived.push({ to, text: text.body, replyTo: context?.message_id });
+    arrived.push(toArrived(body));
+    const { to } = body as { to: string };
     bodies.push(body);
     if (fault === "cut-before-answer") return void request.socket.destroy();
     const contacts = [{ input: to, wa_id: to.replace("+", "") }];

@@ -6,7 +6,7 @@ import plugin from "../../plugins/whatsapp/index.ts";
 import { testChannel } from "../../src/testing/channel.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { openPlugin, piecesOf } from "./open.ts";
-import { ACCESS_TOKEN, APP_SECRET, PHONE_NUMBER_ID, whatsappServer } from "./whatsapp-server.ts";
+import { ACCESS_TOKEN, APP_SECRET, notification, PHONE_NUMBER_ID, textMessage, valueOf, whatsappServer } from "./whatsapp-server.ts";
 import { openWhatsApp, section, TO } from "./whatsapp-world.ts";
 
 testChannel("whatsapp", async () => {
@@ -17,6 +17,13 @@ testChannel("whatsapp", async () => {
     to: TO,
     malformed: ["", "Ada", "@ada", "+1", "0151 2345678", "+1555765432100000", "+1555x654321"],
     sent: () => server.arrived,
+    buttons: () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [],
+    async press(label, by) {
+      const reply = server.arrived.at(-1)?.buttons.find(({ title }) => title === label);
+      const from = by === "approver" ? "15557654321" : "4915112345678";
+      const press = { ...textMessage(`wamid.press-${label}`, "", from), type: "interactive", text: undefined };
+      return notification([[valueOf([{ ...press, interactive: { type: "button_reply", button_reply: reply } }])]]);
+    },
     fail: server.fail,
     retryAfterMs: 2000,
     secrets: [ACCESS_TOKEN, APP_SECRET, "15557654321"],
@@ -36,6 +43,7 @@ describe("sending to WhatsApp", () => {
         type: "text",
         text: { preview_url: false, body: "*Hello*" },
         context: { message_id: "wamid.q" },
+        biz_opaque_callback_data: "k",
       },
     ]);
   });
@@ -200,7 +208,7 @@ describe("Meta's own client", () => {
     expect(first.statusCode()).toBe(200);
     expect(await first.responseBodyToJSON()).toMatchObject({ messages: [{ id: "wamid.00000001" }] });
     expect(await send({ replyTo: "wamid.q" })).toMatchObject({ status: "sent" });
-    expect(server.bodies[1]).toEqual({ ...server.bodies[0], to: TO });
+    expect(server.bodies[1]).toEqual({ ...server.bodies[0], to: TO, biz_opaque_callback_data: "k" });
   });
 });
 

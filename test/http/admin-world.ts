@@ -8,6 +8,7 @@ import { newId } from "../../src/core/ids.ts";
 import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import { createChannelHealth } from "../../src/delivery/health.ts";
 import { createAdminRoutes, type AdminApp } from "../../src/http/admin/app.ts";
+import { createQuestions } from "../../src/approvals/notify.ts";
 import { createApprovals } from "../../src/approvals/approvals.ts";
 import { createApprovalRules } from "../../src/approvals/rules.ts";
 import { createApiKeys } from "../../src/chat/api-keys.ts";
@@ -148,6 +149,7 @@ export async function createWorld(): Promise<World> {
       clock: systemClock,
       log: pino({ level: "silent" }),
       approvers: () => snapshot.approvers,
+      questions: createQuestions({ store: handle.store, clock: systemClock }, () => snapshot),
     }),
     rules: createApprovalRules({ store: handle.store, cluster: handle.cluster, clock: systemClock }),
     keys: createApiKeys({ store: handle.store, cluster: handle.cluster, clock: { now: () => Date.now() }, config: () => snapshot.config }),

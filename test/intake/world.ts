@@ -1,3 +1,5 @@
+import { createApprovals } from "../../src/approvals/approvals.ts";
+import { createQuestions } from "../../src/approvals/notify.ts";
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -59,6 +61,13 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
   const retry = { store, restart: async (run: RunRecord) => void restarted.push(run), retryDelivery: async () => undefined };
   const admission = createAdmission({ store, clock, log, context: () => snapshot });
   const intake = createIntake({
+    approvals: createApprovals({
+      store,
+      clock,
+      log,
+      approvers: () => snapshot.approvers,
+      questions: createQuestions({ store, clock }, () => snapshot),
+    }),
     store,
     clock,
     log,

@@ -60,6 +60,7 @@ beforeEach(async () => {
     },
   };
   chats = createChats({
+    questions: { plan: () => [], planEnd: async () => [] },
     gateway: handle.cluster.id,
     store: handle.store,
     clock: systemClock,

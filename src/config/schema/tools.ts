@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { durationOr } from "./common.ts";
+import { callbackSchema } from "./limits.ts";
 
 /** The approver that holds the gateway token: the command line, the admin API and the console. */
 export const OPERATOR = "operator";
@@ -24,6 +25,10 @@ export const toolsSchema = z
       .describe(
         "Who may decide about calls that wait: `operator` (the command line and the console), `api:<key id>`, `<channel>:<id of the person>`. Channels ask in this order.",
       ),
+    approvalCallback: callbackSchema
+      .extend({ url: callbackSchema.shape.url.describe("Where each question is posted; its host must be in hooks.callbackHosts.") })
+      .optional()
+      .describe("Post each question that waits for a decision to an address, besides asking on channels."),
     approvalTimeout: durationOr("24h").describe("How long a call waits for a decision. After that it is denied, and the model learns why."),
   })
   .prefault({})

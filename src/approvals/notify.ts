@@ -1,0 +1,151 @@
+import type { Config } from "../config/schema/index.ts";
+import type { Callback } from "../config/schema/limits.ts";
+import type { Clock } from "../core/clock.ts";
+import { newId } from "../core/ids.ts";
+import { splitPerson } from "./checks.ts";
+import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/ask.ts";
+import { CALLBACK } from "../delivery/callback.ts";
+import { deliveryJob, writeDelivery, type Planned } from "../delivery/plan.ts";
+import type { Channels } from "../delivery/types.ts";
+import type { ApprovalDecision, ApprovalRecord } from "../store/steps.ts";
+import type { Route, RunRecord, Store } from "../store/types.ts";
+import { getVerdicts } from "./approvals.ts";
+import type { Questions } from "./types.ts";
+import { renderEnd, renderInstruction, renderQuestion } from "./question.ts";
+
+/** A person who may decide, on a channel that is loaded. */
+interface ChannelApprover {
+  channel: string;
+  /** The person's id, as `IncomingMessage.from` gives it. */
+  person: string;
+}
+
+/** What a question is planned with. */
+export interface QuestionContext {
+  run: Pick<RunRecord, "id" | "spec">;
+  /** In the form of `ApprovalDecision.by`, in the order of `tools.approvers`. */
+  approvers: readonly string[];
+  channels: Channels;
+  /** Posts the question as JSON, besides. */
+  callback?: Callback | undefined;
+  now: number;
+}
+
+/** Where an approver is asked: in the conversation that the run came from if it is the approver's message, else directly. */
+function findRoute(approver: ChannelApprover, { run: { spec }, channels }: QuestionContext): Route | undefined {
+  const { channel, person } = approver;
+  const { incoming } = spec;
+  if (spec.channel === channel && incoming?.from === person && spec.to !== undefined) {
+    const { thread, replyTo } = incoming;
+    return { channel, to: spec.to, replyTo, ...(thread !== undefined && { thread }) };
+  }
+  const direct = channels.get(channel)?.channel.directRecipient?.(person) ?? person;
+  const checked = channels.checkRecipient(channel, direct);
+  return checked.ok ? { channel, to: checked.to } : undefined;
+}
+
+/** The routes to ask on, in order: the person who wrote what the run answers comes first, and no place is asked twice. */
+function findRoutes(context: QuestionContext): Route[] {
+  const { approvers, channels, run } = context;
+  const known = approvers.flatMap((entry) => splitPerson(entry, channels) ?? []).filter(({ loaded }) => loaded);
+  const wrote = ({ channel, person }: ChannelApprover): boolean => channel === run.spec.channel && person === run.spec.incoming?.from;
+  const ordered = [...known.filter(wrote), ...known.filter((one) => !wrote(one))];
+  const routes = ordered.flatMap((one) => findRoute(one, context) ?? []);
+  const isFirst = (route: Route, index: number): boolean =>
+    routes.findIndex(({ channel, to }) => channel === route.channel && to === route.to) === index;
+  return routes.filter(isFirst);
+}
+
+/** The question as its callback gets it. */
+function buildCallbackBody(approval: ApprovalRecord, now: number): object {
+  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt } = approval;
+  const [asked, expires] = [askedAt, expiresAt].map((at) => new Date(at).toISOString());
+  const about = { id, code, runId, callId, agentId, tool, input, reason, why, verdicts: getVerdicts(approval) };
+  return { type: "approval.required", timestamp: new Date(now).toISOString(), data: { ...about, askedAt: asked, expiresAt: expires } };
+}
+
+function planQuestionCallback(approval: ApprovalRecord, url: string, now: number): Planned {
+  const id = newId("dlv", now);
+  // No mapping as its thread: the callback is that of the approvals.
+  const route: Route = { channel: CALLBACK, to: url };
+  const chunks = [JSON.stringify(buildCallbackBody(approval, now))];
+  return { delivery: { id, runId: approval.runId, route, chunks, createdAt: now }, job: deliveryJob(id, route, now) };
+}
+
+/**
+ * Plans the deliveries of a new approval, for the commit that adds it: the question to the first approver who can be asked
+ * on a channel, with the other approvers as next, and the callback. Empty if the config names no such approver and no callback.
+ */
+export function planQuestion(approval: ApprovalRecord, context: QuestionContext): Planned[] {
+  const { run, channels, callback, now } = context;
+  const [route, ...next] = findRoutes(context);
+  const { id: approvalId, code, expiresAt } = approval;
+  const words = { text: renderQuestion(approval), instruction: renderInstruction(approval) };
+  const ask = { approvalId, code, ...words, verdicts: getVerdicts(approval), expiresAt, next, position: 0 };
+  return [
+    ...(route ? [planAsk(ask, { runId: run.id, route, channels, now })] : []),
+    ...(callback ? [planQuestionCallback(approval, callback.url, now)] : []),
+  ];
+}
+
+/**
+ * Plans what takes the buttons of an approval's questions away, for the commit that adds its decision: for each question
+ * that was planned, on channels that can change a message. A question that was not sent yet is not sent any more.
+ */
+export async function planQuestionEnd(
+  approvalId: string,
+  decision: ApprovalDecision,
+  { store, channels, now }: { store: Pick<Store, "get">; channels: Channels; now: number },
+): Promise<Planned[]> {
+  const planned: Planned[] = [];
+  for (let position = 0; ; position++) {
+    const question = await store.get("delivery", questionId(approvalId, position));
+    if (!question?.ask) return planned;
+    const isSent = question.status === "delivered" || question.status === "pending";
+    const end = isSent ? planAskEnd(question, `${question.ask.text}\n\n${renderEnd(decision)}`, channels, now) : undefined;
+    if (end) planned.push(end);
+  }
+}
+
+/** What a message that did not arrive needs to be recorded. */
+interface LostDeps {
+  store: Pick<Store, "get" | "commit">;
+  channels(): Channels;
+  clock: Pick<Clock, "now">;
+}
+
+/** Creates what asks people, by the channels and approvers of the current snapshot. */
+export function createQuestions(
+  { store, clock }: Omit<LostDeps, "channels">,
+  snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & { readonly config: Pick<Config, "tools"> },
+): Questions {
+  return {
+    plan(approval, run) {
+      const { approvers, channels, config } = snapshot();
+      return planQuestion(approval, { run, approvers, channels, callback: config.tools.approvalCallback, now: clock.now() });
+    },
+    planEnd: (approvalId, decision) => planQuestionEnd(approvalId, decision, { store, channels: snapshot().channels, now: clock.now() }),
+  };
+}
+
+/**
+ * Records that a message did not arrive that the vendor had taken: its delivery has failed, and if it was a question the
+ * next approver is asked. Fails if the delivery has not ended yet: the vendor has to report it again.
+ */
+export async function recordLost(
+  channel: string,
+  { idempotencyKey, reason }: { idempotencyKey: string; reason: string },
+  { store, channels, clock }: LostDeps,
+): Promise<void> {
+  const [id = "", chunk] = idempotencyKey.split(".");
+  const delivery = await store.get("delivery", id);
+  if (delivery?.route.channel !== channel || (delivery.status !== "delivered" && delivery.status !== "pending")) return;
+  if (delivery.status === "pending") throw new Error("the delivery has not ended yet");
+  const now = clock.now();
+  const next = await planNextAsk(delivery, { store, channels: channels(), now });
+  await store.commit((tx) => {
+    const error = { code: "not_delivered", message: reason } as const;
+    tx.update("delivery", id, { status: "failed", error, endedAt: now, nextChunk: Number(chunk) || 0 });
+    if (next) writeDelivery(tx, next);
+  });
+}

@@ -1,0 +1,82 @@
+import type { Channel, SendResult, Verdict } from "../contract/channel.ts";
+import type { DeliveryAsk, DeliveryRecord, Route, Store } from "../store/types.ts";
+import { deliveryJob, splitFor, type Planned } from "./plan.ts";
+import type { Channels } from "./types.ts";
+
+/** How a verdict is named on a button: at most 20 characters, which is what the strictest vendor takes. */
+const LABELS: Record<Verdict, string> = {
+  approve: "Approve",
+  deny: "Deny",
+  repeat: "Repeat the call",
+  done: "Treat as done",
+  give_up: "Give up",
+};
+
+/** The id of the question that asks the approver at `position`. It follows from the approval, so that no commit can plan it twice. */
+export function questionId(approvalId: string, position: number): string {
+  return `dlv_${approvalId.replace(/^[a-z]+_/, "")}q${position}`;
+}
+
+/** Plans a question as a delivery to `route`. */
+export function planAsk(
+  ask: DeliveryAsk,
+  { runId, route, channels, now }: { runId: string; route: Route; channels: Channels; now: number },
+): Required<Planned> {
+  const id = questionId(ask.approvalId, ask.position);
+  const chunks = splitFor(route, `${ask.text}\n\n${ask.instruction}`, channels);
+  return { delivery: { id, runId, route, chunks, ask, createdAt: now }, job: deliveryJob(id, route, now) };
+}
+
+/**
+ * Plans what takes the buttons of a question away. It goes to the same recipient, so it is sent after the question.
+ * Undefined if the channel cannot change a message.
+ */
+export function planAskEnd(question: DeliveryRecord, text: string, channels: Channels, now: number): Required<Planned> | undefined {
+  const { id: asked, ask, runId, route } = question;
+  if (!ask || route.to === undefined || !channels.get(route.channel)?.channel.endQuestion) return undefined;
+  const id = `${asked}e`;
+  const to: Route = { ...route, to: route.to };
+  return {
+    delivery: { id, runId, route: to, chunks: [text], ask: { ...ask, next: [], ends: asked }, createdAt: now },
+    job: deliveryJob(id, to, now),
+  };
+}
+
+/** Plans the question to the next approver, of a question that could not be delivered. Undefined if there is none, or the approver is asked already. */
+export async function planNextAsk(
+  { ask, runId }: DeliveryRecord,
+  { store, channels, now }: { store: Pick<Store, "get">; channels: Channels; now: number },
+): Promise<Required<Planned> | undefined> {
+  const [route, ...next] = ask?.ends === undefined ? (ask?.next ?? []) : [];
+  if (!ask || !route) return undefined;
+  const planned = planAsk({ ...ask, next, position: ask.position + 1 }, { runId, route, channels, now });
+  return (await store.get("delivery", planned.delivery.id)) ? undefined : planned;
+}
+
+/** Sends a question or its end by what the channel has for it. Undefined if the channel has nothing: then the text is sent. */
+export function sendAsk(
+  { id, ask, route: { to, thread, replyTo }, chunks, nextChunk }: DeliveryRecord,
+  channel: Channel,
+  asked: DeliveryRecord | undefined,
+): ((signal: AbortSignal) => Promise<SendResult>) | undefined {
+  if (!ask || to === undefined || nextChunk > 0) return undefined;
+  const place = { to, ...(thread !== undefined && { thread }) };
+  if (ask.ends !== undefined) {
+    const ended = { ...place, messageIds: asked?.messageIds ?? [], text: chunks.join("\n") };
+    return async (signal) =>
+      (await channel.endQuestion?.(ended, signal)) ?? { status: "failed", reason: "the channel cannot change a message" };
+  }
+  if (!channel.ask) return undefined;
+  const { code, text, instruction, verdicts, expiresAt } = ask;
+  const question = {
+    ...place,
+    ...(replyTo !== undefined && { replyTo }),
+    code,
+    text,
+    instruction,
+    verdicts: verdicts.map((verdict) => ({ verdict, label: LABELS[verdict] })),
+    expiresAt,
+    idempotencyKey: `${id}.0`,
+  };
+  return (signal) => channel.ask?.(question, signal) ?? Promise.reject(new Error("the channel does not ask"));
+}

@@ -1,0 +1,77 @@
+import { expect, it } from "vitest";
+import type { ApprovalQuestion, SendResult } from "../contract/channel.ts";
+import { createHost, EXPECTED, expectResult, HANG_MS, MARK, SEND_MS, type ChannelHarness, type Fault } from "./channel-harness.ts";
+import { expectNoSecret, until, within } from "./harness.ts";
+
+const QUESTION: Omit<ApprovalQuestion, "to" | "idempotencyKey"> = {
+  code: "7f3",
+  text: `**Approval 7f3**: the agent \`main\` wants to call \`bank.transfer\`.\n\n\`\`\`\n{ "to": "${MARK}" }\n\`\`\`\n\nWhy it asks: a rule.`,
+  instruction: 'Reply "approve 7f3" or "deny 7f3".',
+  verdicts: [
+    { verdict: "approve", label: "Approve" },
+    { verdict: "deny", label: "Deny" },
+  ],
+  expiresAt: 4_102_444_800_000,
+};
+
+/** Declares the tests of a channel that asks with buttons. */
+export function testAsking(harness: () => ChannelHarness): void {
+  let asked = 0;
+  const ask = async (ms = SEND_MS): Promise<SendResult> => {
+    const { channel, to } = harness();
+    const question = { ...QUESTION, to, idempotencyKey: `dlv_ask.${asked++}` };
+    const asking = channel.ask?.(question, AbortSignal.timeout(ms)) ?? Promise.reject(new Error("the channel does not ask"));
+    const result = await within(
+      ms + 1_000,
+      "ask",
+      Promise.resolve(asking).catch((): SendResult => ({ status: "retry", reason: "threw" })),
+    );
+    expectResult(result);
+    return result;
+  };
+
+  it("asks with a button for each verdict, passes on who pressed which, and takes the buttons away", async () => {
+    const { channel, buttons, press, to, sent } = harness();
+    if (!channel.ask || !buttons || !press) return;
+    const { host, decided } = createHost();
+    const ending = new AbortController();
+    const listening = channel.listen?.(ending.signal, host);
+    const result = await ask();
+    expect([result.status, sent().length, sent()[0]?.to]).toEqual(["sent", 1, to]);
+    for (const word of ["7f3", "bank.transfer", MARK]) expect(sent()[0]?.text).toContain(word);
+    expect(buttons()).toEqual(["Approve", "Deny"]);
+    for (const [label, by] of [
+      ["Approve", "approver"],
+      ["Deny", "stranger"],
+    ] as const) {
+      const before = decided.length;
+      const request = await press(label, by);
+      if (request) expect((await channel.request?.(request, host))?.status).toBeLessThan(300);
+      await until(() => decided.length > before);
+    }
+    expect(decided).toMatchObject([
+      { verdict: "approve", code: "7f3" },
+      { verdict: "deny", code: "7f3" },
+    ]);
+    // Who pressed is the vendor's to say: the button is the same for everybody.
+    expect(decided[0]?.from).not.toBe(decided[1]?.from);
+    if (channel.endQuestion && result.status === "sent") {
+      const ended = { to, messageIds: result.messageIds ?? [], text: `${QUESTION.text}\n\n**Approved** by ann.` };
+      for (let times = 0; times < 2; times++) expect((await channel.endQuestion(ended, AbortSignal.timeout(SEND_MS))).status).toBe("sent");
+      expect([buttons(), sent().length, sent()[0]?.text]).toEqual([[], 1, expect.stringContaining("Approved")]);
+    }
+    ending.abort();
+    await within(SEND_MS, "the end of `listen`", listening);
+  });
+
+  for (const fault of Object.keys(EXPECTED) as Fault[]) {
+    it(`answers ${EXPECTED[fault].join(" or ")} to a question and: ${fault}`, async () => {
+      const { channel, fail, secrets = [] } = harness();
+      if (!fail || !channel.ask) return;
+      fail(fault);
+      const result = await ask(fault === "hang" ? HANG_MS : SEND_MS);
+      expect(EXPECTED[fault]).toContain(result.status);
+      if (result.status !== "sent") expectNoSecret(result.reason, [MARK, ...secrets]);
+    });
+  }
+}
