@@ -1,4 +1,5 @@
 import type { DeliveryErrorCode } from "../core/errors.ts";
+import type { TraceContext } from "../core/trace-context.ts";
 import type { Ms } from "./records.ts";
 import type { ReplyTarget, Route } from "./routes.ts";
 
@@ -29,6 +30,8 @@ export interface DeliveryRecord {
   createdAt: Ms;
   nextAt: Ms;
   endedAt?: Ms;
+  /** The span of the run that it comes from. */
+  trace?: TraceContext;
 }
 /** What may change in a delivery; null takes a field away. */
 export type DeliveryChange = Partial<
@@ -38,7 +41,7 @@ export type DeliveryChange = Partial<
   endedAt?: Ms | null;
 };
 /** A delivery starts as pending; with `error` it has failed already. */
-export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error">;
+export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "trace">;
 
 /** The state by which a delivery is listed and counted. */
 export function deliveryState({ status, error }: Pick<DeliveryRecord, "status" | "error">): DeliveryState {

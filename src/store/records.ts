@@ -2,6 +2,7 @@ import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
+import type { TraceContext } from "../core/trace-context.ts";
 import type { Route, RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
@@ -53,6 +54,8 @@ export interface RunSpec {
   marker?: string;
   /** What the mapping's code did with the collected events together, for the operator. It may quote them. */
   debug?: EventDebug;
+  /** The trace of what asked for the run; `links` are those of further events that came together in it. */
+  trace?: TraceContext & { links?: TraceContext[] };
 }
 
 /** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */
@@ -71,6 +74,7 @@ export interface Collected {
   path: string;
   /** Absent in what an earlier version wrote. */
   credential?: string;
+  trace?: TraceContext;
 }
 
 export interface RunAction {
@@ -99,6 +103,7 @@ export interface WakeAction {
   text: TextPart[];
   mode: WakeMode;
   unsafe: boolean;
+  trace?: TraceContext;
 }
 
 export type StoredAction = RunAction | WakeAction;
@@ -250,6 +255,7 @@ export interface SystemEvent {
   state: SystemEventState;
   /** Heartbeats that saw it and failed. */
   failures: number;
+  trace?: TraceContext;
 }
 export type NewSystemEvent = Omit<SystemEvent, "seq" | "state" | "failures">;
 

@@ -1,0 +1,70 @@
+import type { TracerProvider } from "@opentelemetry/api";
+import type { Config } from "../config/schema/index.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError, type Issue } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { VERSION } from "../core/version.ts";
+import type { HostContexts, SpanTarget } from "./spans.ts";
+import type { Telemetry } from "./types.ts";
+
+/** What `telemetry.otlp` needs and an installation does not have: some 27 MB that few want. */
+const PACKAGES = [
+  "@opentelemetry/api",
+  "@opentelemetry/sdk-trace",
+  "@opentelemetry/resources",
+  "@opentelemetry/exporter-trace-otlp-http",
+] as const;
+
+const isInstalled = (name: string): boolean => {
+  try {
+    import.meta.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Checks that what the config asks for can be loaded. Loads nothing. */
+export function telemetryIssues({ telemetry }: Config): Issue[] {
+  if (!telemetry.otlp) return [];
+  const missing = PACKAGES.filter((name) => !isInstalled(name));
+  if (missing.length === 0) return [];
+  const message = `needs packages that are not installed: run \`npm install ${missing.join(" ")}\` where Rouse is installed, or take this section out`;
+  return [{ path: "telemetry.otlp", message, transient: true }];
+}
+
+interface Registered {
+  trace?: TracerProvider;
+  context?: HostContexts;
+}
+
+/**
+ * What the program around the gateway has registered, whichever version of the interface's package it did so with: that
+ * package would refuse to read what an older version of it has written.
+ */
+const getRegistered = (): Registered | undefined => (globalThis as Record<symbol, unknown>)[Symbol.for("opentelemetry.js.api.1")] as Registered | undefined;
+
+async function openTarget({ telemetry }: Config, deps: { clock: Clock; log: Logger }): Promise<SpanTarget | undefined> {
+  if (telemetry.otlp) {
+    const { openOtlp } = await import("./otlp.ts");
+    return openOtlp(telemetry.otlp, deps);
+  }
+  const { trace: provider, context } = getRegistered() ?? {};
+  return provider && { tracer: provider.getTracer("rouse", VERSION), host: context, close: async () => undefined };
+}
+
+/**
+ * Opens the telemetry of a gateway: to the collector of the config, else to the tracer provider that the program around it
+ * has registered. Undefined if there is neither; nothing is loaded then.
+ */
+export async function openTelemetry(config: Config, deps: { clock: Clock; log: Logger }): Promise<Telemetry | undefined> {
+  const target = await openTarget(config, deps);
+  if (!target) return undefined;
+  try {
+    const { createTelemetry } = await import("./telemetry.ts");
+    return createTelemetry(target);
+  } catch (error) {
+    deps.log.warn({ err: safeError(error) }, "a tracer provider is registered, and @opentelemetry/api cannot be loaded: there are no traces");
+    return undefined;
+  }
+}
