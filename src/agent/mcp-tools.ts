@@ -1,8 +1,10 @@
 import type { JSONSchema7, ToolSet } from "ai";
 import { cutText } from "../core/text.ts";
 import type { Boundary } from "./boundary.ts";
+import { toToolOutput } from "./mcp-results.ts";
 import { neutralise } from "./neutralise.ts";
-import type { ToolHints } from "./plugin-tools.ts";
+import { CALL_MS, OutcomeUnknownError, type OfferedTool, type ToolHints } from "./offered-tool.ts";
+import { raceAbort } from "./race.ts";
 import { splitSchema } from "./tool-schema.ts";
 
 /** What vendors take as a tool's name. */
@@ -63,14 +65,25 @@ function divideWords({ description, parameters }: ServerTool): { first: string; 
 }
 
 /** Makes the tool that a turn offers: a server's words about it stand inside the turn's boundary. */
-export async function offerTool(server: string, made: ServerTool, boundary: Boundary): Promise<ToolSet[string]> {
+export async function offerTool(server: string, made: ServerTool, boundary: Boundary): Promise<OfferedTool> {
   const { jsonSchema } = await import("ai");
   const { first, rest } = divideWords(made);
-  const origin = `tool ${server}.${made.tool}`;
+  const tool = `${server}.${made.tool}`;
+  const origin = `tool ${tool}`;
   const schema = rest === "" ? made.schema : { ...made.schema, description: boundary.wrap(rest, origin) };
   return {
-    inputSchema: jsonSchema(schema),
-    execute: made.execute,
-    ...(first === "" ? {} : { description: boundary.wrap(first, origin) }),
-  } as ToolSet[string];
+    name: made.name,
+    tool,
+    hints: made.hints,
+    exclusive: false,
+    definition: { inputSchema: jsonSchema(schema), ...(first === "" ? {} : { description: boundary.wrap(first, origin) }) },
+    async execute(input, { callId, signal: cancelled }) {
+      const signal = AbortSignal.any([cancelled, AbortSignal.timeout(CALL_MS)]);
+      const call = { toolCallId: callId, messages: [], abortSignal: signal, context: undefined };
+      const result = await raceAbort(Promise.resolve(made.execute?.(input, call)), signal).catch((error: unknown) => {
+        throw signal.aborted ? new OutcomeUnknownError(`${tool} gave no answer in time; it may have done its work`) : error;
+      });
+      return toToolOutput(result);
+    },
+  };
 }

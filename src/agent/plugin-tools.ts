@@ -1,15 +1,11 @@
-import type { JSONSchema7, LanguageModelMiddleware, ToolSet } from "ai";
+import type { JSONSchema7, LanguageModelMiddleware } from "ai";
 import { z } from "zod";
 import { renderPath } from "../config/issues.ts";
 import type { Tool, ToolCallInfo, TurnInfo } from "../contract/kinds.ts";
+import type { ToolOutput } from "../store/steps.ts";
+import { CALL_MS, OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
 import { raceAbort } from "./race.ts";
-
-/** What is known of a tool before it is called. */
-export interface ToolHints {
-  readOnly: boolean;
-  idempotent: boolean;
-  destructive: boolean;
-}
+import { toTextOutput } from "./tool-results.ts";
 
 /** Numbers the calls of a run: `<run>.<step>.<position>`, the same in every try of the same step. */
 export interface CallNumbers {
@@ -72,27 +68,36 @@ export function toInputSchema(input: z.ZodType): JSONSchema7 {
   return schema;
 }
 
+const NO_ANSWER = "the tool gave no answer in time; it may have done its work";
+
 const renderIssues = (issues: readonly { path: readonly PropertyKey[]; message: string }[]): string =>
   issues.map(({ path, message }) => [renderPath(path), message].filter(Boolean).join(": ")).join("\n");
 
 /** Calls a tool. The model is told of wrong input by its issues, and `execute` is not called. */
-async function callTool(tool: Tool, given: unknown, info: ToolCallInfo): Promise<string> {
+async function callTool(tool: Tool, given: unknown, info: ToolCallInfo): Promise<ToolOutput> {
   const checked = await tool.input.safeParseAsync(given);
-  if (!checked.success) return `The input does not fit, and the tool was not called:\n${renderIssues(checked.error.issues)}`;
+  if (!checked.success)
+    return toTextOutput(`The input does not fit, and the tool was not called:\n${renderIssues(checked.error.issues)}`, true);
+  info.signal.throwIfAborted();
   const result = await raceAbort(
     Promise.resolve().then(() => tool.execute(checked.data, info)),
     info.signal,
-  );
-  return typeof result === "string" ? result : (JSON.stringify(result) ?? "null");
+  ).catch((error: unknown) => {
+    throw info.signal.aborted ? new OutcomeUnknownError(NO_ANSWER, { cause: error }) : error;
+  });
+  return toTextOutput(typeof result === "string" ? result : (JSON.stringify(result) ?? "null"));
 }
 
 /** Makes the tool that a turn offers under a name. Results and errors get the boundary on their way to the model. */
-export async function offerPluginTool(tool: Tool, turn: TurnInfo, numbers: CallNumbers): Promise<ToolSet[string]> {
+export async function offerPluginTool(tool: Tool, names: Pick<OfferedTool, "name" | "tool">, turn: TurnInfo): Promise<OfferedTool> {
   const { jsonSchema } = await import("ai");
+  const { readOnly = false, idempotent = false, destructive = false, exclusive = false } = tool;
   return {
-    description: tool.description,
-    inputSchema: jsonSchema(toInputSchema(tool.input)),
-    execute: (input: unknown, { toolCallId, abortSignal }: { toolCallId: string; abortSignal?: AbortSignal }) =>
-      callTool(tool, input, { ...turn, callId: numbers.get(toolCallId), signal: abortSignal ?? new AbortController().signal }),
+    ...names,
+    hints: { readOnly, idempotent, destructive },
+    exclusive,
+    definition: { description: tool.description, inputSchema: jsonSchema(toInputSchema(tool.input)) },
+    execute: (input, { callId, signal }) =>
+      callTool(tool, input, { ...turn, callId, signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]) }),
   };
 }

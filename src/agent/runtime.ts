@@ -14,6 +14,7 @@ import { classifyFailure } from "./failure.ts";
 import { buildInstructions, buildMessages } from "./messages.ts";
 import { createPieces, mergingText, type Pieces } from "./merge.ts";
 import { createModels, type NamedProvider } from "./models.ts";
+import { toSdkTools } from "./offered-tool.ts";
 import { createCallNumbers } from "./plugin-tools.ts";
 import type { ProviderKind } from "./providers.ts";
 import { toReasoning, watchThinking } from "./thinking.ts";
@@ -97,7 +98,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const { settings, kind } = provider;
     const boundary = createBoundary();
     const numbers = createCallNumbers(input.info.runId);
-    const toolTurn = { info: input.info, boundary, numbers, waitMs: Math.min(CONNECT_MS, input.timeoutMs / 2) };
+    const toolTurn = { info: input.info, boundary, waitMs: Math.min(CONNECT_MS, input.timeoutMs / 2) };
     const picked = await toolBox.pick(input.tools, toolTurn);
     warnings.push(...picked.warnings);
     const offered = [...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools];
@@ -112,7 +113,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       // The agent's own tools win over a caller's of the same name.
       tools: {
         ...describeCallerTools(input.callerTools, jsonSchema),
-        ...Object.fromEntries(offered.map(({ name, definition }) => [name, definition])),
+        ...toSdkTools(offered, (id) => numbers.get(id)),
       },
       ...toSamplingOptions(input.sampling),
       ...(input.sampling?.json ? { output: buildJsonOutput(input.sampling.json) } : {}),

@@ -3,11 +3,12 @@ import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { coversTool, narrowTools } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
-import type { Tool, TurnInfo } from "../contract/kinds.ts";
+import type { TurnInfo } from "../contract/kinds.ts";
 import type { Boundary } from "./boundary.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import { offerTool, readServerTool, type ServerTool } from "./mcp-tools.ts";
-import { offerPluginTool, type CallNumbers, type ToolHints } from "./plugin-tools.ts";
+import type { OfferedTool } from "./offered-tool.ts";
+import { offerPluginTool } from "./plugin-tools.ts";
 import { raceAbort } from "./race.ts";
 import type { Agent, CallerTool } from "./types.ts";
 
@@ -60,19 +61,10 @@ async function connect(name: string, server: Servers[string], surroundings: Tool
 
 const CLOSE_MS = 1000;
 
-/** A tool as a turn offers it. */
-export interface OfferedTool {
-  /** As the model calls it. */
-  name: string;
-  hints: ToolHints;
-  definition: ToolSet[string];
-}
-
 /** What a turn says of itself to get its tools. */
 export interface ToolTurn {
   info: TurnInfo;
   boundary: Boundary;
-  numbers: CallNumbers;
   /** Milliseconds that it waits for a server. */
   waitMs: number;
 }
@@ -95,21 +87,12 @@ export interface ToolBoxOptions extends ToolEnvironment {
 const toModelName = (source: string, tool: string): string => `${source.replaceAll(/[^\w-]/g, "_")}__${tool}`;
 const covers = (patterns: readonly string[], source: string): boolean => patterns.some((pattern) => pattern.startsWith(`${source}.`));
 
-/** Offers tools of plugins under their names. */
-function offerTools(tools: readonly (readonly [name: string, Tool])[], { info, numbers }: ToolTurn): Promise<OfferedTool[]> {
-  return Promise.all(
-    tools.map(async ([name, tool]): Promise<OfferedTool> => {
-      const { readOnly = false, idempotent = false, destructive = false } = tool;
-      return { name, hints: { readOnly, idempotent, destructive }, definition: await offerPluginTool(tool, info, numbers) };
-    }),
-  );
-}
-
 /** Offers the tools that a turn has besides those of its agent's list. */
-export const offerOwnTools = (extensions: readonly TurnExtension[], turn: ToolTurn): Promise<OfferedTool[]> =>
-  offerTools(
-    extensions.flatMap(({ tools }) => tools.map((tool) => [tool.name, tool] as const)),
-    turn,
+export const offerOwnTools = (extensions: readonly TurnExtension[], { info }: ToolTurn): Promise<OfferedTool[]> =>
+  Promise.all(
+    extensions.flatMap(({ id, tools }) =>
+      tools.map((tool) => offerPluginTool(tool, { name: tool.name, tool: `${id}.${tool.name}` }, info)),
+    ),
   );
 
 /** Creates the tools of a snapshot. Connections to MCP servers are made when first needed, kept, and made again after a failure. */
@@ -126,18 +109,20 @@ export function createToolBox({ servers, tools: pluginTools, log, ...surrounding
 
   return {
     async pick(patterns, turn) {
-      const named = pluginTools.flatMap(({ plugin, value }) =>
-        value.flatMap((tool) => (coversTool(patterns, `${plugin}.${tool.name}`) ? [[toModelName(plugin, tool.name), tool] as const] : [])),
+      const tools = await Promise.all(
+        pluginTools.flatMap(({ plugin, value }) =>
+          value
+            .filter((tool) => coversTool(patterns, `${plugin}.${tool.name}`))
+            .map((tool) => offerPluginTool(tool, { name: toModelName(plugin, tool.name), tool: `${plugin}.${tool.name}` }, turn.info)),
+        ),
       );
-      const tools = await offerTools(named, turn);
       const warnings: string[] = [];
       for (const [name, server] of Object.entries(servers)) {
         if (!covers(patterns, name)) continue;
         try {
           const connection = await raceAbort(open(name, server), AbortSignal.timeout(turn.waitMs));
           const isCovered = (tool: string): boolean => coversTool(patterns, `${name}.${tool}`);
-          for (const made of connection.tools.filter(({ tool }) => isCovered(tool)))
-            tools.push({ name: made.name, hints: made.hints, definition: await offerTool(name, made, turn.boundary) });
+          for (const made of connection.tools.filter(({ tool }) => isCovered(tool))) tools.push(await offerTool(name, made, turn.boundary));
           const unfit = connection.unfit.filter(isCovered).length;
           if (unfit > 0) warnings.push(unfitWarning(name, unfit));
         } catch (error) {

@@ -73,6 +73,8 @@ export interface Tool<I extends z.ZodType = z.ZodType> {
   idempotent?: boolean;
   /** May delete or overwrite. */
   destructive?: boolean;
+  /** Runs alone: the other tools of the same step wait for it, and it for them. Default: they run at the same time. */
+  exclusive?: boolean;
   /** Returns text, or a value that JSON can hold. An error's message is shown to the model, inside the boundary. */
   execute(input: z.output<I>, call: ToolCallInfo): unknown;
 }

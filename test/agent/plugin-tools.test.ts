@@ -38,7 +38,14 @@ const lookup = (execute: Tool["execute"] = () => "Ann, since 2019"): Tool => ({
     return execute(input, info);
   },
 });
-const erase: Tool = { name: "erase", description: "Erases.", input: z.object({}), destructive: true, execute: () => "erased" };
+const erase: Tool = {
+  name: "erase",
+  description: "Erases.",
+  input: z.object({}),
+  destructive: true,
+  exclusive: true,
+  execute: () => "erased",
+};
 
 interface Options {
   vendor?: Vendor;
@@ -208,7 +215,7 @@ it("a tool's record says what its plugin or server says of it", async () => {
   const tools = [{ plugin: "crm", value: [lookup(), erase] }];
   const box = createToolBox({ servers: { town: command }, tools, log, cwd: ".", env: process.env, fetch });
   const info = { agentId: "a", sessionKey: "s", runId: "r", kind: "hook" as const };
-  const turn = { info, boundary: createBoundary(), numbers: createCallNumbers("r"), waitMs: 20_000 };
+  const turn = { info, boundary: createBoundary(), waitMs: 20_000 };
   const picked = await box.pick(["crm.*", "town.*"], turn);
   await box.close();
   expect(Object.fromEntries(picked.tools.map(({ name, hints }) => [name, hints]))).toEqual({
@@ -217,4 +224,5 @@ it("a tool's record says what its plugin or server says of it", async () => {
     town__weather: { readOnly: true, idempotent: false, destructive: false },
     town__erase: { readOnly: false, idempotent: true, destructive: true },
   });
+  expect(picked.tools.filter(({ exclusive }) => exclusive).map(({ tool }) => tool)).toEqual(["crm.erase"]);
 });
