@@ -1,4 +1,5 @@
 import type { Schema, ToolSet } from "ai";
+import type { TraceContext } from "../core/trace-context.ts";
 import type { ToolOutput } from "../store/steps.ts";
 import { toResultOutput } from "./tool-results.ts";
 
@@ -21,6 +22,8 @@ export class OutcomeUnknownError extends Error {
 export interface OfferedCall {
   callId: string;
   signal: AbortSignal;
+  /** The span of the call. */
+  trace?: TraceContext | undefined;
 }
 
 /** A tool as a turn offers it. */

@@ -4,8 +4,10 @@ import type { Clock } from "../core/clock.ts";
 import type { Issue } from "../core/errors.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { passOnTrace } from "../core/trace-context.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
 import type { Part } from "../contract/kinds.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./context.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
@@ -22,6 +24,7 @@ import { getChoices, buildJsonOutput, toSamplingOptions } from "./sampling.ts";
 import { boundToolResults } from "./tool-results.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, describeCallerTools, offerOwnTools } from "./tools.ts";
+import { toTracedModel, traceTools } from "./traced-turn.ts";
 import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
@@ -32,6 +35,8 @@ export interface RuntimeOptions {
   clock: Pick<Clock, "now" | "sleep">;
   log: Logger;
   fetch: typeof fetch;
+  /** Undefined if nothing collects traces. */
+  telemetry?: () => Telemetry | undefined;
   /** What plugins offer to agents. `incomplete`: one could not be loaded, so that not all tools and kinds of providers are known. */
   plugins: { offers: AgentExtensions; incomplete: boolean };
   /** The kinds of model providers. */
@@ -81,7 +86,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     log,
     cwd: options.baseDir,
     env,
-    fetch: options.fetch,
+    fetch: passOnTrace(options.fetch, () => options.telemetry?.()?.current()),
   });
   const getModel = createModelCache(options.fetch);
   const everyTurn = offers.context.map(({ plugin, value }): TurnExtension => ({
@@ -101,11 +106,13 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const toolTurn = { info: input.info, boundary, waitMs: Math.min(CONNECT_MS, input.timeoutMs / 2) };
     const picked = await toolBox.pick(input.tools, toolTurn);
     warnings.push(...picked.warnings);
-    const offered = [...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools];
+    const telemetry = options.telemetry?.();
+    const offered = traceTools([...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools], telemetry);
     const thinking = watchThinking(input.thinking, kind.thinkingFields);
     const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary)];
     if (offered.length > 0) middleware.push(numbers.middleware);
     if (input.thinking !== undefined) middleware.push(thinking.middleware);
+    if (telemetry) middleware.push(telemetry.modelCalls(toTracedModel(input, kind, settings)));
     const call = {
       model: wrapLanguageModel({ model: await getModel(provider, input.model.model), middleware }),
       instructions: buildInstructions(input),

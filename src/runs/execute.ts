@@ -1,6 +1,7 @@
 import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { backOff } from "../core/backoff.ts";
+import type { RunErrorCode } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
 import { writeDelivery, type Planned } from "../delivery/plan.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
@@ -8,6 +9,7 @@ import type { Admission } from "../limits/types.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, RunStatus, TurnRecord, Writes } from "../store/types.ts";
 import { createTurnKnowledge, type Citation } from "./knowledge.ts";
 import { reportNoRoute, writeEnd } from "./run-result.ts";
+import { traceRun } from "./traced-run.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** A turn that has an answer, and the passages that the model was given for it. */
@@ -70,7 +72,8 @@ export interface RunKind {
   recover?(error: unknown): FailedTurn;
 }
 
-export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge"> & Partial<Pick<TurnDeps, "onRunEnd">>;
+export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "telemetry"> &
+  Partial<Pick<TurnDeps, "onRunEnd">>;
 
 /** One try of a run, and how far it has come. */
 interface Try {
@@ -79,6 +82,8 @@ interface Try {
   readonly signal: AbortSignal;
   run: RunRecord;
   isStored: boolean;
+  /** What the try has ended with. */
+  end?: { status: RunStatus; error?: RunErrorCode };
 }
 
 /** What a try has used, and whether the run is back in the queue. */
@@ -102,8 +107,13 @@ const RELEASED_MS = 3_600_000;
 export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
   const loaded = await kind.load();
   if (!loaded) return;
+  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored };
+  return traceRun(loaded, current, () => executeTry(loaded, current));
+}
+
+async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   const { run, admission } = loaded;
-  const current: Try = { kind, deps, signal, run, isStored: loaded.isStored };
+  const { kind, deps } = current;
   try {
     const ready = checkRun(loaded, kind);
     if ("code" in ready) {
@@ -142,8 +152,10 @@ function checkRun({ run, agent, isStored }: LoadedRun, { context, job }: RunKind
   return model.ok ? { agent, model: model.model } : model;
 }
 
-async function park(run: RunRecord, parked: Parked, { kind, deps }: Try): Promise<void> {
+async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
+  const { kind, deps } = current;
   const job = kind.job as Job;
+  current.end = { status: "parked" };
   await deps.store.commit((tx) => {
     tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run) });
     tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
@@ -220,7 +232,9 @@ async function takeModelTurn(
 }
 
 /** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
-async function putBack(job: Job, failure: FailedTurn, isDrained: boolean, { deps, run, isStored }: Try): Promise<void> {
+async function putBack(job: Job, failure: FailedTurn, isDrained: boolean, current: Try): Promise<void> {
+  const { deps, run, isStored } = current;
+  current.end = { status: "queued", error: failure.code };
   const { code, message, retryAfterMs = backOff(run.attempts, RETRY) * (0.75 + Math.random() / 2) } = failure;
   const change = isDrained ? { attempts: run.attempts - 1 } : { error: { code, message } };
   await deps.store.commit((tx) => {
@@ -235,10 +249,12 @@ function getStatus(result: ModelTurn): RunStatus {
 }
 
 /** Writes the end of a run and all that follows from it, in one commit. */
-async function endRun(result: ModelTurn, { kind, deps, run, isStored }: Try): Promise<void> {
+async function endRun(result: ModelTurn, current: Try): Promise<void> {
+  const { kind, deps, run, isStored } = current;
   const { context, job } = kind;
   const now = deps.clock.now();
   const status = getStatus(result);
+  current.end = { status, ...(result.ok ? {} : { error: result.code }) };
   const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now);
   const end = {
     status,
