@@ -1,4 +1,5 @@
 import type { DeliveryRecord, EventRecord, RunRecord, RunSpec, SessionRecord, SessionRef, StoredRequest } from "../store/types.ts";
+import { getTraceId } from "../core/trace-context.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
@@ -32,6 +33,8 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     warnings: [...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])))],
     duplicateOf: event.duplicateOf ?? null,
     replayOf: event.replayOf ?? null,
+    /** Null if nothing collected traces when it came in. */
+    traceId: event.trace ? getTraceId(event.trace) : null,
     actions: event.actions.map((action) => {
       const id = action.kind === "run" ? action.runId : action.systemEventId;
       const status = statuses?.get(id);
@@ -105,6 +108,8 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
     parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
     /** How many events its batch has. */
     collected: run.collect?.count ?? null,
+    /** Null if nothing collected traces. */
+    traceId: run.spec.trace ? getTraceId(run.spec.trace) : null,
     createdAt: iso(run.createdAt),
     startedAt: isoOrNull(run.startedAt),
     endedAt: isoOrNull(run.endedAt),

@@ -5,6 +5,11 @@ export interface TraceContext {
   tracestate?: string;
 }
 
+/** The trace of what began something, and those of further events that came together in it. */
+export interface JoinedTraces extends TraceContext {
+  links?: TraceContext[];
+}
+
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
 const MAX_TRACESTATE = 512;
 
@@ -21,3 +26,20 @@ export function readTraceContext(headers: Readonly<Record<string, string | undef
 
 /** Returns the id of the trace: 32 hexadecimal digits. */
 export const getTraceId = ({ traceparent }: TraceContext): string => traceparent.slice(3, 35);
+
+/** Joins the traces of events that become one piece of work: the first is its own, the others are linked. */
+export function joinTraces(events: readonly { trace?: TraceContext }[]): { trace?: JoinedTraces } {
+  const [first, ...links] = new Map(events.flatMap(({ trace }) => (trace ? [[getTraceId(trace), trace]] : []))).values();
+  return first ? { trace: { ...first, ...(links.length > 0 && { links }) } } : {};
+}
+
+/** The same `fetch`; its requests carry the active span of `read`, if there is one. */
+export function passOnTrace(fetcher: typeof fetch, read: () => TraceContext | undefined): typeof fetch {
+  return (input, init) => {
+    const trace = read();
+    if (!trace) return fetcher(input, init);
+    const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
+    for (const [name, value] of Object.entries(trace)) headers.set(name, value);
+    return fetcher(input, { ...init, headers });
+  };
+}

@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store } from "../store/types.ts";
@@ -43,6 +44,7 @@ export interface DeliveryWorkerOptions {
   maxAgeMs(): number;
   clock: Clock;
   log: Logger;
+  telemetry?: Telemetry | undefined;
   onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
 }
 
@@ -70,13 +72,18 @@ class DeliverySender {
   }
 
   async #deliver(job: Job, signal: AbortSignal): Promise<void> {
-    const { store } = this.#options;
+    const { store, telemetry } = this.#options;
     const found = await store.get("delivery", (job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
       await store.commit((tx) => tx.settle(job), job);
       return;
     }
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
+    const sendAll = (): Promise<void> => this.#sendAll(job, delivery, signal);
+    return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
+  }
+
+  async #sendAll(job: Job, delivery: DeliveryRecord, signal: AbortSignal): Promise<void> {
     // Tries that ended with the process leave no other trace than their starts.
     if (job.attempts > MAX_ATTEMPTS)
       return this.#end(job, delivery, "failed", { code: "crashed", message: `started ${MAX_ATTEMPTS} times without coming to an end` });
@@ -109,14 +116,17 @@ class DeliverySender {
   }
 
   #send(delivery: DeliveryRecord, text: string, signal: AbortSignal): Promise<SendResult> | undefined {
-    const { callbacks, channels, clock } = this.#options;
+    const { callbacks, channels, clock, telemetry } = this.#options;
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? callbacks : channels().get(id)?.channel;
     if (!channel || to === undefined) return undefined;
     const message: OutgoingMessage = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}` };
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
-    return sendPiece(channel, message, clock, signal);
+    const send = (): Promise<SendResult> => sendPiece(channel, message, clock, signal);
+    if (!telemetry) return send();
+    const { id: deliveryId, runId, attempts: attempt, nextChunk: piece } = delivery;
+    return telemetry.send({ deliveryId, runId, channel: id, attempt, piece }, send);
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */

@@ -63,7 +63,7 @@ function createSurface(
   input: ReturnType<typeof createInput>,
   status: () => RuntimeStatus,
 ): Apps {
-  const { store, queue, cluster, clock, log, metrics, snapshot, reloader, operatorToken } = resources;
+  const { store, queue, cluster, clock, log, metrics, telemetry, snapshot, reloader, operatorToken } = resources;
   const { turns, chats, keys, knowledge, deliveries, runEnds, admission, health } = workers;
   const { intake, sharedCounts } = input;
   const draining = (): boolean => status().draining;
@@ -108,12 +108,13 @@ function createSurface(
     ready: () => !draining() && cluster.reachable(),
     sharedCounts,
     serviceRequest,
+    telemetry,
   });
 }
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
-  { store, cluster, clock, log, metrics, snapshot, reloader }: Resources,
+  { store, cluster, clock, log, metrics, telemetry, snapshot, reloader }: Resources,
   { turns, deliveries, admission }: Workers,
   draining: () => boolean,
 ) {
@@ -124,6 +125,7 @@ function createInput(
     clock,
     log,
     metrics,
+    telemetry,
     snapshot,
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,

@@ -25,6 +25,8 @@ import { loadPlugins } from "../plugin/host.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { StoreDriver } from "../store/types.ts";
+import { telemetryIssues } from "../telemetry/open.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import { unsignedHeaders } from "./unsigned-headers.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 
@@ -58,6 +60,8 @@ export interface SnapshotOptions {
   withoutSecrets?: boolean;
   /** Values of plugins that all gateways on one database see; undefined if there is one gateway. */
   sharedValues?: () => SharedValues | undefined;
+  /** What collects the traces of turns; undefined if nothing does. */
+  telemetry?: () => Telemetry | undefined;
 }
 
 export interface LoadedSnapshot {
@@ -118,7 +122,7 @@ function secretPlaces({ file, config, stateDir }: LoadedConfig): { what: string;
 
 /** Loads what the config names: plugins, models, agents and rooms. `signal` aborts when the snapshot is disposed of. */
 async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig, options: SnapshotOptions, signal: AbortSignal) {
-  const { env, clock, fetch, log, print } = options;
+  const { env, clock, fetch, log, print, telemetry } = options;
   const plugins = await loadPlugins({
     config,
     variables,
@@ -135,10 +139,27 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
     signal,
   });
   const kinds = mergeProviders(readProviders(BUILTIN_PLUGINS), plugins.offers.providers);
-  const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds });
+  const { runtime, issues } = createAgentRuntime({
+    config,
+    baseDir,
+    env,
+    clock,
+    fetch,
+    log,
+    plugins,
+    kinds,
+    ...(telemetry && { telemetry }),
+  });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
-  return { plugins, runtime, agents, rooms, issues: [...plugins.issues, ...issues, ...found.issues], warnings: found.warnings };
+  return {
+    plugins,
+    runtime,
+    agents,
+    rooms,
+    issues: [...telemetryIssues(config), ...plugins.issues, ...issues, ...found.issues],
+    warnings: found.warnings,
+  };
 }
 
 type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;

@@ -63,7 +63,7 @@ function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, s
 
 /** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, sharedUsage, clock, log, metrics, snapshot, ended } = resources;
+  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
   const heartbeat = createHeartbeat({
     store,
     cluster,
@@ -84,6 +84,7 @@ export function createWorkers(resources: Resources): Workers {
     maxAgeMs: () => snapshot().config.delivery.maxAge,
     clock,
     log,
+    telemetry,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
@@ -92,7 +93,16 @@ export function createWorkers(resources: Resources): Workers {
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
   const knowledge = createDocuments(resources);
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
-  const runDeps = { store, clock, log, metrics, context: snapshot, onRunEnd: runEnds.ended, knowledge: knowledgeFor(knowledge, keys) };
+  const runDeps = {
+    store,
+    clock,
+    log,
+    metrics,
+    telemetry,
+    context: snapshot,
+    onRunEnd: runEnds.ended,
+    knowledge: knowledgeFor(knowledge, keys),
+  };
   const combine: TurnDeps["combine"] = (mapping, events) => combineEvents(mapping, events, snapshot());
   const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });

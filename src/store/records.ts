@@ -2,7 +2,7 @@ import type { Thinking, WakeMode } from "../config/schema/common.ts";
 import type { EventDebug } from "../core/debug.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
-import type { TraceContext } from "../core/trace-context.ts";
+import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
 import type { Route, RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
@@ -54,8 +54,7 @@ export interface RunSpec {
   marker?: string;
   /** What the mapping's code did with the collected events together, for the operator. It may quote them. */
   debug?: EventDebug;
-  /** The trace of what asked for the run; `links` are those of further events that came together in it. */
-  trace?: TraceContext & { links?: TraceContext[] };
+  trace?: JoinedTraces;
 }
 
 /** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */

@@ -23,7 +23,13 @@ export const agentAttributes = ({ agent, session }: Pick<TracedModel, "agent" | 
   "gen_ai.conversation.id": session,
 });
 
-function requestAttributes({ model, provider, ...rest }: TracedModel, params: Params, isStream: boolean): Attributes {
+function serverAttributes(baseUrl: string | undefined): Attributes {
+  if (baseUrl === undefined) return {};
+  const { hostname, port, protocol } = new URL(baseUrl);
+  return { "server.address": hostname, "server.port": port === "" ? (protocol === "https:" ? 443 : 80) : Number(port) };
+}
+
+function requestAttributes({ model, provider, baseUrl, ...rest }: TracedModel, params: Params, isStream: boolean): Attributes {
   const { temperature, topP, topK, maxOutputTokens, presencePenalty, frequencyPenalty, seed, responseFormat } = params;
   return {
     "gen_ai.operation.name": "chat",
@@ -38,6 +44,7 @@ function requestAttributes({ model, provider, ...rest }: TracedModel, params: Pa
     "gen_ai.request.frequency_penalty": frequencyPenalty,
     "gen_ai.request.seed": seed,
     "gen_ai.output.type": responseFormat?.type,
+    ...serverAttributes(baseUrl),
     ...agentAttributes(rest),
   };
 }

@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import type { TracerProvider } from "@opentelemetry/api";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -15,9 +16,11 @@ const PACKAGES = [
   "@opentelemetry/exporter-trace-otlp-http",
 ] as const;
 
+const { resolve } = createRequire(import.meta.url);
+
 const isInstalled = (name: string): boolean => {
   try {
-    import.meta.resolve(name);
+    resolve(name);
     return true;
   } catch {
     return false;
@@ -42,7 +45,8 @@ interface Registered {
  * What the program around the gateway has registered, whichever version of the interface's package it did so with: that
  * package would refuse to read what an older version of it has written.
  */
-const getRegistered = (): Registered | undefined => (globalThis as Record<symbol, unknown>)[Symbol.for("opentelemetry.js.api.1")] as Registered | undefined;
+const getRegistered = (): Registered | undefined =>
+  (globalThis as Record<symbol, unknown>)[Symbol.for("opentelemetry.js.api.1")] as Registered | undefined;
 
 async function openTarget({ telemetry }: Config, deps: { clock: Clock; log: Logger }): Promise<SpanTarget | undefined> {
   if (telemetry.otlp) {
@@ -64,7 +68,10 @@ export async function openTelemetry(config: Config, deps: { clock: Clock; log: L
     const { createTelemetry } = await import("./telemetry.ts");
     return createTelemetry(target);
   } catch (error) {
-    deps.log.warn({ err: safeError(error) }, "a tracer provider is registered, and @opentelemetry/api cannot be loaded: there are no traces");
+    deps.log.warn(
+      { err: safeError(error) },
+      "a tracer provider is registered, and @opentelemetry/api cannot be loaded: there are no traces",
+    );
     return undefined;
   }
 }

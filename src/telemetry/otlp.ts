@@ -1,6 +1,12 @@
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler, TracerProvider, type SpanExporter } from "@opentelemetry/sdk-trace";
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+  type SpanExporter,
+} from "@opentelemetry/sdk-trace";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
@@ -12,8 +18,6 @@ type Otlp = NonNullable<Config["telemetry"]["otlp"]>;
 const PATH = "/v1/traces";
 const CLOSE_MS = 3_000;
 const EXPORT_MS = 5_000;
-/** `ExportResultCode.SUCCESS` of the SDK's core package. */
-const SUCCESS = 0;
 
 /** The address for traces: the collector's own, with the path that the protocol gives them. */
 function tracesUrl(text: string): string {
@@ -28,8 +32,10 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
-        const failed = result.code !== SUCCESS;
-        if (failed && !fails) log.warn({ err: result.error }, "spans could not be exported and are lost: check telemetry.otlp.url and headers");
+        // 0 is success: the names of the codes are in a package of their own.
+        const failed = Number(result.code) !== 0;
+        if (failed && !fails)
+          log.warn({ err: result.error }, "spans could not be exported and are lost: check telemetry.otlp.url and headers");
         if (!failed && fails) log.info("spans are exported again");
         fails = failed;
         done(result);

@@ -46,7 +46,7 @@ export interface Spans {
   start(options: SpanOptions): { span: Span; context: Context };
   end(span: Span, end: SpanEnd): void;
   /** Does work within a span. What the work throws makes the span a failed one. */
-  inside<T>(options: SpanOptions, work: () => T | Promise<T>, read?: (result: T) => SpanEnd): Promise<T>;
+  inside<T>(options: SpanOptions, work: () => T | PromiseLike<T>, read?: (result: T) => SpanEnd): Promise<T>;
 }
 
 const SAMPLED = 1;
@@ -72,8 +72,8 @@ export function toTraceContext(context: Context): TraceContext | undefined {
   return tracestate ? { traceparent, tracestate } : { traceparent };
 }
 
-const toOtel = (attributes: Attributes): OtelAttributes =>
-  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined)) as OtelAttributes;
+export const toOtel = (attributes: Attributes): OtelAttributes =>
+  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
 /** A class of error with few values: never the message, which may quote a body. */
 export function getErrorType(error: unknown): string {

@@ -1,7 +1,7 @@
-import { createContextKey, ROOT_CONTEXT, SpanKind, trace, type Context } from "@opentelemetry/api";
+import { createContextKey, isSpanContextValid, ROOT_CONTEXT, SpanKind, trace, type Context } from "@opentelemetry/api";
 import { readTraceContext } from "../core/trace-context.ts";
 import { agentAttributes, createModelCalls } from "./model-calls.ts";
-import { createSpans, toContext, toTraceContext, type Spans, type SpanTarget } from "./spans.ts";
+import { createSpans, toContext, toOtel, toTraceContext, type Spans, type SpanTarget } from "./spans.ts";
 import type { Attributes, SpanEnd, Telemetry, TraceHeaders } from "./types.ts";
 
 /** Marks the context of a request whose span takes the attributes of its event. */
@@ -21,8 +21,8 @@ type Intake = Pick<Telemetry, "serve" | "receive" | "evaluate">;
 
 function createIntake(spans: Spans): Intake {
   return {
-    serve({ method, route, path, scheme, headers }, answer) {
-      const attributes = { "http.request.method": method, "http.route": route, "url.path": path, "url.scheme": scheme };
+    serve({ method, route, scheme, headers }, answer) {
+      const attributes = { "http.request.method": method, "http.route": route, "url.path": route, "url.scheme": scheme };
       const parent = findParent(spans, headers).setValue(SERVED, true);
       return spans.inside({ name: `${method} ${route}`, kind: SpanKind.SERVER, attributes, parent }, answer, ({ status }) => ({
         attributes: { "http.response.status_code": status },
@@ -34,8 +34,7 @@ function createIntake(spans: Spans): Intake {
       const attributes: Attributes = { "rouse.hook.path": isKnown ? path : undefined, "rouse.event.origin": origin };
       if (active.getValue(SERVED)) {
         const result = await work();
-        const more = { ...attributes, ...read(result).attributes };
-        for (const [name, value] of Object.entries(more)) if (value !== undefined) trace.getSpan(active)?.setAttribute(name, value as string);
+        trace.getSpan(active)?.setAttributes(toOtel({ ...attributes, ...read(result).attributes }));
         return result;
       }
       const kind = origin === "internal" || origin === "replay" ? SpanKind.INTERNAL : SpanKind.CONSUMER;
@@ -51,7 +50,7 @@ type Runs = Pick<Telemetry, "run" | "tool" | "send">;
 
 function createRuns(spans: Spans): Runs {
   return {
-    run({ id, kind, eventId, mapping, attempt, agentId, agentName = agentId, session, trace: parent, links }, work, read) {
+    run({ id, kind, eventId, mapping, attempt, agentId, agentName = agentId, session, trace: parent }, work, read) {
       const attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         ...agentAttributes({ agent: { id: agentId, name: agentName }, session }),
@@ -62,16 +61,18 @@ function createRuns(spans: Spans): Runs {
         "rouse.mapping": mapping,
       };
       const context = parent ? toContext(parent) : spans.active().deleteValue(SERVED);
-      return spans.inside({ name: `invoke_agent ${agentName}`, kind: SpanKind.INTERNAL, attributes, parent: context, links }, work, read);
+      const options = { name: `invoke_agent ${agentName}`, kind: SpanKind.INTERNAL, attributes, parent: context };
+      return spans.inside({ ...options, links: parent?.links ?? [] }, work, read);
     },
-    tool({ name, callId }, work) {
+    tool({ name, tool, callId }, work, read) {
       const attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": callId,
+        "rouse.tool": tool,
       };
-      return spans.inside({ name: `execute_tool ${name}`, kind: SpanKind.INTERNAL, attributes }, work);
+      return spans.inside({ name: `execute_tool ${name}`, kind: SpanKind.INTERNAL, attributes }, work, read);
     },
     send({ deliveryId, runId, channel, attempt, piece }, work) {
       const attributes = {
@@ -100,12 +101,9 @@ export function createTelemetry(target: SpanTarget): Telemetry {
     modelCalls: createModelCalls(spans),
     within: (context, work) => spans.activate(context ? toContext(context) : ROOT_CONTEXT, work),
     current,
-    fetch: (fetcher) => (input, init) => {
-      const active = current();
-      if (!active) return fetcher(input, init);
-      const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
-      for (const [name, value] of Object.entries(active)) headers.set(name, value as string);
-      return fetcher(input, { ...init, headers });
+    ids() {
+      const found = trace.getSpanContext(spans.active());
+      return found && isSpanContextValid(found) ? { traceId: found.traceId, spanId: found.spanId } : {};
     },
     close: target.close,
   };

@@ -1,5 +1,5 @@
 import type { LanguageModelMiddleware } from "ai";
-import type { TraceContext } from "../core/trace-context.ts";
+import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
 
 /** What a span says of itself, by the name of the attribute. What is undefined is left out. */
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
@@ -15,8 +15,6 @@ export interface ServedRequest {
   method: string;
   /** The pattern of the address, as `/hooks/shop`: few values, whatever callers send. */
   route: string;
-  /** The path, without what may be secret in it. */
-  path: string;
   scheme: string;
   /** The caller's headers. */
   headers: TraceHeaders;
@@ -49,16 +47,15 @@ export interface TracedRun {
   agentName: string | undefined;
   /** The name of its session. */
   session: string;
-  /** The trace of what asked for it; absent where a caller waits, whose request is the active span. */
-  trace: TraceContext | undefined;
-  /** The traces of several events that came together in it. */
-  links: readonly TraceContext[];
+  /** The trace of what asked for it; undefined where a caller waits, whose request is the active span. */
+  trace: JoinedTraces | undefined;
 }
 
 /** The model of a call, and the API that it speaks by its name in the conventions. */
 export interface TracedModel {
   provider: string;
   model: string;
+  baseUrl: string | undefined;
   agent: { id: string; name: string };
   session: string;
 }
@@ -66,6 +63,8 @@ export interface TracedModel {
 export interface TracedTool {
   /** As the model calls it. */
   name: string;
+  /** As the config names it. */
+  tool: string;
   callId: string;
 }
 
@@ -88,21 +87,21 @@ export interface Telemetry {
   /** Takes an event in: within the span of its request, or one of its own. `read` reads what became of it. */
   receive<T>(event: ReceivedEvent, work: () => Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
   /** Evaluates the mappings for an event. */
-  evaluate<T>(path: string, work: () => T | Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
+  evaluate<T>(path: string | undefined, work: () => T | Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
   /** Executes a try of a run. `read` reads how it ended. */
   run(run: TracedRun, work: () => Promise<void>, read: () => SpanEnd): Promise<void>;
   /** Wraps each call of a model. It has to be the innermost middleware: what others change is to be seen. */
   modelCalls(model: TracedModel): LanguageModelMiddleware;
   /** Executes the call of a tool. What it throws makes the span a failed one. */
-  tool<T>(tool: TracedTool, work: () => Promise<T>): Promise<T>;
+  tool<T>(tool: TracedTool, work: () => Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
   /** Sends a piece of a reply, once. */
   send<T extends { status: string }>(send: TracedSend, work: () => Promise<T>): Promise<T>;
   /** Does work that belongs to a trace but is no span of its own, or with `undefined` to none. */
   within<T>(trace: TraceContext | undefined, work: () => T): T;
   /** The active span, as it is stored and passed on. */
   current(): TraceContext | undefined;
-  /** Calls servers of tools as `fetch` does, and passes the active span on. */
-  fetch(fetcher: typeof fetch): typeof fetch;
+  /** Names the active span in the log; empty if there is none. */
+  ids(): { traceId?: string; spanId?: string };
   /** Exports what is left. Waits a few seconds at most. */
   close(): Promise<void>;
 }

@@ -1,0 +1,250 @@
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { definePlugin, type Tool } from "../../src/plugin/api.ts";
+import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "../agent/vendors.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { createCollector, type CollectedSpan, type Collector } from "./collector.ts";
+
+const SENDER = { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", tracestate: "shop=abc" };
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SECRETS = ["canary-body", "canary-reply", "canary-tool", "k-0123456789", "canary-collector-key", "canary-query"];
+
+let world: World | undefined;
+let model: ModelServer | undefined;
+afterEach(async () => {
+  await world?.stop();
+  await model?.close();
+  world = undefined;
+  model = undefined;
+});
+
+interface Service {
+  url: string;
+  calls: { path: string | undefined; headers: IncomingHttpHeaders; body: { method?: string; params?: { _meta?: object } } | undefined }[];
+}
+
+/** A service over HTTP: an MCP server with one tool, which also answers what tools of plugins ask. */
+async function createService(): Promise<Service> {
+  const calls: Service["calls"] = [];
+  const server = createServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    request.on("end", () => {
+      if (request.method === "GET") {
+        calls.push({ path: request.url, headers: request.headers, body: undefined });
+        return void response.writeHead(request.url === "/crm" ? 200 : 405).end("canary-tool");
+      }
+      const body = JSON.parse(text) as { id?: number; method: string; params: { protocolVersion: string; _meta?: object } };
+      calls.push({ path: request.url, headers: request.headers, body });
+      if (body.id === undefined) return void response.writeHead(202).end();
+      const results: Record<string, object> = {
+        initialize: {
+          protocolVersion: body.params?.protocolVersion,
+          capabilities: { tools: {} },
+          serverInfo: { name: "town", version: "1" },
+        },
+        "tools/list": { tools: [{ name: "weather", inputSchema: { type: "object", properties: {} } }] },
+        "tools/call": { content: [{ type: "text", text: "canary-tool" }], isError: true },
+      };
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ jsonrpc: "2.0", id: body.id, result: results[body.method] ?? {} }));
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls };
+}
+
+const lookup = (service: Service): Tool => ({
+  name: "lookup",
+  description: "Looks a customer up.",
+  input: z.object({ id: z.string() }),
+  readOnly: true,
+  execute: async (_input, { trace }) => (await fetch(`${service.url}/crm`, { headers: { ...trace } })).text(),
+});
+
+interface Setup {
+  says?: (call: number) => Said;
+  /** What the channel answers, by attempt. */
+  sends?: (attempt: number) => "sent" | "retry" | "failed";
+  telemetry?: object;
+  hooks?: object;
+  vendor?: Vendor;
+}
+
+async function start(collector: Collector, { says = () => ({ text: "canary-reply" }), sends = () => "sent", ...more }: Setup = {}) {
+  const { vendor = VENDORS[0], telemetry = {}, hooks = {} } = more;
+  const service = await createService();
+  model = await startVendor(vendor);
+  let asked = 0;
+  model.handler = () => says(asked++);
+  let attempts = 0;
+  world = await createWorld({
+    logLevel: "trace",
+    plugins: [
+      definePlugin({ id: "crm", tools: () => [lookup(service)] }),
+      definePlugin({
+        id: "desk",
+        channel: () => ({
+          defaultTo: "canary-recipient",
+          send: async () => {
+            const status = sends(++attempts);
+            if (status === "sent") return { status, messageIds: [] };
+            return status === "retry" ? { status, reason: "busy", afterMs: 0 } : { status, reason: "refused" };
+          },
+        }),
+      }),
+    ],
+    config: {
+      telemetry: { otlp: { url: collector.url, headers: { "x-key": "canary-collector-key" }, ...telemetry } },
+      mcp: { servers: { town: { url: `${service.url}/mcp` } } },
+      hooks: {
+        tools: ["crm.*", "town.*"],
+        mappings: [{ id: "order", match: { path: "shop" }, messageTemplate: "New: {{text}}", channel: "desk", wakeMode: "next-heartbeat" }],
+        ...hooks,
+      },
+      models: { providers: { local: { type: vendor.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } } },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 } },
+        list: [{ id: "ops", name: "Operations", tools: ["crm.*", "town.*"] }],
+      },
+    },
+  });
+  return { world, service, model };
+}
+
+async function ended(of: World, runId: string): Promise<{ status: string; delivery: string | null; traceId: string | null }> {
+  return of.until(async () => {
+    const { run } = (await of.admin(`/admin/v1/runs/${runId}`)).body;
+    return run.endedAt !== null && (run.delivery === null || run.delivery !== "pending") && run;
+  });
+}
+
+/** Stops the gateway, which exports what is left. */
+async function stop(of: World): Promise<void> {
+  world = undefined;
+  await of.stop();
+}
+
+const child = (parent: CollectedSpan): object => ({ traceId: parent.traceId, parentId: parent.spanId });
+
+it("a hook is one trace with its sender: intake, mapping, run, model calls, tools and deliveries", async () => {
+  const collector = await createCollector();
+  const tools: Said[] = [
+    { tool: "crm__lookup", input: { id: "canary-tool" } },
+    { tool: "town__weather", input: {} },
+  ];
+  const { world: of, service } = await start(collector, {
+    says: (call) => tools[call] ?? { text: "canary-reply" },
+    sends: (attempt) => (attempt === 1 ? "retry" : "sent"),
+  });
+  const { body } = await of.post("/hooks/shop?secret=canary-query", { text: "canary-body" }, SENDER);
+  const run = await ended(of, body.runId);
+  expect(run).toMatchObject({ status: "succeeded", delivery: "delivered", traceId: TRACE });
+  expect((await of.admin(`/admin/v1/events/${body.eventId}`)).body.event.traceId).toBe(TRACE);
+  const logged = of.logged.map((line) => JSON.parse(line) as Record<string, unknown>);
+  await stop(of);
+
+  const { one } = collector;
+  const intake = one("POST /hooks/shop");
+  expect(intake).toMatchObject({
+    kind: "server",
+    traceId: TRACE,
+    parentId: "00f067aa0ba902b7",
+    state: "shop=abc",
+    failed: false,
+    service: "rouse",
+    attributes: {
+      "http.request.method": "POST",
+      "http.route": "/hooks/shop",
+      "http.response.status_code": 202,
+      "url.path": "/hooks/shop",
+      "url.scheme": "http",
+      "rouse.event.id": body.eventId,
+      "rouse.event.outcome": "accepted",
+      "rouse.mapping": "order",
+    },
+  });
+  expect(one("evaluate mappings")).toMatchObject({ ...child(intake), kind: "internal", attributes: { "rouse.mapping": "order" } });
+  const invoked = one("invoke_agent Operations");
+  expect(invoked).toMatchObject({
+    ...child(intake),
+    kind: "internal",
+    attributes: {
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.agent.id": "ops",
+      "gen_ai.agent.name": "Operations",
+      "gen_ai.conversation.id": expect.stringContaining("ops/hook"),
+      "rouse.run.id": body.runId,
+      "rouse.run.status": "succeeded",
+      "rouse.event.id": body.eventId,
+      "rouse.mapping": "order",
+    },
+  });
+  const chats = collector.spans.filter(({ name }) => name === "chat big");
+  expect(chats).toHaveLength(3);
+  for (const [index, chat] of chats.entries())
+    expect(chat).toMatchObject({
+      ...child(invoked),
+      kind: "client",
+      attributes: {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai-compatible",
+        "gen_ai.request.model": "big",
+        "gen_ai.response.model": "big",
+        "gen_ai.response.id": "c1",
+        "gen_ai.response.finish_reasons": [index < 2 ? "tool_calls" : "stop"],
+        "gen_ai.usage.input_tokens": 11,
+        "gen_ai.usage.output_tokens": 3,
+        "server.address": "127.0.0.1",
+        "server.port": expect.any(Number),
+      },
+    });
+  const [looked, asked] = [one("execute_tool crm__lookup"), one("execute_tool town__weather")];
+  for (const [tool, name, position] of [
+    [looked, "crm__lookup", 0],
+    [asked, "town__weather", 1],
+  ] as const)
+    expect(tool).toMatchObject({
+      ...child(invoked),
+      kind: "internal",
+      attributes: {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": `${body.runId}.${position}.0`,
+      },
+    });
+  expect(looked.failed).toBe(false);
+  expect(asked).toMatchObject({ failed: true, attributes: { "error.type": "tool_error" } });
+  const sends = collector.spans.filter(({ name }) => name === "deliver desk");
+  expect(sends.map(({ failed, attributes }) => [failed, attributes["rouse.delivery.attempt"], attributes["error.type"]])).toEqual([
+    [true, 1, "retry"],
+    [false, 2, undefined],
+  ]);
+  for (const send of sends) expect(send).toMatchObject({ ...child(invoked), kind: "client" });
+
+  const parents = (span: CollectedSpan): object => ({ traceparent: `00-${TRACE}-${span.spanId}-01`, tracestate: "shop=abc" });
+  const crm = service.calls.find(({ path }) => path === "/crm");
+  expect(crm?.headers).toMatchObject(parents(looked));
+  const call = service.calls.find(({ body: sent }) => sent?.method === "tools/call");
+  expect(call?.headers).toMatchObject(parents(asked));
+
+  const ending = logged.find(({ msg }) => msg === "a run ended");
+  expect(ending).toMatchObject({ traceId: TRACE, spanId: invoked.spanId });
+  expect(logged.find(({ msg }) => msg === "a delivery ended")).toMatchObject({ traceId: TRACE });
+  expect(
+    logged
+      .filter(({ msg }) => msg === "the gateway is ready" || msg === "the gateway has stopped")
+      .every(({ traceId }) => traceId === undefined),
+  ).toBe(true);
+
+  expect(collector.requests[0]).toMatchObject({ path: "/v1/traces", headers: { "x-key": "canary-collector-key" } });
+  const exported = collector.requests.map(({ text }) => text).join("\n");
+  for (const secret of [...SECRETS, "canary-recipient"]) expect([secret, exported.includes(secret)]).toEqual([secret, false]);
+}, 30_000);
