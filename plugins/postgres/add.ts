@@ -4,7 +4,7 @@ import { digest } from "./digest.ts";
 import type { UnitOfWork, PlannedRun } from "./unit-of-work.ts";
 
 /** A column of what is added: its name, its type, and its value of one of the rows. */
-type Column<T> = readonly [name: string, type: string, value: (row: T) => unknown];
+export type Column<T> = readonly [name: string, type: string, value: (row: T) => unknown];
 
 const EVENT: readonly Column<EventRow>[] = [
   ["id", "text", (row) => row.id],
@@ -54,7 +54,8 @@ function givenAs<T>(name: string, columns: readonly Column<T>[], first: number):
   return `unnest(${lists}) WITH ORDINALITY AS ${name} (${namesOf(columns)}, nth)`;
 }
 
-const addRows = <T>(table: string, columns: readonly Column<T>[], first: number): string =>
+/** A statement that adds rows; `first`: the place of its first value. */
+export const addRows = <T>(table: string, columns: readonly Column<T>[], first: number): string =>
   `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns)} FROM ${givenAs("given", columns, first)} ORDER BY nth`;
 
 const addEvents = (first: number): string => `
@@ -107,7 +108,7 @@ function textOf(tables: { events: boolean; runs: boolean; jobs: boolean }): stri
   return text;
 }
 
-const valuesOf = <T>(rows: readonly T[], columns: readonly Column<T>[]): unknown[] =>
+export const valuesOf = <T>(rows: readonly T[], columns: readonly Column<T>[]): unknown[] =>
   rows.length === 0 ? [] : columns.map(([, , value]) => rows.map(value));
 
 /**

@@ -1,4 +1,4 @@
-import { RouseError, STORE_UNAVAILABLE } from "#store-kit";
+import { ID_TAKEN, RouseError, STORE_UNAVAILABLE } from "#store-kit";
 
 /** The code that PostgreSQL gives a failed statement (five characters), where it was PostgreSQL that failed it. */
 export function sqlState(error: unknown): string | undefined {
@@ -18,8 +18,7 @@ export const isRefused = (error: unknown): boolean => /^(?:2[123]|42|54)/.test(s
 /** The client's errors as ours, with the cause kept. Their messages may quote values: they are shown nowhere. */
 export function storeError(error: unknown): RouseError {
   if (error instanceof RouseError) return error;
-  if (isConflict(error))
-    return new RouseError({ code: "internal", message: "the store refused a record whose id it holds already" }, { cause: error });
+  if (isConflict(error)) return new RouseError(ID_TAKEN, { cause: error });
   if (isRefused(error)) return new RouseError({ code: "internal", message: "the store refused a record" }, { cause: error });
   return new RouseError(STORE_UNAVAILABLE, { cause: error });
 }

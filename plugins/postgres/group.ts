@@ -15,6 +15,7 @@ import type { Jobs } from "./jobs.ts";
 import { standing } from "./leases.ts";
 import { openWindows } from "./shared-usage.ts";
 import { bindKeys, readDedupeRecords, unbindKeys, type NewDedupeKey } from "./keys.ts";
+import { loadSteps, NO_STEPS, wantNoSteps, wantSteps, type WantedSteps } from "./step-plan.ts";
 import { UnitOfWork, type Loaded } from "./unit-of-work.ts";
 import type { Ops } from "./write-log.ts";
 import { planStatements } from "./write.ts";
@@ -60,6 +61,7 @@ interface Wanted {
   jobs: { kind: JobKind; id: string }[];
   leases: string[];
   windows: string[];
+  steps: WantedSteps;
 }
 
 function addEvent(wanted: Wanted, { row, actions }: Ops["events"][number], careful: boolean): void {
@@ -77,7 +79,7 @@ function addEvent(wanted: Wanted, { row, actions }: Ops["events"][number], caref
  */
 function buildLoadRequest(requests: readonly Request[], careful: boolean): Wanted {
   const jobs = new Map<string, { kind: JobKind; id: string }>();
-  const wanted: Wanted = { events: [], runs: [], deliveries: [], jobs: [], leases: [], windows: [] };
+  const wanted: Wanted = { events: [], runs: [], deliveries: [], jobs: [], leases: [], windows: [], steps: wantNoSteps() };
   const wantJob = (kind: JobKind, id: string): void => void jobs.set(jobKey(kind, id), { kind, id });
   for (const { ops, held } of requests) {
     if (held && isFencingToken(held)) wanted.leases.push(held.lease);
@@ -85,6 +87,7 @@ function buildLoadRequest(requests: readonly Request[], careful: boolean): Wante
     for (const event of ops.events) addEvent(wanted, event, careful);
     for (const op of ops.runs) wanted.runs.push(op.op === "insert" ? op.row.id : op.id);
     for (const op of ops.deliveries) wanted.deliveries.push(op.op === "insert" ? op.record.id : op.id);
+    for (const op of ops.steps) wantSteps(wanted.steps, op, careful);
     for (const op of ops.jobs) {
       if (op.op === "complete" || op.op === "retry") wantJob(op.job.kind, op.job.id);
       if (op.op === "remove") wantJob(op.kind, op.id);
@@ -115,18 +118,20 @@ const NOTHING: Loaded = {
   runs: new Map(),
   deliveries: new Map(),
   jobs: new Map(),
+  steps: NO_STEPS,
 };
 
 async function load(sql: Sql, { jobs }: GroupParts, wanted: Wanted): Promise<Loaded> {
-  const [windows, fencingTokens, events, runs, deliveries, locked] = await Promise.all([
+  const [windows, fencingTokens, events, runs, deliveries, steps, locked] = await Promise.all([
     openWindows(sql, wanted.windows),
     standing(sql, wanted.leases),
     eventIds(sql, wanted.events),
     records(sql, "runs", wanted.runs),
     records(sql, "deliveries", wanted.deliveries),
+    loadSteps(sql, wanted.steps),
     wanted.jobs.length === 0 ? [] : jobs.lock(sql, wanted.jobs),
   ]);
-  return { windows, fencingTokens, events, runs, deliveries, jobs: new Map(locked.map((job) => [jobKey(job.kind, job.id), job])) };
+  return { windows, fencingTokens, events, runs, deliveries, steps, jobs: new Map(locked.map((job) => [jobKey(job.kind, job.id), job])) };
 }
 
 /** Those of a request's keys that somebody else holds, with the records that hold them. */
@@ -193,7 +198,8 @@ export async function commitGroup(requests: readonly Request[], parts: GroupPart
     later: getNextTimes(plan, now),
   });
 
-  if (keys.length === 0 && Object.values(wanted).every((list: readonly unknown[]) => list.length === 0)) {
+  const { steps, ...others } = wanted;
+  if (keys.length === 0 && [others, steps].every((lists) => Object.values(lists).every((list: readonly unknown[]) => list.length === 0))) {
     const group = planned(NOTHING, new Map());
     return committed(group, await parts.db.write<Ready>(group.statements));
   }

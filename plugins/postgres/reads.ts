@@ -6,13 +6,16 @@ import {
   type Page,
   PAGES,
   parseRecord,
+  readSteps,
   sessionId,
   type SessionRow,
   type Store,
   toLastRoute,
   toReads,
   toSession,
+  toSteps,
   toTurn,
+  type ToolResultRecord,
 } from "#store-kit";
 import { readCounts } from "./counts.ts";
 import type { Db } from "./db.ts";
@@ -67,6 +70,8 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         delivery: (id) => byId(PAGES.deliveries, id),
         session: (ref) => first(`SELECT ${SESSION} FROM sessions WHERE id = $1`, digest(sessionId(ref)), toSession),
         value: (key) => first("SELECT value FROM meta WHERE key = $1", key, (row: { value: string }) => JSON.parse(row.value) as unknown),
+        approval: (id) => byId(PAGES.approvals, id),
+        toolResult: (id) => first("SELECT record FROM tool_results WHERE id = $1", id, parseRecord<ToolResultRecord>),
       },
       list: {
         events: (query) => listNewest(db, PAGES.events, query),
@@ -92,6 +97,8 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
           const text = "SELECT agent, channel, recipient, thread, at FROM last_routes WHERE agent = $1 ORDER BY at DESC";
           return all(text, [agentId], toLastRoute);
         },
+        steps: async (runId) => toSteps(await db.query(readSteps("$1"), [runId])),
+        approvals: (query) => listNewest(db, PAGES.approvals, query),
       },
     }),
   };

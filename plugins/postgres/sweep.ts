@@ -30,12 +30,13 @@ const DELETE_EVENTS = `
   noted AS (INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, -count(*) FROM gone GROUP BY outcome)
   SELECT count(*) AS n FROM gone`;
 
-function deleteAged({ table, at, since, cutoff }: AgedTable): Step {
+function deleteAged({ table, at, since, cutoff, parts = [] }: AgedTable): Step {
   let after = 0;
+  const partsGone = parts.map((part) => `, ${part}_gone AS (DELETE FROM ${part} USING gone WHERE ${part}.run_id = gone.id)`).join("");
   const deleting =
     table === "events"
       ? DELETE_EVENTS
-      : `WITH gone AS (DELETE FROM ${table} WHERE seq = ANY($1::bigint[]) RETURNING 1) SELECT count(*) AS n FROM gone`;
+      : `WITH gone AS (DELETE FROM ${table} WHERE seq = ANY($1::bigint[]) RETURNING id)${partsGone} SELECT count(*) AS n FROM gone`;
   return async (sql) => {
     const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
     const { seqs, last = after, more } = selectAged(await sql.query<AgedRow>(text, [after, SWEEP_SLICE]), cutoff);

@@ -6,6 +6,7 @@ import {
   type DeliveryRecord,
   type EventRow,
   type FencingToken,
+  ID_TAKEN,
   isFencingToken,
   type Job,
   type LastRoute,
@@ -24,6 +25,7 @@ import {
 import { JobPlan, type LockedJob } from "./job-plan.ts";
 import { collectedRecord, type NewEvent, type Ops, type LoggedRunRow } from "./write-log.ts";
 import { SessionPlan } from "./session-plan.ts";
+import { type LoadedSteps, StepPlan } from "./step-plan.ts";
 
 /** What is in the database of the rows that a group may change, read under locks before it writes. */
 export interface Loaded {
@@ -37,6 +39,7 @@ export interface Loaded {
   fencingTokens: ReadonlyMap<string, number>;
   /** Runs whose windows are open, of those that are asked for. */
   windows: ReadonlySet<string>;
+  steps: LoadedSteps;
 }
 
 type RunState = Omit<RunRecord, "spec">;
@@ -56,7 +59,7 @@ interface PlannedDelivery {
   record: DeliveryRecord;
 }
 
-const refused = (): RouseError => new RouseError({ code: "internal", message: "the store refused a record whose id it holds already" });
+const refused = (): RouseError => new RouseError(ID_TAKEN);
 
 /**
  * What a group of commits comes to: each is checked against what was read, and what the ones before it did, and is then
@@ -75,11 +78,13 @@ export class UnitOfWork {
   readonly systemEventChanges = new Map<string, { state: SystemEventState | null; failures: number }>();
   readonly routes = new Map<string, LastRoute>();
   readonly values = new Map<string, string>();
+  readonly steps: StepPlan;
   readonly jobs: JobPlan;
   readonly wakes = new Map<string, WakeMode>();
 
   constructor(loaded: Loaded) {
     this.#loaded = loaded;
+    this.steps = new StepPlan(loaded.steps);
     this.jobs = new JobPlan(loaded.jobs);
   }
 
@@ -99,18 +104,14 @@ export class UnitOfWork {
     }
     for (const op of ops.sessions) this.sessions.apply(op);
     for (const { event, record } of ops.systemEvents) this.#systemEvent(event, record);
-    for (const { ids, state, failed } of ops.systemEventChanges) {
-      for (const id of ids) {
-        const known = this.systemEventChanges.get(id) ?? { state: null, failures: 0 };
-        this.systemEventChanges.set(id, { state: state ?? known.state, failures: known.failures + (failed ? 1 : 0) });
-      }
-    }
+    for (const change of ops.systemEventChanges) this.#changeSystemEvents(change);
     for (const route of ops.routes) this.routes.set(`${route.agentId}\n${route.channel}`, route);
     for (const { key, value } of ops.values) this.values.set(key, value);
     for (const id of ops.dropped) {
       this.dropped.add(id);
       this.collected = this.collected.filter(({ runId }) => runId !== id);
     }
+    for (const op of ops.steps) this.steps.apply(op);
     for (const op of ops.jobs) this.jobs.apply(op);
     return true;
   }
@@ -144,6 +145,7 @@ export class UnitOfWork {
       if (deliveries.has(op.record.id) || this.#delivery(op.record.id)) throw refused();
       deliveries.add(op.record.id);
     }
+    this.steps.check(ops.steps);
   }
 
   #run(id: string): PlannedRun | undefined {
@@ -184,6 +186,13 @@ export class UnitOfWork {
 
   #systemEvent(event: NewSystemEvent, record: string): void {
     if (!this.systemEvents.has(event.id)) this.systemEvents.set(event.id, { event, record });
+  }
+
+  #changeSystemEvents({ ids, state, failed }: Ops["systemEventChanges"][number]): void {
+    for (const id of ids) {
+      const known = this.systemEventChanges.get(id) ?? { state: null, failures: 0 };
+      this.systemEventChanges.set(id, { state: state ?? known.state, failures: known.failures + (failed ? 1 : 0) });
+    }
   }
 
   #event({ row, actions }: NewEvent): void {

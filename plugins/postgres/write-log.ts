@@ -1,4 +1,6 @@
 import {
+  type ApprovalDecision,
+  type ApprovalRecord,
   type Collected,
   type DeliveryChange,
   type DeliveryRecord,
@@ -15,8 +17,10 @@ import {
   type SessionRef,
   type StoredAction,
   type SystemEventState,
+  type ToolCallChange,
   toEventRow,
   toRunRow,
+  toStepRow,
   toWrites,
   type Writes,
 } from "#store-kit";
@@ -38,6 +42,13 @@ export type JobOp =
 
 export type SessionOp = { ref: SessionRef } & ({ op: "append"; at: Ms; record: string } | { op: "reset" } | { op: "delete" });
 
+export type StepOp =
+  | { op: "step"; row: ReturnType<typeof toStepRow> }
+  | { op: "call"; runId: string; callId: string; change: ToolCallChange }
+  | { op: "result"; id: string; runId: string; record: string }
+  | { op: "approval"; approval: ApprovalRecord }
+  | { op: "decision"; id: string; decision: ApprovalDecision };
+
 /** What one commit asks for, table by table; within a table in the order in which it was asked for. */
 export interface Ops {
   events: NewEvent[];
@@ -49,6 +60,7 @@ export interface Ops {
   routes: LastRoute[];
   values: { key: string; value: string }[];
   dropped: string[];
+  steps: StepOp[];
   jobs: JobOp[];
 }
 
@@ -64,6 +76,7 @@ export const noOps = (): Ops => ({
   routes: [],
   values: [],
   dropped: [],
+  steps: [],
   jobs: [],
 });
 
@@ -85,6 +98,13 @@ export const createWriteLog = (ops: Ops): Writes =>
       systemEvent: (event) => void ops.systemEvents.push({ event, record: JSON.stringify(event) }),
       delivery: (delivery) => void ops.deliveries.push({ op: "insert", record: newDeliveryRecord(delivery) }),
       job: (job) => void ops.jobs.push({ op: "enqueue", job, data: JSON.stringify(job.data) }),
+      step: (step) => void ops.steps.push({ op: "step", row: toStepRow(step) }),
+      toolResult: (result) => void ops.steps.push({ op: "result", id: result.id, runId: result.runId, record: JSON.stringify(result) }),
+      approval(approval) {
+        refuseUnkept(approval);
+        ops.steps.push({ op: "approval", approval });
+      },
+      decision: (id, decision) => void ops.steps.push({ op: "decision", id, decision }),
     },
     set: {
       lastRoute: (route) => void ops.routes.push(route),
@@ -101,6 +121,10 @@ export const createWriteLog = (ops: Ops): Writes =>
       },
       systemEvents: (ids, change) => void ops.systemEventChanges.push({ ids, ...change }),
       job: (kind, id, runAt) => void ops.jobs.push({ op: "reschedule", kind, id, runAt }),
+      toolCall(runId, callId, change) {
+        refuseUnkept(change);
+        ops.steps.push({ op: "call", runId, callId, change });
+      },
     },
     delete: {
       session: (ref) => void ops.sessions.push({ op: "delete", ref }),

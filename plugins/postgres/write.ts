@@ -1,7 +1,8 @@
-import { deliveryState, type Ms } from "#store-kit";
-import { addWork } from "./add.ts";
+import { deliveryState, type Ms, toApprovalRow } from "#store-kit";
+import { addRows, addWork, type Column, valuesOf } from "./add.ts";
 import type { Statement } from "./db.ts";
 import { jobStatements } from "./jobs.ts";
+import type { PlannedCall, PlannedResult, PlannedStep } from "./step-plan.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";
 
 const statement = (text: string, values: readonly unknown[]): Statement => ({ text, values });
@@ -167,12 +168,91 @@ function* rest({ routes, values }: UnitOfWork): Generator<Statement> {
   }
 }
 
+const STEP: readonly Column<PlannedStep>[] = [
+  ["run_id", "text", ({ runId }) => runId],
+  ["step", "int", ({ index }) => index],
+  ["at", "bigint", ({ at }) => at],
+  ["record", "text", ({ record }) => record],
+];
+
+const CALL: readonly Column<PlannedCall>[] = [
+  ["run_id", "text", ({ runId }) => runId],
+  ["step", "int", ({ step }) => step],
+  ["position", "int", ({ position }) => position],
+  ["id", "text", ({ record }) => record.id],
+  ["at", "bigint", ({ at }) => at],
+  ["record", "text", ({ record }) => JSON.stringify(record)],
+];
+
+const RESULT: readonly Column<PlannedResult & { at: Ms }>[] = [
+  ["id", "text", ({ id }) => id],
+  ["run_id", "text", ({ runId }) => runId],
+  ["at", "bigint", ({ at }) => at],
+  ["record", "text", ({ record }) => record],
+];
+
+const APPROVAL: readonly Column<ReturnType<typeof toApprovalRow>>[] = [
+  ["id", "text", ({ id }) => id],
+  ["run_id", "text", ({ runId }) => runId],
+  ["code", "text", ({ code }) => code],
+  ["at", "bigint", ({ at }) => at],
+  ["state", "text", ({ state }) => state],
+  ["record", "text", ({ record }) => record],
+];
+
+const inserting = <T>(table: string, columns: readonly Column<T>[], rows: readonly T[]): Statement[] =>
+  rows.length === 0 ? [] : [{ text: addRows(table, columns, 1), values: valuesOf(rows, columns) }];
+
+function* steps({ steps: plan }: UnitOfWork, now: Ms): Generator<Statement> {
+  const calls = [...plan.calls.values()];
+  yield* inserting("steps", STEP, [...plan.steps.values()]);
+  yield* inserting(
+    "tool_calls",
+    CALL,
+    calls.filter((call) => call.fresh),
+  );
+  yield* inserting(
+    "tool_results",
+    RESULT,
+    [...plan.results.values()].map((result) => ({ ...result, at: now })),
+  );
+  const known = calls.filter((call) => !call.fresh);
+  if (known.length > 0) {
+    yield statement(
+      `UPDATE tool_calls SET record = given.record
+        FROM unnest($1::text[], $2::int[], $3::int[], $4::text[]) AS given (run_id, step, position, record)
+        WHERE tool_calls.run_id = given.run_id AND tool_calls.step = given.step AND tool_calls.position = given.position`,
+      [
+        known.map((call) => call.runId),
+        known.map((call) => call.step),
+        known.map((call) => call.position),
+        known.map((call) => JSON.stringify(call.record)),
+      ],
+    );
+  }
+}
+
+function* approvals({ steps }: UnitOfWork): Generator<Statement> {
+  const changed = [...steps.approvals.values()].filter((one) => one.changed);
+  const rows = (fresh: boolean) => changed.filter((one) => one.fresh === fresh).map((one) => toApprovalRow(one.approval));
+  const decided = rows(false);
+  // First, since the code of an approval that is decided may be used again.
+  if (decided.length > 0) {
+    yield statement(
+      `UPDATE approvals SET state = given.state, record = given.record
+        FROM unnest($1::text[], $2::text[], $3::text[]) AS given (id, state, record) WHERE approvals.id = given.id`,
+      [decided.map(({ id }) => id), decided.map(({ state }) => state), decided.map(({ record }) => record)],
+    );
+  }
+  yield* inserting("approvals", APPROVAL, rows(true));
+}
+
 /**
  * What a plan comes to: all of it goes to PostgreSQL one statement behind the other, table by table, in an order that is
  * the same for every gateway. Rows that come back name kinds of jobs; with `ready`, whether one of them is.
  */
 export function planStatements(plan: UnitOfWork, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
   const { before, after } = jobStatements(plan.jobs, now, dbTime);
-  const parts = [runs, collected, sessions, systemEvents, deliveries, rest];
-  return [...before, ...addWork(plan, dbTime), ...after, ...parts.flatMap((part) => [...part(plan)])];
+  const parts = [runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
+  return [...before, ...addWork(plan, dbTime), ...after, ...parts.flatMap((part) => [...part(plan, now)])];
 }

@@ -21,9 +21,11 @@ export function trustedLine(hook: string): string {
   return `An event arrived through hook "${hook.replace(/[^\w./:-]/g, "_").slice(0, 100)}". Do what your instructions say about such events; where they say nothing, answer what it asks as far as text alone allows.`;
 }
 
-/** Makes the boundary of one run, with an id of its own. */
-export function createBoundary(): Boundary {
-  const id = randomHex128();
+/** Makes an id for the boundary of a run. All attempts of the run share it, so that what was rendered once stays the same. */
+export const newBoundaryId = randomHex128;
+
+/** Makes the boundary of one run. */
+export function createBoundary(id = newBoundaryId()): Boundary {
   const wrap = (text: string, origin: string): string =>
     `<<<EXTERNAL_CONTENT ${id}>>>\nSource: ${JSON.stringify(neutralise(origin).slice(0, 200))}\n---\n${neutralise(text)}\n<<<END_EXTERNAL_CONTENT ${id}>>>`;
   return {

@@ -1,7 +1,7 @@
 import type { RunErrorCode } from "../core/errors.ts";
-import type { TurnResult } from "./types.ts";
+import type { PausedTurn, TurnResult } from "./types.ts";
 
-export type TurnFailure = Extract<TurnResult, { ok: false }>;
+export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn>;
 
 interface CallError {
   name?: unknown;

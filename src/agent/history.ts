@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import { plainText } from "../core/text.ts";
+import { cutText, plainText } from "../core/text.ts";
 import type { TurnRecord } from "../store/types.ts";
 import type { Boundary } from "./boundary.ts";
 
@@ -7,6 +7,26 @@ import type { Boundary } from "./boundary.ts";
 export function estimateTokens(text: string): number {
   const dense = text.match(/[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/g)?.length ?? 0;
   return dense + Math.ceil((text.length - dense) / 3);
+}
+
+/** Cuts a text that has more than `tokens`, with a note. `cut` is how many characters went. */
+export function cutToTokens(text: string, tokens: number): { text: string; cut: number } {
+  const size = estimateTokens(text);
+  if (size <= tokens) return { text, cut: 0 };
+  const piece = cutText(text, Math.max(0, Math.floor((text.length * tokens) / size)));
+  return { text: `${piece.text}[cut: ${piece.cut} characters]`, cut: piece.cut };
+}
+
+/** Returns the most that each of several sizes may be, so that all are `total` at most together: small ones leave their room to large ones. */
+export function getShare(sizes: readonly number[], total: number): number {
+  const sorted = sizes.toSorted((a, b) => a - b);
+  let left = total;
+  for (const [index, size] of sorted.entries()) {
+    const share = left / (sorted.length - index);
+    if (size > share) return Math.max(0, Math.floor(share));
+    left -= size;
+  }
+  return Infinity;
 }
 
 function turnTokens(turn: TurnRecord): number {

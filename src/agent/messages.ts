@@ -1,9 +1,9 @@
 import type { ModelMessage } from "ai";
-import { cutText, plainText, type TextPart } from "../core/text.ts";
+import { plainText, type TextPart } from "../core/text.ts";
 import type { Part } from "../contract/kinds.ts";
 import { BOUNDARY_RULE, trustedLine, type Boundary } from "./boundary.ts";
 import { renderParts } from "./context.ts";
-import { estimateTokens, fitHistory, renderHistory, withoutOpenCalls } from "./history.ts";
+import { cutToTokens, estimateTokens, fitHistory, getShare, renderHistory, withoutOpenCalls } from "./history.ts";
 import type { ConversationMessage, TurnInput } from "./types.ts";
 
 /** Kept free for the answer. */
@@ -25,11 +25,11 @@ function fitInput(parts: readonly TextPart[], tokens: number): { parts: readonly
   if (estimateTokens(plainText(parts)) <= tokens) return { parts, cut: 0 };
   let left = tokens;
   let cut = 0;
-  const kept = parts.map((part) => {
-    const piece = cutText(part.text, Math.max(0, left));
-    left -= piece.text.length;
+  const kept = parts.map(({ text, outside }) => {
+    const piece = cutToTokens(text, Math.max(0, left));
+    left -= estimateTokens(piece.text);
     cut += piece.cut;
-    return { text: piece.cut > 0 ? `${piece.text}[cut: ${piece.cut} characters]` : piece.text, outside: part.outside };
+    return { text: piece.text, outside };
   });
   return { parts: kept, cut };
 }
@@ -45,14 +45,39 @@ function saidTokens(message: ConversationMessage): number {
   }
 }
 
+const getTexts = (message: ConversationMessage): string[] =>
+  message.role === "user" ? message.parts.flatMap((part) => (part.type === "text" ? part.text : [])) : [message.text];
+
+/** Cuts the longest texts of messages that are too long together. */
+function cutSaid(
+  said: readonly ConversationMessage[],
+  tokens: number,
+  budget: number,
+): { messages: readonly ConversationMessage[]; cut: number } {
+  const texts = said.flatMap(getTexts).map(estimateTokens);
+  const fixed = tokens - texts.reduce((sum, size) => sum + size, 0);
+  const share = getShare(texts, Math.max(0, budget - fixed));
+  let cut = 0;
+  const fit = (text: string): string => {
+    const piece = cutToTokens(text, share);
+    cut += piece.cut;
+    return piece.text;
+  };
+  const messages = said.map((message): ConversationMessage => {
+    if (message.role !== "user") return { ...message, text: fit(message.text) };
+    return { ...message, parts: message.parts.map((part) => (part.type === "text" ? { ...part, text: fit(part.text) } : part)) };
+  });
+  return { messages, cut };
+}
+
 /**
  * The newest messages that fit into `budget` tokens. They begin with something the user said, so that no result stands
- * without its call; from the last such message on all stay, whatever their length.
+ * without its call; from the last such message on all stay, and their longest texts are cut if they do not fit.
  */
 function fitSaid(
   said: readonly ConversationMessage[],
   budget: number,
-): { messages: readonly ConversationMessage[]; left: number; tokens: number } {
+): { messages: readonly ConversationMessage[]; left: number; cut: number; tokens: number } {
   const last = said.findLastIndex((message) => message.role === "user");
   let tokens = 0;
   let first = said.length;
@@ -65,7 +90,9 @@ function fitSaid(
       tokens = sum;
     }
   }
-  return { messages: said.slice(first), left: first, tokens };
+  const kept = said.slice(first);
+  if (tokens <= budget) return { messages: kept, left: first, cut: 0, tokens };
+  return { ...cutSaid(kept, tokens, budget), left: first, tokens: budget };
 }
 
 function renderSaid(message: ConversationMessage): ModelMessage {
@@ -108,8 +135,8 @@ export interface MessageOptions {
   warnings: string[];
 }
 
-/** The messages of a turn, as many as fit into the model's window. */
-export function buildMessages(input: TurnInput, { boundary, parts, window, warnings }: MessageOptions): ModelMessage[] {
+/** The messages before a turn's first step, as many as fit into the model's window. */
+function buildMessages(input: TurnInput, { boundary, parts, window, warnings }: MessageOptions): ModelMessage[] {
   const context = renderParts(parts, boundary);
   const budget = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)) - estimateTokens(context));
   const historyWithin = (tokens: number): ModelMessage[] => {
@@ -120,6 +147,7 @@ export function buildMessages(input: TurnInput, { boundary, parts, window, warni
   if (input.messages) {
     const fitted = fitSaid(input.messages, budget);
     if (fitted.left > 0) warnings.push(`${fitted.left} older messages were left out to fit the model's window`);
+    if (fitted.cut > 0) warnings.push(`the messages were cut by ${fitted.cut} characters to fit the model's window`);
     const messages = withContext(fitted.messages, context).map(renderSaid);
     return withoutOpenCalls([...historyWithin(budget - fitted.tokens), ...messages]);
   }
@@ -132,4 +160,86 @@ export function buildMessages(input: TurnInput, { boundary, parts, window, warni
   const before = context === "" ? "" : `${context}\n\n`;
   const lead = input.hook === undefined || input.heartbeat ? "" : `${trustedLine(input.hook)}\n\n`;
   return [...historyWithin(budget - estimateTokens(plainText(fitted.parts))), { role: "user", content: before + lead + body }];
+}
+
+function getPartTokens(value: unknown): number {
+  if (typeof value !== "object" || value === null) return estimateTokens(String(value));
+  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + getPartTokens(item), 0);
+  if ("mediaType" in value) return IMAGE_TOKENS;
+  return Object.values(value).reduce((sum: number, item) => sum + getPartTokens(item), 8);
+}
+
+const getTokens = (messages: readonly ModelMessage[]): number =>
+  messages.reduce((sum, { content }) => sum + 8 + (typeof content === "string" ? estimateTokens(content) : getPartTokens(content)), 0);
+
+type Result = Extract<Extract<ModelMessage, { role: "tool" }>["content"][number], { type: "tool-result" }>;
+
+/** Cuts the longest results of tools, so that the steps of a turn have at most `budget` tokens if results can make it so. */
+function cutResults(steps: readonly ModelMessage[], budget: number): { messages: ModelMessage[]; cut: number } {
+  const results = steps.flatMap((message) =>
+    message.role === "tool" ? message.content.filter((part) => part.type === "tool-result") : [],
+  );
+  const sizes = results.map(({ output }) => getPartTokens(output));
+  const total = getTokens(steps);
+  const share = getShare(sizes, Math.max(0, budget - total + sizes.reduce((sum, size) => sum + size, 0)));
+  let cut = 0;
+  const fit = (part: Result): Result => {
+    const { output } = part;
+    if (getPartTokens(output) <= share) return part;
+    const isText = output.type === "text" || output.type === "error-text";
+    const piece = cutToTokens(isText ? output.value : JSON.stringify("value" in output ? output.value : null), share);
+    cut += piece.cut;
+    return { ...part, output: { type: output.type === "error-text" ? "error-text" : "text", value: piece.text } };
+  };
+  const messages = steps.map((message): ModelMessage =>
+    message.role === "tool"
+      ? { ...message, content: message.content.map((part) => (part.type === "tool-result" ? fit(part) : part)) }
+      : message,
+  );
+  return { messages, cut };
+}
+
+const CUT_RESULTS = "results of tools were cut";
+
+/** The conversation of a turn: what stands before its first step is rendered once, as long as it fits. */
+export interface Conversation {
+  /** The messages for the next model call, after these of the turn's own steps, cut to fit the model's window. */
+  fit(steps: readonly ModelMessage[]): ModelMessage[];
+}
+
+/** Creates the conversation of a turn. `warnings` gets what was left out or cut: each once, as it was in the last step. */
+export function createConversation(input: TurnInput, options: MessageOptions): Conversation {
+  const { window, warnings } = options;
+  const room = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)));
+  /** Kept free for the turn's own steps. */
+  let reserved = 0;
+  let own: string[] = [];
+  const warn = (texts: string[]): void => {
+    for (const text of own) warnings.splice(warnings.indexOf(text), 1);
+    own = texts;
+    warnings.push(...texts);
+  };
+  const build = (): ModelMessage[] => {
+    const texts: string[] = [];
+    const messages = buildMessages(input, { ...options, window: window - reserved, warnings: texts });
+    warn(texts);
+    return messages;
+  };
+  let before = build();
+  return {
+    fit(steps) {
+      if (steps.length === 0) return before;
+      const needed = getTokens(steps);
+      if (getTokens(before) + needed <= room) return [...before, ...steps];
+      // Half as much again: what was cut stays as it is for some steps, and providers keep it in their caches.
+      if (needed > reserved) {
+        reserved = Math.min(Math.floor(needed * 1.5), Math.floor(room * 0.75));
+        before = build();
+      }
+      const { messages, cut } = cutResults(steps, room - getTokens(before));
+      if (cut > 0)
+        warn([...own.filter((text) => !text.startsWith(CUT_RESULTS)), `${CUT_RESULTS} by ${cut} characters to fit the model's window`]);
+      return [...before, ...messages];
+    },
+  };
 }

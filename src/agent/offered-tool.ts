@@ -1,7 +1,6 @@
-import type { Schema, ToolSet } from "ai";
+import type { Schema } from "ai";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { ToolOutput } from "../store/steps.ts";
-import { toResultOutput } from "./tool-results.ts";
 
 /** What is known of a tool before it is called. */
 export interface ToolHints {
@@ -43,19 +42,4 @@ export interface OfferedTool {
    *   was over. With any other error the call failed, and the error's message goes to the model.
    */
   execute(input: unknown, call: OfferedCall): Promise<ToolOutput>;
-}
-
-/** Makes the tools of the `ai` package of those of a turn, for a loop that the package drives. */
-export function toSdkTools(offered: readonly OfferedTool[], getCallId: (toolCallId: string) => string): ToolSet {
-  return Object.fromEntries(
-    offered.map(({ name, definition, execute }) => [
-      name,
-      {
-        ...definition,
-        execute: (input: unknown, { toolCallId, abortSignal }: { toolCallId: string; abortSignal?: AbortSignal }) =>
-          execute(input, { callId: getCallId(toolCallId), signal: abortSignal ?? new AbortController().signal }),
-        toModelOutput: ({ output }: { output: unknown }) => toResultOutput(output as ToolOutput),
-      },
-    ]),
-  );
 }

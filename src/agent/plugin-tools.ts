@@ -1,4 +1,4 @@
-import type { JSONSchema7, LanguageModelMiddleware } from "ai";
+import type { JSONSchema7 } from "ai";
 import { z } from "zod";
 import { renderPath } from "../config/issues.ts";
 import type { Tool, ToolCallInfo, TurnInfo } from "../contract/kinds.ts";
@@ -6,52 +6,6 @@ import type { ToolOutput } from "../store/steps.ts";
 import { CALL_MS, OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
 import { raceAbort } from "./race.ts";
 import { toTextOutput } from "./tool-results.ts";
-
-/** Numbers the calls of a run: `<run>.<step>.<position>`, the same in every try of the same step. */
-export interface CallNumbers {
-  middleware: LanguageModelMiddleware;
-  /** The number of a call that the model has just made. */
-  get(toolCallId: string): string;
-}
-
-export function createCallNumbers(runId: string): CallNumbers {
-  const ids = new Map<string, string>();
-  let step = -1;
-  let position = 0;
-  const add = (part: { type: string; toolCallId?: string }): void => {
-    if (part.type === "tool-call" && part.toolCallId !== undefined) ids.set(part.toolCallId, `${runId}.${step}.${position++}`);
-  };
-  const begin = (): void => {
-    step++;
-    position = 0;
-  };
-  return {
-    middleware: {
-      specificationVersion: "v4",
-      async wrapGenerate({ doGenerate }) {
-        begin();
-        const result = await doGenerate();
-        for (const part of result.content) add(part);
-        return result;
-      },
-      async wrapStream({ doStream }) {
-        begin();
-        const { stream, ...rest } = await doStream();
-        const transform = new TransformStream<StreamPart, StreamPart>({
-          transform(part, controller) {
-            add(part);
-            controller.enqueue(part);
-          },
-        });
-        return { ...rest, stream: stream.pipeThrough(transform) };
-      },
-    },
-    get: (toolCallId) => ids.get(toolCallId) ?? `${runId}.${step}.${toolCallId}`,
-  };
-}
-
-type Stream = Awaited<ReturnType<Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["doStream"]>>["stream"];
-type StreamPart = Stream extends ReadableStream<infer P> ? P : never;
 
 const schemas = new WeakMap<z.ZodType, JSONSchema7>();
 

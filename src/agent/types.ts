@@ -2,8 +2,9 @@ import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ProviderDescription, TurnInfo } from "../contract/kinds.ts";
-import type { TurnRecord, Usage } from "../store/types.ts";
+import type { StepRecord, TurnRecord, Usage } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
+import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
 /** An agent as a turn sees it. */
 export interface Agent {
@@ -118,9 +119,28 @@ export interface TurnInput {
   onText?: (delta: string) => void;
   /** What a `builtin/echo` heartbeat needs to know. */
   heartbeat?: boolean;
+  /** The id of the run's boundary; default a new one. */
+  boundaryId?: string;
+  /** Default: the turn has one attempt, and keeps nothing. */
+  journal?: Journal;
+  /** Asked before each call of a tool. Default: every call is made. */
+  judge?: (call: JudgedCall) => CallVerdict | undefined;
+  /** What becomes of a call that was started and has no answer. Default: the model is told, with a warning. */
+  onUnknown?: "ask" | "tell";
+}
+
+/** A turn that has not ended: a person has to decide (`waiting`), or another gateway has the run (`lost`). */
+export interface PausedTurn {
+  ok: false;
+  code: "waiting" | "lost";
+  /** Questions that have not been asked yet. */
+  asks: readonly NewApproval[];
+  /** Ids of approvals that the turn waits for already. */
+  open: readonly string[];
 }
 
 export type TurnResult =
+  | PausedTurn
   | {
       ok: true;
       /** The last thing the model said. */
@@ -133,6 +153,8 @@ export type TurnResult =
       usage: Usage;
       finish: string;
       warnings: string[];
+      /** The last step, if it is not in the journal yet: the end of the run is to be committed with it. */
+      lastStep?: StepRecord;
     }
   | {
       ok: false;
@@ -145,7 +167,7 @@ export type TurnResult =
       warnings: string[];
     };
 
-/** The one way to a model. Never throws: failure is in the value. */
+/** The one way to a model. Failure is in the value; it throws what the journal threw alone. */
 export interface AgentRuntime {
   readonly models: Models;
   runTurn(input: TurnInput): Promise<TurnResult>;

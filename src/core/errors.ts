@@ -73,6 +73,8 @@ export const RUN_ERRORS = {
   timeout: "The turn took longer than its time limit.",
   cancelled: "The run was cancelled: by an operator, by `/stop`, by its caller, or because the gateway was stopping.",
   skipped: "The transform of the batch returned nothing to do.",
+  outcome_unknown:
+    "A call of a tool was started and no answer came, so that it may have been carried out or not; nobody decided in time, or a person gave it up.",
   crashed: "The run was started several times and never came to an end, or its gateway ended during a turn of the API.",
   rate_limited: "The provider's rate limit was reached, and retries did not help.",
   provider_unavailable: "The provider could not be reached or reported an error of its own, and retries did not help.",

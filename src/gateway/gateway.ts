@@ -13,6 +13,7 @@ import { createRejections } from "../http/rejections.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/shared-counts.ts";
+import { traceIntake } from "../intake/traced-intake.ts";
 import { createReceive } from "./receive.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
@@ -119,7 +120,7 @@ function createInput(
   draining: () => boolean,
 ) {
   const sharedCounts = createSharedCounts(cluster);
-  const intake = createIntake({
+  const made = createIntake({
     sharedCounts,
     store,
     clock,
@@ -132,7 +133,7 @@ function createInput(
     admit: (applicants, now) => admission.admit(applicants, now),
     retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
   });
-  return { intake, sharedCounts };
+  return { intake: telemetry ? traceIntake(made, telemetry, snapshot) : made, sharedCounts };
 }
 
 /** How far a gateway has come. */

@@ -18,7 +18,7 @@ import { openTelemetry } from "../telemetry/open.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { tracedStore } from "./traced-store.ts";
 import type { SqlSource } from "../store/sql.ts";
-import type { FencingToken, StoreDriver, StoreHandle } from "../store/types.ts";
+import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
 
 export interface ResourceOptions extends Omit<SnapshotOptions, "pool" | "sharedValues" | "telemetry" | "withoutSecrets"> {
   /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
@@ -105,6 +105,12 @@ async function openTraces({ snapshot }: LoadedSnapshot, { clock, log }: Resource
   return telemetry;
 }
 
+/** Adds to a store what hears of its commits. */
+function wrapStore(store: Store, telemetry: Telemetry | undefined, reporter: Reporter | undefined): Store {
+  const traced = telemetry ? tracedStore(store, telemetry) : store;
+  return reporter ? reportingStore(traced, reporter) : traced;
+}
+
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
 export async function openResources(options: ResourceOptions, opened: AsyncDisposableStack): Promise<Resources> {
   const { clock, log, env } = options;
@@ -113,10 +119,9 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   const pool = createTransformPool({ log, env });
   opened.defer(() => pool.close());
   let shared: SharedValues | undefined;
-  const sharedValues = (): SharedValues | undefined => shared;
   const address: ListenAddress = {};
   let telemetry: Telemetry | undefined;
-  const build = () => buildSnapshot({ ...options, ...address, pool, sharedValues, telemetry: () => telemetry });
+  const build = () => buildSnapshot({ ...options, ...address, pool, sharedValues: () => shared, telemetry: () => telemetry });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
@@ -137,11 +142,10 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   const reloader = createReloader({ first: first.loaded, build, keptToken, clock, log, signal: ended.signal, onSwap });
   const handle = await openStore(driver, url, options, reloader);
   opened.defer(() => handle.store.close());
-  telemetry = await openTraces(first.loaded, options, opened);
-  const traced = telemetry ? tracedStore(handle.store, telemetry) : handle.store;
-  const store = options.reporter ? reportingStore(traced, options.reporter) : traced;
-  if (driver.shared) shared = createSharedValues(store);
   opened.defer(() => reloader.close());
+  telemetry = await openTraces(first.loaded, options, opened);
+  const store = wrapStore(handle.store, telemetry, options.reporter);
+  if (driver.shared) shared = createSharedValues(store);
   metrics.watchCounts(() => store.counts());
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
   return {

@@ -139,27 +139,11 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
     signal,
   });
   const kinds = mergeProviders(readProviders(BUILTIN_PLUGINS), plugins.offers.providers);
-  const { runtime, issues } = createAgentRuntime({
-    config,
-    baseDir,
-    env,
-    clock,
-    fetch,
-    log,
-    plugins,
-    kinds,
-    ...(telemetry && { telemetry }),
-  });
+  const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds, telemetry });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
-  return {
-    plugins,
-    runtime,
-    agents,
-    rooms,
-    issues: [...telemetryIssues(config), ...plugins.issues, ...issues, ...found.issues],
-    warnings: found.warnings,
-  };
+  const all = [...telemetryIssues(config), ...plugins.issues, ...issues, ...found.issues];
+  return { plugins, runtime, agents, rooms, issues: all, warnings: found.warnings };
 }
 
 type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;

@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import { isKnownPath } from "../intake/traced-event.ts";
+import { isKnownPath } from "../intake/traced-intake.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 

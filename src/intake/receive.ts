@@ -17,9 +17,8 @@ import { createKeptNames, keptParts } from "./kept-names.ts";
 import { checkRate, createRateLimiter, takeRate, type RateDeps } from "./rate.ts";
 import { record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, toReplayResult } from "./replay.ts";
-import { resolve as resolveHook } from "./resolve.ts";
 import type { createSharedCounts } from "./shared-counts.ts";
-import { describeReceived, describeResolution, OWN_PATHS, toReceivedEvent } from "./traced-event.ts";
+import { resolveTraced as resolve } from "./traced-event.ts";
 import {
   answerUnsignedHandshake,
   createSignatureMemory,
@@ -135,16 +134,6 @@ function checkRoute(hook: ReceivedHook, { draining }: StageDeps): StageResult {
 /** Denies a GET request that was no handshake, unless the path accepts GET. */
 function checkMethod(hook: ReceivedHook): StageResult {
   return hook.input.method === "GET" && !takesGet(hook) ? denyMethod(["GET", "POST"]) : undefined;
-}
-
-/** Resolves the work of a hook. */
-function resolve(hook: ReceivedHook, { telemetry }: StageDeps): undefined | Promise<undefined> {
-  if (!telemetry || OWN_PATHS.has(hook.path)) return resolveHook(hook);
-  return telemetry.evaluate(
-    hook.rules?.path,
-    () => resolveHook(hook),
-    () => describeResolution(hook),
-  );
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -266,32 +255,23 @@ function createStageDeps(deps: IntakeDeps): StageDeps {
 /** Creates the intake of a gateway. */
 export function createIntake(given: IntakeDeps): Intake {
   const deps = createStageDeps(given);
-  const { store, clock, log, snapshot, telemetry } = deps;
-  const receiveOne = async (input: RawInput, origin: Origin): Promise<Received> => {
-    const now = clock.now();
-    try {
-      const hook = openHook(input, origin, now, deps);
-      const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
-      const end = (await runStages(stages, hook, deps)) as Received | Rejected;
-      return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
-    } catch (error) {
-      return failed(input, now, error, deps);
-    }
-  };
-  const receiveMessageOf: Intake["receiveMessage"] = (channel, message, fencingToken) =>
-    receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fencingToken);
+  const { store, clock, log, snapshot } = deps;
   return {
     denials: deps.denials,
     bodyBudget: deps.bodyBudget,
-    receive: telemetry
-      ? (input, origin) => telemetry.receive(toReceivedEvent(input, origin, snapshot()), () => receiveOne(input, origin), describeReceived)
-      : receiveOne,
-    receiveMessage: telemetry
-      ? (channel, ...rest) => {
-          const event = { path: `channels/${channel}`, isKnown: true, origin: "channel", headers: {} };
-          return telemetry.receive(event, () => receiveMessageOf(channel, ...rest), describeReceived);
-        }
-      : receiveMessageOf,
+    async receive(input, origin) {
+      const now = clock.now();
+      try {
+        const hook = openHook(input, origin, now, deps);
+        const stages = origin.kind === "replay" ? REPLAY_STAGES : hook.verifier ? STAGES : TOKEN_STAGES;
+        const end = (await runStages(stages, hook, deps)) as Received | Rejected;
+        return conclude(hook, end.kind === "rejected" ? await reject(hook, end, deps) : end, deps);
+      } catch (error) {
+        return failed(input, now, error, deps);
+      }
+    },
+    receiveMessage: (channel, message, fencingToken) =>
+      receiveMessage({ store, log, context: snapshot(), now: clock.now() }, channel, message, fencingToken),
     async replay(eventId, { dryRun }) {
       const found = await findReplayed(eventId, store);
       if (!found.ok) return found;

@@ -17,7 +17,9 @@ const MAX_STOPPED = 1000;
 async function stopTurns(command: RunRecord, { store, cancel }: TurnDeps): Promise<string> {
   const { session } = command.spec;
   const open = await Promise.all(
-    (["queued", "running"] as const).map((status) => store.list("runs", { status, sessionKey: session.key, limit: MAX_STOPPED })),
+    (["queued", "running", "waiting"] as const).map((status) =>
+      store.list("runs", { status, sessionKey: session.key, limit: MAX_STOPPED }),
+    ),
   );
   const isOlder = ({ id, kind, spec, createdAt }: RunRecord): boolean =>
     id !== command.id &&

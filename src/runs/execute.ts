@@ -1,79 +1,17 @@
-import type { Agent, ResolvedModel, TurnInput, TurnResult } from "../agent/types.ts";
+import { newBoundaryId } from "../agent/boundary.ts";
+import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { backOff } from "../core/backoff.ts";
-import type { RunErrorCode } from "../core/errors.ts";
 import { plainText } from "../core/text.ts";
-import { writeDelivery, type Planned } from "../delivery/plan.ts";
+import { writeDelivery } from "../delivery/plan.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
-import type { Admission } from "../limits/types.ts";
-import type { Job, Ms, Parked, RunChange, RunError, RunRecord, RunStatus, TurnRecord, Writes } from "../store/types.ts";
-import { createTurnKnowledge, type Citation } from "./knowledge.ts";
+import type { Job, Ms, Parked, RunChange, RunError, RunRecord, RunStatus, StepRecord, Writes } from "../store/types.ts";
+import { createJournal, getProgress, type RunJournal } from "./journal.ts";
+import { createTurnKnowledge } from "./knowledge.ts";
+import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { reportNoRoute, writeEnd } from "./run-result.ts";
-import { traceRun } from "./traced-run.ts";
-import type { ActionContext, TurnDeps } from "./types.ts";
-
-/** A turn that has an answer, and the passages that the model was given for it. */
-export type AnsweredTurn = Extract<TurnResult, { ok: true }> & { citations: readonly Citation[] };
-export type FailedTurn = Extract<TurnResult, { ok: false }>;
-export type ModelTurn = AnsweredTurn | FailedTurn;
-
-export interface LoadedRun {
-  run: RunRecord;
-  agent: Agent | undefined;
-  /** Whether the store has the run already. */
-  isStored: boolean;
-  /** Set if the run spends from budgets. */
-  admission?: Admission | undefined;
-}
-
-/** What a turn begins with. */
-export interface Prepared {
-  /** What the kind adds to the model's input. */
-  input: Pick<TurnInput, "tools"> & Partial<TurnInput>;
-  /** Whose documents may be searched; default the operator's. */
-  tenant?: string;
-  /** What context is looked up for; default the run's input. */
-  question?: string;
-  /** Default: the turns of the run's session. */
-  history?: readonly TurnRecord[];
-  /** What changes in the run when it starts. */
-  change?: Pick<Partial<RunRecord>, "spec" | "warnings" | "route">;
-  /** Adds to the commit of the start. */
-  write?(tx: Writes): void;
-}
-
-/** What a run ends with. */
-export interface RunEnd {
-  change?: Partial<RunRecord>;
-  warnings?: readonly string[];
-  /** The delivery of the reply, or of the apology. */
-  planned?: Planned | undefined;
-  /** Adds to the commit of the end. */
-  write(tx: Writes): void;
-  /** Called after that commit; `done` is false if another gateway has the job by now. */
-  after?(done: boolean): void | Promise<void>;
-}
-
-/** What distinguishes the kinds of run: where the input comes from, and what the end commit adds. */
-export interface RunKind {
-  /** The snapshot that the run keeps from its start to its end. */
-  readonly context: ActionContext;
-  /** The job that the run is executed for. A run without one is tried once, and ends with its process. */
-  readonly job?: Job;
-  /** Tries of a turn whose error may pass. */
-  readonly maxTries: number;
-  /** When the start is written: before the turn, while the model thinks because a person waits, or never. */
-  readonly start: "before" | "meanwhile" | "never";
-  /** Loads or makes the run. Undefined if there is nothing to execute: the kind has settled its job. */
-  load(): Promise<LoadedRun | undefined>;
-  prepare(run: RunRecord, agent: Agent): Promise<Prepared>;
-  finish(run: RunRecord, result: ModelTurn, now: Ms): RunEnd | Promise<RunEnd>;
-  /** Turns an error into the run's failure. Without it, the error leaves the run to the worker. */
-  recover?(error: unknown): FailedTurn;
-}
-
-export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "telemetry"> &
-  Partial<Pick<TurnDeps, "onRunEnd">>;
+import { traceRun, type TryEnd } from "./traced-run.ts";
+import { commitEnd, writeWaiting } from "./waiting.ts";
 
 /** One try of a run, and how far it has come. */
 interface Try {
@@ -82,8 +20,10 @@ interface Try {
   readonly signal: AbortSignal;
   run: RunRecord;
   isStored: boolean;
-  /** What the try has ended with. */
-  end?: { status: RunStatus; error?: RunErrorCode };
+  /** The steps so far, those of earlier tries first. */
+  readonly steps: StepRecord[];
+  /** What the try has come to. */
+  end?: TryEnd;
 }
 
 /** What a try has used, and whether the run is back in the queue. */
@@ -92,6 +32,8 @@ interface Spent {
   again: boolean;
 }
 
+/** Tries of a turn whose provider error may pass, since its last progress. */
+export const MAX_TRIES = 6;
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
 /** The same for a run that is taken from the queue and never comes as far as its start. */
@@ -107,7 +49,10 @@ const RELEASED_MS = 3_600_000;
 export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
   const loaded = await kind.load();
   if (!loaded) return;
-  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored };
+  const { run } = loaded;
+  // A run that has not begun has none.
+  const steps = kind.job && run.startedAt !== undefined ? await deps.store.list("steps", run.id) : [];
+  const current: Try = { kind, deps, signal, run, isStored: loaded.isStored, steps: [...steps] };
   return traceRun(loaded, current, () => executeTry(loaded, current));
 }
 
@@ -115,7 +60,7 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   const { run, admission } = loaded;
   const { kind, deps } = current;
   try {
-    const ready = checkRun(loaded, kind);
+    const ready = checkRun(loaded, current);
     if ("code" in ready) {
       await endRun(buildFailure(ready), current);
       return admission?.release(run, { tokens: 0, again: false });
@@ -139,12 +84,18 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
 
 const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, code, message, retryable: false, warnings: [] });
 
-/** Starts of a run that a crash has cut off. Being taken from the queue is no start: only one that is on disk counts. */
-const countCrashes = ({ crashCount, cutOff = 0, status }: RunRecord): number => (crashCount ?? cutOff) + (status === "running" ? 1 : 0);
+/**
+ * Starts of a run that a crash has cut off, since it got further last. Being taken from the queue is no start: only one that
+ * is on disk counts.
+ */
+function countCrashes({ crashCount, cutOff = 0, status, progress = 0 }: RunRecord, steps: readonly StepRecord[]): number {
+  return getProgress(steps) > progress ? 0 : (crashCount ?? cutOff) + (status === "running" ? 1 : 0);
+}
 
 /** Resolves what a run is executed with, or says why it cannot be. */
-function checkRun({ run, agent, isStored }: LoadedRun, { context, job }: RunKind): { agent: Agent; model: ResolvedModel } | RunError {
-  if (countCrashes(run) >= MAX_CRASHES) return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
+function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { agent: Agent; model: ResolvedModel } | RunError {
+  const { context, job } = kind;
+  if (countCrashes(run, steps) >= MAX_CRASHES) return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
@@ -153,38 +104,46 @@ function checkRun({ run, agent, isStored }: LoadedRun, { context, job }: RunKind
 }
 
 async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
-  const { kind, deps } = current;
-  const job = kind.job as Job;
+  const { kind, deps, steps } = current;
   current.end = { status: "parked" };
+  const job = kind.job as Job;
   await deps.store.commit((tx) => {
-    tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run) });
+    tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run, steps) });
     tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
   }, job);
 }
 
 async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise<Spent> {
-  const { kind, deps, signal, run: before } = current;
+  const { kind, deps, signal, run: before, steps } = current;
   const prepared = await kind.prepare(before, agent);
   const start = {
     ...prepared.change,
     status: "running" as const,
     attempts: before.attempts + 1,
-    crashCount: countCrashes(before),
+    crashCount: countCrashes(before, steps),
+    progress: getProgress(steps),
     startedAt: deps.clock.now(),
     model: model.ref,
+    boundaryId: before.boundaryId ?? newBoundaryId(),
   };
   const run: RunRecord = { ...before, ...start };
   current.run = run;
-  if (kind.start === "before" && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
+  // A run that is stored by its first step is from then on like any other.
+  const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
+  if (isBefore && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
+  const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
   const [result] = await Promise.all([
-    takeModelTurn(agent, model, prepared, current),
+    takeModelTurn({ agent, model, prepared, journal }, current),
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
   ]);
+  if (isPaused(result)) return pause(result, current);
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
     const isDrained = result.code === "cancelled" && signal.reason === "drain";
-    if (isDrained || (result.retryable && run.attempts < kind.maxTries)) {
-      await putBack(kind.job, result, isDrained, current);
+    const failures = (journal.committed > 0 ? 0 : (run.failures ?? 0)) + 1;
+    const maxTries = steps.length > 0 ? MAX_TRIES : kind.maxTries;
+    if (isDrained || (result.retryable && failures < maxTries)) {
+      await putBack(kind.job, result, isDrained ? { attempts: run.attempts - 1 } : { failures }, current);
       return { tokens: 0, again: true };
     }
   }
@@ -192,11 +151,33 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   return { tokens: result.ok ? countUsedTokens(result) : 0, again: false };
 }
 
+/** The run that only its first step makes worth keeping. */
+function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
+  const { kind, run, isStored } = current;
+  if (kind.start !== "never" || isStored) return undefined;
+  return (tx) => {
+    tx.add("run", run);
+    kind.writeFirst?.(tx, run);
+    current.isStored = true;
+  };
+}
+
+/** Lets a run wait for people. Of a run that another gateway has, nothing is written. */
+async function pause(paused: PausedTurn, current: Try): Promise<Spent> {
+  const { kind, deps, run } = current;
+  current.end = { status: paused.code };
+  if (paused.code === "lost" || !kind.job) return { tokens: 0, again: false };
+  const approvals = await writeWaiting(run, paused, kind.job, { store: deps.store, now: deps.clock.now() });
+  deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
+  for (const approval of approvals ?? []) deps.onApproval?.(approval);
+  return { tokens: 0, again: true };
+}
+
 /** Writes that the run is under way. False if another gateway has the job by now. */
 async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepared, current: Try): Promise<boolean> {
   const { kind, deps, run } = current;
   const held = await deps.store.commit((tx) => {
-    if (current.isStored) tx.update("run", run.id, { ...start, parked: null });
+    if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null });
     else tx.add("run", run);
     write?.(tx);
   }, kind.job);
@@ -207,11 +188,10 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 async function takeModelTurn(
-  agent: Agent,
-  model: ResolvedModel,
-  { input, tenant = OPERATOR_TENANT, question, history }: Prepared,
-  { kind: { context }, deps, signal, run: { id, kind, spec } }: Try,
-): Promise<ModelTurn> {
+  { agent, model, prepared, journal }: { agent: Agent; model: ResolvedModel; prepared: Prepared; journal: RunJournal },
+  { kind: { context, job }, deps, signal, run: { id, kind, spec, boundaryId } }: Try,
+): Promise<ModelTurn | PausedTurn> {
+  const { input, tenant = OPERATOR_TENANT, question, history } = prepared;
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
   const result = await context.runtime.runTurn({
@@ -226,20 +206,27 @@ async function takeModelTurn(
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
     question: question ?? plainText(spec.input),
     extensions,
+    journal,
+    onUnknown: job ? "ask" : "tell",
+    ...(boundaryId === undefined ? {} : { boundaryId }),
     ...input,
   });
   return result.ok ? { ...result, citations } : result;
 }
 
+const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
+  !result.ok && (result.code === "waiting" || result.code === "lost");
+
 /** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
-async function putBack(job: Job, failure: FailedTurn, isDrained: boolean, current: Try): Promise<void> {
+async function putBack(job: Job, failure: FailedTurn, change: { attempts: number } | { failures: number }, current: Try): Promise<void> {
   const { deps, run, isStored } = current;
   current.end = { status: "queued", error: failure.code };
-  const { code, message, retryAfterMs = backOff(run.attempts, RETRY) * (0.75 + Math.random() / 2) } = failure;
-  const change = isDrained ? { attempts: run.attempts - 1 } : { error: { code, message } };
+  const isDrained = "attempts" in change;
+  const { code, message, retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
+  const error = isDrained ? {} : { error: { code, message } };
   await deps.store.commit((tx) => {
-    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change });
-    tx.settle(job, deps.clock.now() + (isDrained ? 0 : retryAfterMs), { resetAttempts: true });
+    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
+    tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
   }, job);
 }
 
@@ -250,12 +237,12 @@ function getStatus(result: ModelTurn): RunStatus {
 
 /** Writes the end of a run and all that follows from it, in one commit. */
 async function endRun(result: ModelTurn, current: Try): Promise<void> {
-  const { kind, deps, run, isStored } = current;
+  const { kind, deps, run, isStored, steps } = current;
   const { context, job } = kind;
   const now = deps.clock.now();
   const status = getStatus(result);
-  current.end = { status, ...(result.ok ? {} : { error: result.code }) };
-  const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now);
+  current.end = result.ok ? { status } : { status, error: result.code };
+  const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now, steps);
   const end = {
     status,
     endedAt: now,
@@ -264,12 +251,14 @@ async function endRun(result: ModelTurn, current: Try): Promise<void> {
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };
-  const done = await deps.store.commit((tx) => {
+  const writeAll = (tx: Writes): void => {
     if (isStored) writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
     else tx.add("run", { ...run, ...end });
+    if (result.ok && result.lastStep) tx.add("step", result.lastStep);
     if (planned) writeDelivery(tx, planned);
     write(tx);
-  }, job);
+  };
+  const done = await commitEnd(run, writeAll, { store: deps.store, now, job, by: "gateway" });
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     deps.log.info({ runId: run.id, status }, "a run ended");

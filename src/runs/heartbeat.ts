@@ -7,8 +7,8 @@ import { joinTraces } from "../core/trace-context.ts";
 import { buildHeartbeatEvent, isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { mainSession } from "../sessions/keys.ts";
-import type { Job, Ms, RouteDecision, RunRecord, RunSpec, SystemEvent } from "../store/types.ts";
-import type { FailedTurn, RunEnd, RunKind } from "./execute.ts";
+import type { Job, Ms, RouteDecision, RunRecord, RunSpec, SystemEvent, ToolCallRecord } from "../store/types.ts";
+import type { FailedTurn, RunEnd, RunKind } from "./run-kind.ts";
 import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
@@ -42,8 +42,13 @@ function buildRun(spec: RunSpec, job: Job, createdAt: Ms): RunRecord {
   return { id, eventId: null, kind: "heartbeat", status: "queued", spec, warnings: [], attempts, restarts: 0, createdAt };
 }
 
+/** Names the run of an agent's heartbeat that has called tools: as long as it has not ended, the job continues it. */
+const RUN_KEY = "heartbeat.run:";
+
 interface FailedHeartbeat {
   run: RunRecord;
+  /** Whether it has called a tool that may change something: another run over the same events would call it again. */
+  hasActed: boolean;
   failure: FailedTurn;
   batch: readonly SystemEvent[];
   job: Job;
@@ -51,22 +56,43 @@ interface FailedHeartbeat {
   now: Ms;
 }
 
-/** What a failed heartbeat leaves: its events stay queued, and one that no smaller batch can be made of is parked. */
-function planFailure({ run, failure, batch, job, now }: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
+/** The system event about events that no heartbeat sees any more. */
+function renderParked({ run, hasActed, batch }: FailedHeartbeat): string {
+  const [first] = batch;
+  const where = "`rouse events` and `rouse doctor` show";
+  if (!hasActed)
+    return `The system event ${first?.id} was parked: heartbeats that saw it failed ${(first?.failures ?? 0) + 1} times. ${where} it.`;
+  return `${batch.length} system events were parked: the heartbeat ${run.id} failed after it had called tools, which a repeat would call again. ${where} them.`;
+}
+
+/**
+ * What a failed heartbeat leaves: its events stay queued. They are parked if it has acted on them, or if there is one that no
+ * smaller batch can be made of.
+ */
+function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
+  const { run, hasActed, failure, batch, job, now } = failed;
   const ids = batch.map((event) => event.id);
-  const parked = isHopeless(batch);
+  const parked = (hasActed && ids.length > 0) || isHopeless(batch);
   const failures = batch[0]?.failures ?? 0;
-  const text = `The system event ${ids[0]} was parked: heartbeats that saw it failed ${failures + 1} times. \`rouse events\` and \`rouse doctor\` show it.`;
   return {
     write(tx) {
       tx.update("systemEvents", ids, parked ? { state: "parked", failed: true } : { failed: true });
-      if (parked) tx.add("systemEvent", buildHeartbeatEvent(run.spec.session.agentId, now, "heartbeat", text));
+      if (parked) tx.add("systemEvent", buildHeartbeatEvent(run.spec.session.agentId, now, "heartbeat", renderParked(failed)));
       const waitMs = parked ? 0 : (failure.retryAfterMs ?? backOff(failures + 1, RETRY));
       tx.settle(job, now + waitMs, { resetAttempts: true });
     },
     after: () => log.warn({ runId: run.id, code: failure.code, events: ids.length, parked }, "a heartbeat failed; its events stay queued"),
   };
 }
+
+/** The run of a heartbeat that has steps and has not ended. */
+async function findBegun(agentId: string, store: TurnDeps["store"]): Promise<RunRecord | undefined> {
+  const id = await store.get("value", RUN_KEY + agentId);
+  const run = typeof id === "string" ? await store.get("run", id) : undefined;
+  return run?.endedAt === undefined ? run : undefined;
+}
+
+const isAct = ({ state, readOnly }: ToolCallRecord): boolean => !readOnly && !["planned", "waiting", "denied"].includes(state);
 
 /** A heartbeat: one turn over the queued system events, which stay queued until it has succeeded. */
 export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: TurnDeps): RunKind {
@@ -90,6 +116,11 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
     async load() {
       const agent = context.agents.get(agentId);
       const queued = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
+      const begun = await findBegun(agentId, store);
+      if (begun) {
+        batch = queued.filter(({ id }) => begun.systemEventIds?.includes(id));
+        return { run: begun, agent, isStored: true };
+      }
       if (!agent || (queued.length === 0 && context.config.agents.defaults.heartbeat.instructions === undefined)) {
         await store.commit((tx) => tx.settle(job), job);
         await afterwards();
@@ -97,8 +128,9 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       }
       batch = selectBatch(queued);
       const run = buildRun(buildSpec(agent.id, batch, context), job, clock.now());
-      return { run, agent, isStored: false };
+      return { run: { ...run, systemEventIds: batch.map(({ id }) => id) }, agent, isStored: false };
     },
+    writeFirst: (tx, run) => tx.set("value", RUN_KEY + agentId, run.id),
     async prepare({ spec }, agent) {
       return {
         input: {
@@ -111,8 +143,9 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
         question: plainText(batch.flatMap((event) => event.text)),
       };
     },
-    async finish(run, result, now) {
-      if (!result.ok) return planFailure({ run, failure: result, batch, job, now }, deps.log);
+    async finish(run, result, now, steps) {
+      const hasActed = steps.some(({ calls }) => calls.some(isAct));
+      if (!result.ok) return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);
       const ids = batch.map((event) => event.id);
       const { acknowledged, text } = parseAck(result.text, context.config.agents.defaults.heartbeat.ackMaxChars);
       const route = acknowledged ? ACKNOWLEDGED : await decideRoute(run, context, deps);

@@ -5,13 +5,11 @@ import type { TurnInput } from "../agent/types.ts";
 import { planDelivery, type Planned } from "../delivery/plan.ts";
 import type { Job, Ms, RouteDecision, RunRecord } from "../store/types.ts";
 import { resetHistory } from "./commands.ts";
-import type { FailedTurn, LoadedRun, RunEnd, RunKind } from "./execute.ts";
+import { MAX_TRIES } from "./execute.ts";
+import type { FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
 import { assignSession, openSession } from "./hook-session.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
-
-/** Tries of a turn whose provider error may pass. */
-const MAX_TRIES = 6;
 
 const isHook = ({ kind }: RunRecord): boolean => kind === "hook";
 

@@ -47,7 +47,13 @@ export function writeEnd(
   const { error, ...rest } = end;
   const { error: _before, parked: _parked, ...known } = run;
   const callback = planReceipt({ ...known, ...end }, context, now, delivery);
-  tx.update("run", run.id, { ...rest, error: error ?? null, parked: null, ...(callback ? { callbackId: callback.delivery.id } : {}) });
+  tx.update("run", run.id, {
+    ...rest,
+    error: error ?? null,
+    parked: null,
+    waiting: null,
+    ...(callback ? { callbackId: callback.delivery.id } : {}),
+  });
   if (callback) writeDelivery(tx, callback);
 }
 

@@ -3,9 +3,15 @@ import { sessionId, type RunRecord, type RunStatus } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import type { Agent } from "../agent/types.ts";
 
+/** What a try of a run has come to. `lost`: another gateway has the run. */
+export interface TryEnd {
+  status: RunStatus | "lost";
+  error?: RunErrorCode;
+}
+
 interface TracedTry {
   deps: { telemetry?: Telemetry | undefined };
-  end?: { status: RunStatus; error?: RunErrorCode };
+  end?: TryEnd;
 }
 
 /** Executes a try of a run within a span of its trace, if traces are collected. */

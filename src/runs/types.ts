@@ -9,7 +9,7 @@ import type { Telemetry } from "../telemetry/types.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
-import type { Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
+import type { ApprovalRecord, Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
 
 /** The agents of a snapshot; there is always at least one. */
@@ -86,6 +86,8 @@ export interface TurnDeps {
   context(): ActionContext;
   heartbeat: Heartbeat;
   onRunEnd(runId: string): void;
+  /** Called once a question to a person is on disk. */
+  onApproval?(approval: ApprovalRecord): void;
   admission: Admission;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];

@@ -1,6 +1,6 @@
 import type { Failure } from "../core/errors.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
-import { ENDED, type Job, type RunError, type RunRecord } from "../store/types.ts";
+import { ENDED, type Job, type RunRecord, type Writes } from "../store/types.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";
@@ -9,6 +9,7 @@ import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
 import type { RunJob, RunOperations, TurnDeps } from "./types.ts";
+import { commitEnd, getJobId } from "./waiting.ts";
 
 export interface TurnWorker extends RunOperations {
   start(): void;
@@ -51,7 +52,15 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
     const parked = deps.admission.place(run, deps.clock.now());
     const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
     await store.commit((tx) => {
-      tx.update("run", run.id, { ...status, restarts: run.restarts + 1, attempts: 0, crashCount: 0, error: null, endedAt: null });
+      tx.update("run", run.id, {
+        ...status,
+        restarts: run.restarts + 1,
+        attempts: 0,
+        crashCount: 0,
+        failures: 0,
+        error: null,
+        endedAt: null,
+      });
       tx.add("job", buildRunJob(run.id, run.spec, deps.clock.now(), parked));
     });
   };
@@ -61,12 +70,15 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
     const { id } = run;
     await deps.admission.dropBatch(id);
     const now = deps.clock.now();
-    await store.commit((tx) => {
-      tx.delete("job", "turn", id);
+    const message = run.waiting ? "cancelled while it waited for a person" : "cancelled before it began";
+    const write = (tx: Writes): void => {
+      tx.delete("job", "turn", getJobId(run));
       tx.delete("collected", id);
-      const error: RunError = { code: "cancelled", message: "cancelled before it began" };
-      writeEnd(tx, run, { status: "cancelled", endedAt: now, error }, { context: deps.context(), now });
-    });
+      // A heartbeat that has called tools must not be repeated by the next one.
+      if (run.systemEventIds) tx.update("systemEvents", run.systemEventIds, { state: "parked" });
+      writeEnd(tx, run, { status: "cancelled", endedAt: now, error: { code: "cancelled", message } }, { context: deps.context(), now });
+    };
+    await commitEnd(run, write, { store, now, by: "operator" });
     deps.admission.release(run, { tokens: 0, again: false });
     deps.onRunEnd(id);
   };

@@ -10,11 +10,22 @@ export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
 export { sameTable, toColumns, type CopiedCount, type CopiedTable, type OnProgress } from "./copied-table.ts";
-export { createFailureLog, urlError } from "./errors.ts";
+export { createFailureLog, ID_TAKEN, NOT_OPEN, urlError } from "./errors.ts";
 export { getListLimit } from "./list-limit.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
 export { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
-export { redactActions, redactDebug, redactHead, redactSpec, redactSystemEvent, type Retention } from "./redact.ts";
+export {
+  redactActions,
+  redactApproval,
+  redactDebug,
+  redactHead,
+  redactSpec,
+  redactStep,
+  redactSystemEvent,
+  redactToolCall,
+  redactToolResult,
+  type Retention,
+} from "./redact.ts";
 /** @deprecated Use `StoredActionReceipt`. */
 export type { StoredActionReceipt as ActionReceipt } from "./records.ts";
 export * from "./rows.ts";

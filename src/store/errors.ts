@@ -1,9 +1,15 @@
-import { RouseError, safeError, type Issue } from "../core/errors.ts";
+import { RouseError, safeError, type Failure, type Issue } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms } from "./records.ts";
 
 /** A disk that is full, or a database that is away, fails every commit: one line in so long is enough. */
 const LOG_EVERY_MS: Ms = 10_000;
+
+/** Refuses a commit that adds a record which is there already. */
+export const ID_TAKEN: Failure = { code: "internal", message: "the store refused a record whose id it holds already" };
+
+/** Refuses a commit that decides an approval which is not there, or which has a decision already. */
+export const NOT_OPEN: Failure = { code: "internal", message: "the store refused a decision: the approval is not open" };
 
 /** The error for a `store.url` that cannot be used. `transient`: the same URL may work later. */
 export function urlError(message: string, { transient = false, cause }: { transient?: boolean; cause?: unknown } = {}): RouseError {

@@ -1,5 +1,5 @@
 import { toEvent, toRun, toSystemEvent, parseRecord, type EventRow, type JsonRow, type RunRow, type SystemEventRow } from "./rows.ts";
-import type { DeliveryRecord, Gets, Lists, Store } from "./types.ts";
+import type { ApprovalRecord, DeliveryRecord, Gets, Lists, Store } from "./types.ts";
 
 /** What a driver does for each kind of record that is read. */
 export interface ReadTable {
@@ -31,10 +31,10 @@ export interface Page<Q, T> {
 
 const FAILED_RUNS = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.status IN ('failed', 'timed_out'))";
 /** Written out, so that a planner knows them for those of the index of open runs. */
-const OPEN = ["parked", "collecting", "queued", "running"];
+const OPEN = ["parked", "collecting", "queued", "running", "waiting"];
 
 /** The tables of records, for all drivers alike. */
-export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents"]: Page<Lists[K]["of"], Lists[K]["is"]> } = {
+export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | "approvals"]: Page<Lists[K]["of"], Lists[K]["is"]> } = {
   events: {
     table: "events",
     columns: "id, at, path, credential, outcome, mapping, head, actions, body",
@@ -74,6 +74,13 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents"]: 
     at: "at",
     conditions: ({ agentId, state }) => [...is("agent", agentId), ...is("state", state)],
     read: (row) => toSystemEvent(row as SystemEventRow),
+  },
+  approvals: {
+    table: "approvals",
+    columns: "record",
+    at: "at",
+    conditions: ({ state, runId }) => [...is("state", state), ...is("run_id", runId)],
+    read: (row) => parseRecord<ApprovalRecord>(row as JsonRow),
   },
 };
 

@@ -190,6 +190,8 @@ export interface RunRecord {
   reply?: string;
   error?: RunError;
   parked?: Parked;
+  /** Set while the run waits for people: the approvals that are open, or were when it began to wait. */
+  waiting?: { approvalIds: string[]; since: Ms };
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
@@ -204,6 +206,14 @@ export interface RunRecord {
   deliveryId?: string;
   /** The delivery that posts the receipt, where the mapping has a callback. */
   callbackId?: string;
+  /** The boundary of all its attempts. */
+  boundaryId?: string;
+  /** How far it had come when the last attempt began, so that a start that cut off an attempt which got further is no crash loop. */
+  progress?: number;
+  /** Attempts since its last progress that ended with an error that may pass. */
+  failures?: number;
+  /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
+  systemEventIds?: string[];
   /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */
   gateway?: string;
   createdAt: Ms;
@@ -212,9 +222,10 @@ export interface RunRecord {
 }
 
 /** What may change in a run; null takes a field away. */
-export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "endedAt">> & {
+export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "endedAt">> & {
   error?: RunError | null;
   parked?: Parked | null;
+  waiting?: RunRecord["waiting"] | null;
   endedAt?: Ms | null;
 };
 

@@ -1,6 +1,16 @@
 import { FORGOTTEN, redactOutside } from "../core/text.ts";
 import type { EventHead } from "./rows.ts";
-import type { Ms, RunAction, RunSpec, StoredAction, SystemEvent } from "./types.ts";
+import type {
+  ApprovalRecord,
+  Ms,
+  RunAction,
+  RunSpec,
+  StepRecord,
+  StoredAction,
+  SystemEvent,
+  ToolCallRecord,
+  ToolResultRecord,
+} from "./types.ts";
 
 export interface Retention {
   bodies: Ms;
@@ -60,4 +70,30 @@ export function redactSpec(text: string): string | undefined {
 export function redactSystemEvent(text: string): string {
   const record = JSON.parse(text) as Pick<SystemEvent, "text">;
   return JSON.stringify({ ...record, text: redactOutside(record.text) });
+}
+
+/** A step's record without what the model said and what the provider answered: names, times and counts stay. */
+export function redactStep(text: string): string {
+  const { failedAttempts, ...step } = JSON.parse(text) as Omit<StepRecord, "calls">;
+  const kept: Omit<StepRecord, "calls"> = { ...step, messages: [] };
+  if (failedAttempts) kept.failedAttempts = failedAttempts.map((one) => ({ ...one, error: { ...one.error, message: FORGOTTEN } }));
+  return JSON.stringify(kept);
+}
+
+/** A tool call's record without its input and its output. */
+export function redactToolCall(text: string): string {
+  const { output, ...call } = JSON.parse(text) as ToolCallRecord;
+  const kept: ToolCallRecord = { ...call, input: FORGOTTEN };
+  if (output) kept.output = { ...output, parts: [{ type: "text", text: FORGOTTEN }] };
+  return JSON.stringify(kept);
+}
+
+/** A stored result's record without its text. */
+export function redactToolResult(text: string): string {
+  return JSON.stringify({ ...(JSON.parse(text) as ToolResultRecord), text: FORGOTTEN });
+}
+
+/** An approval's record without the input that it asks about. */
+export function redactApproval(text: string): string {
+  return JSON.stringify({ ...(JSON.parse(text) as ApprovalRecord), input: FORGOTTEN });
 }

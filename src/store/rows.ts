@@ -1,5 +1,6 @@
 import { constants, inflateRawSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type {
+  ApprovalRecord,
   DedupeRecord,
   DeliveryRecord,
   EventOutcome,
@@ -11,9 +12,11 @@ import type {
   SessionOrigin,
   SessionRecord,
   SessionRef,
+  StepRecord,
   StoredAction,
   SystemEvent,
   SystemEventState,
+  ToolCallRecord,
   TurnRecord,
 } from "./types.ts";
 
@@ -197,6 +200,50 @@ export interface DedupeRow extends JsonRow {
 
 export function toDedupeRecord(row: DedupeRow): DedupeRecord {
   return { ...parseRecord<DedupeRest>(row), scope: row.scope, key: row.key, expiresAt: row.expires };
+}
+
+/** A step as its row, and its calls as theirs: what becomes of a call is written without the rest of the step. */
+export function toStepRow({ calls, ...step }: StepRecord): {
+  runId: string;
+  index: number;
+  at: number;
+  record: string;
+  calls: { id: string; position: number; record: string }[];
+} {
+  return {
+    runId: step.runId,
+    index: step.index,
+    at: step.endedAt,
+    record: JSON.stringify(step),
+    calls: calls.map((call, position) => ({ id: call.id, position, record: JSON.stringify(call) })),
+  };
+}
+
+/** SQL that reads the steps of a run for `toSteps`: each step before its calls. `run`: the placeholder of the run's id. */
+export const readSteps = (run: string): string =>
+  `SELECT step, -1 AS position, record FROM steps WHERE run_id = ${run}
+    UNION ALL SELECT step, position, record FROM tool_calls WHERE run_id = ${run} ORDER BY 1, 2`;
+
+export function toSteps(rows: readonly (JsonRow & { position: number })[]): StepRecord[] {
+  const steps: StepRecord[] = [];
+  for (const row of rows) {
+    if (row.position < 0) steps.push({ ...parseRecord<Omit<StepRecord, "calls">>(row), calls: [] });
+    else steps.at(-1)?.calls.push(parseRecord<ToolCallRecord>(row));
+  }
+  return steps;
+}
+
+/** An approval as its row. */
+export function toApprovalRow(approval: ApprovalRecord): {
+  id: string;
+  runId: string;
+  code: string;
+  at: number;
+  state: "open" | "decided";
+  record: string;
+} {
+  const { id, runId, code, askedAt, decision } = approval;
+  return { id, runId, code, at: askedAt, state: decision ? "decided" : "open", record: JSON.stringify(approval) };
 }
 
 /** A record with a change; null takes a field away. */

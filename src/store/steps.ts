@@ -26,6 +26,8 @@ export interface ToolCallRecord {
   /** As the model called it. */
   name: string;
   input: unknown;
+  /** True if the tool declares that it changes nothing. */
+  readOnly?: boolean;
   state: ToolCallState;
   startedAt?: Ms;
   endedAt?: Ms;
@@ -63,6 +65,13 @@ export interface StepRecord {
   failedAttempts?: FailedAttempt[];
 }
 
+/** The whole text of an output that was cut, as `stored` of its call names it. */
+export interface ToolResultRecord {
+  id: string;
+  runId: string;
+  text: string;
+}
+
 /** What may change in a call. */
 export type ToolCallChange = Partial<Omit<ToolCallRecord, "id" | "modelCallId" | "tool" | "name" | "input">>;
 
@@ -77,6 +86,9 @@ export interface ApprovalDecision {
   /** Words for the model, from whoever denied it. */
   note?: string;
 }
+
+/** An approval is open until it has a decision. */
+export type ApprovalState = "open" | "decided";
 
 /** A question to a person about one tool call. */
 export interface ApprovalRecord {

@@ -1,4 +1,16 @@
-import { DEBUG_MARK, redactActions, redactDebug, redactHead, redactSpec, redactSystemEvent, type Retention } from "./redact.ts";
+import {
+  DEBUG_MARK,
+  redactActions,
+  redactApproval,
+  redactDebug,
+  redactHead,
+  redactSpec,
+  redactStep,
+  redactSystemEvent,
+  redactToolCall,
+  redactToolResult,
+  type Retention,
+} from "./redact.ts";
 import type { Ms } from "./types.ts";
 
 /** Rows that one transaction of a sweep reads. A short transaction lets the gateway accept hooks in between. */
@@ -14,7 +26,12 @@ export interface AgedTable {
   /** SQL: the time that the row's age counts from, or NULL if the row has to stay. */
   since: string;
   cutoff: Ms;
+  /** Tables whose rows go with a row of this one: their `run_id` is its `id`. */
+  parts?: readonly string[];
 }
+
+/** The tables that hold what happened in a run. */
+const RUN_PARTS = ["steps", "tool_calls", "tool_results", "approvals"] as const;
 
 export interface AgedRow {
   seq: number;
@@ -26,7 +43,7 @@ export interface AgedRow {
 export function getAgedTables(now: Ms, keep: Retention): AgedTable[] {
   return [
     { table: "events", at: "at", since: `CASE WHEN NOT ${UNFINISHED} THEN at END`, cutoff: now - keep.events },
-    { table: "runs", at: "created", since: "ended", cutoff: now - keep.runs },
+    { table: "runs", at: "created", since: "ended", cutoff: now - keep.runs, parts: RUN_PARTS },
     { table: "system_events", at: "at", since: "CASE WHEN state <> 'queued' THEN at END", cutoff: now - keep.events },
     { table: "deliveries", at: "created", since: "ended", cutoff: now - keep.deliveries },
   ];
@@ -55,7 +72,7 @@ type Changes = Record<string, string | null>;
 export interface Redaction {
   /** The row of `marks` that holds the last row with nothing left to do, so that a sweep does not begin at the oldest row. */
   mark: string;
-  table: "events" | "runs" | "system_events";
+  table: "events" | "runs" | "system_events" | (typeof RUN_PARTS)[number];
   /** SQL: the columns that `redact` reads, with the row's time as `at`. */
   columns: string;
   /** Returns what changes in a row, or `done` if nothing does; `wait` returns to the row in the next sweep, `end` ends this one. */
@@ -94,11 +111,14 @@ function redactBodies(cutoff: Ms, actionsToo: boolean, { hasBody, find }: SweepD
   };
 }
 
-/** Removes the input of runs that ended. A hook's run that failed keeps its input, since it may be retried. */
+/** SQL: whether what a run was given is used up. A hook's run that failed keeps it, since it may be retried. */
+const USED_UP = "ended IS NOT NULL AND (status IN ('succeeded', 'cancelled') OR event_id IS NULL)";
+
+/** Removes the input of runs. */
 const INPUTS: Redaction = {
   mark: "inputs",
   table: "runs",
-  columns: "created AS at, ended IS NOT NULL AND (status IN ('succeeded', 'cancelled') OR event_id IS NULL) AS done, spec",
+  columns: `created AS at, ${USED_UP} AS done, spec`,
   redact({ done, spec }: RedactedRow & { done: number | boolean; spec: string }) {
     if (!done) return "wait";
     const redacted = redactSpec(spec);
@@ -115,10 +135,29 @@ const SYSTEM_EVENTS: Redaction = {
     state === "done" ? { record: redactSystemEvent(record) } : "wait",
 };
 
+/** Removes the texts of what happened in runs, and leaves names and times. */
+const STEPS: Redaction[] = (
+  [
+    ["steps", redactStep],
+    ["tool_calls", redactToolCall],
+    ["tool_results", redactToolResult],
+    ["approvals", redactApproval],
+  ] as const
+).map(([table, redactRecord]) => ({
+  mark: table,
+  table,
+  columns: `at, (SELECT ${USED_UP} FROM runs WHERE runs.id = ${table}.run_id) AS done, record`,
+  redact: ({ done, record }: RedactedRow & { done: number | boolean | null; record: string }) => {
+    if (!done) return "wait";
+    const redacted = redactRecord(record);
+    return redacted === record ? "done" : { record: redacted };
+  },
+}));
+
 /** Returns what retention redacts. If no bodies are kept, runs and system events lose the hooks' texts too. */
 export function getRedactions(now: Ms, keep: Retention, dialect: SweepDialect): Redaction[] {
   const none = keep.bodies === 0;
-  return [redactBodies(now - keep.bodies, none, dialect), ...(none ? [INPUTS, SYSTEM_EVENTS] : [])];
+  return [redactBodies(now - keep.bodies, none, dialect), ...(none ? [INPUTS, SYSTEM_EVENTS, ...STEPS] : [])];
 }
 
 /** How far a redaction is: the last row read, and the last row before which nothing is left to do. */

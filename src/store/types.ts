@@ -3,76 +3,23 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
-import type { EventOutcome, EventRecord } from "./event-record.ts";
-import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
-import type { Job, JobKind, NewJob } from "./job-records.ts";
+import type { EventRecord } from "./event-record.ts";
+import type { Job, JobKind } from "./job-records.ts";
+import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
-import type {
-  Collected,
-  DedupeEntry,
-  DedupeRecord,
-  LastRoute,
-  Ms,
-  NewSystemEvent,
-  NewTurn,
-  RunChange,
-  RunRecord,
-  RunStatus,
-  SessionOrigin,
-  SessionRecord,
-  SessionRef,
-  SystemEvent,
-  SystemEventState,
-  TurnRecord,
-} from "./records.ts";
+import type { DedupeEntry, DedupeRecord, Ms } from "./records.ts";
 
 export * from "./event-record.ts";
 export * from "./deliveries.ts";
 export * from "./records.ts";
+export type * from "./operations.ts";
 export * from "./routes.ts";
 export type * from "./steps.ts";
 export type * from "./job-records.ts";
 export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
-
-/** What a commit can add, and what it takes to add one. */
-export interface Adds {
-  /** A run or a delivery whose id is there already refuses the whole commit. */
-  run: [run: RunRecord];
-  /** A system event or a job whose id is there already is left as it is. */
-  systemEvent: [event: NewSystemEvent];
-  delivery: [delivery: NewDelivery];
-  turn: [session: SessionRef, turn: NewTurn];
-  job: [job: NewJob];
-}
-
-/** What a commit can set, whether or not it was set before. */
-export interface Sets {
-  lastRoute: [route: LastRoute];
-  value: [key: string, value: unknown];
-}
-
-/** What a commit can change. What is not there stays away. */
-export interface Updates {
-  run: [id: string, change: RunChange];
-  delivery: [id: string, change: DeliveryChange];
-  systemEvents: [ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }];
-  /** When a job that nobody holds may start; it keeps its place within its key. */
-  job: [kind: JobKind, id: string, runAt: Ms];
-}
-
-/** What a commit can take away. */
-export interface Deletes {
-  session: [session: SessionRef];
-  /** The history of a session. */
-  turns: [session: SessionRef];
-  /** The events that a run has collected. */
-  collected: [runId: string];
-  /** A job that nobody holds (a cancelled run). */
-  job: [kind: JobKind, id: string];
-}
 
 /**
  * What one commit writes. Methods only collect or write, they never read; order is kept.
@@ -95,45 +42,6 @@ export type AcceptResult =
   | { kind: "duplicate"; record: DedupeRecord }
   /** A window that the event was to join has closed: nothing is written. */
   | { kind: "closed" };
-
-export interface ListQuery {
-  limit?: number;
-  /** Ids older than this one (for paging). */
-  before?: string;
-  /** Ids that begin so. */
-  idPrefix?: string;
-  since?: Ms;
-}
-
-/** Records that are read one by one: what names one, and what it is. */
-export interface Gets {
-  event: { of: string; is: EventRecord };
-  run: { of: string; is: RunRecord };
-  delivery: { of: string; is: DeliveryRecord };
-  session: { of: SessionRef; is: SessionRecord };
-  value: { of: string; is: unknown };
-}
-
-/** Lists of records. Those with a `ListQuery` come in pages, newest first; sessions by their last use. */
-export interface Lists {
-  events: { of: ListQuery & { outcome?: EventOutcome; path?: string; mapping?: string; failedRuns?: boolean }; is: EventRecord };
-  runs: { of: ListQuery & { status?: RunStatus; sessionKey?: string; eventId?: string }; is: RunRecord };
-  /** `failed` lists those without a route, too. */
-  deliveries: { of: ListQuery & { status?: DeliveryState; channel?: string }; is: DeliveryRecord };
-  /** `before` is the `sessionId` of a session. */
-  sessions: { of: ListQuery & { origin?: SessionOrigin; agentId?: string }; is: SessionRecord };
-  systemEvents: { of: ListQuery & { agentId?: string; state?: SystemEventState }; is: SystemEvent };
-  /** Queued events of an agent's main session, oldest first. */
-  queuedSystemEvents: { of: { agentId: string; limit: number }; is: SystemEvent };
-  /** The turns of a session, oldest first. */
-  turns: { of: SessionRef; is: TurnRecord };
-  /** The hook sessions of an agent that have a key: one for each path and credential, the last used first. */
-  hookSessions: { of: { agentId: string; key: string }; is: SessionRecord };
-  /** The events that a run has collected so far, in the order in which they came. */
-  collected: { of: string; is: Collected };
-  /** Last routes of an agent's main session, newest first. */
-  lastRoutes: { of: string; is: LastRoute };
-}
 
 export interface Store {
   /**

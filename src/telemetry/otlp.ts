@@ -32,8 +32,7 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
-        // 0 is success: the names of the codes are in a package of their own.
-        const failed = Number(result.code) !== 0;
+        const failed = result.error !== undefined;
         if (failed && !fails)
           log.warn({ err: result.error }, "spans could not be exported and are lost: check telemetry.otlp.url and headers");
         if (!failed && fails) log.info("spans are exported again");

@@ -27,7 +27,7 @@ export interface TraceHeaders {
 
 /** An event that comes in. */
 export interface ReceivedEvent {
-  /** The hook path, or `channels/<id>`; any path for one that no mapping takes. */
+  /** The hook path, `channels/<id>` or `replay`. */
   path: string;
   /** Whether `path` is one of the config: only then it names spans. */
   isKnown: boolean;

@@ -8,7 +8,9 @@ import { testQueueLeases } from "./store/queue-leases.ts";
 import { testQueueOrder } from "./store/queue-order.ts";
 import { testRecords } from "./store/records.ts";
 import { createStage } from "./store/stage.ts";
+import { testSteps } from "./store/steps.ts";
 import { testSweep } from "./store/sweep.ts";
+import { testStepSweep } from "./store/sweep-steps.ts";
 
 export { createTestClock, type Home as StoreHome, type TestClock } from "./store/make.ts";
 
@@ -21,6 +23,8 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     testRecords(stage);
     testLists(stage);
     testSweep(stage);
+    testSteps(stage);
+    testStepSweep(stage);
   });
   describe(`queue on ${name}`, () => {
     const stage = createStage(makeHome);

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createCallNumbers } from "../../src/agent/plugin-tools.ts";
 import { createBoundary } from "../../src/agent/boundary.ts";
 import { createToolBox } from "../../src/agent/tools.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -144,21 +143,6 @@ describe("tools of plugins", () => {
     const ended = await run();
     expect(ended).toMatchObject({ status: "succeeded", attempts: 2 });
     expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.0.0`]);
-  });
-
-  it("are numbered by the positions of a step's calls, also where the answer is streamed", async () => {
-    const numbers = createCallNumbers("run_1");
-    const parts = ["a", "b"].map((toolCallId) => ({ type: "tool-call", toolCallId, toolName: "t", input: "{}" }));
-    const { wrapStream } = numbers.middleware;
-    const stream = new ReadableStream({
-      start(controller) {
-        for (const part of parts) controller.enqueue(part);
-        controller.close();
-      },
-    });
-    const wrapped = await wrapStream?.({ doStream: async () => ({ stream }) } as never);
-    for await (const part of wrapped?.stream ?? []) expect(parts).toContain(part);
-    expect([numbers.get("a"), numbers.get("b")]).toEqual(["run_1.0.0", "run_1.0.1"]);
   });
 
   it("that never return do not hold their run", async () => {

@@ -8,6 +8,7 @@ import { createWorld, type World } from "../e2e/world.ts";
 import { createCollector, type CollectedSpan, type Collector } from "./collector.ts";
 
 const SENDER = { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", tracestate: "shop=abc" };
+const COMPATIBLE = VENDORS[0] as Vendor;
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SECRETS = ["canary-body", "canary-reply", "canary-tool", "k-0123456789", "canary-collector-key", "canary-query"];
 
@@ -78,7 +79,7 @@ interface Setup {
 }
 
 async function start(collector: Collector, { says = () => ({ text: "canary-reply" }), sends = () => "sent", ...more }: Setup = {}) {
-  const { vendor = VENDORS[0], telemetry = {}, hooks = {} } = more;
+  const { vendor = COMPATIBLE, telemetry = {}, hooks = {} } = more;
   const service = await createService();
   model = await startVendor(vendor);
   let asked = 0;

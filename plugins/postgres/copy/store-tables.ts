@@ -38,6 +38,10 @@ export const STORE_TABLES: readonly CopiedTable[] = [
     numbered: "seq",
   },
   sameTable("collected", "n:seq t:run_id t:record", seq),
+  sameTable("steps", "n:seq t:run_id n:step n:at t:record", seq),
+  sameTable("tool_calls", "n:seq t:run_id n:step n:position t:id n:at t:record", seq),
+  sameTable("tool_results", "n:seq t:id t:run_id n:at t:record", seq),
+  sameTable("approvals", "n:seq t:id t:run_id t:code n:at t:state t:record", seq),
   {
     name: "sessions",
     columns: toColumns("b:id t:session t:agent t:origin t:key t:path t:credential n:turns n:created n:used"),
@@ -96,5 +100,6 @@ export const STORE_FINISH: readonly string[] = [
     UNION ALL SELECT 'sessions.' || origin, count(*) FROM sessions GROUP BY origin
     UNION ALL SELECT 'systemEvents.' || state, count(*) FROM system_events GROUP BY state
     UNION ALL SELECT 'deliveries.' || status, count(*) FROM deliveries GROUP BY status
+    UNION ALL SELECT 'approvals.' || state, count(*) FROM approvals GROUP BY state
     UNION ALL SELECT 'jobs.' || kind, count(*) FROM jobs GROUP BY kind`,
 ];

@@ -1,7 +1,17 @@
 import { getListLimit } from "../list-limit.ts";
 import { PAGES, toReads, type Page } from "../read-table.ts";
-import { parseRecord, toLastRoute, toSession, toTurn, type JsonRow, type LastRouteRow, type SessionRow } from "../rows.ts";
-import { sessionId, type Collected, type Lists, type Ms, type SessionRecord, type Store } from "../types.ts";
+import {
+  parseRecord,
+  readSteps,
+  toLastRoute,
+  toSession,
+  toSteps,
+  toTurn,
+  type JsonRow,
+  type LastRouteRow,
+  type SessionRow,
+} from "../rows.ts";
+import { sessionId, type Collected, type Lists, type Ms, type SessionRecord, type Store, type ToolResultRecord } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
 import { listNewestInSqlite } from "./lists.ts";
@@ -81,6 +91,11 @@ export function createSqliteReads(parts: {
           const row = sql.get<{ value: string }>("SELECT value FROM meta WHERE key = ?", key);
           return row && (JSON.parse(row.value) as unknown);
         },
+        approval: async (id) => byId(PAGES.approvals, id),
+        async toolResult(id) {
+          const row = sql.get<JsonRow>("SELECT record FROM tool_results WHERE id = ?", id);
+          return row && parseRecord<ToolResultRecord>(row);
+        },
       },
       list: {
         events: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.events, query)),
@@ -107,6 +122,8 @@ export function createSqliteReads(parts: {
         async lastRoutes(agentId) {
           return sql.all<LastRouteRow>("SELECT * FROM last_routes WHERE agent = ? ORDER BY at DESC", agentId).map(toLastRoute);
         },
+        steps: async (runId) => toSteps(sql.all(readSteps("?1"), runId)),
+        approvals: (query) => listNewestInSqlite(sql, PAGES.approvals, query),
       },
     }),
   };

@@ -117,6 +117,31 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE sessions ADD COLUMN credential TEXT;
   CREATE INDEX sessions_key ON sessions(key) WHERE origin = 'hook';
   `,
+  `
+  INSERT INTO counts VALUES ('runs.waiting', 0), ('approvals.open', 0), ('approvals.decided', 0);
+  CREATE TABLE steps (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, step INTEGER NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL);
+  CREATE UNIQUE INDEX steps_run ON steps(run_id, step);
+  CREATE TABLE tool_calls (
+    seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, step INTEGER NOT NULL, position INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL,
+    record TEXT NOT NULL);
+  CREATE UNIQUE INDEX tool_calls_run ON tool_calls(run_id, step, position);
+  CREATE TABLE tool_results (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, run_id TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL);
+  CREATE UNIQUE INDEX tool_results_id ON tool_results(id);
+  CREATE INDEX tool_results_run ON tool_results(run_id);
+
+  CREATE TABLE approvals (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, run_id TEXT NOT NULL, code TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
+    record TEXT NOT NULL);
+  CREATE UNIQUE INDEX approvals_id ON approvals(id);
+  CREATE UNIQUE INDEX approvals_code ON approvals(code) WHERE state = 'open';
+  CREATE INDEX approvals_run ON approvals(run_id);
+  CREATE TRIGGER approvals_new AFTER INSERT ON approvals BEGIN UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state; END;
+  CREATE TRIGGER approvals_gone AFTER DELETE ON approvals BEGIN UPDATE counts SET n = n - 1 WHERE name = 'approvals.' || OLD.state; END;
+  CREATE TRIGGER approvals_changed AFTER UPDATE OF state ON approvals WHEN OLD.state <> NEW.state BEGIN
+    UPDATE counts SET n = n - 1 WHERE name = 'approvals.' || OLD.state;
+    UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state;
+  END;
+  `,
 ];
 
 /**

@@ -1,5 +1,6 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
+import { ID_TAKEN } from "../errors.ts";
 import { STORE_UNAVAILABLE } from "../types.ts";
 
 const SQLITE_CONSTRAINT = 19;
@@ -10,7 +11,7 @@ export function sqliteError(error: unknown): unknown {
   const { code, errcode } = error as { code?: unknown; errcode?: unknown };
   if (code !== "ERR_SQLITE_ERROR" && code !== "ERR_INVALID_STATE") return error;
   if (typeof errcode === "number" && (errcode & 0xff) === SQLITE_CONSTRAINT) {
-    return new RouseError({ code: "internal", message: "the store refused a record whose id it holds already" }, { cause: error });
+    return new RouseError(ID_TAKEN, { cause: error });
   }
   return new RouseError(STORE_UNAVAILABLE, { cause: error });
 }

@@ -25,13 +25,16 @@ interface Slice {
 
 type Step = () => Slice;
 
-function deleteAged(sql: Statements, { table, at, since, cutoff }: AgedTable, upTo: number): Step {
+function deleteAged(sql: Statements, { table, at, since, cutoff, parts = [] }: AgedTable, upTo: number): Step {
   let after = 0;
   return () => {
     const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${table} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`;
     const { seqs, last = after, more } = selectAged(sql.all<AgedRow>(text, after, upTo, SWEEP_SLICE), cutoff);
     let changed = 0;
-    for (const seq of seqs) changed += sql.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
+    for (const seq of seqs) {
+      for (const part of parts) sql.run(`DELETE FROM ${part} WHERE run_id = (SELECT id FROM ${table} WHERE seq = ?)`, seq);
+      changed += sql.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
+    }
     return { changed, more, settle: () => void (after = last) };
   };
 }

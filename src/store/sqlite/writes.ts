@@ -1,20 +1,28 @@
+import { RouseError } from "../../core/errors.ts";
 import { deliveryState, sessionId } from "../types.ts";
 import type {
+  ApprovalDecision,
+  ApprovalRecord,
   DeliveryChange,
   DeliveryRecord,
   EventRecord,
   JobKind,
   Ms,
   NewDelivery,
+  NewSystemEvent,
   NewTurn,
   RunChange,
   RunRecord,
   SessionRef,
+  StepRecord,
+  ToolCallChange,
+  ToolCallRecord,
   Writes,
 } from "../types.ts";
 import { toWrites } from "../write-table.ts";
 import type { SqliteJobs } from "./jobs.ts";
-import { toEventRow, newDeliveryRecord, toRunRow, withChange } from "../rows.ts";
+import { NOT_OPEN } from "../errors.ts";
+import { toApprovalRow, toEventRow, newDeliveryRecord, toRunRow, toStepRow, withChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
@@ -65,6 +73,11 @@ function addTurn(sql: Statements, ref: SessionRef, turn: NewTurn): void {
   sql.run(ADD_SESSION, session, agentId, origin, key, via?.path ?? null, via?.credential ?? null, turn.at, turn.at);
 }
 
+function addSystemEvent(sql: Statements, event: NewSystemEvent): void {
+  const text = "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)";
+  sql.run(text, event.id, event.agentId, event.at, JSON.stringify(event));
+}
+
 function addDelivery(sql: Statements, delivery: NewDelivery): void {
   const record = newDeliveryRecord(delivery);
   sql.run(
@@ -100,6 +113,33 @@ function updateDelivery(sql: Statements, id: string, change: DeliveryChange): vo
   );
 }
 
+function addStep(sql: Statements, step: StepRecord): void {
+  const { runId, index, at, record, calls } = toStepRow(step);
+  sql.run("INSERT INTO steps (run_id, step, at, record) VALUES (?, ?, ?, ?)", runId, index, at, record);
+  const text = "INSERT INTO tool_calls (run_id, step, position, id, at, record) VALUES (?, ?, ?, ?, ?, ?)";
+  for (const call of calls) sql.run(text, runId, index, call.position, call.id, at, call.record);
+}
+
+function updateToolCall(sql: Statements, runId: string, callId: string, change: ToolCallChange): void {
+  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM tool_calls WHERE run_id = ? AND id = ?", runId, callId);
+  if (!row) return;
+  const record = withChange(JSON.parse(row.record) as ToolCallRecord, change);
+  sql.run("UPDATE tool_calls SET record = ? WHERE seq = ?", JSON.stringify(record), row.seq);
+}
+
+function addApproval(sql: Statements, approval: ApprovalRecord): void {
+  const { id, runId, code, at, state, record } = toApprovalRow(approval);
+  const text = "INSERT INTO approvals (id, run_id, code, at, state, record) VALUES (?, ?, ?, ?, ?, ?)";
+  sql.run(text, id, runId, code, at, state, record);
+}
+
+function decide(sql: Statements, id: string, decision: ApprovalDecision): void {
+  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM approvals WHERE id = ? AND state = 'open'", id);
+  if (!row) throw new RouseError(NOT_OPEN);
+  const { state, record } = toApprovalRow({ ...(JSON.parse(row.record) as ApprovalRecord), decision });
+  sql.run("UPDATE approvals SET state = ?, record = ? WHERE seq = ?", state, record, row.seq);
+}
+
 /** Writes of one commit, inside its transaction: each is written at once. */
 export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: SqliteJobs; now: () => Ms }): SqliteWrites {
   const touched = new Set<JobKind>();
@@ -107,12 +147,16 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     add: {
       run: (run) => void sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run)),
       turn: (session, turn) => addTurn(sql, session, turn),
-      systemEvent(event) {
-        const text = "INSERT OR IGNORE INTO system_events (id, agent, at, state, record) VALUES (?, ?, ?, 'queued', ?)";
-        sql.run(text, event.id, event.agentId, event.at, JSON.stringify(event));
-      },
+      systemEvent: (event) => addSystemEvent(sql, event),
       delivery: (delivery) => addDelivery(sql, delivery),
       job: (job) => void (jobs.enqueue(job) && touched.add(job.kind)),
+      step: (step) => addStep(sql, step),
+      toolResult(result) {
+        const text = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
+        sql.run(text, result.id, result.runId, now(), JSON.stringify(result));
+      },
+      approval: (approval) => addApproval(sql, approval),
+      decision: (id, decision) => decide(sql, id, decision),
     },
     set: {
       lastRoute: ({ agentId, channel, to, thread, at }) => void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
@@ -132,6 +176,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
         jobs.reschedule(kind, id, runAt);
         touched.add(kind);
       },
+      toolCall: (runId, callId, change) => updateToolCall(sql, runId, callId, change),
     },
     delete: {
       session(ref) {

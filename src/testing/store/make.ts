@@ -1,5 +1,6 @@
 import { newId } from "../../core/ids.ts";
 import type {
+  ApprovalRecord,
   DedupeEntry,
   EventRecord,
   NewDelivery,
@@ -10,7 +11,9 @@ import type {
   RunRecord,
   RunSpec,
   SessionRef,
+  StepRecord,
   StoreHandle,
+  ToolCallRecord,
   WakeAction,
 } from "../../store/types.ts";
 
@@ -36,6 +39,15 @@ export interface TestClock {
 export const START = Date.UTC(2026, 0, 5, 12);
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
+/** How long a sweep keeps records. */
+export const KEEP = {
+  bodies: 3 * DAY,
+  events: 30 * DAY,
+  runs: 30 * DAY,
+  hookSessions: 30 * DAY,
+  apiSessions: 90 * DAY,
+  deliveries: 30 * DAY,
+};
 
 /** Creates a clock that stands still until a test moves it. */
 export function createTestClock(): TestClock {
@@ -140,3 +152,45 @@ export function systemEvent(id: string, change: Partial<NewSystemEvent> = {}): N
 export function delivery(id: string, change: Partial<NewDelivery> = {}): NewDelivery {
   return { id, runId: "run_1", route: { channel: "console", to: "me" }, chunks: ["one", "two"], createdAt: START, ...change };
 }
+
+/** Outside text that stands in each record. */
+export const WORDS = "outside-words-2342";
+
+export const toolCall = (runId: string, step: number, position: number): ToolCallRecord => ({
+  id: `${runId}.${step}.${position}`,
+  modelCallId: `call_${position}`,
+  tool: "shop.refund",
+  name: "shop_refund",
+  input: { order: 7, note: `${WORDS} \u0000 ü 🙂` },
+  state: "planned",
+});
+
+export const step = (runId: string, index: number, calls = 2): StepRecord => ({
+  runId,
+  index,
+  model: "acme/large",
+  messages: [{ role: "assistant", content: [{ type: "text", text: `I saw ${WORDS}` }] }],
+  finish: "tool-calls",
+  usage: { inputTokens: 12, outputTokens: 3, totalTokens: 15, cachedInputTokens: 8, reasoningTokens: 1 },
+  startedAt: START,
+  endedAt: START + 900,
+  calls: Array.from({ length: calls }, (_, position) => toolCall(runId, index, position)),
+  failedAttempts: [{ at: START, model: "acme/small", error: { code: "provider_error", message: WORDS, status: 500 }, waitedMs: 100 }],
+});
+
+export const approval = (runId: string, change: Partial<ApprovalRecord> = {}): ApprovalRecord => ({
+  id: `apr_${runId}`,
+  code: "7f3",
+  runId,
+  callId: `${runId}.0.0`,
+  agentId: "main",
+  tool: "shop.refund",
+  input: { order: 7, note: WORDS },
+  reason: "rule",
+  why: 'the rule "shop.*" asks',
+  askedAt: START,
+  expiresAt: START + DAY,
+  ...change,
+});
+
+export const DECISION = { verdict: "approve", by: "operator", at: START + 5 } as const;

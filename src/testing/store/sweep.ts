@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EventRecord, Job, RunAction } from "../../store/types.ts";
-import { DAY, dedupe, delivery, event, hookSession, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
+import { DAY, dedupe, delivery, event, hookSession, KEEP, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
 import type { Stage } from "./stage.ts";
-
-const KEEP = { bodies: 3 * DAY, events: 30 * DAY, runs: 30 * DAY, hookSessions: 30 * DAY, apiSessions: 90 * DAY, deliveries: 30 * DAY };
 
 /** Retention: what goes, and what stays. */
 export function testSweep(stage: Stage): void {

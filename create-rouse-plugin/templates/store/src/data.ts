@@ -1,9 +1,11 @@
 import {
   newDeliveryRecord,
+  NOT_OPEN,
   RouseError,
   sessionId,
   toWrites,
   withChange,
+  type ApprovalRecord,
   type Collected,
   type DedupeRecord,
   type DeliveryRecord,
@@ -15,7 +17,9 @@ import {
   type RunRecord,
   type SessionRecord,
   type SessionRef,
+  type StepRecord,
   type SystemEvent,
+  type ToolResultRecord,
   type TurnRecord,
   type Writes,
 } from "rouse/store-kit";
@@ -29,6 +33,9 @@ export class Data {
   readonly systemEvents = new Map<string, SystemEvent>();
   readonly sessions = new Map<string, SessionRecord>();
   readonly turns = new Map<string, TurnRecord[]>();
+  readonly steps = new Map<string, StepRecord>();
+  readonly toolResults = new Map<string, ToolResultRecord>();
+  readonly approvals = new Map<string, ApprovalRecord>();
   readonly collected = new Map<string, Collected[]>();
   readonly lastRoutes = new Map<string, LastRoute>();
   readonly keys = new Map<string, DedupeRecord>();
@@ -77,10 +84,18 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
   const touched = new Set<JobKind>();
   const added = new Set<string>();
   const later = (write: () => unknown): void => void pending.push(write);
-  const addOnce = <T extends { id: string }>(what: string, records: Map<string, T>, record: T): void => {
-    if (records.has(record.id) || added.has(`${what} ${record.id}`)) throw createIdError(what);
-    added.add(`${what} ${record.id}`);
-    later(() => records.set(record.id, record));
+  const addAs = <T>(what: string, records: Map<string, T>, id: string, record: T): void => {
+    if (records.has(id) || added.has(`${what} ${id}`)) throw createIdError(what);
+    added.add(`${what} ${id}`);
+    later(() => records.set(id, record));
+  };
+  const addOnce = <T extends { id: string }>(what: string, records: Map<string, T>, record: T): void =>
+    addAs(what, records, record.id, record);
+  /** Approvals by id as the writes so far leave them. */
+  const approvals = new Map(data.approvals);
+  const keepApproval = (approval: ApprovalRecord): void => {
+    approvals.set(approval.id, approval);
+    later(() => data.approvals.set(approval.id, approval));
   };
   const writes = toWrites({
     add: {
@@ -100,6 +115,19 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       job(given) {
         const job = copy(given);
         later(() => data.jobs.add(job) && touched.add(job.kind));
+      },
+      step: (step) => addAs("step", data.steps, JSON.stringify([step.runId, step.index]), copy(step)),
+      toolResult: (result) => addOnce("tool result", data.toolResults, copy(result)),
+      approval(given) {
+        const approval = copy(given);
+        const isTaken = [...approvals.values()].some((one) => one.id === approval.id || (!one.decision && one.code === approval.code));
+        if (isTaken) throw createIdError("approval");
+        keepApproval(approval);
+      },
+      decision(id, decision) {
+        const approval = approvals.get(id);
+        if (!approval || approval.decision) throw new RouseError(NOT_OPEN);
+        keepApproval({ ...approval, decision: copy(decision) });
       },
     },
     set: {
@@ -130,6 +158,13 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       job(kind, id, runAt) {
         later(() => data.jobs.reschedule(kind, id, runAt));
         touched.add(kind);
+      },
+      toolCall(runId, callId, given) {
+        const changes = copy(given);
+        later(() => {
+          for (const step of data.steps.values())
+            if (step.runId === runId) step.calls = step.calls.map((call) => (call.id === callId ? withChange(call, changes) : call));
+        });
       },
     },
     delete: {

@@ -1,15 +1,29 @@
-import { deliveryState, getListLimit, sessionId, toReads, type ListQuery, type Ms, type SessionRecord, type Store } from "rouse/store-kit";
+import {
+  deliveryState,
+  getListLimit,
+  sessionId,
+  toReads,
+  type ApprovalRecord,
+  type ApprovalState,
+  type ListQuery,
+  type Ms,
+  type SessionRecord,
+  type Store,
+} from "rouse/store-kit";
 import type { Data } from "./data.ts";
 
 /** All states that are counted, so that those without a record count as 0. */
 const STATES = {
   events: ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"],
-  runs: ["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"],
+  runs: ["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"],
   deliveries: ["pending", "delivered", "failed", "unknown", "no_route"],
   sessions: ["main", "hook", "api", "channel"],
   systemEvents: ["queued", "done", "parked"],
+  approvals: ["open", "decided"],
   jobs: ["turn", "delivery", "command"],
 };
+
+const getApprovalState = ({ decision }: ApprovalRecord): ApprovalState => (decision ? "decided" : "open");
 
 function count(data: Data): Record<string, number> {
   const found: Record<keyof typeof STATES, string[]> = {
@@ -18,6 +32,7 @@ function count(data: Data): Record<string, number> {
     deliveries: [...data.deliveries.values()].map(deliveryState),
     sessions: [...data.sessions.values()].map(({ ref }) => ref.origin),
     systemEvents: [...data.systemEvents.values()].map(({ state }) => state),
+    approvals: [...data.approvals.values()].map(getApprovalState),
     jobs: data.jobs.kinds(),
   };
   const counts: Record<string, number> = {};
@@ -60,6 +75,8 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
     delivery: async (id) => data.deliveries.get(id),
     session: async (ref) => data.sessions.get(sessionId(ref)),
     value: async (key) => data.values.get(key),
+    approval: async (id) => data.approvals.get(id),
+    toolResult: async (id) => data.toolResults.get(id),
   },
   list: {
     async events(query) {
@@ -119,6 +136,17 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
       byUse(data.sessions.values())
         .filter(({ ref }) => ref.origin === "hook" && ref.agentId === agentId && ref.key === key)
         .toReversed(),
+    steps: async (runId) =>
+      [...data.steps.values()].filter((step) => step.runId === runId).toSorted((one, other) => one.index - other.index),
+    approvals: async (query) =>
+      getPage(data.approvals.values(), query, (approval) => ({
+        id: approval.id,
+        at: approval.askedAt,
+        conditions: [
+          [query.state, getApprovalState(approval)],
+          [query.runId, approval.runId],
+        ],
+      })),
     collected: async (runId) => data.collected.get(runId) ?? [],
     lastRoutes: async (agentId) =>
       [...data.lastRoutes.values()].filter((route) => route.agentId === agentId).toSorted((one, other) => other.at - one.at),

@@ -1,16 +1,21 @@
 import {
   redactActions,
+  redactApproval,
   redactDebug,
   redactHead,
   redactSpec,
+  redactStep,
   redactSystemEvent,
+  redactToolCall,
+  redactToolResult,
   toEvent,
   toEventRow,
   type EventRecord,
   type Ms,
   type Retention,
   type RunRecord,
-  type SystemEvent,
+  type StepRecord,
+  type ToolCallRecord,
 } from "rouse/store-kit";
 import type { Data } from "./data.ts";
 
@@ -36,24 +41,49 @@ function dropBodies(data: Data, cutoff: Ms, unfinished: ReadonlySet<string | nul
   return old.length;
 }
 
-/** What runs were given and system events said, once it has been used up. A failed run of a hook may be retried. */
-function redactUsed(data: Data): number {
+/** Redacts the JSON of records. Returns how many it changed. */
+function redactAll<T>(records: Map<string, T>, isUsed: (record: T) => boolean, redact: (text: string) => string): number {
   let changed = 0;
-  for (const run of data.runs.values()) {
-    const used = run.endedAt !== undefined && (/^(succeeded|cancelled)$/.test(run.status) || run.eventId === null);
-    const spec = used ? redactSpec(JSON.stringify(run.spec)) : undefined;
-    if (spec === undefined) continue;
-    run.spec = JSON.parse(spec) as RunRecord["spec"];
-    changed++;
-  }
-  for (const event of data.systemEvents.values()) {
-    const before = JSON.stringify(event);
-    const after = event.state === "done" ? redactSystemEvent(before) : before;
+  for (const [id, record] of records) {
+    const before = JSON.stringify(record);
+    const after = isUsed(record) ? redact(before) : before;
     if (after === before) continue;
-    Object.assign(event, JSON.parse(after) as SystemEvent);
+    records.set(id, JSON.parse(after) as T);
     changed++;
   }
   return changed;
+}
+
+const redactRun = (text: string): string => {
+  const { spec, ...run } = JSON.parse(text) as RunRecord;
+  const redacted = redactSpec(JSON.stringify(spec));
+  return redacted === undefined ? text : JSON.stringify({ ...run, spec: JSON.parse(redacted) as RunRecord["spec"] });
+};
+
+function redactWholeStep(text: string): string {
+  const { calls, ...step } = JSON.parse(text) as StepRecord;
+  const kept = JSON.parse(redactStep(JSON.stringify(step))) as StepRecord;
+  return JSON.stringify({ ...kept, calls: calls.map((call) => JSON.parse(redactToolCall(JSON.stringify(call))) as ToolCallRecord) });
+}
+
+/** What runs were given, did and asked, and system events said, once it has been used up. A failed run of a hook may be retried. */
+function redactUsed(data: Data): number {
+  const isDone = (run: RunRecord | undefined): boolean =>
+    run?.endedAt !== undefined && (/^(succeeded|cancelled)$/.test(run.status) || run.eventId === null);
+  const isOfDone = ({ runId }: { runId: string }): boolean => isDone(data.runs.get(runId));
+  return (
+    redactAll(data.runs, isDone, redactRun) +
+    redactAll(data.steps, isOfDone, redactWholeStep) +
+    redactAll(data.toolResults, isOfDone, redactToolResult) +
+    redactAll(data.approvals, isOfDone, redactApproval) +
+    redactAll(data.systemEvents, ({ state }) => state === "done", redactSystemEvent)
+  );
+}
+
+/** Deletes what happened in runs that are not kept any more. */
+function dropParts(data: Data): void {
+  for (const parts of [data.steps, data.toolResults, data.approvals] as Map<string, { runId: string }>[])
+    deleteAll(parts, ({ runId }) => !data.runs.has(runId));
 }
 
 /** Deletes what retention lets go of. Returns how many records went or were changed. */
@@ -64,7 +94,7 @@ export function sweep(data: Data, now: Ms, keep: Retention): number {
   const sessionAge: Partial<Record<string, Ms>> = { hook: keep.hookSessions, api: keep.apiSessions };
   const isUnused = ({ ref, lastUsedAt }: { ref: { origin: string }; lastUsedAt: Ms }): boolean =>
     lastUsedAt < now - (sessionAge[ref.origin] ?? Infinity);
-  return (
+  const changed =
     dropBodies(data, now - keep.bodies, unfinished, keep.bodies === 0) +
     (keep.bodies === 0 ? redactUsed(data) : 0) +
     deleteAll(data.events, ({ id, receivedAt }) => receivedAt < now - keep.events && !unfinished.has(id)) +
@@ -72,6 +102,7 @@ export function sweep(data: Data, now: Ms, keep: Retention): number {
     deleteAll(data.systemEvents, ({ at, state }) => at < now - keep.events && state !== "queued") +
     deleteAll(data.deliveries, ended(now - keep.deliveries)) +
     deleteAll(data.sessions, (session, id) => isUnused(session) && (data.turns.delete(id), true)) +
-    deleteAll(data.keys, ({ expiresAt }) => expiresAt <= now)
-  );
+    deleteAll(data.keys, ({ expiresAt }) => expiresAt <= now);
+  dropParts(data);
+  return changed;
 }

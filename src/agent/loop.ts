@@ -1,0 +1,302 @@
+/** The loop of a turn: one model call a step, then the tool calls that it asked for. */
+import type { ModelMessage } from "ai";
+import { STEP_GAP } from "./speaker.ts";
+import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/steps.ts";
+import type { Ms, Usage } from "../store/types.ts";
+import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
+import { OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
+import { cutOutput, toTextOutput, toToolMessage } from "./tool-results.ts";
+
+/** The most steps of a turn. The last one has no tools, so that it ends with words. */
+export const MAX_STEPS = 16;
+/** The most of a result's text that the model is given at once, in bytes of UTF-8. */
+const MAX_RESULT_BYTES = 20_000;
+/** Calls of a tool that may be repeated, before the model is told that it gives no answer. */
+const MAX_REPEATS = 2;
+
+/** What one model call said. */
+export interface ModelStep extends Pick<
+  StepRecord,
+  "model" | "messages" | "finish" | "usage" | "startedAt" | "endedAt" | "failedAttempts"
+> {
+  calls: readonly { toolCallId: string; toolName: string; input: unknown; invalid?: boolean | undefined }[];
+}
+
+export interface LoopOptions {
+  runId: string;
+  /** By the name that the model uses. */
+  tools: ReadonlyMap<string, OfferedTool>;
+  /** Names of the tools whose calls the caller carries out. */
+  callerTools: ReadonlySet<string>;
+  journal: Journal;
+  /** Asked before a call starts that has not been decided. Default: it starts. */
+  judge?: ((call: JudgedCall) => CallVerdict | undefined) | undefined;
+  /** What becomes of a call that was started and has no answer: a person is asked, or the model is told. */
+  onUnknown: "ask" | "tell";
+  signal: AbortSignal;
+  clock: { now(): Ms };
+  /** Gets what the operator should know. */
+  warnings: string[];
+  /** Calls the model after these steps. `isLast`: without tools. */
+  callModel(steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep>;
+}
+
+/** How a loop ends. `waiting`: `asks` are new questions, `open` the approvals that were asked for before. */
+export type LoopEnd =
+  | { kind: "done"; steps: readonly StepRecord[]; isLimited: boolean }
+  | { kind: "waiting"; asks: NewApproval[]; open: string[] }
+  | { kind: "given-up"; message: string }
+  | { kind: "lost" };
+
+const LOST = { kind: "lost" } as const;
+const UNKNOWN = "The call was started, and no answer came: it may have been carried out, or not. Do not repeat it without being asked to.";
+const CONFIRMED = "A person has confirmed that this call was carried out. Its result is not known.";
+
+type Plan =
+  | { do: "nothing" }
+  | { do: "start"; after?: Ms }
+  | { do: "ask"; ask: NewApproval }
+  | { do: "wait"; approvalId: string }
+  | { do: "answer"; change: CallChange["change"] }
+  | { do: "give-up"; message: string };
+
+const isRepeatable = ({ hints }: OfferedTool): boolean => hints.readOnly || hints.idempotent;
+
+function buildAsk({ id, tool, input }: ToolCallRecord, reason: NewApproval["reason"], why: string): NewApproval {
+  return { callId: id, tool, input, reason, why };
+}
+
+function renderDenial({ by, note }: ApprovalDecision): string {
+  if (by === "timeout") return "The call was not made: it needs an approval, and nobody decided in time.";
+  return `The call was not made: a person denied it.${note === undefined ? "" : ` Their words: ${note}`}`;
+}
+
+/** Waits for all, and then throws what the first that failed threw: no call is left behind under way. */
+async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
+class Loop {
+  readonly #options: LoopOptions;
+  readonly #steps: StepRecord[];
+
+  constructor(options: LoopOptions) {
+    this.#options = options;
+    this.#steps = [...options.journal.steps];
+  }
+
+  async run(): Promise<LoopEnd> {
+    const { signal, callModel } = this.#options;
+    const open = this.#steps.at(-1);
+    if (open) {
+      const stopped = await this.#makeCalls(open, false);
+      if (stopped) return stopped;
+    }
+    for (;;) {
+      signal.throwIfAborted();
+      const isLast = this.#steps.length >= MAX_STEPS - 1;
+      const step = this.#toStep(await callModel(this.#steps, isLast), isLast);
+      this.#steps.push(step);
+      const isEnd = step.calls.length === 0;
+      if (isEnd) return { kind: "done", steps: this.#steps, isLimited: isLast };
+      const stopped = await this.#makeCalls(step, true);
+      if (stopped) return stopped;
+      if (step.calls.some((call) => this.#isCallers(call))) return { kind: "done", steps: this.#steps, isLimited: false };
+    }
+  }
+
+  #isCallers({ name, output }: ToolCallRecord): boolean {
+    const { tools, callerTools } = this.#options;
+    return output === undefined && !tools.has(name) && callerTools.has(name);
+  }
+
+  #toStep({ calls, ...said }: ModelStep, isLast: boolean): StepRecord {
+    const { runId, tools, callerTools } = this.#options;
+    const index = this.#steps.length;
+    const made = (isLast ? [] : calls).map(({ toolCallId, toolName: name, input, invalid }, position): ToolCallRecord => {
+      const tool = tools.get(name);
+      const call = {
+        id: `${runId}.${index}.${position}`,
+        modelCallId: toolCallId,
+        tool: tool?.tool ?? name,
+        name,
+        input,
+        ...(tool?.hints.readOnly ? { readOnly: true } : {}),
+      };
+      if (!invalid) return { ...call, state: "planned" };
+      const text =
+        tool !== undefined || callerTools.has(name)
+          ? "The input is not valid JSON, and the tool was not called."
+          : "There is no tool of this name.";
+      return { ...call, state: "failed", output: toTextOutput(text, true) };
+    });
+    return { runId, index, ...said, calls: made };
+  }
+
+  /** Says what becomes of a call that has no answer yet. */
+  async #plan(call: ToolCallRecord): Promise<Plan> {
+    const { tools, onUnknown, judge, warnings, journal } = this.#options;
+    if (call.output !== undefined || this.#isCallers(call)) return { do: "nothing" };
+    const decision = call.approvalId === undefined ? undefined : await journal.getDecision(call.approvalId);
+    // A call that was started after the decision has used it up.
+    const isOpen = call.approvalId !== undefined && (decision === undefined || (call.startedAt ?? 0) <= decision.at);
+    if (isOpen) return decision ? this.#followDecision(call, decision) : { do: "wait", approvalId: call.approvalId as string };
+    const tool = tools.get(call.name);
+    if (call.state !== "planned" && call.state !== "waiting") {
+      if (tool && isRepeatable(tool)) return { do: "start" };
+      if (onUnknown === "ask") {
+        const why = `The call of ${call.tool} was started, and no answer came: it may have been carried out, or not.`;
+        return { do: "ask", ask: buildAsk(call, "outcome_unknown", why) };
+      }
+      warnings.push(`the outcome of a call of ${call.tool} is not known: the model was told so`);
+      return { do: "answer", change: { state: "unknown", output: toTextOutput(UNKNOWN, true) } };
+    }
+    if (!tool) return { do: "answer", change: { state: "failed", output: toTextOutput("There is no tool of this name any more.", true) } };
+    const verdict = judge?.({ tool: call.tool, hints: tool.hints, input: call.input, steps: this.#steps }) ?? { kind: "run" };
+    switch (verdict.kind) {
+      case "run":
+        return { do: "start" };
+      case "ask":
+        return { do: "ask", ask: buildAsk(call, verdict.reason, verdict.why) };
+      case "withhold":
+        return { do: "answer", change: { state: "denied", output: toTextOutput(`The call was not made: ${verdict.why}`, true) } };
+    }
+  }
+
+  #followDecision(call: ToolCallRecord, decision: ApprovalDecision): Plan {
+    const { verdict, at, by } = decision;
+    if (verdict === "approve" || verdict === "repeat") {
+      const isThere = this.#options.tools.has(call.name);
+      const output = toTextOutput("There is no tool of this name any more.", true);
+      return isThere ? { do: "start", after: at } : { do: "answer", change: { state: "failed", output } };
+    }
+    if (verdict === "done") return { do: "answer", change: { state: "done", output: toTextOutput(CONFIRMED), endedAt: at } };
+    if (verdict === "deny" && call.state !== "unknown")
+      return { do: "answer", change: { state: "denied", output: toTextOutput(renderDenial(decision), true), endedAt: at } };
+    const who = by === "timeout" ? "nobody decided in time" : "a person gave it up";
+    return { do: "give-up", message: `the outcome of a call of ${call.tool} is not known, and ${who}` };
+  }
+
+  /** Makes the calls of a step that may be made. Returns how the loop ends, if it goes no further now. */
+  async #makeCalls(step: StepRecord, isNew: boolean): Promise<LoopEnd | undefined> {
+    const { journal, clock, signal, tools, onUnknown } = this.#options;
+    const plans = await Promise.all(step.calls.map(async (call) => ({ call, plan: await this.#plan(call) })));
+    const givenUp = plans.find(({ plan }) => plan.do === "give-up")?.plan;
+    if (givenUp?.do === "give-up") return { kind: "given-up", message: givenUp.message };
+    const asks = plans.flatMap(({ plan }) => (plan.do === "ask" ? [plan.ask] : []));
+    const open = plans.flatMap(({ plan }) => (plan.do === "wait" ? [plan.approvalId] : []));
+    const starting = plans.flatMap(({ call, plan }) =>
+      plan.do === "start" ? [{ call, tool: tools.get(call.name) as OfferedTool, after: plan.after ?? 0 }] : [],
+    );
+    const start = (call: ToolCallRecord, after: Ms): CallChange => ({
+      id: call.id,
+      change: { state: "started", startedAt: Math.max(clock.now(), after + 1) },
+    });
+    const together = starting.filter(({ tool }) => !tool.exclusive);
+    const changes = [
+      ...plans.flatMap(({ call, plan }) => (plan.do === "answer" ? [{ id: call.id, change: plan.change }] : [])),
+      ...together.map(({ call, after }) => start(call, after)),
+    ];
+    this.#apply(step, changes);
+    // Nothing leaves before it is on disk.
+    const isHeld = isNew ? await journal.addStep(step) : changes.length === 0 || (await journal.updateCalls(changes));
+    if (!isHeld) return LOST;
+    let held = (await allEnded(together.map(({ call, tool }) => this.#makeCall(step, call, tool)))).every(Boolean);
+    for (const { call, tool, after } of starting.filter(({ tool: { exclusive } }) => exclusive)) {
+      if (!held || signal.aborted) break;
+      const change = start(call, after);
+      this.#apply(step, [change]);
+      held = (await journal.updateCalls([change])) && (await this.#makeCall(step, call, tool));
+    }
+    if (!held) return LOST;
+    signal.throwIfAborted();
+    if (onUnknown === "ask")
+      for (const { call } of starting) {
+        const plan = call.state === "unknown" ? await this.#plan(call) : undefined;
+        if (plan?.do === "ask") asks.push(plan.ask);
+      }
+    return asks.length + open.length > 0 ? { kind: "waiting", asks, open } : undefined;
+  }
+
+  #apply(step: StepRecord, changes: readonly CallChange[]): void {
+    for (const { id, change } of changes) Object.assign(step.calls.find((call) => call.id === id) ?? {}, change);
+  }
+
+  /** Makes one call and commits what came of it. False if another gateway has the run by now. */
+  async #makeCall(step: StepRecord, call: ToolCallRecord, tool: OfferedTool): Promise<boolean> {
+    const { journal, clock, signal } = this.#options;
+    const { output: answer, ...came } = await this.#callTool(call, tool);
+    const { text: whole, ...cut } = answer ? cutOutput(call.id, answer, MAX_RESULT_BYTES) : {};
+    const change = { ...came, ...cut, endedAt: clock.now() };
+    this.#apply(step, [{ id: call.id, change }]);
+    // What an aborted call leaves open stays as it is on disk: started, and without an answer.
+    if (signal.aborted && change.state === "unknown") return true;
+    return journal.updateCalls([{ id: call.id, change, ...(whole === undefined ? {} : { whole }) }]);
+  }
+
+  async #callTool(call: ToolCallRecord, tool: OfferedTool): Promise<CallChange["change"]> {
+    const { signal, onUnknown, warnings } = this.#options;
+    for (let repeats = 0; ; repeats++) {
+      try {
+        const output = await tool.execute(call.input, { callId: call.id, signal });
+        return { state: output.isError ? "failed" : "done", output };
+      } catch (error) {
+        const text = error instanceof Error ? error.message : String(error);
+        const isUnknown = signal.aborted || error instanceof OutcomeUnknownError;
+        if (!isUnknown) return { state: "failed", output: toTextOutput(text, true) };
+        if (signal.aborted) return { state: "unknown" };
+        if (isRepeatable(tool)) {
+          if (repeats < MAX_REPEATS) continue;
+          return { state: "failed", output: toTextOutput(text, true) };
+        }
+        if (onUnknown === "ask") return { state: "unknown" };
+        warnings.push(`the outcome of a call of ${call.tool} is not known: the model was told so`);
+        return { state: "unknown", output: toTextOutput(UNKNOWN, true) };
+      }
+    }
+  }
+}
+
+/**
+ * Runs the steps of a turn, after those of earlier attempts. Rejects with what the model call threw, and with the signal's
+ * reason when it aborts.
+ */
+export const runLoop = (options: LoopOptions): Promise<LoopEnd> => new Loop(options).run();
+
+/** What the model said in a step and what tools answered, as a conversation has it. */
+export const toStepMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
+  ...(messages as ModelMessage[]),
+  ...toToolMessage(calls.filter(({ output }) => output !== undefined)),
+];
+
+interface TextPart {
+  type?: unknown;
+  text?: unknown;
+}
+
+/** The words of a step. */
+export const getStepText = ({ messages }: StepRecord): string =>
+  messages
+    .flatMap((message) => {
+      const { content } = message as { content?: unknown };
+      if (typeof content === "string") return content;
+      return Array.isArray(content) ? (content as TextPart[]).map(({ type, text }) => (type === "text" ? String(text) : "")) : [];
+    })
+    .join("");
+
+/** All that the model said, as a stream's reader gets it. */
+export const getSpoken = (steps: readonly StepRecord[]): string =>
+  steps
+    .map(getStepText)
+    .filter((text) => text !== "")
+    .join(STEP_GAP);
+
+/** Adds up what steps used. A count that no step has stays absent. */
+export function sumUsage(steps: readonly StepRecord[]): Usage {
+  const total: Usage = {};
+  for (const { usage } of steps)
+    for (const [name, count] of Object.entries(usage) as [keyof Usage, number | undefined][])
+      if (count !== undefined) total[name] = (total[name] ?? 0) + count;
+  return total;
+}

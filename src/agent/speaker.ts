@@ -1,0 +1,43 @@
+import type { TextStreamPart, ToolSet } from "ai";
+import { createPieces, type Pieces } from "./merge.ts";
+
+/** Between what was said before a call of a tool and what was said after it. */
+export const STEP_GAP = "\n\n";
+
+/** Hands the text of a turn's streams on, one stream a step. */
+export interface Speaker {
+  /** Begins a step. The pieces are those of its stream. */
+  begin(): Pieces;
+  /** Reads a step's stream to its end. A stream does not throw by itself: its failures are parts of it. */
+  read(parts: AsyncIterable<TextStreamPart<ToolSet>>): Promise<void>;
+  /** Whether the step that was begun last has said something: then it cannot be taken back. */
+  hasSpoken(): boolean;
+}
+
+export function createSpeaker(onText: (delta: string) => void): Speaker {
+  let pieces = createPieces();
+  let spokeBefore = false;
+  let spoke = false;
+  const say = (text: string): void => {
+    for (const piece of pieces.split(text)) {
+      onText(spokeBefore && !spoke ? STEP_GAP + piece : piece);
+      spoke = true;
+    }
+  };
+  return {
+    begin() {
+      pieces = createPieces();
+      spokeBefore ||= spoke;
+      spoke = false;
+      return pieces;
+    },
+    async read(parts) {
+      for await (const part of parts) {
+        if (part.type === "text-delta" && part.text !== "") say(part.text);
+        else if (part.type === "error") throw part.error;
+        else if (part.type === "abort") throw new DOMException("aborted", "AbortError");
+      }
+    },
+    hasSpoken: () => spoke,
+  };
+}

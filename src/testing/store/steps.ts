@@ -1,0 +1,221 @@
+import { describe, expect, it } from "vitest";
+import type { Job, StepRecord, Writes } from "../../store/types.ts";
+import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
+import type { Stage } from "./stage.ts";
+
+/** What the tests of the journal do with the store. */
+function createSteps(stage: Stage) {
+  const commit = (write: (tx: Writes) => void, held?: Job): Promise<boolean> => stage.handle.store.commit(write, held);
+  const steps = (runId: string): Promise<StepRecord[]> => stage.handle.store.list("steps", runId);
+  /** Expects that nothing of the commit is written. */
+  const expectRefused = async (write: (tx: Writes) => void): Promise<void> => {
+    const marked = commit((tx) => {
+      tx.set("value", "mark", 1);
+      write(tx);
+    });
+    await expect(marked).rejects.toMatchObject({ name: "RouseError", code: "internal" });
+    expect(await stage.handle.store.get("value", "mark")).toBeUndefined();
+  };
+  return { commit, steps, expectRefused };
+}
+
+function testJournal(stage: Stage): void {
+  const { commit, steps, expectRefused } = createSteps(stage);
+
+  it("are kept in order with their calls, apart by run, and survive a restart", async () => {
+    const [first, second, other] = [step("run_a", 0), step("run_a", 1, 0), step("run_b", 0, 1)];
+    await commit((tx) => {
+      tx.add("step", second);
+      tx.add("step", other);
+    });
+    await commit((tx) => tx.add("step", first));
+    await stage.reopen();
+    expect(await steps("run_a")).toEqual([first, second]);
+    expect(await steps("run_b")).toEqual([other]);
+    expect(await steps("run_c")).toEqual([]);
+  });
+
+  it("of a run with the index of one that is there refuse the whole commit", async () => {
+    await commit((tx) => tx.add("step", step("run_a", 0)));
+    await expectRefused((tx) => tx.add("step", step("run_a", 0, 0)));
+    await expectRefused((tx) => {
+      tx.add("step", step("run_a", 1, 0));
+      tx.add("step", step("run_a", 1, 0));
+    });
+    expect(await steps("run_a")).toEqual([step("run_a", 0)]);
+    // Of two in one group the first stays, and the second harms no other.
+    const results = await Promise.allSettled([
+      commit((tx) => tx.add("step", step("run_a", 1))),
+      commit((tx) => tx.add("step", step("run_a", 1, 0))),
+      commit((tx) => tx.add("step", step("run_a", 2))),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(await steps("run_a")).toEqual([step("run_a", 0), step("run_a", 1), step("run_a", 2)]);
+  });
+
+  it("have stored results, whole, and each id once", async () => {
+    const result = { id: "res_1", runId: "run_a", text: `${"ü🙂".repeat(200_000)}\u0000\ud800` };
+    await commit((tx) => tx.add("toolResult", result));
+    await expectRefused((tx) => tx.add("toolResult", { ...result, text: "other" }));
+    await stage.reopen();
+    const kept = await stage.handle.store.get("toolResult", "res_1");
+    expect(kept?.text === result.text && kept.runId === "run_a").toBe(true);
+    expect(await stage.handle.store.get("toolResult", "res_2")).toBeUndefined();
+  });
+}
+
+function testCalls(stage: Stage): void {
+  const { commit, steps } = createSteps(stage);
+
+  it("have calls that change alone; what is not there stays away", async () => {
+    const given = step("run_a", 0, 3);
+    const output = { parts: [{ type: "text" as const, text: "done" }] };
+    await commit((tx) => {
+      tx.add("step", given);
+      tx.update("toolCall", "run_a", "run_a.0.2", { state: "started", startedAt: START });
+    });
+    await commit((tx) => tx.add("step", step("run_b", 0)));
+    await Promise.all([
+      commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "started", startedAt: START + 1 })),
+      commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "done", endedAt: START + 2, output })),
+      commit((tx) => tx.update("toolCall", "run_a", "run_a.0.2", { approvalId: "apr_1" })),
+      commit((tx) => tx.update("toolCall", "run_a", "run_b.0.0", { state: "failed" })),
+      commit((tx) => tx.update("toolCall", "run_c", "run_c.0.0", { state: "failed" })),
+    ]);
+    await stage.reopen();
+    const [first, second, third] = given.calls;
+    const calls = [
+      { ...first, state: "done", startedAt: START + 1, endedAt: START + 2, output },
+      second,
+      { ...third, state: "started", startedAt: START, approvalId: "apr_1" },
+    ];
+    expect(await steps("run_a")).toEqual([{ ...given, calls }]);
+    expect(await steps("run_b")).toEqual([step("run_b", 0)]);
+    expect(await steps("run_c")).toEqual([]);
+  });
+
+  it("are written only while the job is held", async () => {
+    await commit((tx) => tx.add("job", job("run_a")));
+    const [held] = await stage.handle.queue.fetch("turn", 1);
+    expect(await commit((tx) => tx.add("step", step("run_a", 0)), held)).toBe(true);
+    await stage.handle.queue.recover();
+    const [next] = await stage.handle.queue.fetch("turn", 1);
+    expect(await commit((tx) => tx.add("step", step("run_a", 1)), held)).toBe(false);
+    expect(await commit((tx) => tx.update("toolCall", "run_a", "run_a.0.0", { state: "started" }), held)).toBe(false);
+    expect(await steps("run_a")).toEqual([step("run_a", 0)]);
+    expect(await commit((tx) => tx.add("step", step("run_a", 1)), next)).toBe(true);
+  });
+}
+
+function testDecisions(stage: Stage): void {
+  const { commit, expectRefused } = createSteps(stage);
+
+  it("are open until they are decided, once", async () => {
+    const given = approval("run_a");
+    await commit((tx) => tx.add("approval", given));
+    expect(await stage.handle.store.get("approval", given.id)).toEqual(given);
+    expect(await stage.handle.store.counts()).toMatchObject({ "approvals.open": 1, "approvals.decided": 0 });
+    await commit((tx) => tx.add("decision", given.id, DECISION));
+    await stage.reopen();
+    const decided = { ...given, decision: DECISION };
+    expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
+    await expectRefused((tx) => tx.add("decision", given.id, { ...DECISION, verdict: "deny" }));
+    await expectRefused((tx) => tx.add("decision", "apr_nobody", DECISION));
+    expect(await stage.handle.store.get("approval", given.id)).toEqual(decided);
+    expect(await stage.handle.store.get("approval", "apr_nobody")).toBeUndefined();
+    expect(await stage.handle.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 1 });
+  });
+
+  it("of many decisions at the same moment take the first", async () => {
+    const given = approval("run_a");
+    await commit((tx) => tx.add("approval", given));
+    const results = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, n) => commit((tx) => tx.add("decision", given.id, { ...DECISION, by: `person ${n}` }))),
+    );
+    expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    const winner = results.findIndex(({ status }) => status === "fulfilled");
+    expect((await stage.handle.store.get("approval", given.id))?.decision).toEqual({ ...DECISION, by: `person ${winner}` });
+    await commit((tx) => tx.add("approval", approval("run_b")));
+    await expectRefused((tx) => {
+      tx.add("decision", "apr_run_b", DECISION);
+      tx.add("decision", "apr_run_b", DECISION);
+    });
+    expect(await stage.handle.store.get("approval", "apr_run_b")).toEqual(approval("run_b"));
+  });
+
+  it("have a code of their own while they are open", async () => {
+    await commit((tx) => tx.add("approval", approval("run_a")));
+    await expectRefused((tx) => tx.add("approval", approval("run_a", { code: "other" })));
+    await expectRefused((tx) => tx.add("approval", approval("run_b")));
+    const third = approval("run_c", { code: "8a1" });
+    await expectRefused((tx) => {
+      tx.add("approval", third);
+      tx.add("approval", approval("run_d", { code: "8a1" }));
+    });
+    await commit((tx) => {
+      tx.add("decision", "apr_run_a", DECISION);
+      tx.add("approval", approval("run_b"));
+    });
+    expect(await stage.handle.store.list("approvals", { state: "open" })).toEqual([approval("run_b")]);
+  });
+}
+
+function testWaiting(stage: Stage): void {
+  const { commit } = createSteps(stage);
+
+  it("are listed newest first, by state, run and page", async () => {
+    for (const n of [0, 1, 2, 3])
+      await commit((tx) => {
+        tx.add("approval", approval(`run_${n % 2}`, { id: `apr_${n}`, code: `c${n}`, askedAt: START + n }));
+        if (n < 2) tx.add("decision", `apr_${n}`, DECISION);
+      });
+    const ids = async (query: Parameters<typeof stage.handle.store.list<"approvals">>[1]): Promise<string[]> =>
+      (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
+    expect(await ids({})).toEqual(["apr_3", "apr_2", "apr_1", "apr_0"]);
+    expect(await ids({ state: "open" })).toEqual(["apr_3", "apr_2"]);
+    expect(await ids({ state: "decided" })).toEqual(["apr_1", "apr_0"]);
+    expect(await ids({ runId: "run_1" })).toEqual(["apr_3", "apr_1"]);
+    expect(await ids({ limit: 2, before: "apr_3" })).toEqual(["apr_2", "apr_1"]);
+    expect(await ids({ since: START + 2 })).toEqual(["apr_3", "apr_2"]);
+    expect(await ids({ idPrefix: "apr_2" })).toEqual(["apr_2"]);
+  });
+
+  it("a run that waits for them is counted and listed, keeps its job, and starts when it may", async () => {
+    const record = run();
+    await commit((tx) => {
+      tx.add("run", record);
+      tx.add("job", job(record.id));
+      tx.add("job", job("behind"));
+    });
+    const [held] = await stage.handle.queue.fetch("turn", 5);
+    const waiting = { approvalIds: ["apr_1"], since: START };
+    const far = START + 365 * DAY;
+    await commit((tx) => {
+      tx.update("run", record.id, { status: "waiting", waiting });
+      tx.settle(held as Job, far, { resetAttempts: true });
+    }, held);
+    await stage.reopen();
+    expect(await stage.handle.store.counts()).toMatchObject({ "runs.waiting": 1, "runs.queued": 0 });
+    expect(await stage.handle.store.list("runs", { status: "waiting" })).toEqual([{ ...record, status: "waiting", waiting }]);
+    stage.home.clock.advance(3 * DAY);
+    expect(await stage.handle.queue.fetch("turn", 5)).toEqual([]);
+    await commit((tx) => {
+      tx.update("job", "turn", record.id, stage.home.clock.now());
+      tx.update("run", record.id, { status: "queued", waiting: null });
+    });
+    expect(await stage.handle.queue.fetch("turn", 5)).toMatchObject([{ id: record.id, attempts: 1 }]);
+    expect(await stage.handle.store.get("run", record.id)).toEqual(record);
+  });
+}
+
+/** The journal of runs: steps, tool calls, stored results and approvals. */
+export function testSteps(stage: Stage): void {
+  describe("steps", () => {
+    testJournal(stage);
+    testCalls(stage);
+  });
+  describe("approvals", () => {
+    testDecisions(stage);
+    testWaiting(stage);
+  });
+}

@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { approval, DAY, DECISION, event, KEEP, runAction, START, step, WORDS } from "./make.ts";
+import type { Stage } from "./stage.ts";
+
+/** What the tests of retention do with runs. */
+function createRuns(stage: Stage) {
+  /** A run of a hook with all that may happen in it. */
+  const acted = async (): Promise<string> => {
+    const action = runAction();
+    const { runId } = action;
+    await stage.handle.store.accept(event({ actions: [action] }));
+    await stage.handle.store.commit((tx) => {
+      tx.add("step", step(runId, 0, 1));
+      tx.update("toolCall", runId, `${runId}.0.0`, { state: "done", output: { parts: [{ type: "text", text: WORDS }], isError: true } });
+      tx.add("toolResult", { id: `res_${runId}`, runId, text: WORDS });
+      tx.add("approval", approval(runId, { code: runId }));
+      tx.add("decision", `apr_${runId}`, DECISION);
+    });
+    return runId;
+  };
+  const end = (runId: string, status: "succeeded" | "failed"): Promise<boolean> =>
+    stage.handle.store.commit((tx) => tx.update("run", runId, { status, endedAt: START }));
+  const parts = async (runId: string) => ({
+    steps: await stage.handle.store.list("steps", runId),
+    result: await stage.handle.store.get("toolResult", `res_${runId}`),
+    approval: await stage.handle.store.get("approval", `apr_${runId}`),
+  });
+  return { acted, end, parts };
+}
+
+const NOTHING = { steps: [], result: undefined, approval: undefined };
+
+function testDeletion(stage: Stage): void {
+  const { acted, end, parts } = createRuns(stage);
+
+  it("takes them with their run, and no others", async () => {
+    const [gone, young] = [await acted(), await acted()];
+    const kept = await parts(young);
+    await end(gone, "succeeded");
+    await stage.handle.store.sweep(START + 29 * DAY, KEEP);
+    expect((await parts(gone)).steps).toHaveLength(1);
+    await stage.handle.store.sweep(START + 31 * DAY, KEEP);
+    expect(await stage.handle.store.get("run", gone)).toBeUndefined();
+    expect(await parts(gone)).toEqual(NOTHING);
+    expect(await parts(young)).toEqual(kept);
+    expect(await stage.handle.store.list("approvals", {})).toHaveLength(1);
+    expect(await stage.handle.store.counts()).toMatchObject({ "approvals.decided": 1 });
+  });
+
+  it("with runs 0 takes them as soon as their run has ended", async () => {
+    const [done, open] = [await acted(), await acted()];
+    await end(done, "failed");
+    await stage.handle.store.sweep(START + 1, { ...KEEP, runs: 0 });
+    expect(await parts(done)).toEqual(NOTHING);
+    expect((await parts(open)).steps).toHaveLength(1);
+  });
+}
+
+function testRedaction(stage: Stage): void {
+  const { acted, end, parts } = createRuns(stage);
+
+  it("with bodies 0 leaves only names and times of what is used up", async () => {
+    const [done, failed, open] = [await acted(), await acted(), await acted()];
+    const before = await parts(done);
+    await end(done, "succeeded");
+    await end(failed, "failed");
+    const none = { ...KEEP, bodies: 0 };
+    await stage.handle.store.sweep(START, none);
+    const after = await parts(done);
+    expect(JSON.stringify(after)).not.toContain(WORDS);
+    const [was] = before.steps;
+    const forgotten = "[no longer kept]";
+    expect(after).toEqual({
+      steps: [
+        {
+          ...was,
+          messages: [],
+          failedAttempts: [{ ...was?.failedAttempts?.[0], error: { code: "provider_error", message: forgotten, status: 500 } }],
+          calls: [{ ...was?.calls[0], input: forgotten, output: { parts: [{ type: "text", text: forgotten }], isError: true } }],
+        },
+      ],
+      result: { ...before.result, text: forgotten },
+      approval: { ...before.approval, input: forgotten },
+    });
+    // What failed may be started again, and what is under way goes on from here.
+    for (const runId of [failed, open]) expect(JSON.stringify(await parts(runId)).split(WORDS)).toHaveLength(7);
+    await end(failed, "succeeded");
+    await end(open, "succeeded");
+    await stage.handle.store.sweep(START, none);
+    for (const runId of [failed, open]) expect(JSON.stringify(await parts(runId))).not.toContain(WORDS);
+    expect(await stage.handle.store.sweep(START, none)).toBe(0);
+  });
+}
+
+/** Retention of what happened in runs. */
+export function testStepSweep(stage: Stage): void {
+  describe("sweep of steps", () => {
+    testDeletion(stage);
+    testRedaction(stage);
+  });
+}
