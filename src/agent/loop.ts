@@ -1,11 +1,9 @@
 /** The loop of a turn: one model call a step, then the tool calls that it asked for. */
-import type { ModelMessage } from "ai";
-import { STEP_GAP } from "./speaker.ts";
 import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/steps.ts";
-import type { Ms, Usage } from "../store/types.ts";
+import type { Ms } from "../store/types.ts";
 import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 import { OutcomeUnknownError, type OfferedTool } from "./offered-tool.ts";
-import { cutOutput, toTextOutput, toToolMessage } from "./tool-results.ts";
+import { cutOutput, toTextOutput } from "./tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
 export const MAX_STEPS = 16;
@@ -263,40 +261,3 @@ class Loop {
  * reason when it aborts.
  */
 export const runLoop = (options: LoopOptions): Promise<LoopEnd> => new Loop(options).run();
-
-/** What the model said in a step and what tools answered, as a conversation has it. */
-export const toStepMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
-  ...(messages as ModelMessage[]),
-  ...toToolMessage(calls.filter(({ output }) => output !== undefined)),
-];
-
-interface TextPart {
-  type?: unknown;
-  text?: unknown;
-}
-
-/** The words of a step. */
-export const getStepText = ({ messages }: StepRecord): string =>
-  messages
-    .flatMap((message) => {
-      const { content } = message as { content?: unknown };
-      if (typeof content === "string") return content;
-      return Array.isArray(content) ? (content as TextPart[]).map(({ type, text }) => (type === "text" ? String(text) : "")) : [];
-    })
-    .join("");
-
-/** All that the model said, as a stream's reader gets it. */
-export const getSpoken = (steps: readonly StepRecord[]): string =>
-  steps
-    .map(getStepText)
-    .filter((text) => text !== "")
-    .join(STEP_GAP);
-
-/** Adds up what steps used. A count that no step has stays absent. */
-export function sumUsage(steps: readonly StepRecord[]): Usage {
-  const total: Usage = {};
-  for (const { usage } of steps)
-    for (const [name, count] of Object.entries(usage) as [keyof Usage, number | undefined][])
-      if (count !== undefined) total[name] = (total[name] ?? 0) + count;
-  return total;
-}

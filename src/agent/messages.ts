@@ -201,14 +201,14 @@ function cutResults(steps: readonly ModelMessage[], budget: number): { messages:
 
 const CUT_RESULTS = "results of tools were cut";
 
-/** The conversation of a turn: what stands before its first step is rendered once, as long as it fits. */
-export interface Conversation {
+/** The messages of a turn for the model: what stands before its first step is rendered once, as long as it fits. */
+export interface TurnPrompt {
   /** The messages for the next model call, after these of the turn's own steps, cut to fit the model's window. */
   fit(steps: readonly ModelMessage[]): ModelMessage[];
 }
 
-/** Creates the conversation of a turn. `warnings` gets what was left out or cut: each once, as it was in the last step. */
-export function createConversation(input: TurnInput, options: MessageOptions): Conversation {
+/** Creates the messages of a turn. `warnings` gets what was left out or cut: each once, as it was in the last step. */
+export function createTurnPrompt(input: TurnInput, options: MessageOptions): TurnPrompt {
   const { window, warnings } = options;
   const room = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)));
   /** Kept free for the turn's own steps. */

@@ -14,11 +14,12 @@ import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import { ECHO, echoTurn } from "./no-model.ts";
 import { classifyFailure } from "./failure.ts";
 import { createMemoryJournal } from "./journal.ts";
-import { getSpoken, getStepText, MAX_STEPS, runLoop, sumUsage, toStepMessages, type LoopEnd } from "./loop.ts";
-import { createConversation } from "./messages.ts";
+import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
+import { createTurnPrompt } from "./messages.ts";
 import { createStepCall } from "./model-step.ts";
 import { createModels, type NamedProvider } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
+import { getSpoken, getStepText, sumUsage, toStepMessages } from "./steps.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
 import { toTracedModel, traceTools } from "./traced-turn.ts";
@@ -100,7 +101,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     const telemetry = options.telemetry?.();
     const tools = traceTools([...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools], telemetry);
     const window = provider.contextTokens ?? CONTEXT_TOKENS;
-    const conversation = createConversation(input, { boundary, parts, window, warnings });
+    const prompt = createTurnPrompt(input, { boundary, parts, window, warnings });
     const model = await getModel(provider, input.model.model);
     const tracing = telemetry?.modelCalls(toTracedModel(input, provider.kind, provider.settings));
     const callModel = await createStepCall({ input, provider, model, tracing, boundary, tools, clock, deadline, warnings });
@@ -114,7 +115,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
       warnings,
-      callModel: (steps, isLast) => callModel(conversation.fit(steps.flatMap(toStepMessages)), isLast),
+      callModel: (steps, isLast) => callModel(prompt.fit(steps.flatMap(toStepMessages)), isLast),
     });
     return toTurnResult(end, { provider: input.model.provider, warnings });
   };

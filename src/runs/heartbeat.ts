@@ -1,5 +1,6 @@
 import { parseAck } from "../agent/ack.ts";
 import { allowedTools } from "../agent/tools.ts";
+import type { Agent } from "../agent/types.ts";
 import { backOff } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
@@ -8,7 +9,7 @@ import { buildHeartbeatEvent, isHopeless, renderBatch, selectBatch } from "../se
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { mainSession } from "../sessions/keys.ts";
 import type { Job, Ms, RouteDecision, RunRecord, RunSpec, SystemEvent, ToolCallRecord } from "../store/types.ts";
-import type { FailedTurn, RunEnd, RunKind } from "./run-kind.ts";
+import type { FailedTurn, Prepared, RunEnd, RunKind } from "./run-kind.ts";
 import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
@@ -36,10 +37,19 @@ function buildSpec(agentId: string, batch: readonly SystemEvent[], context: Acti
   };
 }
 
-function buildRun(spec: RunSpec, job: Job, createdAt: Ms): RunRecord {
-  const id = newId("run", createdAt);
-  const attempts = job.attempts - 1;
-  return { id, eventId: null, kind: "heartbeat", status: "queued", spec, warnings: [], attempts, restarts: 0, createdAt };
+function buildRun(agentId: string, batch: readonly SystemEvent[], context: ActionContext, job: Job, createdAt: Ms): RunRecord {
+  return {
+    id: newId("run", createdAt),
+    eventId: null,
+    kind: "heartbeat",
+    status: "queued",
+    spec: buildSpec(agentId, batch, context),
+    warnings: [],
+    attempts: job.attempts - 1,
+    restarts: 0,
+    systemEventIds: batch.map(({ id }) => id),
+    createdAt,
+  };
 }
 
 /** Names the run of an agent's heartbeat that has called tools: as long as it has not ended, the job continues it. */
@@ -94,6 +104,19 @@ async function findBegun(agentId: string, store: TurnDeps["store"]): Promise<Run
 
 const isAct = ({ state, readOnly }: ToolCallRecord): boolean => !readOnly && !["planned", "waiting", "denied"].includes(state);
 
+function prepareHeartbeat(spec: RunSpec, agent: Agent, batch: readonly SystemEvent[], { config }: ActionContext): Prepared {
+  return {
+    input: {
+      tools: allowedTools(agent, config.hooks.tools, true),
+      hook: spec.hook,
+      instructions: spec.instructions as string,
+      heartbeat: true,
+    },
+    // Without events there is nothing to look up: the input only says so.
+    question: plainText(batch.flatMap((event) => event.text)),
+  };
+}
+
 /** A heartbeat: one turn over the queued system events, which stay queued until it has succeeded. */
 export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: TurnDeps): RunKind {
   const { store, clock } = deps;
@@ -117,32 +140,17 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       const agent = context.agents.get(agentId);
       const queued = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
       const begun = await findBegun(agentId, store);
-      if (begun) {
-        batch = queued.filter(({ id }) => begun.systemEventIds?.includes(id));
-        return { run: begun, agent, isStored: true };
-      }
+      batch = begun ? queued.filter(({ id }) => begun.systemEventIds?.includes(id)) : selectBatch(queued);
+      if (begun) return { run: begun, agent, isStored: true };
       if (!agent || (queued.length === 0 && context.config.agents.defaults.heartbeat.instructions === undefined)) {
         await store.commit((tx) => tx.settle(job), job);
         await afterwards();
         return undefined;
       }
-      batch = selectBatch(queued);
-      const run = buildRun(buildSpec(agent.id, batch, context), job, clock.now());
-      return { run: { ...run, systemEventIds: batch.map(({ id }) => id) }, agent, isStored: false };
+      return { run: buildRun(agent.id, batch, context, job, clock.now()), agent, isStored: false };
     },
     writeFirst: (tx, run) => tx.set("value", RUN_KEY + agentId, run.id),
-    async prepare({ spec }, agent) {
-      return {
-        input: {
-          tools: allowedTools(agent, context.config.hooks.tools, true),
-          hook: spec.hook,
-          instructions: spec.instructions as string,
-          heartbeat: true,
-        },
-        // Without events there is nothing to look up: the input only says so.
-        question: plainText(batch.flatMap((event) => event.text)),
-      };
-    },
+    prepare: ({ spec }, agent) => Promise.resolve(prepareHeartbeat(spec, agent, batch, context)),
     async finish(run, result, now, steps) {
       const hasActed = steps.some(({ calls }) => calls.some(isAct));
       if (!result.ok) return planFailure({ run, hasActed, failure: result, batch, job, now }, deps.log);

@@ -3,7 +3,7 @@ import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
-import { STORE_UNAVAILABLE } from "../store/types.ts";
+import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type { ApprovalDecision, ApprovalRecord, Job, Ms, RunRecord, Store, Writes } from "../store/types.ts";
 
 /** How long a run waits for people. */
@@ -36,13 +36,15 @@ function buildApproval(ask: NewApproval, run: RunRecord, now: Ms, codeLength: nu
 const listOpen = (store: Pick<Store, "list">, runId: string): Promise<ApprovalRecord[]> =>
   store.list("approvals", { runId, state: "open", limit: 1000 });
 
+const isRefusal = (error: unknown): boolean => [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
+
 /** Repeats a commit that the store refuses because a person has just decided, or a code is taken. */
 async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promise<T> {
   for (let refusals = 0; ; refusals++) {
     try {
       return await attempt(refusals);
     } catch (error) {
-      if (refusals >= MAX_REFUSALS || safeError(error).code === STORE_UNAVAILABLE.code) throw error;
+      if (refusals >= MAX_REFUSALS || !isRefusal(error)) throw error;
     }
   }
 }

@@ -44,26 +44,29 @@ function findRetryProblem({ kind, status }: RunRecord): Failure | undefined {
   return undefined;
 }
 
+/** Starts a run again, after the steps that it has. */
+async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps): Promise<void> {
+  const parked = admission.place(run, clock.now());
+  const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
+  await store.commit((tx) => {
+    tx.update("run", run.id, {
+      ...status,
+      restarts: run.restarts + 1,
+      attempts: 0,
+      crashCount: 0,
+      failures: 0,
+      error: null,
+      endedAt: null,
+    });
+    tx.add("job", buildRunJob(run.id, run.spec, clock.now(), parked));
+  });
+}
+
 /** What an operator does with runs. `active`: those that this process executes. */
 function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunOperations & Pick<TurnWorker, "restart"> {
   const { store } = deps;
 
-  const restart = async (run: RunRecord): Promise<void> => {
-    const parked = deps.admission.place(run, deps.clock.now());
-    const status = parked ? { status: "parked" as const, parked } : { status: "queued" as const };
-    await store.commit((tx) => {
-      tx.update("run", run.id, {
-        ...status,
-        restarts: run.restarts + 1,
-        attempts: 0,
-        crashCount: 0,
-        failures: 0,
-        error: null,
-        endedAt: null,
-      });
-      tx.add("job", buildRunJob(run.id, run.spec, deps.clock.now(), parked));
-    });
-  };
+  const restart = (run: RunRecord): Promise<void> => restartRun(run, deps);
 
   /** Cancels a run that no process executes. */
   const cancelWaiting = async (run: RunRecord): Promise<void> => {

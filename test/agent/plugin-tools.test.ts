@@ -132,17 +132,20 @@ describe("tools of plugins", () => {
     expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.1.0`]);
   });
 
-  it("have the same id for the same call when the run is tried again", async () => {
+  it("are not called again when the run is tried again: it goes on after the last step", async () => {
     let asked = 0;
     const made = await start(() => undefined);
     made.handler = (_request, response) => {
       const step = asked++;
       if (step === 1) return void response.writeHead(503, { "retry-after": "0" }).end("{}");
-      return step < 3 ? { tool: "crm__lookup", input: { id: "c1" } } : { text: "It is Ann." };
+      return step < 3 ? { tool: "crm__lookup", input: { id: `c${step}` } } : { text: "It is Ann." };
     };
     const ended = await run();
     expect(ended).toMatchObject({ status: "succeeded", attempts: 2 });
-    expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.0.0`]);
+    expect(calls.map(({ input, info }) => [(input as { id: string }).id, info.callId])).toEqual([
+      ["c0", `${ended.id}.0.0`],
+      ["c2", `${ended.id}.1.0`],
+    ]);
   });
 
   it("that never return do not hold their run", async () => {
