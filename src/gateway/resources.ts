@@ -118,9 +118,8 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   opened.defer(() => metrics.close());
   const pool = createTransformPool({ log, env });
   opened.defer(() => pool.close());
-  let shared: SharedValues | undefined;
   const address: ListenAddress = {};
-  let telemetry: Telemetry | undefined;
+  let shared: SharedValues | undefined, telemetry: Telemetry | undefined;
   const build = () => buildSnapshot({ ...options, ...address, pool, sharedValues: () => shared, telemetry: () => telemetry });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
