@@ -1,5 +1,15 @@
 import type { TraceContext } from "../core/trace-context.ts";
-import type { EventRecord, NewDelivery, RunChange, RunRecord, RunSpec, Store, StoredAction, Writes } from "../store/types.ts";
+import type {
+  EventRecord,
+  NewDelivery,
+  NewSystemEvent,
+  RunChange,
+  RunRecord,
+  RunSpec,
+  Store,
+  StoredAction,
+  Writes,
+} from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 
 const stampSpec = (spec: RunSpec, trace: TraceContext): RunSpec => (spec.trace ? spec : { ...spec, trace });
@@ -20,15 +30,15 @@ const stampEvent = (event: EventRecord, trace: TraceContext): EventRecord => ({
   actions: event.actions.map((action) => stampAction(action, trace)),
 });
 
-/** Adds the trace to runs and deliveries as they are written. */
+/** Adds the trace to runs, deliveries and system events as they are written. */
 function stamping(tx: Writes, trace: TraceContext): Writes {
   return {
     ...tx,
     add(kind, ...of) {
-      const [record, ...rest] = of as [RunRecord | NewDelivery, ...unknown[]];
+      const [record, ...rest] = of as [RunRecord | NewDelivery | NewSystemEvent, ...unknown[]];
       let stamped: unknown = record;
       if (kind === "run") stamped = { ...record, spec: stampSpec((record as RunRecord).spec, trace) };
-      else if (kind === "delivery") stamped = { ...record, trace };
+      else if (kind === "delivery" || kind === "systemEvent") stamped = { ...record, trace };
       tx.add(kind, ...([stamped, ...rest] as typeof of));
     },
     update(kind, ...of) {
@@ -39,7 +49,7 @@ function stamping(tx: Writes, trace: TraceContext): Writes {
   };
 }
 
-/** The same store; events, runs and deliveries keep the span that is active when they are written, and so carry the trace on. */
+/** The same store; events, runs, deliveries and system events keep the span that is active when they are written, and so carry the trace on. */
 export function tracedStore(store: Store, { current }: Telemetry): Store {
   return {
     ...store,

@@ -249,3 +249,162 @@ it("a hook is one trace with its sender: intake, mapping, run, model calls, tool
   const exported = collector.requests.map(({ text }) => text).join("\n");
   for (const secret of [...SECRETS, "canary-recipient"]) expect([secret, exported.includes(secret)]).toEqual([secret, false]);
 }, 30_000);
+
+it("failures are told by the span that failed and by a short code, without a word of what the vendor said", async () => {
+  const collector = await createCollector();
+  const { world: of, model: server } = await start(collector, { sends: () => "failed" });
+  let asked = 0;
+  server.handler = (_request, response) => {
+    if (asked++ > 0) return { text: "canary-reply" };
+    response.writeHead(500, { "content-type": "application/json", "retry-after": "0" }).end('{"error":{"message":"canary-body"}}');
+    return undefined;
+  };
+  const { body } = await of.post("/hooks/shop", { text: "canary-body" }, SENDER);
+  await ended(of, body.runId);
+  await of.until(async () => (await of.admin(`/admin/v1/runs/${body.runId}`)).body.run.delivery === "failed");
+  expect((await of.post("/hooks/shop", { text: "x" }, { authorization: "Bearer wrong" })).status).toBe(401);
+  expect((await of.post("/hooks/whatever-scanners-ask", {})).status).toBe(404);
+  await stop(of);
+
+  const failed = collector.spans.filter((span) => span.failed).map(({ name, attributes }) => [name, attributes["error.type"]]);
+  expect(failed).toContainEqual(["chat big", "500"]);
+  expect(failed).toContainEqual(["deliver desk", "failed"]);
+  // What a caller did wrong is no failure of the gateway.
+  const wrong = collector.spans.filter(({ kind, attributes }) => kind === "server" && attributes["http.response.status_code"] !== 202);
+  expect(wrong.map(({ name, failed: isFailed, attributes }) => [name, isFailed, attributes["http.response.status_code"]])).toEqual([
+    ["POST /hooks/shop", false, 401],
+    ["POST /hooks/:path", false, 404],
+  ]);
+  expect(collector.requests.map(({ text }) => text).join("")).not.toContain("canary-body");
+  expect(collector.requests.map(({ text }) => text).join("")).not.toContain("whatever-scanners-ask");
+}, 30_000);
+
+it("a failed mapping and a replay are spans too", async () => {
+  const collector = await createCollector();
+  const mapping = { id: "broken", match: { path: "shop" }, transform: { jsonata: "$number('canary-body')" } };
+  const { world: of } = await start(collector, { hooks: { mappings: [mapping] } });
+  expect((await of.post("/hooks/shop", { text: "x" })).status).toBe(500);
+  const [event] = (await of.admin("/admin/v1/events")).body.events;
+  const replayed = await of.admin(`/admin/v1/events/${event.id}/replay`, { method: "POST", body: "{}" });
+  expect(replayed).toMatchObject({ status: 200 });
+  await stop(of);
+  const evaluations = collector.spans.filter(({ name }) => name === "evaluate mappings");
+  expect(evaluations.map(({ failed, attributes }) => [failed, attributes["error.type"]])).toEqual([
+    [true, "transform_failed"],
+    [true, "transform_failed"],
+  ]);
+  expect(collector.one("POST /hooks/shop")).toMatchObject({
+    failed: true,
+    attributes: { "error.type": "500", "http.response.status_code": 500 },
+  });
+  expect(collector.one("receive replay")).toMatchObject({ kind: "internal", attributes: { "rouse.event.outcome": "failed" } });
+}, 30_000);
+
+it("a chat over the API is in the trace of its caller, also if it streams", async () => {
+  const collector = await createCollector();
+  const { world: of, model: server } = await start(collector);
+  server.handler = ({ body }, response) => {
+    if (!body.stream) return { text: "canary-reply" };
+    const chunk = (delta: object, finish: string | null): string =>
+      `data: ${JSON.stringify({ id: "c9", object: "chat.completion.chunk", created: 1, model: "big", choices: [{ index: 0, delta, finish_reason: finish }], usage: finish ? { prompt_tokens: 11, completion_tokens: 3, total_tokens: 14 } : null })}\n\n`;
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(`${chunk({ role: "assistant", content: "canary-reply" }, null)}${chunk({}, "stop")}data: [DONE]\n\n`);
+    return undefined;
+  };
+  const key: string = (await of.admin("/admin/v1/keys", { method: "POST", body: JSON.stringify({ id: "app" }) })).body.secret;
+  const response = await of.gateway.fetch(
+    new Request("http://127.0.0.1/v1/chat/completions", {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...SENDER },
+      body: JSON.stringify({ model: "ops", stream: true, messages: [{ role: "user", content: "canary-body" }] }),
+    }),
+  );
+  expect(await response.text()).toContain("canary-reply");
+  await of.until(async () => (await of.admin("/admin/v1/runs")).body.runs.every((run: { endedAt: string | null }) => run.endedAt !== null));
+  expect((await of.admin("/admin/v1/runs")).body.runs).toMatchObject([{ kind: "api", traceId: TRACE }]);
+  await stop(of);
+  const request = collector.one("POST /v1/chat/completions");
+  expect(request).toMatchObject({ kind: "server", traceId: TRACE, parentId: "00f067aa0ba902b7" });
+  const invoked = collector.one("invoke_agent Operations");
+  expect(invoked).toMatchObject({ ...child(request), attributes: { "rouse.run.kind": "api" } });
+  expect(collector.one("chat big")).toMatchObject({
+    ...child(invoked),
+    failed: false,
+    attributes: {
+      "gen_ai.request.stream": true,
+      "gen_ai.response.time_to_first_chunk": expect.any(Number),
+      "gen_ai.response.finish_reasons": ["stop"],
+      "gen_ai.response.id": "c9",
+      "gen_ai.usage.output_tokens": 3,
+    },
+  });
+}, 30_000);
+
+it("what several events come to is one run: of the first one's trace, linked to the others", async () => {
+  const collector = await createCollector();
+  const { world: of } = await start(collector, {
+    hooks: {
+      mappings: [
+        {
+          id: "order",
+          match: { path: "shop" },
+          messageTemplate: "{{text}}",
+          channel: "desk",
+          deliver: false,
+          coalesce: { key: "all", windowSeconds: 1 },
+        },
+      ],
+    },
+  });
+  const other = "00-11111111111111111111111111111111-2222222222222222-01";
+  const { body } = await of.post("/hooks/shop", { text: "one" }, SENDER);
+  await of.post("/hooks/shop", { text: "two" }, { traceparent: other });
+  await ended(of, body.runId);
+  await of.post("/hooks/wake", { text: "first", mode: "next-heartbeat" }, SENDER);
+  const woken = await of.post("/hooks/wake", { text: "second", mode: "now" }, { traceparent: other });
+  expect(woken.status).toBe(200);
+  const heartbeat = await of.until(async () =>
+    (await of.admin("/admin/v1/runs")).body.runs.find(
+      (run: { kind: string; endedAt: string | null }) => run.kind === "heartbeat" && run.endedAt,
+    ),
+  );
+  expect(heartbeat.traceId).toBe(TRACE);
+  await stop(of);
+  const runs = collector.spans.filter(({ name }) => name === "invoke_agent Operations");
+  const second = collector.spans.filter(({ traceId, kind }) => traceId === "1".repeat(32) && kind === "server");
+  expect(runs.map(({ traceId, links }) => [traceId, links])).toEqual(second.map(({ spanId }) => [TRACE, [`${"1".repeat(32)}-${spanId}`]]));
+}, 30_000);
+
+it("a sender's decision not to sample holds, and so does the share of the config", async () => {
+  const collector = await createCollector();
+  const { world: of, service } = await start(collector, {
+    telemetry: { sampleRatio: 0 },
+    says: (call) => (call === 0 ? { tool: "crm__lookup", input: { id: "c1" } } : { text: "canary-reply" }),
+  });
+  const { body } = await of.post("/hooks/shop", { text: "x" });
+  const run = await ended(of, body.runId);
+  expect(run.traceId).toMatch(/^[0-9a-f]{32}$/);
+  // Others are told so.
+  expect(service.calls.find(({ path }) => path === "/crm")?.headers["traceparent"]).toMatch(
+    new RegExp(`^00-${run.traceId}-[0-9a-f]{16}-00$`),
+  );
+  const sampled = await of.post("/hooks/shop", { text: "x" }, SENDER);
+  await ended(of, sampled.body.runId);
+  const unsampled = await of.post("/hooks/shop", { text: "x" }, { traceparent: SENDER.traceparent.replace(/01$/, "00") });
+  await ended(of, unsampled.body.runId);
+  await stop(of);
+  expect(new Set(collector.spans.map(({ attributes }) => attributes["rouse.event.id"]).filter(Boolean))).toEqual(
+    new Set([sampled.body.eventId]),
+  );
+}, 30_000);
+
+it("a collector that is away costs a warning, and neither runs nor the stop", async () => {
+  const collector = await createCollector();
+  collector.status = 400;
+  const { world: of } = await start(collector);
+  const { body } = await of.post("/hooks/shop", { text: "x" });
+  expect(await ended(of, body.runId)).toMatchObject({ status: "succeeded", delivery: "delivered" });
+  await stop(of);
+  expect(collector.requests.length).toBeGreaterThan(0);
+  expect(of.logged.filter((line) => line.includes("spans could not be exported"))).toHaveLength(1);
+}, 30_000);
