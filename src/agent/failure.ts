@@ -1,22 +1,27 @@
 import type { RunErrorCode } from "../core/errors.ts";
-import type { PausedTurn, TurnResult } from "./types.ts";
+import type { NamedProvider, PausedTurn, TurnResult } from "./types.ts";
+import { readVendorError, toVendorError, type CallError, type RawVendorError } from "./vendor-error.ts";
 
 export type TurnFailure = Exclude<Extract<TurnResult, { ok: false }>, PausedTurn>;
 
-interface CallError {
-  name?: unknown;
-  statusCode?: unknown;
-  responseHeaders?: unknown;
-  cause?: unknown;
-  code?: unknown;
-  errors?: unknown;
-  lastError?: unknown;
+/** Why a model gave no answer. */
+export type ModelFailure = Omit<TurnFailure, "warnings">;
+
+/** Thrown within a model call if the answer came and holds nothing: withheld by a content filter, or empty. */
+export class NoAnswerError extends Error {
+  readonly reason: "withheld" | "empty";
+
+  constructor(reason: "withheld" | "empty") {
+    super(`no answer: ${reason}`);
+    this.name = "NoAnswerError";
+    this.reason = reason;
+  }
 }
 
 /** The errors inside an error, outermost first. */
 function getCauseChain(error: unknown): CallError[] {
   const chain: CallError[] = [];
-  let next: unknown = error;
+  let next: unknown = typeof error === "string" ? { message: error } : error;
   while (typeof next === "object" && next !== null && chain.length < 6) {
     const current = next as CallError;
     chain.push(current);
@@ -25,8 +30,8 @@ function getCauseChain(error: unknown): CallError[] {
   return chain;
 }
 
-/** The wait that a 429 or 503 asks for, in milliseconds. */
-function retryAfter(headers: unknown, now: number): number | undefined {
+/** The wait that the headers of an answer ask for, in milliseconds. */
+function getHeaderWait(headers: unknown, now: number): number | undefined {
   if (typeof headers !== "object" || headers === null) return undefined;
   const values = headers as Record<string, unknown>;
   const ms = Number(values["retry-after-ms"]);
@@ -39,49 +44,89 @@ function retryAfter(headers: unknown, now: number): number | undefined {
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
+/** The wait that the body of an answer asks for (`retryDelay` of its details), in milliseconds. */
+function getBodyWait({ details }: RawVendorError): number | undefined {
+  const delays = details.map((detail) => (detail as { retryDelay?: unknown } | null)?.retryDelay);
+  const found = delays.flatMap((delay) => /^(\d+(?:\.\d+)?)s$/.exec(typeof delay === "string" ? delay : "") ?? []).at(1);
+  return found === undefined ? undefined : Number(found) * 1000;
+}
+
 const NETWORK = /^(?:E[A-Z]{3,}|UND_ERR_[A-Z_]+)$/;
+/** Codes by which vendors name the kind of an error whatever the status: errors within a stream have none. */
+const TOO_LONG_CODES = /^(?:context_length_exceeded|context_window_exceeded|exceed_context_size_error|model_max_prompt_tokens_exceeded)$/;
+const TOO_LONG =
+  /maximum (?:context|prompt) length|context (?:length|window|size)|prompt is too long|input token count|too many (?:input )?tokens|input (?:is|text is) too long/i;
+const NO_KEY_CODES = /^(?:invalid_api_key|authentication_error|API_KEY_INVALID|UNAUTHENTICATED)$/;
+const NO_CREDIT_CODES = /^(?:insufficient_quota|billing_error|billing_hard_limit_reached)$/;
+const LIMIT_CODES = /^(?:rate_limit_exceeded|rate_limit_error|RESOURCE_EXHAUSTED)$/;
+const DOWN_CODES = /^(?:overloaded_error|api_error|server_error|internal_server_error|service_unavailable|UNAVAILABLE|INTERNAL)$/;
+
+const isDown = (status: number): boolean => status >= 500 || status === 408 || status === 409;
+
+const hasCode = ({ codes }: RawVendorError, pattern: RegExp): boolean => codes.some((code) => pattern.test(code));
+const isKeyProblem = ({ details }: RawVendorError): boolean =>
+  details.some((detail) => (detail as { reason?: unknown } | null)?.reason === "API_KEY_INVALID");
+
+function isTooLong(raw: RawVendorError): boolean {
+  if (hasCode(raw, TOO_LONG_CODES) || raw.status === 413) return true;
+  return (raw.status === undefined || raw.status !== 429) && TOO_LONG.test(raw.message);
+}
+
+/** What kind of failure it is, what the operator can do about it, and whether the same request may succeed later. */
+interface Kind {
+  code: RunErrorCode;
+  why: string;
+  retryable: boolean;
+}
+
+/** Sorts an error by the vendor's codes, then by its status. Undefined if it has neither. */
+function sortVendorError(raw: RawVendorError, name: string): Kind | undefined {
+  const { status } = raw;
+  const answered = status === undefined ? "reported an error" : `answered ${status}`;
+  const refused = (why: string): Kind => ({ code: "provider_refused", why: `${answered}: ${why}`, retryable: false });
+  if (isTooLong(raw))
+    return { code: "context_too_long", why: `${answered}: the input is longer than the model's window`, retryable: false };
+  if (status === 401 || status === 403 || hasCode(raw, NO_KEY_CODES) || isKeyProblem(raw))
+    return refused(`check models.providers.${name}.apiKey`);
+  if (status === 402 || hasCode(raw, NO_CREDIT_CODES)) return refused("the account has no credit or quota left");
+  if (status === 404) return refused(`check the model's name and models.providers.${name}.baseUrl`);
+  if (status === undefined ? hasCode(raw, LIMIT_CODES) : status === 429)
+    return { code: "rate_limited", why: `${answered}: its rate limit is reached`, retryable: true };
+  if (status === undefined ? hasCode(raw, DOWN_CODES) : isDown(status))
+    return { code: "provider_unavailable", why: answered, retryable: true };
+  return (status ?? 0) < 400 ? undefined : { code: "provider_refused", why: `${answered} to this request`, retryable: false };
+}
+
+function sortFailure(error: unknown, chain: readonly CallError[], raw: RawVendorError, name: string): Kind {
+  if (error instanceof NoAnswerError)
+    return error.reason === "withheld"
+      ? { code: "provider_refused", why: "withheld its answer (content filter)", retryable: false }
+      : { code: "provider_error", why: "gave no answer", retryable: true };
+  const found = sortVendorError(raw, name);
+  if (found) return found;
+  if (chain.some(({ code }) => typeof code === "string" && NETWORK.test(code)))
+    return { code: "provider_unavailable", why: `could not be reached; check models.providers.${name}.baseUrl`, retryable: true };
+  return { code: "provider_error", why: "did not give a complete answer in its wire format", retryable: true };
+}
 
 /**
- * Sorts what a model call threw. The thrown errors carry the request's and the answer's bodies: only their status,
- * names and codes are looked at.
+ * Sorts what a model call threw. `message` is Rouse's own sentence; `vendor` has the provider's code and message, without
+ * credentials, the provider's configured secrets and quotations of the prompt.
  */
-export function classifyFailure(error: unknown, provider: string, now: number): Omit<TurnFailure, "warnings"> {
+export function classifyFailure(error: unknown, provider: Pick<NamedProvider, "settings">, now: number): ModelFailure {
+  const { name, apiKey, headers } = provider.settings;
   const chain = getCauseChain(error);
-  const status = chain.map((part) => part.statusCode).find((code) => typeof code === "number");
-  const headers = chain.map((part) => part.responseHeaders).find((value) => value !== undefined);
-  const fail = (code: RunErrorCode, message: string, retryable: boolean): Omit<TurnFailure, "warnings"> => ({
+  const raw = readVendorError(chain);
+  const { code, why, retryable } = sortFailure(error, chain, raw, name);
+  const answer = chain.find((part) => part.responseHeaders !== undefined);
+  const wait = retryable ? (getHeaderWait(answer?.responseHeaders, now) ?? getBodyWait(raw)) : undefined;
+  const vendor = toVendorError(raw, chain, [...(apiKey === undefined ? [] : [apiKey]), ...Object.values(headers)]);
+  return {
     ok: false,
     code,
-    message,
+    message: `the provider "${name}" ${why}`,
     retryable,
-  });
-  if (status === 429) {
-    const wait = retryAfter(headers, now);
-    const limited = fail("rate_limited", `the provider "${provider}" answered 429: its rate limit is reached`, true);
-    return wait === undefined ? limited : { ...limited, retryAfterMs: wait };
-  }
-  if (status === 401 || status === 403)
-    return fail("provider_refused", `the provider "${provider}" answered ${status}: check models.providers.${provider}.apiKey`, false);
-  if (status === 404)
-    return fail(
-      "provider_refused",
-      `the provider "${provider}" answered 404: check the model's name and models.providers.${provider}.baseUrl`,
-      false,
-    );
-  if (typeof status === "number" && status >= 400 && status < 500 && status !== 408 && status !== 409) {
-    return fail("provider_refused", `the provider "${provider}" answered ${status} to this request`, false);
-  }
-  if (typeof status === "number" && (status >= 500 || status === 408 || status === 409)) {
-    const wait = retryAfter(headers, now);
-    const down = fail("provider_unavailable", `the provider "${provider}" answered ${status}`, true);
-    return wait === undefined ? down : { ...down, retryAfterMs: wait };
-  }
-  if (chain.some((part) => typeof part.code === "string" && NETWORK.test(part.code))) {
-    return fail(
-      "provider_unavailable",
-      `the provider "${provider}" could not be reached; check models.providers.${provider}.baseUrl`,
-      true,
-    );
-  }
-  return fail("provider_error", `the provider "${provider}" did not give a complete answer in its wire format`, true);
+    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    ...(vendor === undefined ? {} : { vendor }),
+  };
 }

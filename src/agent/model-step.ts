@@ -1,37 +1,63 @@
-import type { LanguageModel, LanguageModelMiddleware, ModelMessage } from "ai";
-import type { Ms } from "../store/types.ts";
+import type { LanguageModelMiddleware, ModelMessage, wrapLanguageModel } from "ai";
+import type { Part } from "../contract/kinds.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Ms, StepRecord } from "../store/types.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import type { Boundary } from "./boundary.ts";
+import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
 import { mergingText } from "./merge.ts";
-import { buildInstructions } from "./messages.ts";
-import type { NamedProvider } from "./models.ts";
+import { buildInstructions, createTurnPrompt, type TurnPrompt } from "./messages.ts";
+import { callWithFallbacks, renderFallback } from "./model-call.ts";
 import type { OfferedTool } from "./offered-tool.ts";
 import { buildJsonOutput, getChoices, toSamplingOptions } from "./sampling.ts";
-import { createSpeaker } from "./speaker.ts";
+import { createSpeaker, type Speaker } from "./speaker.ts";
+import { getStepText, toStepMessages } from "./steps.ts";
 import { toReasoning, watchThinking } from "./thinking.ts";
 import { boundToolResults } from "./tool-results.ts";
 import { describeCallerTools } from "./tools.ts";
-import type { TurnInput } from "./types.ts";
+import { toTracedModel } from "./traced-turn.ts";
+import type { ModelCandidate, NamedProvider, TurnInput } from "./types.ts";
 
 const CHUNK_MS = 120_000;
 
+type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
+
 export interface StepCallOptions {
   input: TurnInput;
-  provider: NamedProvider;
-  model: Exclude<LanguageModel, string>;
-  /** Makes each call a span. */
-  tracing: LanguageModelMiddleware | undefined;
+  /** What stands before the input. */
+  parts: readonly Part[];
   boundary: Boundary;
   tools: readonly OfferedTool[];
-  clock: { now(): Ms };
+  clock: Pick<Clock, "now" | "sleep">;
+  log: Logger;
   /** When the turn has to be over. */
   deadline: Ms;
-  /** Gets what the provider warns of, each once. */
+  /** Gets what the provider warns of, and what was left out to fit the model's window: each once. */
   warnings: string[];
+  getModel(candidate: ModelCandidate): Promise<Model>;
+  /** Undefined if nothing collects traces. */
+  telemetry: Telemetry | undefined;
 }
 
-/** Calls the model once. Rejects with what the call threw. */
-export type StepCall = (messages: ModelMessage[], isLast: boolean) => Promise<ModelStep>;
+/** What the calls of one model have in common. */
+interface CandidateCall {
+  prompt: TurnPrompt;
+  call(messages: ModelMessage[], isLast: boolean): Promise<ModelStep>;
+}
+
+/** Thrown if no model gave an answer. */
+export class StepFailedError extends Error {
+  readonly failure: ModelFailure;
+
+  constructor(failure: ModelFailure) {
+    super(failure.message);
+    this.name = "StepFailedError";
+    this.failure = failure;
+  }
+}
 
 interface Answer {
   messages: readonly { role: string }[];
@@ -42,7 +68,7 @@ interface Answer {
 }
 
 /** Builds what the model calls of a turn have in common: `withTools` is left out of the last one. */
-async function buildCall({ input, provider, tools }: StepCallOptions) {
+async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: NamedProvider) {
   const { isStepCount, jsonSchema } = await import("ai");
   const { toolChoice, ...sampling } = toSamplingOptions(input.sampling);
   const withTools = {
@@ -61,25 +87,29 @@ async function buildCall({ input, provider, tools }: StepCallOptions) {
     maxRetries: 0,
     abortSignal: input.signal,
     ...(input.thinking === undefined ? {} : { reasoning: toReasoning(input.thinking) }),
-    providerOptions: provider.kind.requestOptions?.(getChoices(input.sampling), provider.settings) ?? {},
+    providerOptions: kind.requestOptions?.(getChoices(input.sampling), settings) ?? {},
   };
   return { always, withTools };
 }
 
-/** Creates what makes the model calls of a turn, one a step: the tools have no `execute`, and nothing is retried. */
-export async function createStepCall(options: StepCallOptions): Promise<StepCall> {
-  const { input, provider, boundary, clock } = options;
+/** Creates what calls one model: the tools have no `execute`, and nothing is retried. */
+async function createCandidateCall(
+  candidate: ModelCandidate,
+  options: StepCallOptions,
+  speaker: Speaker | undefined,
+): Promise<CandidateCall> {
+  const { input, parts, boundary, clock, warnings } = options;
   const { generateText, streamText, wrapLanguageModel } = await import("ai");
   // The SDK would print its warnings; ours go into the run.
   (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
-  const thinking = watchThinking(input.thinking, provider.kind.thinkingFields);
+  const { kind } = candidate.provider;
+  const thinking = watchThinking(input.thinking, kind.thinkingFields);
   const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary)];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last is the innermost: it sees what is sent.
-  if (options.tracing) middleware.push(options.tracing);
-  const model = wrapLanguageModel({ model: options.model as Parameters<typeof wrapLanguageModel>[0]["model"], middleware });
-  const speaker = input.onText && createSpeaker(input.onText);
-  const { always, withTools } = await buildCall(options);
+  if (options.telemetry) middleware.push(options.telemetry.modelCalls(toTracedModel(input, candidate)));
+  const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
+  const { always, withTools } = await buildCall(options, candidate.provider);
 
   const ask = async (messages: ModelMessage[], isLast: boolean): Promise<Answer> => {
     const totalMs = Math.max(1, options.deadline - clock.now());
@@ -102,22 +132,59 @@ export async function createStepCall(options: StepCallOptions): Promise<StepCall
     };
   };
 
-  return async (messages, isLast) => {
-    const startedAt = clock.now();
-    const { usage, ...answer } = await ask(messages, isLast);
-    for (const text of thinking.warnings(answer.warnings)) if (!options.warnings.includes(text)) options.warnings.push(text);
-    const { inputTokens, outputTokens, totalTokens } = usage;
-    const counted = Object.entries({ inputTokens, outputTokens, totalTokens }).filter(([, value]) => value !== undefined);
-    // The results of calls are the loop's to add: what the SDK makes of invalid ones is left out.
-    const said = answer.messages.filter(({ role }) => role === "assistant");
-    return {
-      model: input.model.ref,
-      messages: JSON.parse(JSON.stringify(said)) as unknown[],
-      calls: answer.calls.map(({ toolCallId, toolName, input: given, invalid }) => ({ toolCallId, toolName, input: given, invalid })),
-      finish: answer.finish,
-      usage: Object.fromEntries(counted),
-      startedAt,
-      endedAt: clock.now(),
-    };
+  return {
+    prompt: createTurnPrompt(input, { boundary, parts, window: candidate.contextTokens, warnings }),
+    async call(messages, isLast) {
+      const startedAt = clock.now();
+      const answer = await ask(messages, isLast);
+      for (const text of thinking.warnings(answer.warnings)) if (!warnings.includes(text)) warnings.push(text);
+      return toModelStep(candidate.model.ref, answer, { startedAt, endedAt: clock.now() });
+    },
+  };
+}
+
+/** @throws NoAnswerError if the answer holds nothing. */
+function toModelStep(ref: string, { usage, finish, ...answer }: Answer, times: Pick<ModelStep, "startedAt" | "endedAt">): ModelStep {
+  // The results of calls are the loop's to add: what the SDK makes of invalid ones is left out.
+  const messages = JSON.parse(JSON.stringify(answer.messages.filter(({ role }) => role === "assistant"))) as unknown[];
+  const isEmpty = answer.calls.length === 0 && getStepText({ messages }) === "";
+  if (finish === "content-filter" && isEmpty) throw new NoAnswerError("withheld");
+  if (finish === "error" || (finish === "other" && isEmpty)) throw new NoAnswerError("empty");
+  const { inputTokens, outputTokens, totalTokens } = usage;
+  const counted = Object.entries({ inputTokens, outputTokens, totalTokens }).filter(([, value]) => value !== undefined);
+  const calls = answer.calls.map(({ toolCallId, toolName, input, invalid }) => ({ toolCallId, toolName, input, invalid }));
+  return { model: ref, messages, calls, finish, usage: Object.fromEntries(counted), ...times };
+}
+
+/**
+ * Creates what makes the model calls of a turn, one a step: each by the first of `candidates` that answers. It rejects with a
+ * `StepFailedError` if none does.
+ */
+export function createStepCall(
+  candidates: readonly ModelCandidate[],
+  options: StepCallOptions,
+): (steps: readonly StepRecord[], isLast: boolean) => Promise<ModelStep> {
+  const { input, clock, log, deadline, warnings } = options;
+  const { signal, timeoutMs } = input;
+  const speaker = input.onText && createSpeaker(input.onText);
+  const calls = new Map<ModelCandidate, CandidateCall>();
+  const ask = async (candidate: ModelCandidate, steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep> => {
+    const { prompt, call } = calls.get(candidate) ?? (await createCandidateCall(candidate, options, speaker));
+    calls.set(candidate, { prompt, call });
+    return call(prompt.fit(steps.flatMap(toStepMessages)), isLast);
+  };
+
+  return async (steps, isLast) => {
+    const attempt = (candidate: ModelCandidate): Promise<ModelStep> =>
+      ask(candidate, steps, isLast).catch((error: unknown) => {
+        log.debug({ err: safeError(error), model: candidate.model.ref }, "a model call failed");
+        throw error;
+      });
+    const hasSpoken = (): boolean => speaker?.hasSpoken() ?? false;
+    const made = await callWithFallbacks(candidates, attempt, { signal, clock, deadline, timeoutMs, hasSpoken });
+    if (!made.ok) throw new StepFailedError(made.failure);
+    const fallback = renderFallback(made.failed, made.candidate);
+    if (fallback !== undefined && !warnings.includes(fallback)) warnings.push(fallback);
+    return made.failed.length === 0 ? made.value : { ...made.value, failedAttempts: made.failed };
   };
 }

@@ -2,24 +2,20 @@ import { findKey } from "../config/providers.ts";
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
-import type { ModelProvider, ModelSettings } from "../contract/kinds.ts";
+import type { ModelChoice } from "../config/schema/agents.ts";
+import type { ModelSettings } from "../contract/kinds.ts";
 import { ECHO } from "./no-model.ts";
 import { isLoaded, type ProviderKind } from "./providers.ts";
-import type { ModelResolution, Models, ResolvedModel } from "./types.ts";
+import type { ModelCandidate, ModelResolution, Models, ResolvedModel } from "./types.ts";
+
+const NO_FALLBACK = "builtin/echo answers always, so that it cannot be a fallback";
 
 type Provider = Config["models"]["providers"][string];
 
-/** A provider by its name, with what its plugin makes models of. */
-export interface NamedProvider {
-  kind: ModelProvider;
-  settings: ModelSettings;
-  contextTokens: number | undefined;
-}
-
 export interface ModelSet {
   models: Models;
-  /** A provider by its name; undefined if there is none, or its kind is not loaded. */
-  provider(name: string): NamedProvider | undefined;
+  /** Returns the model and its fallbacks with their providers; without those whose provider is gone or not loaded. */
+  candidates(model: ResolvedModel): ModelCandidate[];
   issues: Issue[];
 }
 
@@ -42,13 +38,54 @@ function providerIssues({ models }: Config, kinds: readonly ProviderKind[], isIn
   });
 }
 
+const DEFAULT_CONTEXT_TOKENS = 128_000;
+
+/** Returns the names of a choice, the first one first, with their paths. */
+function getNames(path: string, choice: ModelChoice | undefined): [path: string, name: string][] {
+  if (choice === undefined) return [];
+  if (typeof choice === "string") return [[path, choice]];
+  return [[`${path}.primary`, choice.primary], ...choice.fallbacks.map((name, at): [string, string] => [`${path}.fallbacks[${at}]`, name])];
+}
+
 /** Returns the models that the config names for agents, by their paths. */
-function getNamedModels({ agents }: Config): [string, string | undefined][] {
+function getNamedModels({ agents }: Config): [path: string, name: string][] {
   return [
-    ["agents.defaults.model", agents.defaults.model],
-    ["agents.defaults.heartbeat.model", agents.defaults.heartbeat.model],
-    ...agents.list.map((agent, index): [string, string | undefined] => [`agents.list[${index}].model`, agent.model]),
+    ...getNames("agents.defaults.model", agents.defaults.model),
+    ...getNames("agents.defaults.heartbeat.model", agents.defaults.heartbeat.model),
+    ...agents.list.flatMap((agent, index) => getNames(`agents.list[${index}].model`, agent.model)),
   ];
+}
+
+/** Makes what resolves the name of one model: an alias counts as its first model, with the others as fallbacks. */
+function createResolver({ aliases }: Config["models"], providers: ReadonlyMap<string, Provider>): Models["resolve"] {
+  const resolveRef = (ref: string): ModelResolution => {
+    const slash = ref.indexOf("/");
+    const provider = ref.slice(0, slash);
+    const model = ref.slice(slash + 1);
+    if (ref === ECHO.ref) return { ok: true, model: ECHO };
+    if (slash > 0 && model !== "" && providers.has(provider)) return { ok: true, model: { ref, provider, model } };
+    const hint = didYouMean(slash > 0 ? provider : ref, [...Object.keys(aliases), ...providers.keys()]);
+    const message =
+      slash > 0 ? `models.providers has no such provider.${hint}` : `name \`<provider>/<model>\` or an alias of models.aliases.${hint}`;
+    return { ok: false, code: "unknown_model", message };
+  };
+  /** The references that a name stands for, in order. An alias stands for no other alias. */
+  const expand = (name: string): string[] => {
+    const choice = Object.hasOwn(aliases, name) ? aliases[name] : name;
+    return getNames("", choice).map(([, ref]) => ref);
+  };
+  return (name, fallbacks = []) => {
+    const [first = name, ...others] = [...new Set([name, ...fallbacks].flatMap(expand))];
+    const found = resolveRef(first);
+    if (!found.ok || found.model.ref === ECHO.ref || others.length === 0) return found;
+    const rest: ResolvedModel[] = [];
+    for (const ref of others) {
+      const next = resolveRef(ref);
+      if (!next.ok) return next;
+      if (next.model.ref !== ECHO.ref) rest.push(next.model);
+    }
+    return { ok: true, model: { ...found.model, fallbacks: rest } };
+  };
 }
 
 /** Returns the config's providers and those whose key is in the environment. The first of the latter has the default model. */
@@ -84,29 +121,17 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   let { defaultModel } = found;
   const issues = providerIssues(config, kinds, isIncomplete);
 
-  const resolve = (name: string): ModelResolution => {
-    const { aliases } = config.models;
-    const ref = Object.hasOwn(aliases, name) ? (aliases[name] as string) : name;
-    const slash = ref.indexOf("/");
-    const provider = ref.slice(0, slash);
-    const model = ref.slice(slash + 1);
-    if (ref === ECHO.ref) return { ok: true, model: ECHO };
-    if (slash > 0 && model !== "" && providers.has(provider)) return { ok: true, model: { ref, provider, model } };
-    const known = [...Object.keys(aliases), ...providers.keys()];
-    const hint = didYouMean(slash > 0 ? provider : ref, known);
-    const message =
-      slash > 0 ? `models.providers has no such provider.${hint}` : `name \`<provider>/<model>\` or an alias of models.aliases.${hint}`;
-    return { ok: false, code: "unknown_model", message };
-  };
+  const resolve = createResolver(config.models, providers);
 
   for (const alias of Object.keys(config.models.aliases)) {
     const found = resolve(alias);
     if (!found.ok) issues.push({ path: `models.aliases.${alias}`, message: found.message });
   }
   for (const [path, name] of getNamedModels(config)) {
-    const found = name === undefined ? undefined : resolve(name);
-    if (found && !found.ok) issues.push({ path, message: found.message });
-    if (found?.ok && path === "agents.defaults.model") defaultModel = found.model;
+    const found = resolve(name);
+    if (!found.ok) issues.push({ path, message: found.message });
+    else if (path.includes(".fallbacks[") && found.model.ref === ECHO.ref) issues.push({ path, message: NO_FALLBACK });
+    if (found.ok && /^agents\.defaults\.model(?:\.primary)?$/.test(path)) defaultModel = found.model;
   }
   const allowed = config.agents.defaults.models?.map((name, index) => {
     const found = resolve(name);
@@ -128,11 +153,22 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
   };
   return {
     models,
-    provider(name) {
-      const provider = providers.get(name);
-      const kind = kinds.find(({ type }) => type === provider?.type);
-      return provider && isLoaded(kind) ? { kind, settings: toSettings(name, provider), contextTokens: provider.contextTokens } : undefined;
-    },
+    candidates: (model) =>
+      [model, ...(model.fallbacks ?? [])].flatMap((candidate): ModelCandidate[] => {
+        const provider = providers.get(candidate.provider);
+        const kind = kinds.find(({ type }) => type === provider?.type);
+        if (!provider || !isLoaded(kind)) return [];
+        const { contextTokens } = provider;
+        const window = typeof contextTokens === "object" ? contextTokens[candidate.model] : contextTokens;
+        return [
+          {
+            model: candidate,
+            provider: { kind, settings: toSettings(candidate.provider, provider) },
+            contextTokens: window ?? DEFAULT_CONTEXT_TOKENS,
+            isWindowKnown: window !== undefined,
+          },
+        ];
+      }),
     issues,
   };
 }

@@ -1,29 +1,27 @@
 import type { wrapLanguageModel } from "ai";
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
-import { RouseError, safeError, type Issue, type RunErrorCode } from "../core/errors.ts";
+import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { passOnTrace } from "../core/trace-context.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
 import type { Part } from "../contract/kinds.ts";
-import type { StepRecord } from "../store/types.ts";
+import type { Ms, StepRecord } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./context.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import { ECHO, echoTurn } from "./no-model.ts";
-import { classifyFailure } from "./failure.ts";
 import { createMemoryJournal } from "./journal.ts";
 import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
-import { createTurnPrompt } from "./messages.ts";
-import { createStepCall } from "./model-step.ts";
-import { createModels, type NamedProvider } from "./models.ts";
+import { createStepCall, StepFailedError } from "./model-step.ts";
+import { createModels } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
 import { getSpoken, getStepText, sumUsage, toStepMessages } from "./steps.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
-import { toTracedModel, traceTools } from "./traced-turn.ts";
-import type { AgentRuntime, TurnInput, TurnResult } from "./types.ts";
+import { traceTools } from "./traced-turn.ts";
+import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
 
 export interface RuntimeOptions {
   config: Config;
@@ -41,7 +39,6 @@ export interface RuntimeOptions {
   kinds: readonly ProviderKind[];
 }
 
-const CONTEXT_TOKENS = 128_000;
 /** The most that a turn waits for a server of tools. */
 const CONNECT_MS = 10_000;
 const MAX_KEPT = 64;
@@ -91,20 +88,19 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     warning: `the plugin "${plugin}" gave no context, because it failed or took too long; the turn went on without it`,
   }));
 
-  const runSteps = async (input: TurnInput, provider: NamedProvider, parts: readonly Part[], warnings: string[]): Promise<TurnResult> => {
+  const runSteps = async (
+    input: TurnInput,
+    candidates: readonly ModelCandidate[],
+    { parts, warnings, deadline }: { parts: readonly Part[]; warnings: string[]; deadline: Ms },
+  ): Promise<TurnResult> => {
     const { info, signal, timeoutMs, callerTools = [], journal = createMemoryJournal() } = input;
-    const deadline = clock.now() + timeoutMs;
     const boundary = createBoundary(input.boundaryId);
     const toolTurn = { info, boundary, waitMs: Math.min(CONNECT_MS, timeoutMs / 2) };
     const picked = await toolBox.pick(input.tools, toolTurn);
     warnings.push(...picked.warnings);
     const telemetry = options.telemetry?.();
     const tools = traceTools([...(await offerOwnTools(input.extensions ?? [], toolTurn)), ...picked.tools], telemetry);
-    const window = provider.contextTokens ?? CONTEXT_TOKENS;
-    const prompt = createTurnPrompt(input, { boundary, parts, window, warnings });
-    const model = await getModel(provider, input.model.model);
-    const tracing = telemetry?.modelCalls(toTracedModel(input, provider.kind, provider.settings));
-    const callModel = await createStepCall({ input, provider, model, tracing, boundary, tools, clock, deadline, warnings });
+    const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> => getModel(provider, model.model);
     const end = await runLoop({
       runId: info.runId,
       tools: new Map(tools.map((tool) => [tool.name, tool])),
@@ -115,68 +111,58 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
       warnings,
-      callModel: (steps, isLast) => callModel(prompt.fit(steps.flatMap(toStepMessages)), isLast),
+      callModel: createStepCall(candidates, {
+        input,
+        parts,
+        boundary,
+        tools,
+        clock,
+        log,
+        deadline,
+        warnings,
+        getModel: getModelOf,
+        telemetry,
+      }),
     });
-    return toTurnResult(end, { provider: input.model.provider, warnings });
+    return toTurnResult(end, warnings);
   };
 
   const runTurn = async (input: TurnInput): Promise<TurnResult> => {
-    const { info, question, signal } = input;
+    const { info, question, signal, timeoutMs } = input;
     const { parts, warnings } = await gatherContext(
       [...everyTurn, ...(input.extensions ?? [])],
       { ...info, question, signal },
       { clock, log },
     );
     if (input.model.ref === ECHO.ref) return { ...echoTurn(input, kinds), warnings };
-    const provider = set.provider(input.model.provider);
-    if (!provider)
-      return {
-        ok: false,
-        code: "unknown_model",
-        message: `models.providers has no "${input.model.provider}" any more`,
-        retryable: false,
-        warnings,
-      };
-    const startedAt = clock.now();
+    const fail = (code: RunErrorCode, message: string): TurnResult => ({ ok: false, code, message, retryable: false, warnings });
+    const candidates = set.candidates(input.model);
+    if (candidates.length === 0) return fail("unknown_model", `models.providers has no "${input.model.provider}" any more`);
+    const deadline = clock.now() + timeoutMs;
     try {
-      return await runSteps(input, provider, parts, warnings);
+      return await runSteps(input, candidates, { parts, warnings, deadline });
     } catch (error) {
-      // The journal's: no failure of the model.
+      if (error instanceof StepFailedError) return { ...error.failure, warnings };
+      // The journal's: no failure of the turn.
       if (error instanceof RouseError) throw error;
-      if (input.signal.aborted) return { ok: false, code: "cancelled", message: "the turn was cancelled", retryable: false, warnings };
-      const timedOut = clock.now() - startedAt >= input.timeoutMs || isTimeout(error);
-      if (timedOut)
-        return {
-          ok: false,
-          code: "timeout",
-          message: `the turn took longer than ${input.timeoutMs / 1000} seconds`,
-          retryable: false,
-          warnings,
-        };
-      log.debug({ err: safeError(error), provider: input.model.provider }, "a model call failed");
-      return { ...classifyFailure(error, input.model.provider, clock.now()), warnings };
+      if (signal.aborted) return fail("cancelled", "the turn was cancelled");
+      if (clock.now() >= deadline || isTimeout(error)) return fail("timeout", `the turn took longer than ${timeoutMs / 1000} seconds`);
+      throw error;
     }
   };
 
   return { runtime: { models: set.models, runTurn, close: () => toolBox.close() }, issues };
 }
 
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && (error.name === "TimeoutError" || (error.name === "AbortError" && /timeout/i.test(error.message)));
-}
+const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === "TimeoutError";
 
-function toTurnResult(end: LoopEnd, { provider, warnings }: { provider: string; warnings: string[] }): TurnResult {
+function toTurnResult(end: LoopEnd, warnings: string[]): TurnResult {
   if (end.kind === "lost") return { ok: false, code: "lost", asks: [], open: [] };
   if (end.kind === "waiting") return { ok: false, code: "waiting", asks: end.asks, open: end.open };
-  const fail = (code: RunErrorCode, message: string, retryable = false): TurnResult => ({ ok: false, code, message, retryable, warnings });
-  if (end.kind === "given-up") return fail("outcome_unknown", end.message);
+  if (end.kind === "given-up") return { ok: false, code: "outcome_unknown", message: end.message, retryable: false, warnings };
   const { steps, isLimited } = end;
   const last = steps.at(-1) as StepRecord;
   const said = getStepText(last);
-  if (last.finish === "content-filter" && said === "")
-    return fail("provider_refused", `the provider "${provider}" withheld its answer (content filter)`);
-  if (last.finish === "error" || (last.finish === "other" && said === ""))
-    return fail("provider_error", `the provider "${provider}" gave no answer`, true);
   if (isLimited) warnings.push(`the turn reached its limit of ${MAX_STEPS} steps; the last one had no tools`);
   else if (last.finish === "length") warnings.push("the reply ends where the model's limit for one answer was reached");
   const open = last.calls.filter(({ output }) => output === undefined);

@@ -17,7 +17,7 @@ interface TextPart {
 }
 
 /** The words of a step. */
-export const getStepText = ({ messages }: StepRecord): string =>
+export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string =>
   messages
     .flatMap((message) => {
       const { content } = message as { content?: unknown };

@@ -1,14 +1,14 @@
-import type { ModelSettings, ProviderDescription } from "../contract/kinds.ts";
 import type { Telemetry, TracedModel } from "../telemetry/types.ts";
 import type { OfferedTool } from "./offered-tool.ts";
-import type { TurnInput } from "./types.ts";
+import type { ModelCandidate, TurnInput } from "./types.ts";
 
 /** Names the model of a turn as its spans do. */
 export function toTracedModel(
-  { agent, info, model }: Pick<TurnInput, "agent" | "info" | "model">,
-  { type, genAiName = type }: ProviderDescription,
-  { baseUrl }: Pick<ModelSettings, "baseUrl">,
+  { agent, info }: Pick<TurnInput, "agent" | "info">,
+  { model, provider: { kind, settings } }: ModelCandidate,
 ): TracedModel {
+  const { type, genAiName = type } = kind;
+  const { baseUrl } = settings;
   return { provider: genAiName, model: model.model, baseUrl, agent: { id: agent.id, name: agent.name }, session: info.sessionKey };
 }
 

@@ -1,8 +1,8 @@
 import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
-import type { ProviderDescription, TurnInfo } from "../contract/kinds.ts";
-import type { StepRecord, TurnRecord, Usage } from "../store/types.ts";
+import type { ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
+import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
@@ -13,6 +13,8 @@ export interface Agent {
   description?: string;
   instructions?: string;
   model: string;
+  /** Models that are asked in turn if `model` gives no answer. */
+  fallbacks?: readonly string[];
   thinking?: Thinking;
   /** Tools it may use when the turn's input is not outside text. */
   tools: string[];
@@ -25,6 +27,24 @@ export interface ResolvedModel {
   ref: string;
   provider: string;
   model: string;
+  /** Asked in turn if the model gives no answer. */
+  fallbacks?: readonly ResolvedModel[];
+}
+
+/** A provider by its name, with what its plugin makes models of. */
+export interface NamedProvider {
+  kind: ModelProvider;
+  settings: ModelSettings;
+}
+
+/** A model that a turn may use, with its provider. */
+export interface ModelCandidate {
+  model: ResolvedModel;
+  provider: NamedProvider;
+  /** The window of the model, in tokens: what is sent to it has to fit. */
+  contextTokens: number;
+  /** False if nobody has configured the window: `contextTokens` is the default then. */
+  isWindowKnown: boolean;
 }
 
 export type ModelResolution =
@@ -33,8 +53,8 @@ export type ModelResolution =
 
 /** Providers, aliases and the allow-list of one snapshot. Loads no provider until a turn needs it. */
 export interface Models {
-  /** Resolves an alias or `provider/model`. */
-  resolve(name: string): ModelResolution;
+  /** Resolves an alias or `provider/model`, with the fallbacks of the alias, then `fallbacks`. */
+  resolve(name: string, fallbacks?: readonly string[]): ModelResolution;
   /** The same for a name that a request, a template or a transform gave: also held against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
   /** The model of an agent that names none. */
@@ -159,8 +179,10 @@ export type TurnResult =
   | {
       ok: false;
       code: RunErrorCode;
-      /** Quotes nothing of the provider's answer. */
+      /** Rouse's own sentence: quotes nothing of the provider's answer. */
       message: string;
+      /** What the provider said, for the operator and for callers of `/v1`. */
+      vendor?: VendorError;
       /** True where the same turn may succeed later. */
       retryable: boolean;
       retryAfterMs?: number;

@@ -2,7 +2,7 @@ import { createReplyCleaner } from "../agent/links.ts";
 import { allowedTools } from "../agent/tools.ts";
 import type { Agent } from "../agent/types.ts";
 import { safeError } from "../core/errors.ts";
-import { execute } from "../runs/execute.ts";
+import { execute, toRunError } from "../runs/execute.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
 import type { ActionContext } from "../runs/types.ts";
@@ -49,9 +49,9 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
     const { calls, finish, usage, citations } = result;
     return { ok: true, text, calls, finish, usage, citations };
   }
-  const { code, retryAfterMs } = result;
+  const { code, retryAfterMs, vendor } = result;
   const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
-  return { ok: false, code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return { ok: false, code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(vendor && { vendor }) };
 }
 
 function buildTurnInput(
@@ -104,8 +104,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       const { reply, warnings } = cleanAnswer(result.ok ? result.spoken : "", context);
       const end = toChatEnd(result, reply, abort.signal.reason);
       const after = (): void => turn.finish(end);
-      if (!result.ok || !end.ok)
-        return { change: end.ok ? {} : { error: { code: end.code, message: end.message } }, write: () => undefined, after };
+      if (!result.ok || !end.ok) return { change: end.ok ? {} : { error: toRunError(end) }, write: () => undefined, after };
       return {
         change: { reply },
         warnings,

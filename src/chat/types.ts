@@ -3,7 +3,7 @@ import type { Thinking } from "../config/schema/common.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { FencingToken, RunRecord, Store, Usage } from "../store/types.ts";
+import type { FencingToken, RunRecord, Store, Usage, VendorError } from "../store/types.ts";
 import type { KnowledgeSearch, Citation } from "../runs/knowledge.ts";
 import type { ActionContext, TurnMetrics } from "../runs/types.ts";
 
@@ -44,7 +44,7 @@ export type ChatEnd =
       usage: Usage;
       citations: readonly Citation[];
     }
-  | { ok: false; code: RunErrorCode; message: string; retryAfterMs?: number };
+  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number };
 
 export interface ChatListener {
   onText(delta: string): void;

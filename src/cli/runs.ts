@@ -48,12 +48,20 @@ function waitsFor({ parked }: RunDetail): string | null {
   return `limits.${parked.limit} of ${parked.scope}${parked.until === null ? "" : `, until ${localTime(parked.until)}`}`;
 }
 
+/** What the provider said with its error, in one line. */
+function renderVendorError({ error }: RunDetail): string | null {
+  const { status, code, param, message } = error?.vendor ?? {};
+  const head = [status, code, param && `(${param})`].filter((part) => part !== undefined).join(" ");
+  return [head, message].filter(Boolean).join(": ") || null;
+}
+
 function printRun(run: RunDetail, io: CliIo): void {
   printFields(io, {
     run: run.id,
     status: run.status,
     "waits for": waitsFor(run),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
+    "provider said": renderVendorError(run),
     name: run.name,
     event: run.eventId,
     mapping: run.mapping,

@@ -79,6 +79,7 @@ export const RUN_ERRORS = {
   rate_limited: "The provider's rate limit was reached, and retries did not help.",
   provider_unavailable: "The provider could not be reached or reported an error of its own, and retries did not help.",
   provider_refused: "The provider rejected the request: check the API key, the model's name, the base URL and the prompt.",
+  context_too_long: "The input is longer than the window of every model that could be asked.",
   provider_error: "The provider gave no answer, or one that is incomplete or not in its wire format.",
   unknown_agent: "The agent is no longer in `agents.list`.",
   unknown_model: "The model or its provider is not in the config.",

@@ -1,6 +1,12 @@
 import type { Agent } from "../agent/types.ts";
 import type { Config } from "../config/schema/index.ts";
+import type { ModelChoice } from "../config/schema/agents.ts";
 import type { Agents } from "./types.ts";
+
+function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
+  if (typeof choice === "string") return { model: choice };
+  return { model: choice.primary, ...(choice.fallbacks.length > 0 && { fallbacks: choice.fallbacks }) };
+}
 
 /** The agents of a config, with their defaults resolved; if it lists none, an implicit `main`. */
 export function createAgents(config: Config, defaultModel: string): Agents {
@@ -9,7 +15,7 @@ export function createAgents(config: Config, defaultModel: string): Agents {
   const agents = entries.map(({ name, model, thinking = defaults.thinking, description, instructions, ...entry }): Agent => ({
     ...entry,
     name: name ?? entry.id,
-    model: model ?? defaults.model ?? defaultModel,
+    ...toModelNames(model ?? defaults.model ?? defaultModel),
     ...(thinking ? { thinking } : {}),
     ...(description ? { description } : {}),
     ...(instructions ? { instructions } : {}),

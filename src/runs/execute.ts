@@ -84,6 +84,9 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
 
 const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, code, message, retryable: false, warnings: [] });
 
+/** The part of a failure that the run keeps. */
+export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
+
 /**
  * Starts of a run that a crash has cut off, since it got further last. Being taken from the queue is no start: only one that
  * is on disk counts.
@@ -99,7 +102,7 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { 
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
-  const model = context.models.resolve(run.spec.model ?? agent.model);
+  const model = context.models.resolve(run.spec.model ?? agent.model, run.spec.model === undefined ? agent.fallbacks : []);
   return model.ok ? { agent, model: model.model } : model;
 }
 
@@ -222,8 +225,8 @@ async function putBack(job: Job, failure: FailedTurn, change: { attempts: number
   const { deps, run, isStored } = current;
   current.end = { status: "queued", error: failure.code };
   const isDrained = "attempts" in change;
-  const { code, message, retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
-  const error = isDrained ? {} : { error: { code, message } };
+  const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
+  const error = isDrained ? {} : { error: toRunError(failure) };
   await deps.store.commit((tx) => {
     if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
     tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
@@ -247,7 +250,7 @@ async function endRun(result: ModelTurn, current: Try): Promise<void> {
     status,
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
-    ...(result.ok ? { usage: result.usage } : { error: { code: result.code, message: result.message } }),
+    ...(result.ok ? { usage: result.usage } : { error: toRunError(result) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };

@@ -62,7 +62,8 @@ export function buildReceipt(run: RunRecord, delivery: DeliveryRecord | undefine
     sessionKey: run.spec.session.key,
     model: run.model ?? run.spec.model ?? null,
     name: run.spec.name,
-    error: run.error ?? null,
+    // What the provider said is for the operator.
+    error: run.error ? { code: run.error.code, message: run.error.message } : null,
     warnings: run.warnings,
     usage: run.usage ?? null,
     attempts: run.attempts,

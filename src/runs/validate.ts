@@ -169,7 +169,8 @@ export function checkAgent(
   if (fields.model !== undefined) {
     const resolved = context.models.resolveRequested(fields.model);
     if (!resolved.ok) return fail(resolved.code, "model", resolved.message);
-    model = resolved.model.ref;
+    // An alias with fallbacks is looked up again by the run, which needs all of them.
+    model = resolved.model.fallbacks ? fields.model : resolved.model.ref;
   }
   const limit = context.config.hooks.maxMessageChars;
   const { parts, cut } = cutParts(message, limit);

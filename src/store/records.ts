@@ -173,9 +173,22 @@ export interface Usage {
   reasoningTokens?: number;
 }
 
+/** What a model provider said with its error: without credentials and without quotations of the prompt. */
+export interface VendorError {
+  /** Of the HTTP answer; absent for an error within a stream. */
+  status?: number;
+  code?: string;
+  /** At most 500 characters. */
+  message?: string;
+  /** The parameter of the request that is wrong. */
+  param?: string;
+}
+
 export interface RunError {
   code: RunErrorCode;
   message: string;
+  /** For the operator and for callers of `/v1`. Receipts for senders leave it out. */
+  vendor?: VendorError;
 }
 
 export interface RunRecord {

@@ -43,7 +43,7 @@ export interface ToolCallRecord {
 export interface FailedAttempt {
   at: Ms;
   model: string;
-  error: RunError & { vendorCode?: string; status?: number };
+  error: RunError;
   /** Milliseconds until the next try; absent if there was none. */
   waitedMs?: number;
 }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
 
 export interface ChatRequest {
   headers: IncomingMessage["headers"];
@@ -73,3 +74,14 @@ export const modelConfig = (provider: Provider, more: object = {}): object => ({
   },
   agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, ...more },
 });
+
+/** A clock by which model calls do not wait between tries; `waits` has how many milliseconds each wait was to be. */
+export function createShortWaits(): { clock: Clock; waits: number[] } {
+  const waits: number[] = [];
+  const sleep: Clock["sleep"] = (ms, signal) => {
+    if (!new Error().stack?.includes("model-call.ts")) return systemClock.sleep(ms, signal);
+    waits.push(ms);
+    return systemClock.sleep(Math.min(ms, 5), signal);
+  };
+  return { clock: { ...systemClock, sleep }, waits };
+}

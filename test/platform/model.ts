@@ -18,8 +18,10 @@ export interface Says {
   finish?: string;
   /** False: counts nothing. */
   usage?: false;
-  /** Answers with this status in place of an answer. */
+  /** Answers with this status in place of an answer, and with this error object and these headers. */
   status?: number;
+  error?: object;
+  headers?: Record<string, string>;
   /** Breaks the connection off after the text. */
   cut?: boolean;
   /** Awaited before each piece of a stream, and before an answer. */
@@ -94,7 +96,9 @@ export async function startModel(): Promise<Model> {
     model.asked.push(asked);
     const says = model.says(asked, model.asked.length - 1);
     if (says.status !== undefined)
-      return void response.writeHead(says.status, { "content-type": "application/json" }).end('{"error":{"message":"no"}}');
+      return void response
+        .writeHead(says.status, { "content-type": "application/json", ...says.headers })
+        .end(JSON.stringify({ error: says.error ?? { message: "no" } }));
     await (body.stream ? answerStreamed : answerWhole)(response, says, body.model);
   };
   const server = createServer((incoming, response) => void handle(incoming, response).catch(() => response.destroy()));

@@ -14,6 +14,7 @@ import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { CopiedCount } from "../../src/store/copied-table.ts";
+import { approval, DECISION, run, step } from "../../src/testing/store/make.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";
@@ -227,6 +228,39 @@ describePostgres("rouse store copy", () => {
     expect(await search(target)).toEqual(before);
     expect(asked).toEqual(["life at sea"]);
     await target.close();
+  });
+
+  it("brings what happened in runs over: steps, tool calls, stored results and approvals, open ones too", async () => {
+    const { store } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
+    await store.commit((tx) => {
+      tx.add("run", run({ id: "run_a", status: "waiting", waiting: { approvalIds: ["apr_run_a"], since: 1 } }));
+      tx.add("step", step("run_a", 0));
+      tx.add("step", step("run_a", 1, 0));
+      tx.add("toolResult", { id: "res_1", runId: "run_a", text: "\u0000 whole \ud800" });
+      tx.add("approval", approval("run_a"));
+      tx.add("approval", approval("run_b", { code: "other" }));
+      tx.add("decision", "apr_run_b", DECISION);
+    });
+    await store.close();
+    const tables = await copied();
+    expect(["steps", "tool_calls", "tool_results", "approvals"].map((name) => tables[name]?.rows)).toEqual([2, 2, 1, 2]);
+    const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    try {
+      expect(await opened.store.list("steps", "run_a")).toEqual([step("run_a", 0), step("run_a", 1, 0)]);
+      expect(await opened.store.get("toolResult", "res_1")).toEqual({ id: "res_1", runId: "run_a", text: "\u0000 whole \ud800" });
+      expect(await opened.store.list("approvals", {})).toEqual([
+        { ...approval("run_b", { code: "other" }), decision: DECISION },
+        approval("run_a"),
+      ]);
+      expect(await opened.store.counts()).toMatchObject({ "runs.waiting": 1, "approvals.open": 1, "approvals.decided": 1 });
+      // What is added now stands behind what was copied, and an open code is taken.
+      await opened.store.commit((tx) => tx.add("step", step("run_a", 2)));
+      await expect(opened.store.commit((tx) => tx.add("approval", approval("run_c")))).rejects.toMatchObject({ code: "internal" });
+      await opened.store.commit((tx) => tx.add("decision", "apr_run_a", DECISION));
+      expect(await opened.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 2 });
+    } finally {
+      await opened.store.close();
+    }
   });
 
   it("can be repeated: the same hashes; what has changed in the source since is there too", async () => {

@@ -1,12 +1,13 @@
+import type pg from "pg";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
 import { TAKE } from "../../plugins/postgres/jobs.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
-import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
+import type { Job, JobKind, StoreHandle, Writes } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
-import { DAY, dedupe, event, job, runAction, START, wakeAction } from "../../src/testing/store/make.ts";
+import { approval, DAY, DECISION, dedupe, event, job, runAction, START, step, wakeAction } from "../../src/testing/store/make.ts";
 import { silent } from "./home.ts";
 import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
 import { createProxy } from "./proxy.ts";
@@ -92,6 +93,65 @@ describePostgres("several gateways on one PostgreSQL", () => {
       for (const result of results) if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "internal" });
     }
     expect(await a.store.list("events", { limit: 1000 })).toHaveLength(30);
+  });
+
+  it("take one of two decisions on an approval that come at the same moment, and refuse the other whole", async () => {
+    const [a, b] = [await open(named("decides a")), await open(named("decides b"))];
+    const decide = (by: string, on: StoreHandle, runId: string): Promise<boolean> =>
+      on.store.commit((tx) => {
+        tx.set("value", `${by} ${runId}`, 1);
+        tx.add("decision", `apr_${runId}`, { ...DECISION, by });
+        tx.update("job", "turn", runId, 0);
+      });
+    const waiting = async (client: pg.Client): Promise<number> => {
+      const text = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'decides _' AND wait_event_type = 'Lock'";
+      return (await client.query(text)).rows.length;
+    };
+    for (let n = 0; n < 6; n++) {
+      const runId = `run_${n}`;
+      await a.store.commit((tx) => {
+        tx.add("approval", approval(runId));
+        tx.add("job", job(runId, { key: runId, runAt: Date.now() + DAY }));
+      });
+      // Both transactions are under way before either can read the approval.
+      const deciding = await plainly(async (client) => {
+        await client.query(`BEGIN; SELECT 1 FROM ${schema.name}.approvals FOR UPDATE`);
+        const both = Promise.allSettled(
+          n % 2 === 0 ? [decide("a", a, runId), decide("b", b, runId)] : [decide("b", b, runId), decide("a", a, runId)],
+        );
+        while ((await waiting(client)) < 2) await new Promise((done) => setTimeout(done, 10));
+        await client.query("COMMIT");
+        return both;
+      });
+      expect(deciding.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+      const refused = deciding.find(({ status }) => status === "rejected");
+      expect(refused).toMatchObject({ reason: { code: "internal", message: expect.stringMatching(/is not open/) as string } });
+      const by = (await b.store.get("approval", `apr_${runId}`))?.decision?.by ?? "";
+      const first = deciding[0]?.status === "fulfilled";
+      expect(by).toBe(first === (n % 2 === 0) ? "a" : "b");
+      expect(await a.store.get("value", `${by} ${runId}`)).toBe(1);
+      expect(await a.store.get("value", `${by === "a" ? "b" : "a"} ${runId}`)).toBeUndefined();
+    }
+    expect(await a.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 6 });
+  });
+
+  it("write a step once, and give an open code to one approval, also when both do it at the same moment", async () => {
+    const [a, b] = [await open(), await open()];
+    const refused = { status: "rejected", reason: { code: "internal", message: expect.stringMatching(/id it holds already/) as string } };
+    for (let n = 0; n < 20; n++) {
+      const both = (write: (tx: Writes, by: string) => void) =>
+        Promise.allSettled([a.store.commit((tx) => write(tx, "a")), b.store.commit((tx) => write(tx, "b"))]);
+      const expectOne = (results: PromiseSettledResult<boolean>[]): void => {
+        expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+        expect(results.find(({ status }) => status === "rejected")).toMatchObject(refused);
+      };
+      expectOne(await both((tx, by) => tx.add("step", { ...step("run_a", n), model: by })));
+      expectOne(await both((tx, by) => tx.add("toolResult", { id: `res_${n}`, runId: "run_a", text: by })));
+      expectOne(await both((tx, by) => tx.add("approval", approval(`run_${by}${n}`, { code: `c${n}` }))));
+    }
+    const steps = await a.store.list("steps", "run_a");
+    expect(steps.map(({ index, calls }) => [index, calls.length])).toEqual(Array.from({ length: 20 }, (_, n) => [n, 2]));
+    expect(await b.store.counts()).toMatchObject({ "approvals.open": 20 });
   });
 
   it("put the events of one window into one run", async () => {

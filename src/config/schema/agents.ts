@@ -1,6 +1,16 @@
 import { z } from "zod";
 import { durationOr, idText, secretSchema, thinking } from "./common.ts";
 
+/** A model by its name, or with the models that are asked in turn if it gives no answer. */
+const modelChoice = z.union([
+  z.string(),
+  z.strictObject({
+    primary: z.string().describe("The model that is asked first."),
+    fallbacks: z.array(z.string()).max(8).default([]).describe("Models that are asked next, in order, if the one before gives no answer."),
+  }),
+]);
+export type ModelChoice = z.output<typeof modelChoice>;
+
 export const heartbeatSchema = z
   .strictObject({
     every: durationOr("30m").describe("Time between periodic heartbeats; 0 stops the timer, wakes still work."),
@@ -18,7 +28,9 @@ export const agentSchema = z.strictObject({
   name: z.string().optional().describe("The name people see."),
   description: z.string().optional().describe("One line about what the agent does."),
   instructions: z.string().optional().describe("The agent's own instructions."),
-  model: z.string().optional().describe("`<provider>/<model>` or an alias; default `agents.defaults.model`."),
+  model: modelChoice
+    .optional()
+    .describe("`<provider>/<model>` or an alias, or `{ primary, fallbacks: [...] }`; default `agents.defaults.model`."),
   thinking: thinking.optional().describe("How much the model thinks before it answers."),
   tools: z
     .array(z.string())
@@ -36,8 +48,7 @@ export const agentsSchema = z
   .strictObject({
     defaults: z
       .strictObject({
-        model: z
-          .string()
+        model: modelChoice
           .optional()
           .describe("The model of agents that name none; else one from a key in the environment, else `builtin/echo`."),
         models: z
@@ -67,12 +78,18 @@ export const modelsSchema = z
           baseUrl: z.url().optional().describe("Base address; required for `openai-compatible`."),
           apiKey: secretSchema.optional().describe("The provider's API key."),
           headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request."),
-          contextTokens: z.int().positive().optional().describe("The window of its models, in tokens; default 128000."),
+          contextTokens: z
+            .union([z.int().positive(), z.record(z.string(), z.int().positive())])
+            .optional()
+            .describe("The window of its models in tokens, or of each model by its name; default 128000."),
         }),
       )
       .default({})
       .describe("Model providers by name."),
-    aliases: z.record(z.string(), z.string()).default({}).describe("Short names for `<provider>/<model>`."),
+    aliases: z
+      .record(z.string(), modelChoice)
+      .default({})
+      .describe("Short names for `<provider>/<model>`, or for a model with its fallbacks: a mapping or a request can name them too."),
   })
   .prefault({})
   .describe("Model providers and short names.");

@@ -15,6 +15,10 @@ async function runDetail(id, refresh) {
     facts([
       ["status", state(run.status)],
       ["error", run.error && `${run.error.code}: ${run.error.message}`],
+      [
+        "provider said",
+        run.error?.vendor && [run.error.vendor.status, run.error.vendor.code, run.error.vendor.message].filter(Boolean).join(" "),
+      ],
       ["name", run.name],
       ["agent", run.agentId],
       ["session", sessionLink({ ...run, key: run.sessionKey })],

@@ -1,3 +1,4 @@
+import type { ChatEnd } from "../../chat/types.ts";
 import { getStatus, type ErrorCode, type Failure, type RunErrorCode } from "../../core/errors.ts";
 import { withReason } from "../rejections.ts";
 
@@ -73,19 +74,33 @@ export function toProblem(failure: Failure): ApiProblem {
   return problem;
 }
 
+/** Fields of a request that reach the model as the caller sent them. */
+const PASSED_ON =
+  /^(?:temperature|top_p|max_tokens|max_completion_tokens|max_output_tokens|presence_penalty|frequency_penalty|stop|seed|tool_choice|response_format)\b/;
+
+type FailedEnd = Extract<ChatEnd, { ok: false }>;
+
+/** The provider's rejection of a value that the caller sent; undefined if the caller cannot change what was wrong. */
+function getWrongField({ code, vendor }: FailedEnd): Pick<ApiProblem, "status" | "type" | "code" | "param"> | undefined {
+  if (code !== "provider_refused" || vendor?.param === undefined || !PASSED_ON.test(vendor.param)) return undefined;
+  return { status: 400, type: "invalid_request_error", code: vendor.code ?? "invalid_value", param: vendor.param };
+}
+
 /**
  * How a turn that failed is told. It has begun: what the agent's tools did is done, and the client's own repeats would do
  * it again.
  */
-export function turnProblem(end: { code: RunErrorCode; message: string; retryAfterMs?: number }): ApiProblem {
-  const upstream = { status: 502, type: "upstream_error", code: "upstream_error" };
+export function turnProblem(end: FailedEnd): ApiProblem {
+  const upstream = getWrongField(end) ?? { status: 502, type: "upstream_error", code: "upstream_error" };
   const known: Partial<Record<RunErrorCode, Pick<ApiProblem, "status" | "type" | "code">>> = {
+    context_too_long: { status: 400, type: "invalid_request_error", code: "context_length_exceeded" },
     timeout: { status: 504, type: "timeout", code: "timeout" },
     cancelled: { status: 503, type: "server_error", code: "cancelled" },
     store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },
     internal: { status: 500, type: "server_error", code: "internal" },
   };
-  const problem: ApiProblem = { ...(known[end.code] ?? upstream), param: null, message: end.message, shouldRetry: false };
+  const message = end.vendor?.message === undefined ? end.message : `${end.message}. It said: ${end.vendor.message}`;
+  const problem: ApiProblem = { param: null, ...(known[end.code] ?? upstream), message, shouldRetry: false };
   if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;
   else if (problem.status === 503) problem.retryAfterSeconds = 5;
   return problem;

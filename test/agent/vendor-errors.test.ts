@@ -1,0 +1,104 @@
+import { readFileSync } from "node:fs";
+import { afterEach, describe, expect, it } from "vitest";
+import { createShortWaits } from "../e2e/provider.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { startVendor, VENDORS, type ModelServer } from "./vendors.ts";
+
+interface Recorded {
+  type: string;
+  source: string;
+  status: number;
+  body: { error: { message: string } } | { error: { message: string } }[];
+  expected: { code: string; message?: string; vendor: object };
+}
+
+const RECORDED = JSON.parse(readFileSync(new URL("../fixtures/provider-errors.json", import.meta.url), "utf8")) as Recorded[];
+const KEY = "the-configured-key-of-the-provider";
+const HEADER = "header-value-4711";
+
+let world: World;
+let server: ModelServer;
+afterEach(async () => {
+  await world?.stop();
+  await server?.close();
+});
+
+/** Runs one hook on a provider that answers so, and returns the run: for the operator, and for the sender. */
+async function runInto(type: string, status: number, body: string, message = "Hello there") {
+  const vendor = VENDORS.find((one) => one.type === type);
+  if (!vendor) throw new Error(`no vendor ${type}`);
+  server = await startVendor(vendor);
+  server.handler = (_request, response) => void response.writeHead(status, { "content-type": "application/json" }).end(body);
+  const provider = { type, baseUrl: server.baseUrl, apiKey: KEY, headers: { "x-gate": HEADER } };
+  world = await createWorld({
+    logLevel: "trace",
+    clock: createShortWaits().clock,
+    config: {
+      models: { providers: { local: provider } },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 } },
+        list: [{ id: "ops", instructions: "Watch the deploys closely." }],
+      },
+    },
+  });
+  const { body: answer } = await world.post("/hooks/agent", { message, wakeMode: "next-heartbeat", deliver: false });
+  const run = await world.until(async () => {
+    const { run: found } = (await world.admin(`/admin/v1/runs/${answer.runId}`)).body;
+    return found.error !== null && found;
+  });
+  return { run, receipt: (await world.get(`/hooks/runs/${answer.runId}`)).body.run };
+}
+
+describe("a provider's recorded error", () => {
+  it.each(RECORDED.map((recorded) => [recorded.type, recorded.source, recorded] as const))(
+    "of %s (%s)",
+    async (type, _source, recorded) => {
+      const { status, body, expected } = recorded;
+      const { run, receipt } = await runInto(type, status, JSON.stringify(body));
+      const { message } = (Array.isArray(body) ? body[0] : body)?.error ?? {};
+      expect(run.error).toMatchObject({
+        code: expected.code,
+        message: expect.stringContaining(expected.message ?? String(status)),
+        vendor: { status, message, ...expected.vendor },
+      });
+      // Senders get Rouse's own words alone.
+      expect(Object.keys(receipt.error)).toEqual(["code", "message"]);
+      expect(JSON.stringify(receipt)).not.toContain(message);
+    },
+  );
+});
+
+describe("what is kept of a provider's message", () => {
+  const keep = async (message: string, sent?: string): Promise<string> =>
+    (await runInto("openai-compatible", 400, JSON.stringify({ error: { message } }), sent)).run.error.vendor.message;
+
+  it("has no key: neither the configured one nor what looks like one", async () => {
+    const told = await keep(
+      `Incorrect API key provided: sk-5f6ce***********************acdb, not ${KEY} and ${HEADER}. Bearer abcdefghijklmnop1234 or A1b2C3d4E5f6A7b8C9d0E1f2A3b4C5d6 failed.`,
+    );
+    expect(told).toBe("Incorrect API key provided: [redacted], not [redacted] and [redacted]. [redacted] or [redacted] failed.");
+    expect(world.logged.join("")).not.toContain("acdb");
+  });
+
+  it("has no words of the prompt", async () => {
+    const told = await keep(
+      "Invalid content: 'my secret diary entry of today' is not allowed, and neither is Watch the deploys closely.",
+      "my secret diary entry of today",
+    );
+    expect(told).toMatch(/^Invalid content: '\[…\]' is not allowed, and neither is \s*\[…\]$/);
+  });
+
+  it("is one line of at most 500 characters", async () => {
+    const told = await keep(`first line\nsecond ${"x y ".repeat(1000)}`);
+    expect([told.length, told.slice(0, 17)]).toEqual([500, "first line second"]);
+  });
+
+  it("is nothing where the answer is no JSON", async () => {
+    const { run } = await runInto("openai-compatible", 400, "<html>Bad gateway at 10.0.0.1</html>");
+    expect(run.error).toEqual({
+      code: "provider_refused",
+      message: 'the provider "local" answered 400 to this request',
+      vendor: { status: 400 },
+    });
+  });
+});
