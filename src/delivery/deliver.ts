@@ -125,8 +125,8 @@ class DeliverySender {
     if (replyTo !== undefined) message.replyTo = replyTo;
     const send = (): Promise<SendResult> => sendPiece(channel, message, clock, signal);
     if (!telemetry) return send();
-    const { id: deliveryId, runId, attempts: attempt, nextChunk: piece } = delivery;
-    return telemetry.send({ deliveryId, runId, channel: id, attempt, piece }, send);
+    const { id: deliveryId, runId, attempts: attempt, nextChunk: chunk } = delivery;
+    return telemetry.send({ deliveryId, runId, channel: id, attempt, chunk }, send);
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */

@@ -74,13 +74,13 @@ function createRuns(spans: Spans): Runs {
       };
       return spans.inside({ name: `execute_tool ${name}`, kind: SpanKind.INTERNAL, attributes }, work, read);
     },
-    send({ deliveryId, runId, channel, attempt, piece }, work) {
+    send({ deliveryId, runId, channel, attempt, chunk }, work) {
       const attributes = {
         "rouse.delivery.id": deliveryId,
         "rouse.run.id": runId,
         "rouse.channel": channel,
         "rouse.delivery.attempt": attempt,
-        "rouse.delivery.piece": piece,
+        "rouse.delivery.chunk": chunk,
       };
       const read = ({ status }: { status: string }): SpanEnd => ({
         attributes: { "rouse.delivery.status": status },

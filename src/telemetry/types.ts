@@ -73,8 +73,8 @@ export interface TracedSend {
   runId: string;
   channel: string;
   attempt: number;
-  /** Which piece of the text, from 0. */
-  piece: number;
+  /** Which chunk of the text, from 0. */
+  chunk: number;
 }
 
 /**
@@ -94,7 +94,7 @@ export interface Telemetry {
   modelCalls(model: TracedModel): LanguageModelMiddleware;
   /** Executes the call of a tool. What it throws makes the span a failed one. */
   tool<T>(tool: TracedTool, work: () => Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
-  /** Sends a piece of a reply, once. */
+  /** Sends a chunk of a reply once. */
   send<T extends { status: string }>(send: TracedSend, work: () => Promise<T>): Promise<T>;
   /** Does work that belongs to a trace but is no span of its own, or with `undefined` to none. */
   within<T>(trace: TraceContext | undefined, work: () => T): T;
