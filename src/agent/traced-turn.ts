@@ -12,7 +12,7 @@ export function toTracedModel(
   return { provider: genAiName, model: model.model, baseUrl, agent: { id: agent.id, name: agent.name }, session: info.sessionKey };
 }
 
-/** The same tools; each call is a span, which the tool is told of to pass it on. */
+/** The same tools; each call is a span, which the tool gets as `trace` to pass it on. */
 export function traceTools(tools: readonly OfferedTool[], telemetry: Telemetry | undefined): readonly OfferedTool[] {
   if (!telemetry) return tools;
   return tools.map((tool) => ({

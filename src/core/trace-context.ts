@@ -27,7 +27,7 @@ export function readTraceContext(headers: Readonly<Record<string, string | undef
 /** Returns the id of the trace: 32 hexadecimal digits. */
 export const getTraceId = ({ traceparent }: TraceContext): string => traceparent.slice(3, 35);
 
-/** Joins the traces of events that become one piece of work: the first is its own, the others are linked. */
+/** Joins the traces of events that become one run: the first trace is the run's own, the further traces are linked. */
 export function joinTraces(events: readonly { trace?: TraceContext }[]): { trace?: JoinedTraces } {
   const [first, ...links] = new Map(events.flatMap(({ trace }) => (trace ? [[getTraceId(trace), trace]] : []))).values();
   return first ? { trace: { ...first, ...(links.length > 0 && { links }) } } : {};

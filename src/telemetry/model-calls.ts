@@ -66,7 +66,7 @@ function toEnd({ usage, finishReason: { unified }, id, modelId }: Ended): SpanEn
   };
 }
 
-/** Reads a stream on its way: the span ends with it, also where nobody reads it to its end. */
+/** Reads a stream on its way: the span ends with it, also if its reader stops early. */
 function watch(began: number, settle: (end: SpanEnd) => void): TransformStream<Part, Part> {
   let first: number | undefined;
   let answered: { id?: string | undefined; modelId?: string | undefined } = {};

@@ -47,7 +47,7 @@ export interface TracedRun {
   agentName: string | undefined;
   /** The name of its session. */
   session: string;
-  /** The trace of what asked for it; undefined where a caller waits, whose request is the active span. */
+  /** The trace of what asked for it; undefined if a caller waits, whose request is the active span. */
   trace: JoinedTraces | undefined;
 }
 
@@ -78,7 +78,7 @@ export interface TracedSend {
 }
 
 /**
- * The traces of a gateway. Absent where nothing collects them, so that nothing is loaded and nothing is made. No attribute
+ * The traces of a gateway. Absent if nothing collects them, so that nothing is loaded. No attribute
  * holds a body, a prompt, an address of a person or a secret.
  */
 export interface Telemetry {
