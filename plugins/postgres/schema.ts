@@ -1,3 +1,5 @@
+import { RUN_STATUSES } from "#store-kit";
+
 /** Tells `count_deltas` of rows that come, go and change their state: one row a statement, however many it touched. */
 const counted = (table: string, column: string, name: string): string => `
   CREATE FUNCTION ${table}_new() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
@@ -158,9 +160,7 @@ export const MIGRATIONS: readonly string[] = [
 /** Every name that `counts` tells, also where there is none of it. */
 export const COUNTED: readonly string[] = [
   ...["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed", "parked"].map((name) => `events.${name}`),
-  ...["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"].map(
-    (name) => `runs.${name}`,
-  ),
+  ...RUN_STATUSES.map((name) => `runs.${name}`),
   ...["pending", "delivered", "failed", "no_route", "unknown"].map((name) => `deliveries.${name}`),
   ...["queued", "done", "parked"].map((name) => `systemEvents.${name}`),
   ...["main", "hook", "api", "channel"].map((name) => `sessions.${name}`),

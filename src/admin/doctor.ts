@@ -58,10 +58,14 @@ const backlog: Check = async (deps) => {
   const oldestMs = Math.max(turns.oldestMs, deliveries.oldestMs);
   if (oldestMs < BACKLOG_WARN_MS) return passedCheck(text);
   const age = `the oldest for ${Math.round(oldestMs / 1000)} s`;
-  const { "runs.parked": parked = 0 } = await deps.store.counts();
+  const { "runs.parked": parked = 0, "runs.waiting": asking = 0 } = await deps.store.counts();
   // More turns at the same time would not help what a limit holds back.
   if (parked > 0 && deliveries.oldestMs < BACKLOG_WARN_MS && parked >= turns.count)
     return passedCheck(`${text}, ${age}: all of these turns are parked by a limit, see \`limits\``);
+  if (asking > 0 && deliveries.oldestMs < BACKLOG_WARN_MS)
+    return passedCheck(
+      `${text}, ${age}: ${asking} runs wait for a person, and later runs of their sessions behind them, see \`approvals\``,
+    );
   if (!deps.status().workers) return warningCheck(`${text}, ${age}: this gateway has no workers, start one without --no-workers`);
   return warningCheck(`${text}, ${age}: raise agents.defaults.maxConcurrent, or see \`rouse runs list --status running\``);
 };
@@ -72,6 +76,14 @@ const runs: Check = async ({ store }) => {
   return failed === 0
     ? passedCheck("no run has failed")
     : warningCheck(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
+};
+
+const approvals: Check = async ({ store, clock }) => {
+  const { "approvals.open": open = 0 } = await store.counts();
+  if (open === 0) return passedCheck("no tool call waits for a person");
+  const [newest] = await store.list("approvals", { state: "open", limit: 1 });
+  const since = newest ? `, the newest for ${Math.round((clock.now() - newest.askedAt) / 60_000)} min` : "";
+  return warningCheck(`tool calls that wait for a person: ${open}${since}: \`rouse approvals list\``);
 };
 
 const deliveries: Check = async ({ store }) => {
@@ -127,6 +139,16 @@ const services: Check = (deps) => {
   const failing = states.filter((service) => !service.ok);
   if (failing.length > 0) return fail(failing.map(({ id, message }) => `${id}: ${message}`).join("; "));
   return passedCheck(states.length === 0 ? "no plugin has a service" : states.map(({ id, message }) => `${id}: ${message}`).join("; "));
+};
+
+const mcpServers: Check = (deps) => {
+  const states = deps.status().mcpServers.filter(({ state }) => state !== "idle");
+  const failing = states.filter(({ state }) => state === "failing");
+  const describe = ({ name, error, nextTryAt }: (typeof states)[number]): string =>
+    `${name}: ${error}${nextTryAt === undefined ? "" : `; next try at ${new Date(nextTryAt).toISOString()}`}`;
+  if (failing.length > 0) return fail(`${failing.map(describe).join("; ")}. Runs go on without these tools: see mcp.servers`);
+  if (states.length === 0) return passedCheck("no agent uses an MCP server");
+  return passedCheck(states.map(({ name, state, tools }) => `${name}: ${state}, ${tools} tools`).join("; "));
 };
 
 const at = ({ host, pid }: Pick<GatewayView, "host" | "pid">): string => `${host ?? "an unknown gateway"} (process ${pid ?? "?"})`;
@@ -224,12 +246,14 @@ const CHECKS: Record<string, Check> = {
   warnings,
   backlog,
   runs,
+  approvals,
   deliveries,
   routes,
   "system-events": systemEvents,
   signatures,
   senders: checkSenders,
   services,
+  "mcp-servers": mcpServers,
   limits,
   gateways,
   leases,

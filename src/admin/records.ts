@@ -1,7 +1,10 @@
 import type { EventRecord, Lists, RunRecord, Store } from "../store/types.ts";
 import { byId, found, readPage, unwrap, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
-import { deliveryView, eventDetail, eventView, runDetail, runView } from "./views.ts";
+import { deliveryView, eventDetail, eventView, runDetail, runView, stepView } from "./views.ts";
+
+/** More than the tool calls that a run may make. */
+const MAX_APPROVALS = 1000;
 
 async function runStatuses(store: Store, event: EventRecord): Promise<Map<string, string>> {
   const statuses = new Map<string, string>();
@@ -51,6 +54,25 @@ export async function listRuns(deps: AdminDeps, query: PageQuery<Lists["runs"]["
 /** @throws RouseError `not_found` */
 export async function showRun(deps: AdminDeps, id: string) {
   return toDetail(deps, found(await deps.store.get("run", id), "there is no run with this id"));
+}
+
+/**
+ * Shows the steps of a run, oldest first, with their tool calls and what people decided about them.
+ * @throws RouseError `not_found`
+ */
+export async function showSteps({ store }: AdminDeps, id: string) {
+  found(await store.get("run", id), "there is no run with this id");
+  const [steps, approvals] = await Promise.all([store.list("steps", id), store.list("approvals", { runId: id, limit: MAX_APPROVALS })]);
+  return { steps: steps.map((step) => stepView(step, approvals.toReversed())) };
+}
+
+/**
+ * Shows the whole text of a tool's result that was cut.
+ * @throws RouseError `not_found`
+ */
+export async function showToolResult({ store }: AdminDeps, runId: string, id: string) {
+  const result = await store.get("toolResult", id);
+  return { result: found(result?.runId === runId ? result : undefined, "the run has no stored result with this id") };
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Admission } from "../limits/types.ts";
+import type { McpServerState } from "../agent/mcp-server.ts";
 import type { RunOperations } from "../runs/types.ts";
 import type { Chats } from "../chat/types.ts";
 import type { Clock } from "../core/clock.ts";
@@ -28,6 +29,8 @@ export interface RuntimeStatus {
   services: readonly ServiceStatus[];
   /** Whether channels could be reached when they were looked at last. */
   channels: readonly ChannelState[];
+  /** How the MCP servers do; those that no agent uses are idle. */
+  mcpServers: readonly McpServerState[];
 }
 
 /** Everything that the operator's operations need. */

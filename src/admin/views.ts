@@ -1,5 +1,18 @@
-import type { DeliveryRecord, EventRecord, RunRecord, RunSpec, SessionRecord, SessionRef, StoredRequest } from "../store/types.ts";
 import { getTraceId } from "../core/trace-context.ts";
+import type {
+  ApprovalRecord,
+  DeliveryRecord,
+  EventRecord,
+  FailedAttempt,
+  RunRecord,
+  RunSpec,
+  SessionRecord,
+  SessionRef,
+  StepRecord,
+  StoredRequest,
+  ToolCallRecord,
+  ToolOutput,
+} from "../store/types.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
@@ -7,6 +20,8 @@ export type EventView = ReturnType<typeof eventView>;
 export type EventDetail = ReturnType<typeof eventDetail>;
 export type RunView = ReturnType<typeof runView>;
 export type RunDetail = ReturnType<typeof runDetail>;
+export type StepView = ReturnType<typeof stepView>;
+export type ToolCallView = ReturnType<typeof toolCallView>;
 export type SessionView = ReturnType<typeof unusedSession>;
 export type DeliveryView = ReturnType<typeof deliveryView>;
 
@@ -106,6 +121,8 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
     callbackId: run.callbackId ?? null,
     /** The limit that it waits for. */
     parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
+    /** The approvals that it waits for. */
+    waiting: run.waiting ? { ...run.waiting, since: iso(run.waiting.since) } : null,
     /** How many events its batch has. */
     collected: run.collect?.count ?? null,
     /** Null if nothing collected traces. */
@@ -134,6 +151,76 @@ export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined) 
     allowUnsafeExternalContent: spec.unsafe,
     /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
     debug: spec.debug ?? null,
+  };
+}
+
+/** The text of the parts of one type in what the model said, or null if there is none. */
+function messageText(messages: readonly unknown[], type: "text" | "reasoning"): string | null {
+  const texts = (messages as { role?: string; content?: unknown }[]).flatMap(({ role, content }) => {
+    if (role !== "assistant") return [];
+    if (typeof content === "string") return type === "text" ? [content] : [];
+    return Array.isArray(content)
+      ? (content as { type?: string; text?: string }[]).filter((part) => part.type === type).map(({ text }) => text ?? "")
+      : [];
+  });
+  const text = texts.filter((part) => part !== "").join("\n");
+  return text === "" ? null : text;
+}
+
+/** Renders what a tool answered. Of a file its size is shown, not its bytes. */
+function outputView({ parts, isError }: ToolOutput) {
+  return {
+    isError: isError ?? false,
+    parts: parts.map((part) =>
+      part.type === "text"
+        ? part
+        : { type: part.type, mediaType: part.mediaType, filename: part.filename ?? null, bytes: Buffer.byteLength(part.data, "base64") },
+    ),
+  };
+}
+
+/** Renders a question to a person about one call, and the answer. */
+function askedView({ id, code, reason, why, input, askedAt, expiresAt, decision }: ApprovalRecord) {
+  const decided = decision ? { ...decision, note: decision.note ?? null, at: iso(decision.at) } : null;
+  return { id, code, reason, why, input, askedAt: iso(askedAt), expiresAt: iso(expiresAt), decision: decided };
+}
+
+/** Renders a tool call; `approvals` are those of its run, oldest first. */
+function toolCallView(call: ToolCallRecord, approvals: readonly ApprovalRecord[]) {
+  return {
+    id: call.id,
+    tool: call.tool,
+    name: call.name,
+    state: call.state,
+    input: call.input,
+    startedAt: isoOrNull(call.startedAt),
+    endedAt: isoOrNull(call.endedAt),
+    output: call.output ? outputView(call.output) : null,
+    /** If the output was cut: the id and the length of its whole text, in UTF-16 units. */
+    stored: call.stored ?? null,
+    approvals: approvals.filter(({ callId }) => callId === call.id).map(askedView),
+  };
+}
+
+const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({ at: iso(at), model, error, waitedMs: waitedMs ?? null });
+
+/** Renders a step of a run: one model call and the tool calls that it asked for. */
+export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[]) {
+  const failed = step.failedAttempts ?? [];
+  return {
+    index: step.index,
+    model: step.model,
+    /** The model that was asked first, if another one answered. */
+    insteadOf: failed.find(({ model }) => model !== step.model)?.model ?? null,
+    finish: step.finish,
+    usage: step.usage,
+    startedAt: iso(step.startedAt),
+    endedAt: iso(step.endedAt),
+    /** Tries at the model call that gave no answer. */
+    failedAttempts: failed.map(attemptView),
+    thinking: messageText(step.messages, "reasoning"),
+    text: messageText(step.messages, "text"),
+    calls: step.calls.map((call) => toolCallView(call, approvals)),
   };
 }
 

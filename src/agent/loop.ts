@@ -69,6 +69,15 @@ function renderDenial({ by, note }: ApprovalDecision): string {
   return `The call was not made: a person denied it.${note === undefined ? "" : ` Their words: ${note}`}`;
 }
 
+const CUT = /^(?:ECONNRESET|EPIPE|ETIMEDOUT|UND_ERR_(?:SOCKET|HEADERS_TIMEOUT|BODY_TIMEOUT))$/;
+
+/** Whether a tool threw because its own connection was cut after the request had left, or no answer came in time. */
+function isCut(error: unknown, depth = 0): boolean {
+  if (!(error instanceof Error) || depth > 4) return false;
+  const { code } = error as { code?: unknown };
+  return error.name === "TimeoutError" || (typeof code === "string" && CUT.test(code)) || isCut(error.cause, depth + 1);
+}
+
 /** Waits for all, and then throws what the first that failed threw: no call is left behind under way. */
 async function allEnded<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(promises);
@@ -241,7 +250,7 @@ class Loop {
         return { state: output.isError ? "failed" : "done", output };
       } catch (error) {
         const text = error instanceof Error ? error.message : String(error);
-        const isUnknown = signal.aborted || error instanceof OutcomeUnknownError;
+        const isUnknown = signal.aborted || error instanceof OutcomeUnknownError || isCut(error);
         if (!isUnknown) return { state: "failed", output: toTextOutput(text, true) };
         if (signal.aborted) return { state: "unknown" };
         if (isRepeatable(tool)) {

@@ -1,10 +1,10 @@
-import type { JSONSchema7, ToolSet } from "ai";
+import type { JSONSchema7, jsonSchema as JsonSchema } from "ai";
 import { cutText } from "../core/text.ts";
 import type { Boundary } from "./boundary.ts";
-import { toToolOutput } from "./mcp-results.ts";
+import type { ListedTool } from "./mcp-client.ts";
+import type { McpServer } from "./mcp-server.ts";
 import { neutralise } from "./neutralise.ts";
-import { CALL_MS, OutcomeUnknownError, type OfferedTool, type ToolHints } from "./offered-tool.ts";
-import { raceAbort } from "./race.ts";
+import type { OfferedTool, ToolHints } from "./offered-tool.ts";
 import { splitSchema } from "./tool-schema.ts";
 
 /** What vendors take as a tool's name. */
@@ -15,7 +15,7 @@ const MAX_WORDS = 10_000;
 const GOES_ON = "[goes on in the description of the parameters]";
 
 /** A tool of an MCP server: what may stand as it is, and the server's words, which are outside text. */
-export interface ServerTool {
+interface ServerTool {
   /** As the server calls it. */
   tool: string;
   /** As the model calls it. */
@@ -25,32 +25,22 @@ export interface ServerTool {
   /** The server's words about the parameters. */
   parameters: string;
   hints: ToolHints;
-  execute: ToolSet[string]["execute"];
 }
 
 /** Reads a server's hints about a tool. A tool that changes something may destroy, unless the server says otherwise: so does the protocol. */
-function readHints({ metadata }: ToolSet[string]): ToolHints {
-  const { readOnlyHint, idempotentHint, destructiveHint } = (metadata?.["annotations"] ?? {}) as Record<string, unknown>;
+function readHints({ annotations = {} }: ListedTool): ToolHints {
+  const { readOnlyHint, idempotentHint, destructiveHint } = annotations;
   const readOnly = readOnlyHint === true;
   return { readOnly, idempotent: idempotentHint === true, destructive: !readOnly && destructiveHint !== false };
 }
 
 /** Reads a server's tool. Undefined if its name, or that of a parameter, is none that a model can be given. */
-export async function readServerTool(server: string, tool: string, definition: ToolSet[string]): Promise<ServerTool | undefined> {
-  const { asSchema } = await import("ai");
-  const name = `${server}__${tool}`;
-  const split = splitSchema(await asSchema(definition.inputSchema).jsonSchema);
+function readServerTool(server: string, listed: ListedTool): ServerTool | undefined {
+  const name = `${server}__${listed.name}`;
+  const split = splitSchema(listed.inputSchema);
   if (!NAME.test(name) || split === undefined) return undefined;
-  const description = typeof definition.description === "string" ? definition.description : "";
-  return {
-    tool,
-    name,
-    description,
-    schema: split.schema,
-    parameters: split.words,
-    hints: readHints(definition),
-    execute: definition.execute,
-  };
+  const { name: tool, description = "" } = listed;
+  return { tool, name, description, schema: split.schema, parameters: split.words, hints: readHints(listed) };
 }
 
 /** The words of a server about a tool, divided between the two places where a model reads them. */
@@ -65,25 +55,42 @@ function divideWords({ description, parameters }: ServerTool): { first: string; 
 }
 
 /** Makes the tool that a turn offers: a server's words about it stand inside the turn's boundary. */
-export async function offerTool(server: string, made: ServerTool, boundary: Boundary): Promise<OfferedTool> {
-  const { jsonSchema } = await import("ai");
+function offerTool(name: string, made: ServerTool, server: McpServer, { wrap }: Boundary, jsonSchema: typeof JsonSchema): OfferedTool {
   const { first, rest } = divideWords(made);
-  const tool = `${server}.${made.tool}`;
+  const tool = `${name}.${made.tool}`;
   const origin = `tool ${tool}`;
-  const schema = rest === "" ? made.schema : { ...made.schema, description: boundary.wrap(rest, origin) };
+  const schema = rest === "" ? made.schema : { ...made.schema, description: wrap(rest, origin) };
   return {
     name: made.name,
     tool,
     hints: made.hints,
     exclusive: false,
-    definition: { inputSchema: jsonSchema(schema), ...(first === "" ? {} : { description: boundary.wrap(first, origin) }) },
-    async execute(input, { callId, signal: cancelled }) {
-      const signal = AbortSignal.any([cancelled, AbortSignal.timeout(CALL_MS)]);
-      const call = { toolCallId: callId, messages: [], abortSignal: signal, context: undefined };
-      const result = await raceAbort(Promise.resolve(made.execute?.(input, call)), signal).catch((error: unknown) => {
-        throw signal.aborted ? new OutcomeUnknownError(`${tool} gave no answer in time; it may have done its work`) : error;
-      });
-      return toToolOutput(result);
-    },
+    definition: { inputSchema: jsonSchema(schema), ...(first === "" ? {} : { description: wrap(first, origin) }) },
+    execute: (input, call) => server.call({ ...call, tool: made.tool, input }),
+  };
+}
+
+/** Does not repeat the names: they are the server's words. */
+const unfitWarning = (server: string, count: number): string =>
+  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: models take only letters, digits, "_" and "-" in the name of a tool (64 with "${server}__" before it), and also ".", "$" and "@" in that of a parameter; rename them at the server`;
+
+/**
+ * Offers the tools of a server that `isCovered`, with what the server says of them inside the boundary. Tools that no model can
+ * be given are a warning.
+ */
+export async function offerServerTools(
+  name: string,
+  server: McpServer,
+  listed: readonly ListedTool[],
+  isCovered: (tool: string) => boolean,
+  boundary: Boundary,
+): Promise<{ tools: OfferedTool[]; warnings: string[] }> {
+  const { jsonSchema } = await import("ai");
+  const covered = listed.filter((tool) => isCovered(tool.name));
+  const read = covered.flatMap((tool) => readServerTool(name, tool) ?? []);
+  const unfit = covered.length - read.length;
+  return {
+    tools: read.map((made) => offerTool(name, made, server, boundary, jsonSchema)),
+    warnings: unfit > 0 ? [unfitWarning(name, unfit)] : [],
   };
 }

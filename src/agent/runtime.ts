@@ -75,6 +75,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const toolBox = createToolBox({
     servers: config.mcp.servers,
     tools: offers.tools,
+    clock,
     log,
     cwd: options.baseDir,
     env,
@@ -151,7 +152,15 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     }
   };
 
-  return { runtime: { models: set.models, runTurn, close: () => toolBox.close() }, issues };
+  const runtime: AgentRuntime = {
+    models: set.models,
+    runTurn: (input) => toolBox.during(() => runTurn(input)),
+    start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
+    mcpServers: toolBox.states,
+    retire: toolBox.retire,
+    close: toolBox.close,
+  };
+  return { runtime, issues };
 }
 
 const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === "TimeoutError";

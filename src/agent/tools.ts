@@ -1,65 +1,22 @@
 import type { Config } from "../config/schema/index.ts";
-import { safeError } from "../core/errors.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { coversTool, narrowTools } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { TurnInfo } from "../contract/kinds.ts";
 import type { Boundary } from "./boundary.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
-import { offerTool, readServerTool, type ServerTool } from "./mcp-tools.ts";
-import type { OfferedTool } from "./offered-tool.ts";
+import type { McpEnvironment } from "./mcp-client.ts";
+import { McpServer, type McpServerState } from "./mcp-server.ts";
+import { offerServerTools } from "./mcp-tools.ts";
+import { CALL_MS, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
-import { raceAbort } from "./race.ts";
 import type { Agent, CallerTool } from "./types.ts";
 
 /** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hooks.tools` names too. */
 export function allowedTools(agent: Agent, hookTools: readonly string[], outside: boolean): readonly string[] {
   return outside ? narrowTools(agent.tools, hookTools) : agent.tools;
 }
-
-type Servers = Config["mcp"]["servers"];
-interface Client {
-  tools(): Promise<ToolSet>;
-  close(): Promise<void>;
-}
-/** What reaches MCP servers from outside the config. */
-interface ToolEnvironment {
-  /** Programs run in this folder. */
-  cwd: string;
-  env: Record<string, string | undefined>;
-  fetch: typeof fetch;
-}
-interface Connection {
-  tools: readonly ServerTool[];
-  /** Tools that no model can be given, as the server calls them. */
-  unfit: readonly string[];
-  close(): Promise<void>;
-}
-
-async function createClient(server: Servers[string], { cwd, env: { PATH = "" }, fetch }: ToolEnvironment): Promise<Client> {
-  const { createMCPClient } = await import("@ai-sdk/mcp");
-  if ("url" in server) {
-    return createMCPClient({ transport: { type: server.type, url: server.url, headers: server.headers, fetch } });
-  }
-  const { Experimental_StdioMCPTransport } = await import("@ai-sdk/mcp/mcp-stdio");
-  const env = { PATH, ...server.env };
-  return createMCPClient({
-    transport: new Experimental_StdioMCPTransport({ command: server.command, args: server.args, env, cwd }),
-  });
-}
-
-async function connect(name: string, server: Servers[string], surroundings: ToolEnvironment): Promise<Connection> {
-  const client = await createClient(server, surroundings);
-  const offered = Object.entries(await client.tools());
-  const read = await Promise.all(offered.map(async ([tool, definition]) => ({ tool, made: await readServerTool(name, tool, definition) })));
-  return {
-    tools: read.flatMap(({ made }) => made ?? []),
-    unfit: read.flatMap(({ tool, made }) => (made ? [] : [tool])),
-    close: () => client.close(),
-  };
-}
-
-const CLOSE_MS = 1000;
 
 /** What a turn says of itself to get its tools. */
 export interface ToolTurn {
@@ -75,12 +32,22 @@ export interface ToolBox {
    * cannot be reached in time is a warning, and so are tools that no model can be given.
    */
   pick(patterns: readonly string[], turn: ToolTurn): Promise<{ tools: OfferedTool[]; warnings: string[] }>;
+  /** Connects to the servers that one of the patterns covers, and stays connected. */
+  start(patterns: readonly string[]): void;
+  /** How the servers do. */
+  states(): McpServerState[];
+  /** Does the work of a turn: `retire` waits for its end. */
+  during<T>(turn: () => Promise<T>): Promise<T>;
+  /** Ends the connections once the turns under way are over. */
+  retire(): void;
+  /** Ends the connections, and the programs of servers. */
   close(): Promise<void>;
 }
 
-export interface ToolBoxOptions extends ToolEnvironment {
-  servers: Servers;
+export interface ToolBoxOptions extends McpEnvironment {
+  servers: Config["mcp"]["servers"];
   tools: AgentExtensions["tools"];
+  clock: Pick<Clock, "now" | "sleep">;
   log: Logger;
 }
 
@@ -95,62 +62,59 @@ export const offerOwnTools = (extensions: readonly TurnExtension[], { info }: To
     ),
   );
 
-/** Creates the tools of a snapshot. Connections to MCP servers are made when first needed, kept, and made again after a failure. */
-export function createToolBox({ servers, tools: pluginTools, log, ...surroundings }: ToolBoxOptions): ToolBox {
-  const connections = new Map<string, Promise<Connection>>();
-  const open = (name: string, server: Servers[string]): Promise<Connection> => {
-    const known = connections.get(name);
-    if (known) return known;
-    const made = connect(name, server, surroundings);
-    connections.set(name, made);
-    made.catch(() => connections.delete(name));
-    return made;
+/** Creates the tools of a snapshot. Connections to MCP servers are made when first needed, and kept. */
+export function createToolBox({ servers: configured, tools: pluginTools, ...environment }: ToolBoxOptions): ToolBox {
+  const servers = Object.entries(configured).map(
+    ([name, server]) => [name, new McpServer({ ...environment, name, server, callMs: CALL_MS })] as const,
+  );
+  let turns = 0;
+  let isRetired = false;
+  const close = async (): Promise<void> => {
+    await Promise.all(servers.map(([, server]) => server.close()));
+  };
+  const pickServer = async (name: string, server: McpServer, patterns: readonly string[], { boundary, waitMs }: ToolTurn) => {
+    try {
+      const listed = await server.tools(AbortSignal.timeout(waitMs));
+      return await offerServerTools(name, server, listed, (tool) => coversTool(patterns, `${name}.${tool}`), boundary);
+    } catch {
+      // The supervision has logged why.
+      return { tools: [], warnings: [`the tools of mcp.servers.${name} could not be reached`] };
+    }
   };
 
   return {
     async pick(patterns, turn) {
-      const tools = await Promise.all(
+      const own = await Promise.all(
         pluginTools.flatMap(({ plugin, value }) =>
           value
             .filter((tool) => coversTool(patterns, `${plugin}.${tool.name}`))
             .map((tool) => offerPluginTool(tool, { name: toModelName(plugin, tool.name), tool: `${plugin}.${tool.name}` }, turn.info)),
         ),
       );
-      const warnings: string[] = [];
-      for (const [name, server] of Object.entries(servers)) {
-        if (!covers(patterns, name)) continue;
-        try {
-          const connection = await raceAbort(open(name, server), AbortSignal.timeout(turn.waitMs));
-          const isCovered = (tool: string): boolean => coversTool(patterns, `${name}.${tool}`);
-          for (const made of connection.tools.filter(({ tool }) => isCovered(tool))) tools.push(await offerTool(name, made, turn.boundary));
-          const unfit = connection.unfit.filter(isCovered).length;
-          if (unfit > 0) warnings.push(unfitWarning(name, unfit));
-        } catch (error) {
-          log.warn({ err: safeError(error), server: name }, "an MCP server cannot be reached; the turn goes on without its tools");
-          warnings.push(`the tools of mcp.servers.${name} could not be reached`);
-        }
+      const named = servers.filter(([name]) => covers(patterns, name));
+      const picked = await Promise.all(named.map(([name, server]) => pickServer(name, server, patterns, turn)));
+      return { tools: [...own, ...picked.flatMap(({ tools }) => tools)], warnings: picked.flatMap(({ warnings }) => warnings) };
+    },
+    start(patterns) {
+      for (const [name, server] of servers) if (covers(patterns, name)) server.start();
+    },
+    states: () => servers.map(([, server]) => server.state),
+    async during(turn) {
+      turns++;
+      try {
+        return await turn();
+      } finally {
+        turns--;
+        if (isRetired && turns === 0) void close();
       }
-      return { tools, warnings };
     },
-    async close() {
-      const open = [...connections.values()];
-      connections.clear();
-      // One that never came about must not hold up the end.
-      await Promise.allSettled(
-        open.map((connection) =>
-          raceAbort(
-            connection.then((made) => made.close()),
-            AbortSignal.timeout(CLOSE_MS),
-          ),
-        ),
-      );
+    retire() {
+      isRetired = true;
+      if (turns === 0) void close();
     },
+    close,
   };
 }
-
-/** Does not repeat the names: they are the server's words. */
-const unfitWarning = (server: string, count: number): string =>
-  `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: models take only letters, digits, "_" and "-" in the name of a tool (64 with "${server}__" before it), and also ".", "$" and "@" in that of a parameter; rename them at the server`;
 
 const ANY_OBJECT = { type: "object", properties: {} };
 

@@ -5,6 +5,7 @@ import type { ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from
 import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
+import type { McpServerState } from "./mcp-server.ts";
 
 /** An agent as a turn sees it. */
 export interface Agent {
@@ -193,6 +194,12 @@ export type TurnResult =
 export interface AgentRuntime {
   readonly models: Models;
   runTurn(input: TurnInput): Promise<TurnResult>;
+  /** Connects to the MCP servers whose tools an agent may use, and stays connected. A turn connects to those that it needs. */
+  start(): void;
+  /** How the MCP servers of the config do. */
+  mcpServers(): readonly McpServerState[];
+  /** Ends connections to MCP servers once the turns under way are over: another snapshot is in use. */
+  retire(): void;
   /** Ends connections to MCP servers. */
   close(): Promise<void>;
 }

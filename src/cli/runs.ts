@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { plainText } from "../core/text.ts";
-import type { RunDetail } from "../admin/views.ts";
+import type { RunDetail, StepView, ToolCallView } from "../admin/views.ts";
 import { connected, read, withId } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
 import { listing, reading, type CommonOptions, type PageOptions } from "./options.ts";
 import { printBlock, printDebug, printFields, printJson, printMore, printTable } from "./print.ts";
-import { renderDuration, localTime, shortTime } from "./text.ts";
+import { cell, localTime, renderDuration, shortTime } from "./text.ts";
 
 interface ListOptions extends PageOptions {
   status?: string;
@@ -42,8 +42,9 @@ function recipient(run: RunDetail): string | null {
   return run.route ? run.route.reason : null;
 }
 
-/** The limit that a run waits for. */
-function waitsFor({ parked }: RunDetail): string | null {
+/** The limit or the people that a run waits for. */
+function waitsFor({ parked, waiting }: RunDetail): string | null {
+  if (waiting !== null) return `a person, since ${localTime(waiting.since)}: \`rouse approvals list\` (${waiting.approvalIds.join(", ")})`;
   if (parked === null) return null;
   return `limits.${parked.limit} of ${parked.scope}${parked.until === null ? "" : `, until ${localTime(parked.until)}`}`;
 }
@@ -81,15 +82,73 @@ function printRun(run: RunDetail, io: CliIo): void {
   for (const warning of run.warnings) io.out(`warning: ${warning}\n`);
   if (run.instructions !== null) printBlock(io, "instructions", run.instructions);
   printBlock(io, "input", plainText(run.input));
-  if (run.reply !== null) printBlock(io, "reply", run.reply);
-  printDebug(io, run.debug);
+}
+
+const counted = (count: number | undefined, what: string): string[] =>
+  count === undefined ? [] : [`${count.toLocaleString("en")} ${what}`];
+const inner = (parts: readonly string[]): string => (parts.length === 0 ? "" : ` (${parts.join(", ")})`);
+
+/** Tokens of a step: `1,200 in (800 cached), 30 out (10 reasoning)`. */
+function renderTokens({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: StepView["usage"]): string {
+  const input = counted(inputTokens, "in").map((text) => text + inner(counted(cachedInputTokens, "cached")));
+  const output = counted(outputTokens, "out").map((text) => text + inner(counted(reasoningTokens, "reasoning")));
+  return [...input, ...output].join(", ");
+}
+
+function renderOutput({ output, stored }: ToolCallView): string[] {
+  if (!output) return [];
+  const parts = output.parts.map((part) =>
+    part.type === "text"
+      ? part.text
+      : `[${part.mediaType}${part.filename === null ? "" : ` ${part.filename}`}, ${part.bytes.toLocaleString("en")} bytes]`,
+  );
+  const cut = stored ? [`cut: the whole result has ${stored.length.toLocaleString("en")} characters and is stored as ${stored.id}`] : [];
+  return [`${output.isError ? "error" : "result"}: ${parts.join("\n")}`, ...cut];
+}
+
+function renderApproval({ id, code, why, askedAt, expiresAt, decision }: ToolCallView["approvals"][number]): string {
+  const asked = `approval ${code} (${id}), asked ${localTime(askedAt)}: ${why}`;
+  if (decision === null) return `${asked}; open until ${localTime(expiresAt)}`;
+  return `${asked}; ${decision.verdict} by ${decision.by}, ${localTime(decision.at)}${decision.note === null ? "" : `: ${decision.note}`}`;
+}
+
+function renderCall(call: ToolCallView): string {
+  const took = call.startedAt === null ? "" : `, ${renderDuration(call.startedAt, call.endedAt)}`;
+  const lines = [`arguments: ${JSON.stringify(call.input)}`, ...call.approvals.map(renderApproval), ...renderOutput(call)];
+  return [
+    `call ${call.tool}: ${call.state}${took} (${call.id})`,
+    ...lines.flatMap((text) => text.split("\n")).map((line) => `  ${line}`),
+  ].join("\n");
+}
+
+function printStep(step: StepView, io: CliIo): void {
+  const facts = [step.model, renderDuration(step.startedAt, step.endedAt), renderTokens(step.usage), step.finish].filter(
+    (fact) => fact !== "",
+  );
+  const failed = step.failedAttempts.map(
+    ({ model, error, waitedMs }) =>
+      `failed: ${model}: ${error.code}: ${error.message}${waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`}`,
+  );
+  const fallback = step.insteadOf === null ? [] : [`${step.model} answered instead of ${step.insteadOf}`];
+  const said = [step.thinking === null ? [] : [`thinking: ${step.thinking}`], step.text === null ? [] : [step.text]].flat();
+  printBlock(
+    io,
+    `step ${step.index + 1}: ${cell(facts.join(", "))}`,
+    [...failed, ...fallback, ...said, ...step.calls.map(renderCall)].join("\n"),
+  );
 }
 
 async function show(id: string, options: CommonOptions, io: CliIo): Promise<void> {
-  const answer = await connected(options, io, async (to) => read(to.api.runs[":id"].$get(withId(await resolveId(to, "runs", id)))));
+  const answer = await connected(options, io, async (to) => {
+    const run = withId(await resolveId(to, "runs", id));
+    const [detail, { steps }] = await Promise.all([read(to.api.runs[":id"].$get(run)), read(to.api.runs[":id"].steps.$get(run))]);
+    return { ...detail, steps };
+  });
   if (options.json) return printJson(io, answer);
-  const { run } = answer;
-  printRun(run, io);
+  printRun(answer.run, io);
+  for (const step of answer.steps) printStep(step, io);
+  if (answer.run.reply !== null) printBlock(io, "reply", answer.run.reply);
+  printDebug(io, answer.run.debug);
 }
 
 async function change(id: string, operation: "cancel" | "retry", options: CommonOptions, io: CliIo): Promise<void> {
@@ -109,12 +168,12 @@ export function register(program: Command, io: CliIo): void {
     runs
       .command("list")
       .description("runs, newest first")
-      .option("--status <status>", "parked, collecting, queued, running, succeeded, failed, timed_out or cancelled")
+      .option("--status <status>", "parked, collecting, queued, running, waiting, succeeded, failed, timed_out or cancelled")
       .option("--session <key>", "of one session")
       .option("--event <id>", "of one event"),
     "rouse runs list --status failed --since 1d",
   ).action((options: ListOptions) => list(options, io));
-  reading(runs.command("show <run>").description("one run with its input and reply"), "rouse runs show run_…").action(
+  reading(runs.command("show <run>").description("one run with its input, steps and reply"), "rouse runs show run_…").action(
     (id: string, options: CommonOptions) => show(id, options, io),
   );
   reading(runs.command("cancel <run>").description("stop a run, or take it out of the queue"), "rouse runs cancel run_…").action(

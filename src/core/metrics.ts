@@ -17,6 +17,8 @@ export interface Metrics {
   watchCounts(read: () => Promise<Record<string, number>>): void;
   /** Reads the health of the channels at each scrape. */
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
+  /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
+  watchMcpServers(read: () => readonly { name: string; state: string; tools: number; losses: number }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
   failureAcknowledged(path: string): void;
@@ -130,6 +132,24 @@ function addChannels(registers: prom.Registry[], read: () => readonly { id: stri
   });
 }
 
+function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["watchMcpServers"]>[0]): void {
+  const add = (name: string, help: string, value: (server: ReturnType<typeof read>[number]) => number): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ["server"],
+      registers,
+      collect() {
+        this.reset();
+        for (const server of read()) if (server.state !== "idle") this.set({ server: server.name }, value(server));
+      },
+    });
+  };
+  add("rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0));
+  add("rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools);
+  add("rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses);
+}
+
 /** The counters and histograms that count as something happens. */
 function createInstruments(registers: prom.Registry[]) {
   const hooks = new Counter({ name: "rouse_hooks_total", help: "Hooks by path and outcome.", labelNames: ["path", "outcome"], registers });
@@ -203,6 +223,7 @@ export function createMetrics(): Metrics {
     },
     watchCounts: (read) => addCounts(registers, read),
     watchChannels: (read) => addChannels(registers, read),
+    watchMcpServers: (read) => addMcpServers(registers, read),
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       getAnswerCounter(outcome).observe(seconds);

@@ -156,6 +156,7 @@ function createStatus({ snapshot, reloader }: Resources, workers: Workers, servi
     warnings: snapshot().warnings,
     services: services.states(),
     channels: workers.health.states(),
+    mcpServers: snapshot().runtime.mcpServers(),
   });
 }
 
@@ -205,6 +206,8 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Addresse
     const alive = setInterval(() => undefined, ALIVE_MS);
     opened.defer(() => clearInterval(alive));
     await startWorkers(resources, workers, services, intake);
+    snapshot().runtime.start();
+    resources.swapped.push((loaded) => loaded.snapshot.runtime.start());
   }
   for (const warning of snapshot().warnings) log.warn({ path: warning.path }, warning.message);
   log.info({ url: progress.url, workers: isWorking, version }, "the gateway is ready");

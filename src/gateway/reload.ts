@@ -68,6 +68,7 @@ export function createReloader(options: ReloaderOptions): Reloader {
     if (watcher) watch();
     for (const { path, message } of loaded.snapshot.warnings) log.warn({ path }, message);
     log.info({ snapshot: loaded.snapshot.hash.slice(0, 12) }, "the config was reloaded");
+    before.snapshot.runtime.retire();
     void clock.sleep(before.snapshot.config.agents.defaults.maxTimeoutSeconds * 1000, signal).then(() => before.dispose());
   };
 

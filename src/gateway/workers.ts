@@ -107,6 +107,7 @@ export function createWorkers(resources: Resources): Workers {
   const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
+  metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
   const chats = createChats({ ...runDeps, gateway: cluster.id });
   return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, admission, health };
 }

@@ -161,7 +161,19 @@ export interface DedupeRecord extends DedupeEntry {
   eventId: string;
 }
 
-export type RunStatus = "parked" | "collecting" | "queued" | "running" | "waiting" | "succeeded" | "failed" | "timed_out" | "cancelled";
+/** `waiting`: a person has to decide about a tool call, and no worker is held meanwhile. */
+export const RUN_STATUSES = [
+  "parked",
+  "collecting",
+  "queued",
+  "running",
+  "waiting",
+  "succeeded",
+  "failed",
+  "timed_out",
+  "cancelled",
+] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
 export const ENDED: readonly RunStatus[] = ["succeeded", "failed", "timed_out", "cancelled"];
 
 export interface Usage {

@@ -76,7 +76,7 @@ export function redactSystemEvent(text: string): string {
 export function redactStep(text: string): string {
   const { failedAttempts, ...step } = JSON.parse(text) as Omit<StepRecord, "calls">;
   const kept: Omit<StepRecord, "calls"> = { ...step, messages: [] };
-  if (failedAttempts) kept.failedAttempts = failedAttempts.map((one) => ({ ...one, error: { ...one.error, message: FORGOTTEN } }));
+  if (failedAttempts) kept.failedAttempts = failedAttempts.map((one) => ({ ...one, error: { code: one.error.code, message: FORGOTTEN } }));
   return JSON.stringify(kept);
 }
 

@@ -76,7 +76,6 @@ const STRUCTURE = {
     hours: { anyOf: [{}, { type: "array", items: { type: "number" } }] },
   },
   required: ["town"],
-  additionalProperties: false,
 };
 
 /** Calls each tool, then says something. */

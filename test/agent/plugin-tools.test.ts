@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createBoundary } from "../../src/agent/boundary.ts";
 import { createToolBox } from "../../src/agent/tools.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { definePlugin, type Tool, type ToolCallInfo } from "../../src/plugin/api.ts";
 import { createWorld, type World } from "../e2e/world.ts";
@@ -200,7 +201,7 @@ it("a tool's record says what its plugin or server says of it", async () => {
   const command = { command: process.execPath, args: [`${import.meta.dirname}/mcp-server.mjs`], env: { TOWN_KEY: "k" } };
   const log = createLogger("silent");
   const tools = [{ plugin: "crm", value: [lookup(), erase] }];
-  const box = createToolBox({ servers: { town: command }, tools, log, cwd: ".", env: process.env, fetch });
+  const box = createToolBox({ servers: { town: command }, tools, clock: systemClock, log, cwd: ".", env: process.env, fetch });
   const info = { agentId: "a", sessionKey: "s", runId: "r", kind: "hook" as const };
   const turn = { info, boundary: createBoundary(), waitMs: 20_000 };
   const picked = await box.pick(["crm.*", "town.*"], turn);

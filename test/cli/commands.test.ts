@@ -5,7 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { newId } from "../../src/core/ids.ts";
 import { openStore } from "../../src/store/open.ts";
+import type { StepView } from "../../src/admin/views.ts";
 import type { EventRecord } from "../../src/store/types.ts";
+import { actIn, shownSteps } from "../store/acted.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
 let cli: CliWorld;
@@ -14,13 +16,12 @@ beforeEach(async () => {
 });
 afterEach(() => cli.close());
 
+const open = () =>
+  openStore({ url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`, clock: { now: () => Date.now() }, log: createLogger("silent") });
+
 /** Puts events into the store that the next command will open. */
 async function keep(...events: Partial<EventRecord>[]): Promise<string[]> {
-  const { store } = await openStore({
-    url: `sqlite:${join(cli.dir, ".rouse", "rouse.db")}`,
-    clock: { now: () => Date.now() },
-    log: createLogger("silent"),
-  });
+  const { store } = await open();
   const ids: string[] = [];
   for (const [index, event] of events.entries()) {
     const id = event.id ?? newId("evt", Date.now() - 1000 + index);
@@ -220,6 +221,52 @@ describe("hooks test", () => {
     expect(out).toContain('"8"');
     expect(await cli.rouse(["hooks", "test", "--event", gone])).toMatchObject({ code: 1, err: expect.stringContaining("hooks.retention") });
     expect(await cli.rouse(["hooks", "test", "--event", id, "--payload", "x"])).toMatchObject({ code: 2 });
+  });
+});
+
+describe("runs show", () => {
+  it("shows what happened in each step of a run", async () => {
+    await keep({});
+    await cli.write("rouse.json5", shopConfig());
+    const replayed = await cli.rouse(["events", "replay", "latest", "--json"]);
+    const run = (JSON.parse(replayed.out) as { result: { actions: { id: string }[] } }).result.actions[0]?.id ?? "";
+    expect((await cli.rouse(["runs", "show", run])).out).not.toContain("step 1");
+    const { store } = await open();
+    await actIn(store, run);
+    await store.close();
+    expect((await cli.rouse(["runs", "list", "--status", "waiting"])).out).toContain(run);
+    const { code, out, err } = await cli.rouse(["runs", "show", run]);
+    expect([code, err]).toEqual([0, ""]);
+    const local = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
+    expect(out).toMatch(new RegExp(`waits for +a person, since ${local}: .rouse approvals list. \\(apr_${run}_2\\)`));
+    const shown = out.slice(out.indexOf("\nstep 1")).replaceAll(new RegExp(local, "g"), "<time>").replaceAll(run, "<run>");
+    expect(shown).toBe(`
+step 1: acme/large, 1.2 s, 1,200 in (800 cached), 30 out (10 reasoning), tool-calls
+  failed: acme/small: rate_limited: slow down; tried again after 2 s
+  failed: acme/small: provider_unavailable: no answer
+  acme/large answered instead of acme/small
+  thinking: The order is large.
+  I look at the order.
+  call shop.read: done, 0.3 s (<run>.0.0)
+    arguments: {"order":7,"note":"a <b>bold</b> note"}
+    result: order 7: two cups
+    [image/png cups.png, 6 bytes]
+    cut: the whole result has 120,000 characters and is stored as res_<run>
+  call bank.refund: denied (<run>.0.1)
+    arguments: {"amount":240}
+    approval 7f3 (apr_<run>_1), asked <time>: the rule "bank.*" names the tool; deny by console:ann, <time>: too much
+  call mail.send: failed, 0.1 s (<run>.0.2)
+    arguments: {"to":"ann@example.com"}
+    error: the mailbox is full
+
+step 2: acme/large, 1.0 s, 1,400 in, 12 out, tool-calls
+  I try the bank again.
+  call bank.refund: waiting (<run>.1.0)
+    arguments: {"amount":100}
+    approval 8a1 (apr_<run>_2), asked <time>: the rule "bank.*" names the tool; open until <time>
+`);
+    const answer = JSON.parse((await cli.rouse(["runs", "show", run, "--json"])).out) as { steps: StepView[] };
+    expect(answer).toMatchObject({ run: { id: run, status: "waiting" }, steps: shownSteps(run) });
   });
 });
 

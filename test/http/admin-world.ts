@@ -135,6 +135,7 @@ export async function createWorld(): Promise<World> {
       stateDir: dir,
       reloadProblems: [],
       channels: [],
+      mcpServers: [],
       services: [],
       warnings: [],
     }),

@@ -8,6 +8,7 @@ import type { AdminApp } from "../../src/http/admin/app.ts";
 import { parseSince } from "../../src/http/admin/query.ts";
 import type { ReplayLine } from "../../src/admin/bulk-replay.ts";
 import type { EventView } from "../../src/admin/views.ts";
+import { actIn, shownSteps } from "../store/acted.ts";
 import { ask, createWorld, event_, HOOK_TOKEN, runAction, type World } from "./admin-world.ts";
 
 let world: World;
@@ -224,6 +225,48 @@ describe("sessions", () => {
     const shown = await got((api) => api.sessions.show.$get({ query: { key: "main" } }));
     expect(shown).toMatchObject({ session: { origin: "main", turns: 0, lastUsedAt: null }, queued: [{ id: "sev_1", source: "wake" }] });
     expect((await ask(world, "DELETE", "/sessions?key=main")).body.error?.code).toBe("usage");
+  });
+});
+
+describe("the steps of a run", () => {
+  const kept = async (): Promise<string> => {
+    const action = runAction();
+    await world.store.accept(event_("shop", { outcome: "accepted", actions: [action] }));
+    return action.runId;
+  };
+
+  it("are shown with their calls, and what people decided", async () => {
+    const [id, other] = [await kept(), await kept()];
+    await actIn(world.store, id);
+    expect(await got((api) => api.runs[":id"].steps.$get({ param: { id } }))).toMatchObject({ steps: shownSteps(id) });
+    expect((await got((api) => api.runs[":id"].steps.$get({ param: { id: other } }))).steps).toEqual([]);
+    expect(await ask(world, "GET", "/runs/run_none/steps")).toMatchObject({ status: 404, body: { error: { code: "not_found" } } });
+  });
+
+  it("are open to those who wait for a person, and such runs are found by their status", async () => {
+    const [id] = [await kept(), await kept()];
+    await actIn(world.store, id);
+    const { runs } = await got((api) => api.runs.$get({ query: { status: "waiting" } }));
+    expect(runs).toMatchObject([{ id, status: "waiting", waiting: { approvalIds: [`apr_${id}_2`], since: "2026-01-05T12:00:03.000Z" } }]);
+    expect((await got((api) => api.status.$get())).status.counts).toMatchObject({
+      "runs.waiting": 1,
+      "approvals.open": 1,
+      "approvals.decided": 1,
+    });
+    const check = (await got((api) => api.doctor.$get())).checks.find((one) => one.id === "approvals");
+    expect(check).toMatchObject({
+      status: "warn",
+      message: expect.stringMatching(/wait for a person: 1, .*`rouse approvals list`/) as string,
+    });
+  });
+
+  it("have results that can be read whole, of the same run alone", async () => {
+    const [id, other] = [await kept(), await kept()];
+    await actIn(world.store, id);
+    const { result } = await got((api) => api.runs[":id"].results[":result"].$get({ param: { id, result: `res_${id}` } }));
+    expect(result).toMatchObject({ id: `res_${id}`, runId: id });
+    expect([result.text.length, result.text.endsWith("the end")]).toEqual([117_025, true]);
+    expect(await ask(world, "GET", `/runs/${other}/results/res_${id}`)).toMatchObject({ status: 404 });
   });
 });
 

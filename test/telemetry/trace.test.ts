@@ -235,6 +235,7 @@ it("a hook is one trace with its sender: intake, mapping, run, model calls, tool
   expect(crm?.headers).toMatchObject(parents(looked));
   const call = service.calls.find(({ body: sent }) => sent?.method === "tools/call");
   expect(call?.headers).toMatchObject(parents(asked));
+  expect(call?.body?.params?._meta).toMatchObject(parents(asked));
 
   const ending = logged.find(({ msg }) => msg === "a run ended");
   expect(ending).toMatchObject({ traceId: TRACE, spanId: invoked.spanId });

@@ -25,7 +25,7 @@ export const storeSchema = z
     retention: z
       .strictObject({
         events: durationOr("30d").describe("How long events are kept."),
-        runs: durationOr("30d").describe("How long ended runs are kept."),
+        runs: durationOr("30d").describe("How long ended runs are kept, with their steps, tool calls and approvals."),
         hookSessions: durationOr("30d").describe("How long a hook session is kept after its last use."),
         apiSessions: durationOr("90d").describe("How long a session of the platform API is kept after its last use."),
         deliveries: durationOr("30d").describe("How long ended deliveries are kept."),

@@ -58,7 +58,7 @@ const fields = {
   retention: duration
     .prefault("3d")
     .describe(
-      "How long raw bodies are kept for replay; with 0 nothing that hooks said is kept once the work is done, not in the history either.",
+      "How long raw bodies are kept for replay; with 0 nothing that hooks said is kept once the work is done, not in the history either, and of the steps of runs only names and times.",
     ),
   limits: limitsSchema.optional().describe("What the runs of all hooks together may spend."),
   rateLimit: z

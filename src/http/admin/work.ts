@@ -4,11 +4,11 @@ import { replayMany } from "../../admin/bulk-replay.ts";
 import * as records from "../../admin/records.ts";
 import * as sessions from "../../admin/sessions.ts";
 import type { AdminDeps } from "../../admin/types.ts";
+import { runStatus } from "../openapi/schemas.ts";
 import { jsonAnswer, answerLines } from "./answer.ts";
 import { flag, jsonBody, page, query, since } from "./query.ts";
 
 const OUTCOMES = ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"] as const;
-const RUN_STATUSES = ["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"] as const;
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel"]).optional();
 const dryRun = z.boolean().default(false);
@@ -36,10 +36,12 @@ export function eventRoutes(deps: AdminDeps) {
 
 /** `/runs`: what agents did, and how an operator stops or repeats it. */
 export function runRoutes(deps: AdminDeps) {
-  const list = z.strictObject({ ...page(deps.clock), status: z.enum(RUN_STATUSES).optional(), sessionKey: text, eventId: text });
+  const list = z.strictObject({ ...page(deps.clock), status: runStatus.optional(), sessionKey: text, eventId: text });
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await records.listRuns(deps, c.req.valid("query"))))
     .get("/:id", async (c) => jsonAnswer(c, await records.showRun(deps, c.req.param("id"))))
+    .get("/:id/steps", async (c) => jsonAnswer(c, await records.showSteps(deps, c.req.param("id"))))
+    .get("/:id/results/:result", async (c) => jsonAnswer(c, await records.showToolResult(deps, c.req.param("id"), c.req.param("result"))))
     .post("/:id/cancel", async (c) => jsonAnswer(c, await records.changeRun(deps, "cancel", c.req.param("id"))))
     .post("/:id/retry", async (c) => jsonAnswer(c, await records.changeRun(deps, "retry", c.req.param("id"))));
 }

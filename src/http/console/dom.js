@@ -42,10 +42,17 @@ export function time(iso) {
   return iso ? h("time", { datetime: iso, title: iso }, DATE.format(new Date(iso))) : h("span", { class: "quiet" }, "–");
 }
 
+/** How long something took, such as `320 ms` or `4.2 s`. */
+export function duration(from, to) {
+  if (!to) return "not ended";
+  const ms = new Date(to) - new Date(from);
+  return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
 const TONES = {
-  good: ["accepted", "succeeded", "delivered", "ok", "done"],
-  warn: ["unmatched", "parked", "warn", "unknown", "no_route", "timed_out", "cancelled", "collecting"],
-  bad: ["failed", "rejected", "fail"],
+  good: ["accepted", "succeeded", "delivered", "ok", "done", "connected"],
+  warn: ["unmatched", "parked", "warn", "unknown", "no_route", "timed_out", "cancelled", "collecting", "waiting", "denied"],
+  bad: ["failed", "rejected", "fail", "failing"],
 };
 
 /** A state in its colour; the word itself says it as well. */

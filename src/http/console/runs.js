@@ -1,11 +1,87 @@
-import { act, ask, facts, h, link, parts, state, time } from "./dom.js";
+import { act, ask, duration, facts, h, link, parts, state, time } from "./dom.js";
 import { list } from "./list.js";
 import { sessionLink } from "./sessions.js";
 
-const STATUSES = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"];
+const STATUSES = ["queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"];
+
+/** What a tool answered. A text that was cut can be read whole. */
+function outputOf(runId, { output, stored }) {
+  if (!output) return null;
+  const shown = output.parts.map((part) =>
+    part.type === "text" ? h("pre", {}, part.text) : h("p", {}, `${part.mediaType} ${part.filename ?? ""} (${part.bytes} bytes)`),
+  );
+  const whole = h("pre", { hidden: "" });
+  const read = async () => {
+    const { result } = await ask(`/runs/${encodeURIComponent(runId)}/results/${encodeURIComponent(stored.id)}`);
+    whole.textContent = result.text;
+    whole.hidden = false;
+    return "";
+  };
+  const cut = stored && h("div", {}, `Cut: the whole result has ${stored.length} characters. `, act("Show all", null, read), whole);
+  return [h("h4", {}, output.isError ? "Error" : "Result"), shown, cut];
+}
+
+function approvalOf({ id, code, why, askedAt, expiresAt, decision }) {
+  const asked = ["Approval ", link("approvals", id, code), ": ", why, ", asked ", time(askedAt)];
+  if (!decision) return h("p", { class: "warn" }, asked, ", open until ", time(expiresAt));
+  return h("p", {}, asked, ", ", state(decision.verdict), ` by ${decision.by}, `, time(decision.at), decision.note && `: ${decision.note}`);
+}
+
+const callOf = (runId) => (call) =>
+  h(
+    "section",
+    { "aria-label": `Call ${call.id}` },
+    h("h3", {}, `${call.tool} `, state(call.state), call.startedAt && ` ${duration(call.startedAt, call.endedAt)}`),
+    h("pre", {}, JSON.stringify(call.input, null, 2)),
+    call.approvals.map(approvalOf),
+    outputOf(runId, call),
+  );
+
+const tokensOf = ({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }) =>
+  [
+    [inputTokens, "in"],
+    [cachedInputTokens, "of them cached"],
+    [outputTokens, "out"],
+    [reasoningTokens, "of them reasoning"],
+  ]
+    .filter(([count]) => count !== undefined)
+    .map(([count, what]) => `${count} ${what}`)
+    .join(", ");
+
+const attemptOf = ({ at, model, error, waitedMs }) =>
+  h(
+    "div",
+    { class: "bad" },
+    time(at),
+    ` ${model}: ${error.code}: ${error.message}`,
+    waitedMs === null ? "" : `; tried again after ${waitedMs / 1000} s`,
+  );
+
+/** One model call, and the tool calls that it asked for. */
+const stepOf = (runId) => (step) =>
+  h(
+    "section",
+    { "aria-label": `Step ${step.index + 1}` },
+    h("h2", {}, `Step ${step.index + 1}`),
+    facts([
+      ["model", step.model],
+      ["instead of", step.insteadOf],
+      ["started", time(step.startedAt)],
+      ["took", duration(step.startedAt, step.endedAt)],
+      ["tokens", tokensOf(step.usage)],
+      ["ended with", step.finish],
+      ["failed attempts", step.failedAttempts.map(attemptOf)],
+    ]),
+    step.thinking ? h("details", {}, h("summary", {}, "Thinking"), h("pre", {}, step.thinking)) : null,
+    step.text ? h("pre", {}, step.text) : null,
+    step.calls.map(callOf(runId)),
+  );
+
+const waitsFor = ({ approvalIds, since }) => ["a person, since ", time(since), approvalIds.map((id) => [" ", link("approvals", id)])];
 
 async function runDetail(id, refresh) {
-  const { run } = await ask(`/runs/${encodeURIComponent(id)}`);
+  const path = `/runs/${encodeURIComponent(id)}`;
+  const [{ run }, { steps }] = await Promise.all([ask(path), ask(`${path}/steps`)]);
   const operate = (name) => async () => {
     const answer = await ask(`/runs/${encodeURIComponent(id)}/${name}`, { method: "POST" });
     return `now ${answer.run?.status ?? "done"}`;
@@ -19,6 +95,7 @@ async function runDetail(id, refresh) {
         "provider said",
         run.error?.vendor && [run.error.vendor.status, run.error.vendor.code, run.error.vendor.message].filter(Boolean).join(" "),
       ],
+      ["waits for", run.waiting && waitsFor(run.waiting)],
       ["name", run.name],
       ["agent", run.agentId],
       ["session", sessionLink({ ...run, key: run.sessionKey })],
@@ -33,11 +110,14 @@ async function runDetail(id, refresh) {
       ["ended", time(run.endedAt)],
     ]),
     h("div", { class: "actions" }, [
-      ["queued", "running", "parked"].includes(run.status) ? act("Cancel", "Cancel this run?", operate("cancel"), refresh) : null,
+      ["queued", "running", "waiting", "parked"].includes(run.status)
+        ? act("Cancel", "Cancel this run?", operate("cancel"), refresh)
+        : null,
       ["failed", "timed_out", "cancelled"].includes(run.status) ? act("Retry", "Start this run again?", operate("retry"), refresh) : null,
     ]),
     h("h2", {}, "What the agent was given"),
     parts(run.input),
+    steps.map(stepOf(run.id)),
     run.reply ? [h("h2", {}, "What it replied"), h("pre", {}, run.reply)] : null,
   ];
 }

@@ -1,8 +1,19 @@
-import { ask, h, table } from "./dom.js";
+import { ask, h, state, table, time } from "./dom.js";
+
+const MCP_COLUMNS = [
+  ["name", (row) => row.name],
+  ["state", (row) => state(row.state)],
+  ["tools", (row) => row.tools],
+  ["connected since", (row) => time(toIso(row.since))],
+  ["last problem", (row) => row.error ?? "–"],
+  ["next try", (row) => time(toIso(row.nextTryAt))],
+];
+
+const toIso = (ms) => (ms === undefined ? undefined : new Date(ms).toISOString());
 
 async function showSystem() {
-  const [{ agents }, { channels }, { plugins }, { mappings }] = await Promise.all(
-    ["agents", "channels", "plugins", "mappings"].map((name) => ask(`/${name}`)),
+  const [{ agents }, { channels }, { plugins }, { mappings }, { status }] = await Promise.all(
+    ["agents", "channels", "plugins", "mappings", "status"].map((name) => ask(`/${name}`)),
   );
   return [
     h("h2", {}, "Agents"),
@@ -26,6 +37,8 @@ async function showSystem() {
       ],
       "None.",
     ),
+    h("h2", {}, "MCP servers"),
+    table(status.mcpServers, MCP_COLUMNS, "None."),
     h("h2", {}, "Mappings"),
     table(
       mappings,

@@ -5,7 +5,7 @@ import { ERROR_CODES } from "../../core/errors.ts";
 const issue = z.strictObject({ path: z.string(), message: z.string() });
 const time = z.iso.datetime();
 const mode = z.enum(["now", "next-heartbeat"]);
-const runStatus = z.enum(["parked", "collecting", "queued", "running", "succeeded", "failed", "timed_out", "cancelled"]);
+export const runStatus = z.enum(["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"]);
 
 const errorMember = z.strictObject({
   code: z.enum(ERROR_CODES),

@@ -175,7 +175,7 @@ export const step = (runId: string, index: number, calls = 2): StepRecord => ({
   startedAt: START,
   endedAt: START + 900,
   calls: Array.from({ length: calls }, (_, position) => toolCall(runId, index, position)),
-  failedAttempts: [{ at: START, model: "acme/small", error: { code: "provider_error", message: WORDS, vendor: { status: 500 } }, waitedMs: 100 }],
+  failedAttempts: [{ at: START, model: "acme/small", error: { code: "provider_error", message: WORDS }, waitedMs: 100 }],
 });
 
 export const approval = (runId: string, change: Partial<ApprovalRecord> = {}): ApprovalRecord => ({

@@ -75,7 +75,7 @@ function testRedaction(stage: Stage): void {
         {
           ...was,
           messages: [],
-          failedAttempts: [{ ...was?.failedAttempts?.[0], error: { code: "provider_error", message: forgotten, status: 500 } }],
+          failedAttempts: [{ ...was?.failedAttempts?.[0], error: { code: "provider_error", message: forgotten } }],
           calls: [{ ...was?.calls[0], input: forgotten, output: { parts: [{ type: "text", text: forgotten }], isError: true } }],
         },
       ],

@@ -1,6 +1,7 @@
 import {
   deliveryState,
   getListLimit,
+  RUN_STATUSES,
   sessionId,
   toReads,
   type ApprovalRecord,
@@ -15,7 +16,7 @@ import type { Data } from "./data.ts";
 /** All states that are counted, so that those without a record count as 0. */
 const STATES = {
   events: ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"],
-  runs: ["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"],
+  runs: RUN_STATUSES,
   deliveries: ["pending", "delivered", "failed", "unknown", "no_route"],
   sessions: ["main", "hook", "api", "channel"],
   systemEvents: ["queued", "done", "parked"],

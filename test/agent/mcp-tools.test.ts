@@ -1,0 +1,217 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  createHttpServer,
+  createMcpWorld,
+  EVERYTHING,
+  findChildren,
+  findPort,
+  LEDGER_SERVER,
+  readLedger,
+  type Entry,
+  type HttpServer,
+  type McpWorld,
+} from "./mcp.ts";
+import type { ModelServer, Said } from "./vendors.ts";
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let world: McpWorld | undefined;
+let http: HttpServer | undefined;
+let dir: string;
+let ledger: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-mcp-"));
+  ledger = join(dir, "ledger");
+});
+afterEach(async () => {
+  await world?.stop();
+  await http?.kill();
+  world = undefined;
+  http = undefined;
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const ledgerServer = (env: object = {}): object => ({
+  command: process.execPath,
+  args: [LEDGER_SERVER],
+  env: { LEDGER: ledger, ...env },
+});
+const calls = (): Entry[] => readLedger(ledger).filter(({ call }) => call !== undefined);
+const done: Said = { text: "Done." };
+/** What the model was given last. */
+const lastSeen = ({ requests }: ModelServer): string => JSON.stringify(requests.at(-1)?.body);
+
+interface Served {
+  config: object;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+}
+
+/** The protocol's reference server, by each transport. */
+const SERVED: [transport: string, open: () => Promise<Served>][] = [
+  [
+    "stdio",
+    async () => ({
+      config: { command: process.execPath, args: [EVERYTHING] },
+      async kill() {
+        const [pid] = findChildren(EVERYTHING);
+        process.kill(pid as number, "SIGKILL");
+        while (findChildren(EVERYTHING).includes(pid as number)) await sleep(10);
+      },
+      // The gateway starts it.
+      async restart() {
+        while (findChildren(EVERYTHING).length === 0) await sleep(10);
+      },
+    }),
+  ],
+  ...(["streamableHttp", "sse"] as const).map((transport): [string, () => Promise<Served>] => [
+    transport,
+    async () => {
+      const made = await createHttpServer(transport);
+      http = made;
+      await made.start();
+      return { config: { url: made.url, type: transport === "sse" ? "sse" : "http" }, kill: made.kill, restart: made.start };
+    },
+  ]),
+];
+
+const echo = (message: string): Said => ({ tool: "all__echo", input: { message } });
+
+describe.each(SERVED)("the reference server over %s", (_transport, open) => {
+  it("is used again after it was killed and started anew between two turns", async () => {
+    const served = await open();
+    world = await createMcpWorld({ all: served.config }, (call) => (call % 2 === 0 ? echo(`word-${call}`) : done));
+    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
+    expect(lastSeen(world.model)).toContain("Echo: word-0");
+    await served.kill();
+    await served.restart();
+    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
+    expect(lastSeen(world.model)).toContain("Echo: word-2");
+  });
+
+  it("is used again after it was killed and started anew between two calls of a turn", async () => {
+    const served = await open();
+    world = await createMcpWorld({ all: served.config }, async (call) => {
+      if (call !== 1) return call === 0 ? echo("first") : done;
+      await served.kill();
+      await served.restart();
+      return echo("second");
+    });
+    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
+    expect(lastSeen(world.model)).toContain("Echo: second");
+  });
+
+  it("that is killed during a call leaves its outcome unknown, and the turn goes on at once", async () => {
+    const served = await open();
+    world = await createMcpWorld({ all: served.config }, (call) => {
+      if (call === 0) {
+        setTimeout(() => void served.kill(), 1_000);
+        return { tool: "all__trigger-long-running-operation", input: { duration: 50, steps: 2 } };
+      }
+      return done;
+    });
+    const startedAt = Date.now();
+    expect(await world.run()).toMatchObject({ status: "succeeded" });
+    expect(Date.now() - startedAt).toBeLessThan(30_000);
+    expect(lastSeen(world.model)).toMatch(/<<<EXTERNAL_CONTENT [0-9a-f]{32}>>>[^<]*may have done its work[^<]*<<<END/);
+  });
+});
+
+describe("a server", () => {
+  it("gets each call once, with the call's id as the idempotency key, and is told of one that is cancelled", async () => {
+    world = await createMcpWorld({ book: ledgerServer() }, (call) => {
+      if (call === 0) return { tool: "book__mark", input: {} };
+      return call === 1 ? { tool: "book__hang", input: {} } : done;
+    });
+    const { body } = await world.post("/hooks/agent", { message: "Go.", wakeMode: "next-heartbeat", deliver: false });
+    await world.until(async () => calls().length === 2);
+    await world.admin(`/admin/v1/runs/${body.runId}/cancel`, { method: "POST" });
+    await world.until(async () => readLedger(ledger).some(({ cancelled }) => cancelled !== undefined));
+    expect(calls().map(({ call, key }) => [call, key])).toEqual([
+      ["mark", `${body.runId}.0.0`],
+      ["hang", `${body.runId}.1.0`],
+    ]);
+  });
+
+  it("that dies in a call is started again, the call is not repeated, and its next call works", async () => {
+    world = await createMcpWorld({ book: ledgerServer() }, (call) => {
+      if (call < 2) return { tool: call === 0 ? "book__die" : "book__mark", input: {} };
+      return done;
+    });
+    expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
+    expect(calls().map(({ call }) => call)).toEqual(["die", "mark"]);
+    expect(new Set(calls().map(({ pid }) => pid)).size).toBe(2);
+  });
+
+  it("whose list of tools has changed offers the new ones to the next turn", async () => {
+    world = await createMcpWorld({ book: ledgerServer() }, (call) => (call === 0 ? { tool: "book__grow", input: {} } : done));
+    const { model, vendor } = world;
+    await world.run();
+    expect(vendor.toolNames(model.requests[0] as never)).not.toContain("book__grown");
+    await world.until(async () => {
+      await world?.run();
+      return vendor.toolNames(model.requests.at(-1) as never).includes("book__grown");
+    });
+    expect(readLedger(ledger).filter(({ started }) => started)).toHaveLength(1);
+  });
+
+  it("shows how it does in the operator's status, the metrics and the doctor, without a secret", async () => {
+    const secret = "canary-secret-4711";
+    const servers = {
+      book: ledgerServer({ TOKEN: secret }),
+      gone: { url: `http://127.0.0.1:${await findPort()}/${secret}`, headers: { authorization: secret } },
+      lost: { command: "/nowhere/mcp", args: [secret] },
+    };
+    world = await createMcpWorld(servers, () => done);
+    const { admin, until } = world;
+    // Nobody has run a turn: an agent names the servers.
+    const states = await until(async () => {
+      const { mcpServers } = (await admin("/readyz?detail")).body;
+      return mcpServers.every(({ state }: { state: string }) => state === "connected" || state === "failing") && mcpServers;
+    });
+    expect(states).toEqual([
+      { name: "book", state: "connected", tools: 7, losses: 0, since: expect.any(Number) },
+      {
+        name: "gone",
+        state: "failing",
+        tools: 0,
+        losses: 0,
+        error: expect.stringContaining("ECONNREFUSED"),
+        nextTryAt: expect.any(Number),
+      },
+      { name: "lost", state: "failing", tools: 0, losses: 0, error: expect.stringContaining("ENOENT"), nextTryAt: expect.any(Number) },
+    ]);
+    const { body: metrics } = await admin("/metrics");
+    expect(metrics).toContain('rouse_mcp_server_up{server="book"} 1');
+    expect(metrics).toContain('rouse_mcp_server_tools{server="book"} 7');
+    expect(metrics).toContain('rouse_mcp_server_up{server="gone"} 0');
+    const { checks } = (await admin("/admin/v1/doctor")).body;
+    const found = checks.find(({ id }: { id: string }) => id === "mcp-servers");
+    expect(found).toMatchObject({ status: "fail", message: expect.stringMatching(/gone: .*ECONNREFUSED.*lost: .*ENOENT/) });
+    const { warnings } = await world.run();
+    expect(warnings).toEqual(["the tools of mcp.servers.gone could not be reached", "the tools of mcp.servers.lost could not be reached"]);
+    expect(JSON.stringify([states, metrics, checks, warnings])).not.toContain(secret);
+  });
+
+  it("ends with the gateway, and with the config that names it once no turn uses it", async () => {
+    world = await createMcpWorld({ book: ledgerServer() }, (call) => (call === 0 ? { tool: "book__hang", input: {} } : done));
+    const { write, admin, until } = world;
+    const { body } = await world.post("/hooks/agent", { message: "Go.", wakeMode: "next-heartbeat", deliver: false });
+    await until(async () => calls().length === 1);
+    const [first] = findChildren(LEDGER_SERVER);
+    const written = JSON.parse(readFileSync(join(world.dir, "rouse.json5"), "utf8")) as object;
+    write("rouse.json5", { ...written, mcp: { servers: { book: ledgerServer({ OTHER: "1" }) } } });
+    await admin("/admin/v1/reload", { method: "POST" });
+    await until(async () => findChildren(LEDGER_SERVER).length === 2);
+    expect(findChildren(LEDGER_SERVER)).toContain(first);
+    await admin(`/admin/v1/runs/${body.runId}/cancel`, { method: "POST" });
+    await until(async () => !findChildren(LEDGER_SERVER).includes(first as number));
+    expect(findChildren(LEDGER_SERVER)).toHaveLength(1);
+    await world.stop();
+    world = undefined;
+    expect(findChildren(LEDGER_SERVER)).toEqual([]);
+  });
+});

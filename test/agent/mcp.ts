@@ -1,0 +1,136 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
+import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+
+export const EVERYTHING = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
+export const LEDGER_SERVER = join(import.meta.dirname, "ledger-mcp-server.mjs");
+
+/** Programs that this process, or one that it started, has started and that run, by their command line. */
+export function findChildren(words: string): number[] {
+  return readdirSync("/proc").flatMap((pid) => {
+    try {
+      const status = readFileSync(`/proc/${pid}/status`, "utf8");
+      const parent = Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]);
+      if (parent !== process.pid || /^State:\s+Z/m.test(status)) return [];
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(words) ? [Number(pid)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+export async function findPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+/** The protocol's reference server over HTTP, which can be killed and started again on the same port. */
+export interface HttpServer {
+  url: string;
+  start(): Promise<void>;
+  kill(): Promise<void>;
+}
+
+export async function createHttpServer(transport: "streamableHttp" | "sse"): Promise<HttpServer> {
+  const port = await findPort();
+  const origin = `http://127.0.0.1:${port}`;
+  let child: ChildProcess | undefined;
+  return {
+    url: `${origin}/${transport === "sse" ? "sse" : "mcp"}`,
+    async start() {
+      child = spawn(process.execPath, [EVERYTHING, transport], { env: { ...process.env, PORT: String(port) }, stdio: "ignore" });
+      for (let i = 0; i < 500; i++) {
+        if (
+          await fetch(`${origin}/none`).then(
+            () => true,
+            () => false,
+          )
+        )
+          return;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      throw new Error("the MCP server did not start");
+    },
+    async kill() {
+      const running = child;
+      child = undefined;
+      if (!running || running.exitCode !== null || running.signalCode !== null) return;
+      const exited = new Promise((resolve) => running.once("exit", resolve));
+      running.kill("SIGKILL");
+      await exited;
+    },
+  };
+}
+
+export interface McpWorld extends World {
+  model: ModelServer;
+  vendor: Vendor;
+  /** Runs one turn and returns its run. */
+  run(more?: object): Promise<{ id: string; status: string; reply: string; warnings: string[] }>;
+}
+
+/** A gateway whose agent has all tools of the servers, and whose model says what `says` returns, by the number of the request. */
+export async function createMcpWorld(
+  servers: object,
+  says: (call: number, model: ModelServer) => Said | Promise<Said>,
+  { vendor = VENDORS[0] as Vendor, config = {}, ...options }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object } = {},
+): Promise<McpWorld> {
+  const model = await startVendor(vendor);
+  let asked = 0;
+  model.handler = () => says(asked++, model);
+  const names = Object.keys(servers).map((name) => `${name}.*`);
+  const { agents = {}, models = {}, ...rest } = config as { agents?: { defaults?: object }; models?: object };
+  const world = await createWorld({
+    ...options,
+    config: {
+      hooks: { tools: names },
+      mcp: { servers },
+      models: { providers: { local: { type: vendor.type, baseUrl: model.baseUrl, apiKey: "k-0123456789", ...models } } },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 }, ...agents.defaults },
+        list: [{ id: "ops", tools: names }],
+      },
+      ...rest,
+    },
+  });
+  const stop = world.stop;
+  return Object.assign(world, {
+    model,
+    vendor,
+    async run(more: object = {}) {
+      const { body } = await world.post("/hooks/agent", { message: "Go.", wakeMode: "next-heartbeat", deliver: false, ...more });
+      return world.until(async () => {
+        const { run: found } = (await world.get(`/hooks/runs/${body.runId}`)).body;
+        return found.endedAt !== null && found;
+      });
+    },
+    async stop() {
+      await stop();
+      await model.close();
+    },
+  });
+}
+
+/** What reached the ledger's server. */
+export interface Entry {
+  pid: number;
+  started?: boolean;
+  call?: string;
+  key?: string;
+  cancelled?: number;
+}
+
+export const readLedger = (file: string): Entry[] =>
+  existsSync(file)
+    ? readFileSync(file, "utf8")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Entry)
+    : [];

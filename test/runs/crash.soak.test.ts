@@ -1,0 +1,193 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { startProgram, type Program } from "../e2e/program.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { ALL_SENT, countMails, createMailWorld, mailConfig, mailPlugins, MAILS, type Arrival, type MailWorld } from "./mail.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const TOKEN = "mail-hook-token-0123456789";
+const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+const ONCE = { 1: 1, 2: 1, 3: 1 };
+const ENDED = ["succeeded", "failed", "timed_out", "cancelled", "waiting"];
+
+const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+let dir: string;
+let mail: MailWorld;
+let programs: Program[] = [];
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-mail-"));
+  mail = await createMailWorld();
+});
+afterEach(async () => {
+  await Promise.all(programs.splice(0).map((program) => program.kill().catch(() => undefined)));
+  await mail.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const start = async (storeUrl?: string): Promise<Program> => {
+  const { hooks, ...rest } = mailConfig(mail) as { hooks: object };
+  const store = storeUrl === undefined ? {} : { store: { url: storeUrl } };
+  const config = { gateway: { port: 0, drainSeconds: 2 }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...rest, ...store };
+  for (const [name, text] of Object.entries({ "rouse.json5": JSON.stringify(config), ...mailPlugins(mail) })) {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    writeFileSync(join(dir, name), text);
+  }
+  const env = { ROUSE_LOG_LEVEL: process.env["FLEET_LOG"] ?? "silent" };
+  const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env });
+  programs.push(program);
+  return program;
+};
+
+const post = async ({ url }: Program, agentId: string): Promise<string> => {
+  const body = JSON.stringify({ message: "Mail them.", agentId, deliver: false, wakeMode: "next-heartbeat" });
+  const answer = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body });
+  return ((await answer.json()) as { runId: string }).runId;
+};
+
+interface Run {
+  status: string;
+  reply: string | null;
+}
+
+/** What the run has come to, whichever gateway executes it. */
+async function settle(getUrl: () => string | undefined, id: string): Promise<Run> {
+  for (let waited = 0; waited < 90_000; waited += 50) {
+    const url = getUrl();
+    const answer = url === undefined ? undefined : await fetch(`${url}/hooks/runs/${id}`, { headers }).catch(() => undefined);
+    const { run } = answer?.ok ? ((await answer.json()) as { run: Run }) : { run: undefined };
+    if (run && ENDED.includes(run.status)) return run;
+    await pause(50);
+  }
+  throw new Error(`the run ${id} did not come to an end`);
+}
+
+/** Checks one run against what the world outside saw. Returns its status. */
+function expectOnce(agent: string, { status, reply }: Run, where: string): string {
+  const counts = countMails(mail.sent, agent === "safe");
+  expect(["succeeded", "waiting"], where).toContain(status);
+  for (const [n, count] of Object.entries(counts)) expect([where, n, count]).toEqual([where, n, 1]);
+  if (status === "succeeded") expect([where, reply, counts]).toEqual([where, ALL_SENT, ONCE]);
+  // What can be repeated never needs a person.
+  if (agent === "safe") expect([where, status]).toEqual([where, "succeeded"]);
+  return status;
+}
+
+type Point = Arrival & { moment: "before" | "after" };
+const POINTS: Point[] = (["before", "after"] as const).flatMap((moment) => [
+  ...Array.from({ length: MAILS + 1 }, (_, index): Point => ({ kind: "model", index, moment })),
+  ...Array.from({ length: MAILS }, (_, index): Point => ({ kind: "mail", index, moment })),
+]);
+const renderPoint = (agent: string, { kind, index, moment }: Point): string => `${agent}: ${moment} the answer to ${kind} ${index}`;
+
+it("SQLite: killed at each point of a turn, it sends no e-mail twice and loses none", { timeout: 400_000 }, async () => {
+  const states: Record<string, number> = {};
+  let program: Program | undefined = await start();
+  let kills = 0;
+  for (const agent of ["mcp", "post", "safe"])
+    for (const point of POINTS) {
+      mail.reset();
+      let killed: Promise<void> | undefined;
+      const victim = program as Program;
+      const dead = new Promise<void>((done) => {
+        mail.watch = async ({ kind, index }, moment) => {
+          if (killed || kind !== point.kind || index !== point.index || moment !== point.moment) return;
+          killed = victim.kill();
+          kills++;
+          await killed;
+          done();
+        };
+      });
+      const id = await post(victim, agent);
+      await dead;
+      program = undefined;
+      program = await start();
+      const run = await settle(() => program?.url, id);
+      const status = expectOnce(agent, run, renderPoint(agent, point));
+      states[`${agent} ${status}`] = (states[`${agent} ${status}`] ?? 0) + 1;
+    }
+  console.log(`${kills} kills: ${JSON.stringify(states)}`);
+  expect(kills).toBe(3 * POINTS.length);
+  expect(kills).toBeGreaterThanOrEqual(40);
+});
+
+describePostgres("three gateways on one database", () => {
+  let schema: Schema;
+  beforeEach(() => void (schema = newSchema()));
+  afterEach(() => schema.drop());
+
+  /** Starts the gateways, and answers which of them called: each has the name of its process in no request, so the runs are told apart by their sender. */
+  const startAll = async (): Promise<Program[]> => {
+    const first = await start(schema.url);
+    return [first, ...(await Promise.all([start(schema.url), start(schema.url)]))];
+  };
+
+  it("are killed at points of a turn: another goes on, sends no e-mail twice and loses none", { timeout: 500_000 }, async () => {
+    const gateways = await startAll();
+    const states: Record<string, number> = {};
+    let kills = 0;
+    for (const agent of ["post", "safe"])
+      for (const point of POINTS.filter((_, at) => at % 2 === (agent === "post" ? 0 : 1))) {
+        mail.reset();
+        let isHit = false;
+        const hit = new Promise<void>((done) => {
+          mail.watch = async ({ kind, index }, moment) => {
+            if (isHit || kind !== point.kind || index !== point.index || moment !== point.moment) return;
+            isHit = true;
+            // Which of them has the run is nobody's to know: all are killed but the last, which takes it over or goes on.
+            const victims = gateways.splice(0, 2);
+            kills += victims.length;
+            await Promise.all(victims.map((victim) => victim.kill()));
+            done();
+          };
+        });
+        const id = await post(gateways[0] as Program, agent);
+        await hit;
+        gateways.push(...(await Promise.all([start(schema.url), start(schema.url)])));
+        const run = await settle(() => gateways[0]?.url, id);
+        const status = expectOnce(agent, run, renderPoint(agent, point));
+        states[`${agent} ${status}`] = (states[`${agent} ${status}`] ?? 0) + 1;
+      }
+    console.log(`${kills} kills at ${POINTS.length} points: ${JSON.stringify(states)}`);
+    expect(kills).toBe(2 * POINTS.length);
+  });
+
+  it.each([
+    ["post", "model", 1],
+    ["post", "mail", 1],
+    ["safe", "mail", 1],
+  ] as const)(
+    "that is suspended past its lease (%s, %s %i) writes nothing afterwards and starts no tool",
+    { timeout: 120_000 },
+    async (agent, kind, index) => {
+      const first = await start(schema.url);
+      let release = (): void => undefined;
+      const stopped = new Promise<void>((done) => {
+        let isHit = false;
+        mail.watch = async (arrival, moment) => {
+          if (isHit || arrival.kind !== kind || arrival.index !== index || moment === "after") return;
+          isHit = true;
+          process.kill(first.child.pid as number, "SIGSTOP");
+          done();
+          await new Promise<void>((open) => (release = open));
+        };
+      });
+      const id = await post(first, agent);
+      await stopped;
+      const second = await start(schema.url);
+      // The lease is over after ten seconds: then the other gateway takes the run.
+      const run = await settle(() => second.url, id);
+      const sent = mail.sent.length;
+      const asked = mail.requests.length;
+      expectOnce(agent, run, `${agent}: suspended at ${kind} ${index}`);
+      expect(run.status).toBe(agent === "post" && kind === "mail" ? "waiting" : "succeeded");
+      release();
+      process.kill(first.child.pid as number, "SIGCONT");
+      await pause(4000);
+      expect([mail.sent.length, mail.requests.length]).toEqual([sent, asked]);
+      expect(await settle(() => second.url, id)).toEqual(run);
+    },
+  );
+});
