@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema/index.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
+import { coversTool } from "../core/tool-names.ts";
 import type { AgentExtensions } from "./extensions.ts";
 import { toInputSchema } from "./plugin-tools.ts";
 
@@ -31,32 +32,44 @@ function checkTools(tools: Tools, config: Config): Issue[] {
   });
 }
 
+/** Finds the problems of a list of patterns; `path` is the list's. */
+export type ToolCheck = (patterns: readonly string[], path: string) => Issue[];
+
 /**
- * Checks that tools are named `<server>.<tool>` or `<server>.*` of a server in `mcp.servers` or of a plugin: a name that is
- * none would never be missed. With `isIncomplete`, a plugin that could not be loaded may have an unknown name.
+ * Checks that patterns name tools of a server in `mcp.servers` or of a plugin: a name that is none would never be missed. With
+ * `isIncomplete`, a plugin that could not be loaded may have an unknown name.
  */
-export function toolIssues(config: Config, tools: Tools, isIncomplete: boolean): Issue[] {
+export function createToolCheck(config: Config, tools: Tools, isIncomplete: boolean): ToolCheck {
   const servers = Object.keys(config.mcp.servers);
   const sources = [...servers, ...tools.map(({ plugin }) => plugin)];
-  const lists: [path: string, patterns: readonly string[]][] = [
-    ["hooks.tools", config.hooks.tools],
-    ...config.agents.list.map((agent, index): [string, readonly string[]] => [`agents.list[${index}].tools`, agent.tools]),
-  ];
   const check = (pattern: string): string | undefined => {
-    const [, source, tool] = /^([^.]*)\.(.+)$/.exec(pattern) ?? [];
-    if (source === undefined || tool === undefined) return "write `<server>.<tool>`, or `<server>.*` for all of its tools";
+    const [, source, tool] = /^!?([^.*]*)\.(.+)$/.exec(pattern) ?? [];
+    if (source === undefined || tool === undefined)
+      return "write `<server>.<tool>`, or `<server>.*` for all of its tools; `!` before it takes them away";
     if (servers.includes(source)) return undefined;
     const own = tools.filter(({ plugin }) => plugin === source).flatMap(({ value }) => value.map(({ name }) => name));
-    if (tool === "*" ? own.length > 0 : own.includes(tool)) return undefined;
+    if (own.some((name) => coversTool([tool], name))) return undefined;
     if (own.length > 0) return `the plugin "${source}" has no tool "${tool.slice(0, 60)}".${didYouMean(tool, own)}`;
     if (isIncomplete) return undefined;
     return `mcp.servers has no "${source.slice(0, 60)}", and no plugin of this id has tools.${didYouMean(source, sources)}`;
   };
-  const named = lists.flatMap(([path, patterns]) =>
-    patterns.flatMap((pattern, index): Issue[] => {
+  return (patterns, path) => {
+    const issues = patterns.flatMap((pattern, index): Issue[] => {
       const message = check(pattern);
       return message === undefined ? [] : [{ path: `${path}[${index}]`, message }];
-    }),
-  );
-  return [...checkTools(tools, config), ...named];
+    });
+    if (patterns.length > 0 && patterns.every((pattern) => pattern.startsWith("!")))
+      issues.push({ path, message: "names no tool, it only takes some away: name those to take them from, such as `<server>.*`" });
+    return issues;
+  };
+}
+
+/** Checks the plugins' tools, and the patterns of `hooks.tools` and of the agents. */
+export function toolIssues(config: Config, tools: Tools, isIncomplete: boolean): Issue[] {
+  const check = createToolCheck(config, tools, isIncomplete);
+  return [
+    ...checkTools(tools, config),
+    ...check(config.hooks.tools, "hooks.tools"),
+    ...config.agents.list.flatMap((agent, index) => check(agent.tools, `agents.list[${index}].tools`)),
+  ];
 }

@@ -1,7 +1,7 @@
 import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
-import { coversTool, narrowTools } from "../core/tool-names.ts";
+import { allCoverTool, allNameSource, type ToolPatterns } from "../core/tool-names.ts";
 import type { JSONSchema7, Schema, ToolSet } from "ai";
 import type { TurnInfo } from "../contract/kinds.ts";
 import type { Boundary } from "./boundary.ts";
@@ -13,10 +13,9 @@ import { CALL_MS, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
 import type { Agent, CallerTool } from "./types.ts";
 
-/** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hooks.tools` names too. */
-export function allowedTools(agent: Agent, hookTools: readonly string[], outside: boolean): readonly string[] {
-  return outside ? narrowTools(agent.tools, hookTools) : agent.tools;
-}
+/** Returns the tools that a turn may use: the agent's own, in hook runs and heartbeats only those that `hookTools` names too. */
+export const allowedTools = (agent: Agent, hookTools: readonly string[], outside: boolean): ToolPatterns =>
+  outside ? [agent.tools, hookTools] : [agent.tools];
 
 /** What a turn says of itself to get its tools. */
 export interface ToolTurn {
@@ -31,7 +30,7 @@ export interface ToolBox {
    * The tools of servers and plugins that `patterns` name, with what servers say of them inside the boundary. A server that
    * cannot be reached in time is a warning, and so are tools that no model can be given.
    */
-  pick(patterns: readonly string[], turn: ToolTurn): Promise<{ tools: OfferedTool[]; warnings: string[] }>;
+  pick(patterns: ToolPatterns, turn: ToolTurn): Promise<{ tools: OfferedTool[]; warnings: string[] }>;
   /** Connects to the servers that one of the patterns covers, and stays connected. */
   start(patterns: readonly string[]): void;
   /** How the servers do. */
@@ -52,7 +51,6 @@ export interface ToolBoxOptions extends McpEnvironment {
 }
 
 const toModelName = (source: string, tool: string): string => `${source.replaceAll(/[^\w-]/g, "_")}__${tool}`;
-const covers = (patterns: readonly string[], source: string): boolean => patterns.some((pattern) => pattern.startsWith(`${source}.`));
 
 /** Offers the tools that a turn has besides those of its agent's list. */
 export const offerOwnTools = (extensions: readonly TurnExtension[], { info }: ToolTurn): Promise<OfferedTool[]> =>
@@ -72,10 +70,10 @@ export function createToolBox({ servers: configured, tools: pluginTools, ...envi
   const close = async (): Promise<void> => {
     await Promise.all(servers.map(([, server]) => server.close()));
   };
-  const pickServer = async (name: string, server: McpServer, patterns: readonly string[], { boundary, waitMs }: ToolTurn) => {
+  const pickServer = async (name: string, server: McpServer, patterns: ToolPatterns, { boundary, waitMs }: ToolTurn) => {
     try {
       const listed = await server.tools(AbortSignal.timeout(waitMs));
-      return await offerServerTools(name, server, listed, (tool) => coversTool(patterns, `${name}.${tool}`), boundary);
+      return await offerServerTools(name, server, listed, (tool) => allCoverTool(patterns, `${name}.${tool}`), boundary);
     } catch {
       // The supervision has logged why.
       return { tools: [], warnings: [`the tools of mcp.servers.${name} could not be reached`] };
@@ -87,16 +85,16 @@ export function createToolBox({ servers: configured, tools: pluginTools, ...envi
       const own = await Promise.all(
         pluginTools.flatMap(({ plugin, value }) =>
           value
-            .filter((tool) => coversTool(patterns, `${plugin}.${tool.name}`))
+            .filter((tool) => allCoverTool(patterns, `${plugin}.${tool.name}`))
             .map((tool) => offerPluginTool(tool, { name: toModelName(plugin, tool.name), tool: `${plugin}.${tool.name}` }, turn.info)),
         ),
       );
-      const named = servers.filter(([name]) => covers(patterns, name));
+      const named = servers.filter(([name]) => allNameSource(patterns, name));
       const picked = await Promise.all(named.map(([name, server]) => pickServer(name, server, patterns, turn)));
       return { tools: [...own, ...picked.flatMap(({ tools }) => tools)], warnings: picked.flatMap(({ warnings }) => warnings) };
     },
     start(patterns) {
-      for (const [name, server] of servers) if (covers(patterns, name)) server.start();
+      for (const [name, server] of servers) if (allNameSource([patterns], name)) server.start();
     },
     states: () => servers.map(([, server]) => server.state),
     async during(turn) {

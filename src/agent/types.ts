@@ -1,11 +1,12 @@
 import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
+import type { ToolPatterns } from "../core/tool-names.ts";
+import type { McpServerState } from "./mcp-server.ts";
 import type { ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
 import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
-import type { McpServerState } from "./mcp-server.ts";
 
 /** An agent as a turn sees it. */
 export interface Agent {
@@ -130,8 +131,8 @@ export interface TurnInput {
   unsafe: boolean;
   /** The operator's words for this turn alone (a mapping's `instructions`, the heartbeat's). */
   instructions?: string;
-  /** Names of tools that this turn may use, already decided by the tool policy. */
-  tools: readonly string[];
+  /** Which tools this turn may use: those that all lists cover. */
+  tools: ToolPatterns;
   model: ResolvedModel;
   thinking?: Thinking;
   timeoutMs: number;

@@ -1,6 +1,6 @@
 import type { Issue } from "../core/errors.ts";
 import { sessionKeyProblem } from "../core/session-key.ts";
-import { narrowTools } from "../core/tool-names.ts";
+import { patternsMeet } from "../core/tool-names.ts";
 import { didYouMean } from "./suggest.ts";
 import type { Config } from "./schema/index.ts";
 
@@ -77,11 +77,15 @@ function sessionKeyIssues({ hooks }: Config): Issue[] {
 }
 
 /** Returns what is allowed in a config and probably not meant. */
-export function configWarnings({ hooks, agents }: Config): Issue[] {
-  return hooks.tools.flatMap((pattern, index) => {
-    if (agents.list.some(({ tools }) => narrowTools(tools, [pattern]).length > 0)) return [];
-    const message = `no agent has "${pattern}": hooks.tools narrows an agent's own tools and adds none; add it to agents.list[].tools too`;
-    return [{ path: `hooks.tools[${index}]`, message }];
+export const configWarnings = ({ hooks, agents }: Config): Issue[] => unknownToAgents("hooks.tools", hooks.tools, agents.list);
+
+/** Returns a warning for each pattern of a list that narrows the agents' own tools if no agent has a tool that it may name. */
+export function unknownToAgents(path: string, patterns: readonly string[], agents: Config["agents"]["list"]): Issue[] {
+  const own = agents.flatMap(({ tools }) => tools.filter((pattern) => !pattern.startsWith("!")));
+  return patterns.flatMap((pattern, index) => {
+    if (pattern.startsWith("!") || own.some((name) => patternsMeet(name, pattern))) return [];
+    const message = `no agent has "${pattern}": this list narrows an agent's own tools and adds none; add it to agents.list[].tools too`;
+    return [{ path: `${path}[${index}]`, message }];
   });
 }
 

@@ -1,9 +1,42 @@
-/** Whether one of the patterns, `<server>.<tool>` or `<server>.*`, covers a tool's name or another pattern. */
-export function coversTool(patterns: readonly string[], name: string): boolean {
-  return patterns.some((pattern) => pattern === name || (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -1))));
+/**
+ * Lists of patterns, each of which has to cover a tool: an agent's own, then those that narrow it. A pattern is
+ * `<server>.<tool>` with `*` for any characters of the tool's name; behind `!` it takes away what others name.
+ */
+export type ToolPatterns = readonly (readonly string[])[];
+
+/** Whether a pattern without its `!` fits a name. The name may be a server's word, of any length. */
+function fits(pattern: string, name: string): boolean {
+  const [first = "", ...rest] = pattern.split("*");
+  const last = rest.pop();
+  if (last === undefined) return pattern === name;
+  if (!name.startsWith(first) || !name.endsWith(last)) return false;
+  let place = first.length;
+  for (const piece of rest) {
+    const found = name.indexOf(piece, place);
+    if (found < 0) return false;
+    place = found + piece.length;
+  }
+  return place + last.length <= name.length;
 }
 
-/** Returns patterns for the tools that both lists name. */
-export function narrowTools(own: readonly string[], wanted: readonly string[]): string[] {
-  return [...new Set([...wanted.filter((name) => coversTool(own, name)), ...own.filter((name) => coversTool(wanted, name))])];
+/** Whether one of the patterns covers a tool's name, and none takes it away. */
+export function coversTool(patterns: readonly string[], name: string): boolean {
+  const isNamed = patterns.some((pattern) => !pattern.startsWith("!") && fits(pattern, name));
+  return isNamed && !patterns.some((pattern) => pattern.startsWith("!") && fits(pattern.slice(1), name));
+}
+
+/** Whether all lists cover a tool's name. No list covers none. */
+export const allCoverTool = (lists: ToolPatterns, name: string): boolean =>
+  lists.length > 0 && lists.every((patterns) => coversTool(patterns, name));
+
+/** Whether all lists name tools of a server or of a plugin. */
+export const allNameSource = (lists: ToolPatterns, source: string): boolean =>
+  lists.length > 0 && lists.every((patterns) => patterns.some((pattern) => pattern.startsWith(`${source}.`)));
+
+/** Whether there may be a name that both patterns fit. */
+export function patternsMeet(a: string, b: string): boolean {
+  if (a === "" || b === "") return /^\**$/.test(a + b);
+  if (a.startsWith("*")) return patternsMeet(a.slice(1), b) || patternsMeet(a, b.slice(1));
+  if (b.startsWith("*")) return patternsMeet(b, a);
+  return a[0] === b[0] && patternsMeet(a.slice(1), b.slice(1));
 }

@@ -6,6 +6,8 @@ import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
 import { createAgentRuntime } from "../agent/runtime.ts";
+import { createToolCheck } from "../agent/tool-checks.ts";
+import { unknownToAgents } from "../config/checks.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
@@ -88,6 +90,8 @@ function getWarnings({ config, budgets, mappings, channels, rooms, store }: Warn
   if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
   const [limited] = budgets.all;
   if (limited && store?.shared) warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
+  for (const { id, at } of mappings.mappings)
+    warnings.push(...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list));
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {
     warnings.push({
       path: "gateway.host",
@@ -170,6 +174,7 @@ async function compileHooks(loaded: LoadedConfig, { plugins, runtime, agents, ro
       agents: new Set(agents.list.map((agent) => agent.id)),
       channels: (name: string) => name === "last" || plugins.channels.resolve(name) !== undefined,
       model: (name: string) => runtime.models.resolveRequested(name),
+      toolProblems: createToolCheck(config, plugins.offers.tools, plugins.incomplete),
       routeProblem: (target) => findRouteProblem(target, plugins.channels, rooms.hasOwner),
     },
     pool,
@@ -215,6 +220,7 @@ function freezeSnapshot(
     mappings: mappings.set,
     budgets,
     getCallback: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.callback),
+    getTools: (mapping: string | undefined) => (mapping === undefined ? undefined : mappings.set.settings(mapping)?.tools),
     verifiers: signatures.verifiers,
     plugins: plugins.plugins,
     offers,

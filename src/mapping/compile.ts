@@ -207,16 +207,25 @@ class MappingCompiler {
   }
 
   #settings(source: MappingSource): MappingSettings {
-    const { id, limits, callback } = source.config;
+    const { id, limits, callback, tools } = source.config;
     const settings: MappingSettings = {};
     if (source.budget) settings.budget = source.budget;
     if (limits) settings.budget = { scope: `mapping:${id}`, limits };
+    if (tools) settings.tools = this.#checkTools(source, tools);
     if (!callback) return settings;
     if (!createHostList(this.#options.hooks.callbackHosts).allows(new URL(callback.url).hostname))
       this.#problem(source, "callback.url", "goes to a host that is not in hooks.callbackHosts");
     if (callbackKey(callback.secret) === undefined)
       this.#problem(source, "callback.secret", "must be base64 of at least 24 bytes, such as `openssl rand -base64 32` gives");
     return { ...settings, callback };
+  }
+
+  #checkTools(source: MappingSource, tools: readonly string[]): readonly string[] {
+    // What a hook may do is the operator's to say: a preset comes from others.
+    if (source.origin.startsWith("preset:"))
+      this.#problem(source, "tools", "a preset names no tools: set hooks.tools, or copy the preset into hooks.mappingsDir");
+    for (const { path, message } of this.#options.known.toolProblems?.(tools, "tools") ?? []) this.#problem(source, path, message);
+    return tools;
   }
 
   /** No module runs in a folder that cannot be kept apart from the config and the state. */

@@ -54,6 +54,7 @@ export const UNUSED_KEYS: Record<"wake" | "agent", readonly (keyof MappingConfig
     "limits",
     "coalesce",
     "callback",
+    "tools",
   ],
   agent: ["textTemplate"],
 };

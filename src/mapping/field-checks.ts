@@ -3,6 +3,7 @@ import { THINKING_LEVELS } from "../config/schema/common.ts";
 import type { MappingConfig } from "../config/schema/mapping.ts";
 import { didYouMean } from "../config/suggest.ts";
 import { isCredentialName } from "../core/credential-name.ts";
+import type { Issue } from "../core/errors.ts";
 import { UNUSED_KEYS, type TEMPLATE_FIELDS } from "./compiled.ts";
 import type { SourceOptions } from "./sources.ts";
 
@@ -13,6 +14,8 @@ export interface Known {
   model: (name: string) => { ok: true } | { ok: false; message: string };
   /** Why replies can have no route; `to` is null if it is known only with the event. */
   routeProblem: (target: { channel: string; to?: string | null }) => { field: string; message: string } | undefined;
+  /** Problems of a list of tool patterns, with their places below `path`. Default: none. */
+  toolProblems?(patterns: readonly string[], path: string): readonly Issue[];
 }
 
 /** A problem, and the field of the mapping that has it. */

@@ -131,6 +131,8 @@ export interface MappingSettings {
   /** Limits, and whose they are: `mapping:<id>`, `preset:<name>`. */
   budget?: { scope: string; limits: LimitsConfig };
   callback?: Callback;
+  /** The tools that its runs may use, in place of `hooks.tools`. */
+  tools?: readonly string[];
 }
 
 /** Compiled mappings: frozen, made once a snapshot. */

@@ -19,7 +19,7 @@ function movesLastRoute({ spec: { session, incoming } }: RunRecord): boolean {
 }
 
 /** What a hook's run or a channel's message adds to the model's input. */
-function buildInput({ kind, mapping, spec }: RunRecord, tools: readonly string[]): Pick<TurnInput, "tools"> & Partial<TurnInput> {
+function buildInput({ kind, mapping, spec }: RunRecord, tools: TurnInput["tools"]): Pick<TurnInput, "tools"> & Partial<TurnInput> {
   return {
     tools,
     // The trusted line names the mapping: its id is the operator's word. The path may be the sender's, if the mapping takes any.
@@ -71,7 +71,7 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
       const route = await decideRoute(run, context, deps);
       return {
         // What a person in allowFrom says on a channel is not outside text.
-        input: buildInput(run, allowedTools(agent, context.config.hooks.tools, isHook(run))),
+        input: buildInput(run, allowedTools(agent, context.getTools(run.mapping) ?? context.config.hooks.tools, isHook(run))),
         change: { warnings, route },
         write(tx) {
           if (movesLastRoute(run) && route.status === "route")

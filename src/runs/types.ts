@@ -52,6 +52,8 @@ export interface ActionContext {
   readonly budgets: Budgets;
   /** The callback of a mapping, which gets the receipts of its runs. */
   getCallback(mapping: string | undefined): Callback | undefined;
+  /** The `tools` of a mapping, which its runs have in place of `hooks.tools`. */
+  getTools(mapping: string | undefined): readonly string[] | undefined;
 }
 
 /** What an operator may do to runs. Failures are values, each saying what to change. */

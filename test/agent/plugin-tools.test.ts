@@ -204,7 +204,7 @@ it("a tool's record says what its plugin or server says of it", async () => {
   const box = createToolBox({ servers: { town: command }, tools, clock: systemClock, log, cwd: ".", env: process.env, fetch });
   const info = { agentId: "a", sessionKey: "s", runId: "r", kind: "hook" as const };
   const turn = { info, boundary: createBoundary(), waitMs: 20_000 };
-  const picked = await box.pick(["crm.*", "town.*"], turn);
+  const picked = await box.pick([["crm.*", "town.*"]], turn);
   await box.close();
   expect(Object.fromEntries(picked.tools.map(({ name, hints }) => [name, hints]))).toEqual({
     crm__lookup: { readOnly: true, idempotent: true, destructive: false },

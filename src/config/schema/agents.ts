@@ -36,7 +36,7 @@ export const agentSchema = z.strictObject({
     .array(z.string())
     .default([])
     .describe(
-      "Tools the agent may use: `<server>.<tool>` or `<server>.*`, or the same with a plugin's id. In hook runs and heartbeats only those that `hooks.tools` names too.",
+      "Tools the agent may use: `<server>.<tool>` with the name of an MCP server or the id of a plugin; `*` stands for any characters (`github.*`), `!` before what is taken away (`!github.delete_*`). In hook runs and heartbeats only those that `hooks.tools`, or the `tools` of the mapping, name too.",
     ),
   knowledge: z
     .enum(["off", "tool", "auto"])

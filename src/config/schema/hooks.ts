@@ -83,7 +83,9 @@ const fields = {
   tools: z
     .array(z.string())
     .default([])
-    .describe("Which of an agent's own tools hook runs and heartbeats may use; none by default, and none is added."),
+    .describe(
+      "Which of an agent's own tools hook runs and heartbeats may use: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None by default, and none is added.",
+    ),
   allowedLinkHosts: z.array(z.string()).optional().describe("Links to other hosts are removed from replies."),
   maxMessageChars: z.int().positive().default(32_000).describe("Longer messages are cut, with a mark."),
   maxActions: z.int().positive().default(1000).describe("The most actions of one event."),

@@ -168,6 +168,12 @@ export const mappingSchema = z.strictObject({
     .optional()
     .describe("A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null."),
   dedupeKey: template("Actions with the same key are done once."),
+  tools: z
+    .array(z.string())
+    .optional()
+    .describe(
+      "Which of the agent's own tools the runs may use, in place of `hooks.tools`: `<server>.<tool>`, `*` for any characters, `!` before what is taken away. None is added.",
+    ),
   limits: limitsSchema.optional().describe("What the runs of this mapping may spend."),
   coalesce: coalesceSchema.optional().describe("Collect events that come together, and run once for all of them."),
   ignoreSelf: ignoreSelfSchema.optional().describe("Skip events that the agent itself has caused."),

@@ -1,0 +1,121 @@
+import { afterEach, describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { z } from "zod";
+import { coversTool, patternsMeet } from "../../src/core/tool-names.ts";
+import { definePlugin, type Tool } from "../../src/plugin/api.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { startVendor, VENDORS, type ModelServer, type Vendor } from "./vendors.ts";
+
+const COMPATIBLE = VENDORS[0] as Vendor;
+
+let world: World | undefined;
+let model: ModelServer | undefined;
+afterEach(async () => {
+  await world?.stop();
+  await model?.close();
+  world = undefined;
+  model = undefined;
+});
+
+const NAMES = ["lookup", "list_open", "list_all", "delete_one", "delete_all"];
+const tools = NAMES.map((name): Tool => ({ name, description: "Does it.", input: z.object({}), execute: () => "done" }));
+
+async function start(own: string[], hooks: object): Promise<void> {
+  model = await startVendor(COMPATIBLE);
+  world = await createWorld({
+    plugins: [definePlugin({ id: "crm", tools: () => tools })],
+    config: {
+      hooks,
+      models: { providers: { local: { type: COMPATIBLE.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } } },
+      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "ops", tools: own }] },
+    },
+  });
+}
+
+/** Sends an event to a hook, and returns the names of the tools that its run offered to the model. */
+async function offered(path: string): Promise<string[]> {
+  const [of, asked] = [world as World, model as ModelServer];
+  const before = asked.requests.length;
+  await of.post(path, { message: "Go.", wakeMode: "next-heartbeat", deliver: false });
+  await of.until(async () => asked.requests.length > before);
+  return COMPATIBLE.toolNames(asked.requests[before] as never).map((name) => name.replace("crm__", ""));
+}
+
+const mapping = { match: { path: "shop" }, messageTemplate: "{{payload}}", deliver: false, wakeMode: "next-heartbeat" };
+
+describe("patterns of tools", () => {
+  it.each<[own: string[], hookTools: string[], names: string[]]>([
+    [["crm.*", "!crm.delete_*"], ["crm.*"], ["lookup", "list_open", "list_all"]],
+    [["!crm.delete_*", "crm.*"], ["crm.*"], ["lookup", "list_open", "list_all"]],
+    [["crm.*"], ["crm.*_all"], ["list_all", "delete_all"]],
+    [["crm.*"], ["crm.l*_*"], ["list_open", "list_all"]],
+    [["crm.list_*"], ["crm.*", "!crm.*_all"], ["list_open"]],
+    [["crm.list_*"], ["crm.delete_one", "crm.*_open"], ["list_open"]],
+    [["crm.*", "!crm.*"], ["crm.*"], []],
+  ])("%j of an agent, narrowed by hooks.tools %j, are %j", async (own, hookTools, names) => {
+    await start(own, { tools: hookTools });
+    expect(await offered("/hooks/agent")).toEqual(names);
+  });
+
+  it("of a mapping take the place of hooks.tools for its runs alone, and add no tool to the agent's own", async () => {
+    const mappings = [
+      { ...mapping, tools: ["crm.*", "!crm.lookup"] },
+      { ...mapping, match: { path: "none" }, tools: [] },
+      { ...mapping, match: { path: "plain" } },
+    ];
+    await start(["crm.lookup", "crm.list_*"], { tools: ["crm.lookup"], mappings });
+    expect(await offered("/hooks/shop")).toEqual(["list_open", "list_all"]);
+    expect(await offered("/hooks/none")).toEqual([]);
+    expect(await offered("/hooks/plain")).toEqual(["lookup"]);
+    expect(await offered("/hooks/agent")).toEqual(["lookup"]);
+  });
+
+  it("that name nothing are problems of the config, with their place and the name that is meant", async () => {
+    const problems = start(["crm.*", "crm.del*e_all", "!crm.lokup", "*.x"], {
+      tools: ["!crm.lookup"],
+      mappings: [{ ...mapping, tools: ["crm.lokup", "cmr.*"] }],
+    });
+    const message = await problems.then(
+      () => "none",
+      (error: Error) => error.message,
+    );
+    expect(message).not.toContain("tools[0]: no");
+    expect(message).not.toContain("list[0].tools[1]");
+    expect(message).toMatch(/agents\.list\[0\]\.tools\[2\]: .*Did you mean "lookup"\?/);
+    expect(message).toMatch(/agents\.list\[0\]\.tools\[3\]: .*<server>\.<tool>/);
+    expect(message).toMatch(/hooks\.tools: names no tool, it only takes some away/);
+    expect(message).toMatch(/mappings\[0\]\.tools\[0\]: .*Did you mean "lookup"\?/);
+    expect(message).toMatch(/mappings\[0\]\.tools\[1\]: .*Did you mean "crm"\?/);
+  });
+
+  it("of a mapping that no agent has are a warning", async () => {
+    await start(["crm.list_*"], { mappings: [{ ...mapping, tools: ["crm.*_all", "crm.delete_*"] }] });
+    const { warnings } = (await (world as World).admin("/readyz?detail")).body;
+    expect(warnings).toEqual([{ path: "hooks.mappings[0].tools[1]", message: expect.stringMatching(/^no agent has "crm\.delete_\*"/) }]);
+  });
+
+  it("of a preset are refused: it comes from others", async () => {
+    const preset = { id: "acme", version: 1, preset: true, mappings: [{ ...mapping, tools: ["crm.*"] }] };
+    model = await startVendor(COMPATIBLE);
+    const started = createWorld({
+      plugins: [definePlugin({ id: "crm", tools: () => tools })],
+      files: { "mappings/acme.json": preset },
+      config: { hooks: { presets: ["acme"] }, agents: { list: [{ id: "ops", tools: ["crm.*"] }] } },
+    });
+    await expect(started).rejects.toThrow(/tools: a preset names no tools/);
+  });
+
+  it("fit as a regular expression of theirs does, and meet if a name fits both", () => {
+    const pattern = fc.array(fc.constantFrom("a", "b", "*"), { maxLength: 6 }).map((signs) => `s.${signs.join("")}`);
+    const name = fc.array(fc.constantFrom("a", "b"), { maxLength: 8 }).map((signs) => `s.${signs.join("")}`);
+    const toRegex = (text: string): RegExp => new RegExp(`^${text.replace(".", "\\.").replaceAll(/\*+/g, ".*")}$`);
+    fc.assert(
+      fc.property(pattern, pattern, name, (one, other, tool) => {
+        expect(coversTool([one], tool)).toBe(toRegex(one).test(tool));
+        expect(coversTool([one, `!${other}`], tool)).toBe(toRegex(one).test(tool) && !toRegex(other).test(tool));
+        if (toRegex(one).test(tool) && toRegex(other).test(tool)) expect(patternsMeet(one, other)).toBe(true);
+      }),
+    );
+    expect([patternsMeet("s.a*", "s.*b"), patternsMeet("s.a*", "s.b*"), patternsMeet("s.ab", "s.a")]).toEqual([true, false, false]);
+  });
+});
