@@ -7,6 +7,7 @@ import { passOnTrace } from "../core/trace-context.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
+import { telemetryIssues } from "../telemetry/open.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./context.ts";
@@ -71,7 +72,12 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const { config, env, clock, log, kinds, plugins } = options;
   const { offers, incomplete: isIncomplete } = plugins;
   const set = createModels({ config, env, kinds, isIncomplete });
-  const issues = [...set.issues, ...embeddingIssues(config, kinds), ...toolIssues(config, offers.tools, isIncomplete)];
+  const issues = [
+    ...telemetryIssues(config),
+    ...set.issues,
+    ...embeddingIssues(config, kinds),
+    ...toolIssues(config, offers.tools, isIncomplete),
+  ];
   const toolBox = createToolBox({
     servers: config.mcp.servers,
     tools: offers.tools,

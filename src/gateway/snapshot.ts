@@ -5,7 +5,7 @@ import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
-import { createAgentRuntime } from "../agent/runtime.ts";
+import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
 import { unknownToAgents } from "../config/checks.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
@@ -27,8 +27,6 @@ import { loadPlugins } from "../plugin/host.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { StoreDriver } from "../store/types.ts";
-import { telemetryIssues } from "../telemetry/open.ts";
-import type { Telemetry } from "../telemetry/types.ts";
 import { unsignedHeaders } from "./unsigned-headers.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
 
@@ -39,7 +37,7 @@ export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") :
 /** Rouse's own plugins. */
 export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
-export interface SnapshotOptions {
+export interface SnapshotOptions extends Pick<RuntimeOptions, "telemetry"> {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
   configFile?: string;
   /** The config itself, in place of a file. Each snapshot reads it again. */
@@ -62,8 +60,6 @@ export interface SnapshotOptions {
   withoutSecrets?: boolean;
   /** Values of plugins that all gateways on one database see; undefined if there is one gateway. */
   sharedValues?: () => SharedValues | undefined;
-  /** What collects the traces of turns; undefined if nothing does. */
-  telemetry?: () => Telemetry | undefined;
 }
 
 export interface LoadedSnapshot {
@@ -146,8 +142,7 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
   const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds, telemetry });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
-  const all = [...telemetryIssues(config), ...plugins.issues, ...issues, ...found.issues];
-  return { plugins, runtime, agents, rooms, issues: all, warnings: found.warnings };
+  return { plugins, runtime, agents, rooms, issues: [...plugins.issues, ...issues, ...found.issues], warnings: found.warnings };
 }
 
 type SnapshotParts = Awaited<ReturnType<typeof loadParts>>;

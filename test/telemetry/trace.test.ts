@@ -352,6 +352,7 @@ it("what several events come to is one run: of the first one's trace, linked to 
           messageTemplate: "{{text}}",
           channel: "desk",
           deliver: false,
+          wakeMode: "next-heartbeat",
           coalesce: { key: "all", windowSeconds: 1 },
         },
       ],
