@@ -51,7 +51,7 @@ interface Registered {
 const getRegistered = (): Registered | undefined =>
   (globalThis as Record<symbol, unknown>)[Symbol.for("opentelemetry.js.api.1")] as Registered | undefined;
 
-async function loadOtlp(): Promise<typeof import("./otlp.ts")> {
+async function loadOtlp() {
   try {
     return await import("./otlp.ts");
   } catch (error) {
