@@ -35,7 +35,7 @@ async function providerCatalog(): Promise<string> {
     const {
       default: { providers = [] },
     } = (await import(`${PLUGINS}${plugin}/index.ts`)) as { default: { providers?: ModelProvider[] } };
-    return providers.map(({ type, fromEnvironment, embeddings }) => ({ plugin, type, fromEnvironment, embeddings }));
+    return providers.map(({ type, fromEnvironment, embeddings, genAiName }) => ({ plugin, type, fromEnvironment, embeddings, genAiName }));
   });
   return `${JSON.stringify((await Promise.all(entries)).flat(), null, 2)}\n`;
 }

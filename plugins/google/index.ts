@@ -2,6 +2,7 @@ import type { ModelProvider } from "#plugin";
 
 const provider: ModelProvider = {
   type: "google",
+  genAiName: "gcp.gemini",
   fromEnvironment: {
     name: "google",
     title: "Google",

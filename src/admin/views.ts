@@ -1,3 +1,4 @@
+import { getTraceId } from "../core/trace-context.ts";
 import type {
   ApprovalRecord,
   DeliveryRecord,
@@ -47,6 +48,8 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     warnings: [...new Set(event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])))],
     duplicateOf: event.duplicateOf ?? null,
     replayOf: event.replayOf ?? null,
+    /** Null if nothing collected traces when it came in. */
+    traceId: event.trace ? getTraceId(event.trace) : null,
     actions: event.actions.map((action) => {
       const id = action.kind === "run" ? action.runId : action.systemEventId;
       const status = statuses?.get(id);
@@ -122,6 +125,8 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
     waiting: run.waiting ? { ...run.waiting, since: iso(run.waiting.since) } : null,
     /** How many events its batch has. */
     collected: run.collect?.count ?? null,
+    /** Null if nothing collected traces. */
+    traceId: run.spec.trace ? getTraceId(run.spec.trace) : null,
     createdAt: iso(run.createdAt),
     startedAt: isoOrNull(run.startedAt),
     endedAt: isoOrNull(run.endedAt),

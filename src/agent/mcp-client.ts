@@ -33,7 +33,7 @@ export interface McpCall extends OfferedCall {
 
 export interface McpConnection {
   /**
-   * Calls a tool, with the call's id as `_meta.idempotencyKey`. Cancelling tells the server.
+   * Calls a tool, with the call's id as `_meta.idempotencyKey`, and with the span's trace context in `_meta`. Cancelling tells the server.
    * @throws SessionGoneError if the server cannot be reached, or knows the session no longer: the call was not carried out.
    * @throws OutcomeUnknownError if the call left and no answer came.
    */
@@ -140,13 +140,13 @@ function wasNotCarriedOut(error: unknown, { sessionId }: Transport): boolean {
 }
 
 function createCall(client: Client, transport: Transport, calls: Calls, callMs: number): McpConnection["call"] {
-  return async ({ tool, input, callId, signal }) => {
+  return async ({ tool, input, callId, signal, trace }) => {
     signal.throwIfAborted();
     const cut = new AbortController();
     calls.pending.set(callId, cut);
     const both = AbortSignal.any([signal, cut.signal]);
     try {
-      const params = { name: tool, arguments: input as Record<string, unknown>, _meta: { idempotencyKey: callId } };
+      const params = { name: tool, arguments: input as Record<string, unknown>, _meta: { idempotencyKey: callId, ...trace } };
       return toToolOutput(await client.request({ method: "tools/call", params }, { signal: both, timeout: callMs }));
     } catch (error) {
       if (!both.aborted && wasNotCarriedOut(error, transport)) throw new SessionGoneError("the session is gone", { cause: error });

@@ -4,6 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
@@ -18,6 +19,7 @@ import { toReasoning, watchThinking } from "./thinking.ts";
 import { boundToolResults } from "./bound-results.ts";
 import { READ_ON, READ_RESULT } from "./tool-results.ts";
 import { describeCallerTools } from "./tools.ts";
+import { toTracedModel } from "./traced-turn.ts";
 import type { ModelCandidate, NamedProvider, TurnInput } from "./types.ts";
 import { toUsage, type CountedTokens } from "./usage.ts";
 
@@ -38,6 +40,8 @@ export interface StepCallOptions {
   /** Gets what the provider warns of, and what was left out to fit the model's window: each once. */
   warnings: string[];
   getModel(candidate: ModelCandidate): Promise<Model>;
+  /** Undefined if nothing collects traces. */
+  telemetry: Telemetry | undefined;
 }
 
 /** Which tools a step has: the last one has none, and `read_result` is there once a result was cut. */
@@ -110,6 +114,8 @@ async function createCandidateCall(
   const thinking = watchThinking(input.thinking, kind.thinkingFields);
   const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary, candidate.hasImages ? images : "nowhere")];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
+  // The last is the innermost: it sees what is sent.
+  if (options.telemetry) middleware.push(options.telemetry.modelCalls(toTracedModel(input, candidate)));
   const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
   const { always, getTools } = await buildCall(options, candidate.provider);
 

@@ -1,4 +1,5 @@
 import type { Schema } from "ai";
+import type { TraceContext } from "../core/trace-context.ts";
 import type { ToolOutput } from "../store/steps.ts";
 
 /** What is known of a tool before it is called. */
@@ -20,6 +21,8 @@ export class OutcomeUnknownError extends Error {
 export interface OfferedCall {
   callId: string;
   signal: AbortSignal;
+  /** The span of the call. */
+  trace?: TraceContext | undefined;
 }
 
 /** A tool as a turn offers it. */

@@ -51,7 +51,12 @@ export async function offerPluginTool(tool: Tool, names: Pick<OfferedTool, "name
     hints: { readOnly, idempotent, destructive },
     exclusive,
     definition: { description: tool.description, inputSchema: jsonSchema(toInputSchema(tool.input)) },
-    execute: (input, { callId, signal }) =>
-      callTool(tool, input, { ...turn, callId, signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]) }),
+    execute: (input, { callId, signal, trace }) =>
+      callTool(tool, input, {
+        ...turn,
+        callId,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
+        ...(trace && { trace }),
+      }),
   };
 }

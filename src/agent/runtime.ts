@@ -3,9 +3,12 @@ import type { Config } from "../config/schema/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { passOnTrace } from "../core/trace-context.ts";
 import { embeddingIssues } from "../knowledge/configured.ts";
 import type { Part } from "../contract/kinds.ts";
 import type { Ms, StepRecord } from "../store/types.ts";
+import { telemetryIssues } from "../telemetry/open.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./context.ts";
 import type { AgentExtensions, TurnExtension } from "./extensions.ts";
@@ -19,6 +22,7 @@ import { getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
 import { toolIssues } from "./tool-checks.ts";
 import { createToolBox, offerOwnTools } from "./tools.ts";
+import { traceTools } from "./traced-turn.ts";
 import { addUsage } from "./usage.ts";
 import type { AgentRuntime, ModelCandidate, NamedProvider, TurnInput, TurnResult } from "./types.ts";
 
@@ -30,6 +34,8 @@ export interface RuntimeOptions {
   clock: Pick<Clock, "now" | "sleep">;
   log: Logger;
   fetch: typeof fetch;
+  /** Undefined if nothing collects traces. */
+  telemetry?: (() => Telemetry | undefined) | undefined;
   /** What plugins offer to agents. `incomplete`: one could not be loaded, so that not all tools and kinds of providers are known. */
   plugins: { offers: AgentExtensions; incomplete: boolean };
   /** The kinds of model providers. */
@@ -68,7 +74,12 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const { config, env, clock, log, kinds, plugins } = options;
   const { offers, incomplete: isIncomplete } = plugins;
   const set = createModels({ config, env, kinds, isIncomplete });
-  const issues = [...set.issues, ...embeddingIssues(config, kinds), ...toolIssues(config, offers.tools, isIncomplete)];
+  const issues = [
+    ...telemetryIssues(config),
+    ...set.issues,
+    ...embeddingIssues(config, kinds),
+    ...toolIssues(config, offers.tools, isIncomplete),
+  ];
   const toolBox = createToolBox({
     servers: config.mcp.servers,
     tools: offers.tools,
@@ -76,7 +87,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     log,
     cwd: options.baseDir,
     env,
-    fetch: options.fetch,
+    fetch: passOnTrace(options.fetch, () => options.telemetry?.()?.current()),
   });
   const getModel = createModelCache(options.fetch);
   const everyTurn = offers.context.map(({ plugin, value }): TurnExtension => ({
@@ -98,7 +109,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     warnings.push(...picked.warnings);
     const callerNames = new Set(callerTools.map(({ name }) => name));
     const own = await offerOwnTools(input.extensions ?? [], toolTurn);
-    const tools = [...own.filter(({ name }) => name !== READ_RESULT || !callerNames.has(name)), ...picked.tools];
+    const telemetry = options.telemetry?.();
+    const tools = traceTools([...own.filter(({ name }) => name !== READ_RESULT || !callerNames.has(name)), ...picked.tools], telemetry);
     const getModelOf = ({ provider, model }: ModelCandidate): Promise<Model> => getModel(provider, model.model);
     const end = await runLoop({
       runId: info.runId,
@@ -111,7 +123,18 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
       signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       clock,
       warnings,
-      callModel: createStepCall(candidates, { input, parts, boundary, tools, clock, log, deadline, warnings, getModel: getModelOf }),
+      callModel: createStepCall(candidates, {
+        input,
+        parts,
+        boundary,
+        tools,
+        clock,
+        log,
+        deadline,
+        warnings,
+        getModel: getModelOf,
+        telemetry,
+      }),
     });
     return toTurnResult(end, warnings);
   };

@@ -76,6 +76,7 @@ function printRun(run: RunDetail, io: CliIo): void {
     restarts: run.restarts === 0 ? null : run.restarts,
     delivery: run.delivery,
     "delivery id": run.deliveryId,
+    trace: run.traceId,
     to: recipient(run),
     created: localTime(run.createdAt),
     took: renderDuration(run.startedAt, run.endedAt),

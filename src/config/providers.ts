@@ -10,6 +10,8 @@ export interface ProviderDescription {
   fromEnvironment?: { name: string; title: string; variables: readonly string[]; defaultModel: string };
   /** It answers `POST /embeddings` in the format of OpenAI; `baseUrl` is the default for the address before `/embeddings`. */
   embeddings?: { baseUrl?: string };
+  /** `gen_ai.provider.name` of its spans, as the conventions of OpenTelemetry name the provider. Default: the type. */
+  genAiName?: string;
 }
 
 /** A kind of model provider that ships, and the folder of its plugin. */

@@ -54,6 +54,8 @@ export interface ToolCallInfo extends TurnInfo {
   /** Stable over retries of the same call: pass it on as an idempotency key. */
   callId: string;
   signal: AbortSignal;
+  /** The place of the call in its trace, by the names of the headers of W3C Trace Context: send them on to the services that the tool calls. */
+  trace?: { traceparent: string; tracestate?: string };
 }
 
 /**

@@ -1,4 +1,4 @@
-import { pino, type DestinationStream, type Logger } from "pino";
+import { pino, symbols, type DestinationStream, type Logger } from "pino";
 import { safeError } from "./errors.ts";
 
 export type { Logger } from "pino";
@@ -23,4 +23,13 @@ export function createLogger(level: (typeof LOG_LEVELS)[number], destination: De
     },
     destination,
   );
+}
+
+type Fields = Record<string, unknown>;
+
+/** Adds to each line of a logger, and of those made from it, the fields that `read` gives when the line is written. */
+export function addLogFields(log: Logger, read: () => Fields): void {
+  const inner = log as { [symbols.mixinSym]?: (merge: object, level: number, logger: Logger) => Fields };
+  const before = inner[symbols.mixinSym];
+  inner[symbols.mixinSym] = (merge, level, logger) => ({ ...before?.(merge, level, logger), ...read() });
 }

@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store } from "../store/types.ts";
@@ -48,6 +49,7 @@ export interface DeliveryWorkerOptions {
   log: Logger;
   /** Whether an approval was decided, or is gone: then nobody is asked any more. Default: it never is. */
   isDecided?(approvalId: string): Promise<boolean>;
+  telemetry?: Telemetry | undefined;
   onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
 }
 
@@ -75,13 +77,19 @@ class DeliverySender {
   }
 
   async #deliver(job: Job, signal: AbortSignal): Promise<void> {
-    const { store } = this.#options;
+    const { store, telemetry } = this.#options;
     const found = await store.get("delivery", (job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
       await store.commit((tx) => tx.settle(job), job);
       return;
     }
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
+    const sendAll = (): Promise<void> => this.#sendAll(job, delivery, signal);
+    return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
+  }
+
+  async #sendAll(job: Job, delivery: DeliveryRecord, signal: AbortSignal): Promise<void> {
+    const { store } = this.#options;
     const asked = delivery.ask?.ends === undefined ? undefined : await store.get("delivery", delivery.ask.ends);
     const problem = await this.#findAskProblem(delivery, asked);
     if (problem !== undefined) return this.#end(job, delivery, "failed", { code: "decided", message: problem });
@@ -131,16 +139,19 @@ class DeliverySender {
     asked: DeliveryRecord | undefined,
     signal: AbortSignal,
   ): Promise<(SendResult & { whole?: boolean }) | undefined> {
-    const { callbacks, channels, clock } = this.#options;
+    const { callbacks, channels, clock, telemetry } = this.#options;
     const { channel: id, to, thread, replyTo } = delivery.route;
     const channel = id === CALLBACK ? callbacks : channels().get(id)?.channel;
     if (!channel || to === undefined) return undefined;
+    const { id: deliveryId, runId, attempts: attempt, nextChunk: chunk } = delivery;
+    const traced = (send: () => Promise<SendResult>): Promise<SendResult> =>
+      telemetry ? telemetry.send({ deliveryId, runId, channel: id, attempt, chunk }, send) : send();
     const asking = sendAsk(delivery, channel, asked);
-    if (asking) return { ...(await sendPiece(asking, clock, signal)), whole: true };
+    if (asking) return { ...(await traced(() => sendPiece(asking, clock, signal))), whole: true };
     const message: OutgoingMessage = { to, text, idempotencyKey: `${delivery.id}.${delivery.nextChunk}` };
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
-    return sendPiece((until) => channel.send(message, until), clock, signal);
+    return traced(() => sendPiece((until) => channel.send(message, until), clock, signal));
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */

@@ -14,6 +14,7 @@ import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/callers.ts";
 import { createReceive } from "./library.ts";
+import { traceIntake } from "../intake/traced-intake.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
@@ -64,7 +65,7 @@ function createSurface(
   input: ReturnType<typeof createInput>,
   status: () => RuntimeStatus,
 ): Apps {
-  const { store, queue, cluster, clock, log, metrics, snapshot, reloader, operatorToken } = resources;
+  const { store, queue, cluster, clock, log, metrics, telemetry, snapshot, reloader, operatorToken } = resources;
   const { turns, chats, keys, knowledge, deliveries, runEnds, approvals, rules, admission, health } = workers;
   const { intake, sharedCounts } = input;
   const draining = (): boolean => status().draining;
@@ -111,30 +112,32 @@ function createSurface(
     ready: () => !draining() && cluster.reachable(),
     sharedCounts,
     serviceRequest,
+    telemetry,
   });
 }
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
 function createInput(
-  { store, cluster, clock, log, metrics, snapshot, reloader }: Resources,
+  { store, cluster, clock, log, metrics, telemetry, snapshot, reloader }: Resources,
   { turns, deliveries, admission, approvals }: Workers,
   draining: () => boolean,
 ) {
   const sharedCounts = createSharedCounts(cluster);
-  const intake = createIntake({
+  const made = createIntake({
     approvals,
     sharedCounts,
     store,
     clock,
     log,
     metrics,
+    telemetry,
     snapshot,
     hookTokens: ({ config }) => [config.hooks.token ?? reloader.keptToken()].flat(),
     draining,
     admit: (applicants, now) => admission.admit(applicants, now),
     retryFailed: (record) => retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
   });
-  return { intake, sharedCounts };
+  return { intake: telemetry ? traceIntake(made, telemetry, snapshot) : made, sharedCounts };
 }
 
 /** How far a gateway has come. */

@@ -2,7 +2,7 @@ import type { Config } from "../config/schema/index.ts";
 import { ensureState, stateSecret } from "../config/state.ts";
 import type { Clock } from "../core/clock.ts";
 import { RouseError } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
+import { addLogFields, type Logger } from "../core/log.ts";
 import { createMetrics, type Metrics } from "../core/metrics.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { createTransformPool } from "../mapping/transform-pool.ts";
@@ -14,10 +14,13 @@ import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
 import type { Cursor, SharedValues } from "../contract/channel.ts";
 import { keptCursor } from "../store/cursor.ts";
+import { openTelemetry } from "../telemetry/open.ts";
+import type { Telemetry } from "../telemetry/types.ts";
+import { tracedStore } from "./traced-store.ts";
 import type { SqlSource } from "../store/sql.ts";
-import type { FencingToken, StoreDriver, StoreHandle } from "../store/types.ts";
+import type { FencingToken, Store, StoreDriver, StoreHandle } from "../store/types.ts";
 
-export interface ResourceOptions extends Omit<SnapshotOptions, "pool" | "sharedValues" | "withoutSecrets"> {
+export interface ResourceOptions extends Omit<SnapshotOptions, "pool" | "sharedValues" | "telemetry" | "withoutSecrets"> {
   /** Applies `log.level` of the config to `log`; absent if the level is none of the config's business. */
   setLogLevel?(level: Config["log"]["level"]): void;
   /** Hears of what is recorded and of what ends. */
@@ -30,6 +33,8 @@ export interface Resources extends StoreHandle {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  /** Undefined if nothing collects traces. */
+  telemetry: Telemetry | undefined;
   lock: Lock;
   reloader: Reloader;
   operatorToken: string;
@@ -91,6 +96,21 @@ function createSharedValues(store: StoreHandle["store"]): SharedValues {
   };
 }
 
+/** Opens what collects traces, if anything does, and lets the log name them. */
+async function openTraces({ snapshot }: LoadedSnapshot, { clock, log }: ResourceOptions, opened: AsyncDisposableStack) {
+  const telemetry = await openTelemetry(snapshot.config, { clock, log });
+  if (!telemetry) return undefined;
+  opened.defer(() => telemetry.close());
+  addLogFields(log, telemetry.ids);
+  return telemetry;
+}
+
+/** Adds to a store what hears of its commits. */
+function wrapStore(store: Store, telemetry: Telemetry | undefined, reporter: Reporter | undefined): Store {
+  const traced = telemetry ? tracedStore(store, telemetry) : store;
+  return reporter ? reportingStore(traced, reporter) : traced;
+}
+
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
 export async function openResources(options: ResourceOptions, opened: AsyncDisposableStack): Promise<Resources> {
   const { clock, log, env } = options;
@@ -98,10 +118,9 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   opened.defer(() => metrics.close());
   const pool = createTransformPool({ log, env });
   opened.defer(() => pool.close());
-  let shared: SharedValues | undefined;
-  const sharedValues = (): SharedValues | undefined => shared;
   const address: ListenAddress = {};
-  const build = () => buildSnapshot({ ...options, ...address, pool, sharedValues });
+  let shared: SharedValues | undefined, telemetry: Telemetry | undefined;
+  const build = () => buildSnapshot({ ...options, ...address, pool, sharedValues: () => shared, telemetry: () => telemetry });
   const first = await build();
   if (!first.ok) throw configInvalid(first);
   const ended = new AbortController();
@@ -122,9 +141,10 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   const reloader = createReloader({ first: first.loaded, build, keptToken, clock, log, signal: ended.signal, onSwap });
   const handle = await openStore(driver, url, options, reloader);
   opened.defer(() => handle.store.close());
-  const store = options.reporter ? reportingStore(handle.store, options.reporter) : handle.store;
-  if (driver.shared) shared = createSharedValues(store);
   opened.defer(() => reloader.close());
+  telemetry = await openTraces(first.loaded, options, opened);
+  const store = wrapStore(handle.store, telemetry, options.reporter);
+  if (driver.shared) shared = createSharedValues(store);
   metrics.watchCounts(() => store.counts());
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
   return {
@@ -134,6 +154,7 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
     clock,
     log,
     metrics,
+    telemetry,
     lock,
     reloader,
     operatorToken,

@@ -5,9 +5,9 @@ import { createBudgets } from "../limits/limiter.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
+import { createAgentRuntime, type RuntimeOptions } from "../agent/runtime.ts";
 import { createToolCheck } from "../agent/tool-checks.ts";
 import { checkApprovals, findToolProblems } from "../approvals/checks.ts";
-import { createAgentRuntime } from "../agent/runtime.ts";
 import { loadConfig, type LoadedConfig, type LoadResult } from "../config/load.ts";
 import { readProviders } from "../config/providers.ts";
 import { locateIssues } from "../config/places.ts";
@@ -37,7 +37,7 @@ export const PACKAGE_ROOT = import.meta.url.endsWith(".js") ? join(HERE, "..") :
 /** Rouse's own plugins. */
 export const BUILTIN_PLUGINS = join(HERE, "plugins");
 
-export interface SnapshotOptions {
+export interface SnapshotOptions extends Pick<RuntimeOptions, "telemetry"> {
   /** Path of the config file; undefined looks in the usual places (see `config/load.ts`). */
   configFile?: string;
   /** The config itself, in place of a file. Each snapshot reads it again. */
@@ -98,7 +98,7 @@ function secretPlaces({ file, config, stateDir }: LoadedConfig): { what: string;
 
 /** Loads what the config names: plugins, models, agents and rooms. `signal` aborts when the snapshot is disposed of. */
 async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig, options: SnapshotOptions, signal: AbortSignal) {
-  const { env, clock, fetch, log, print } = options;
+  const { env, clock, fetch, log, print, telemetry } = options;
   const plugins = await loadPlugins({
     config,
     variables,
@@ -115,7 +115,7 @@ async function loadParts({ config, variables, baseDir, stateDir }: LoadedConfig,
     signal,
   });
   const kinds = mergeProviders(readProviders(BUILTIN_PLUGINS), plugins.offers.providers);
-  const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds });
+  const { runtime, issues } = createAgentRuntime({ config, baseDir, env, clock, fetch, log, plugins, kinds, telemetry });
   const agents = createAgents(config, runtime.models.default.ref);
   const { rooms, ...found } = createRooms(config, agents, plugins.channels);
   const checkTool = createToolCheck(config, plugins.offers.tools, plugins.incomplete);

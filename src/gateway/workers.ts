@@ -68,7 +68,7 @@ function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, s
 
 /** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, sharedUsage, clock, log, metrics, snapshot, ended } = resources;
+  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
   const heartbeat = createHeartbeat({
     store,
     cluster,
@@ -93,6 +93,7 @@ export function createWorkers(resources: Resources): Workers {
     maxAgeMs: () => snapshot().config.delivery.maxAge,
     clock,
     log,
+    telemetry,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
@@ -109,6 +110,7 @@ export function createWorkers(resources: Resources): Workers {
     clock,
     log,
     metrics,
+    telemetry,
     context: snapshot,
     onRunEnd: runEnds.ended,
     questions,

@@ -19,6 +19,8 @@ import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
 import { isDisguisedPath } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
+import type { Telemetry } from "../telemetry/types.ts";
+import { hookRoute, platformRoute, serveTraced } from "./traced-request.ts";
 
 export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   admin: AdminDeps;
@@ -34,6 +36,7 @@ export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   operatorToken: string;
   ready(): boolean;
   sharedCounts: ReturnType<typeof createSharedCounts>;
+  telemetry?: Telemetry | undefined;
 }
 
 export interface Apps {
@@ -155,10 +158,16 @@ function addPublicRoutes(app: Hono, deps: AppDeps): void {
 
 /** Adds what senders and callers reach: requests for channels, the platform API, hooks and their receipts. */
 function addCallerRoutes(app: Hono, deps: AppDeps): void {
-  app.all("/channels/:id{[a-z0-9:-]+}/*", async (c) => (await answerChannelRequest(c, c.req.param("id"), deps)) ?? notFound(c));
+  const { telemetry } = deps;
+  app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
+    const id = c.req.param("id");
+    const answer = async (): Promise<Response> => (await answerChannelRequest(c, id, deps)) ?? notFound(c);
+    return telemetry ? serveTraced(c, `/channels/${id}/*`, telemetry, answer) : answer();
+  });
   app.all("*", (c, next) => {
     if (!isPlatform(c.req.path)) return next();
-    return deps.platform().then((platform) => platform.fetch(c.req.raw, c.env as object));
+    const answer = async (): Promise<Response> => (await deps.platform()).fetch(c.req.raw, c.env as object);
+    return telemetry ? serveTraced(c, platformRoute(c.req.path), telemetry, answer) : answer();
   });
   const answerReceipt = createReceiptHandler(deps);
   // The base path may change while the gateway runs: it is looked up, not routed.
@@ -168,7 +177,7 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
     const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
     if (receipt) return answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string);
-    return deps.hooks(c, path);
+    return telemetry ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, () => deps.hooks(c, path)) : deps.hooks(c, path);
   });
 }
 

@@ -6,6 +6,7 @@ import type { Metrics } from "../core/metrics.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalPress, ReceivedMessage } from "../contract/channel.ts";
 import type { FencingToken, Store } from "../store/types.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import {
   authenticate,
   createAuthenticator,
@@ -30,7 +31,7 @@ import { createBodyBudget, type BodyBudget } from "./body-budget.ts";
 import { receiveMessage, receivePress } from "./channel-message.ts";
 import { deduplicate, record, rejectInvalid, type RecordDeps } from "./record.ts";
 import { findReplayed, toReplayResult } from "./replay.ts";
-import { resolve } from "./resolve.ts";
+import { resolveTraced as resolve } from "./traced-event.ts";
 import { tellThatItWaits } from "../runs/waiting-notice.ts";
 import {
   answerUnsignedHandshake,
@@ -68,6 +69,7 @@ export interface IntakeDeps extends Pick<RecordDeps, "admit" | "retryFailed"> {
   approvals: Pick<Approvals, "decide">;
   /** Set if there are other gateways: what callers have spent there counts here. */
   sharedCounts: ReturnType<typeof createSharedCounts>;
+  telemetry?: Telemetry | undefined;
 }
 
 /** Processes all input, from the raw request to the recorded outcome. */

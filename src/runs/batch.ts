@@ -1,3 +1,4 @@
+import { joinTraces } from "../core/trace-context.ts";
 import type { Job, RunAction, RunError, RunRecord } from "../store/types.ts";
 import { buildRunJob, summaryEvent, writeEnd } from "./run-result.ts";
 import type { TurnDeps } from "./types.ts";
@@ -23,7 +24,7 @@ export async function executeBatch(job: Job, data: BatchJob, deps: TurnDeps): Pr
     return;
   }
   const { debug, ...combined } = await deps.combine(run.mapping, events);
-  const noted = debug ? { debug } : {};
+  const noted = { ...(debug && { debug }), ...joinTraces(events) };
   if (combined.ok && "action" in combined) {
     const { action } = combined;
     return queueRun(job, run, { ...action, spec: { ...action.spec, ...noted } }, deps);

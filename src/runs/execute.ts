@@ -13,6 +13,7 @@ import { createTurnKnowledge } from "./knowledge.ts";
 import { createReadResult } from "./read-result.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { reportNoRoute, writeEnd } from "./run-result.ts";
+import { traceRun, type TryEnd } from "./traced-run.ts";
 import { commitEnd, waitForPeople } from "./waiting.ts";
 
 /** One try of a run, and how far it has come. */
@@ -24,6 +25,8 @@ interface Try {
   isStored: boolean;
   /** The steps so far, those of earlier tries first. */
   readonly steps: StepRecord[];
+  /** What the try has come to. */
+  end?: TryEnd;
 }
 
 /** What a try has used, and whether the run is back in the queue. */
@@ -50,10 +53,16 @@ const RELEASED_MS = 3_600_000;
 export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
   const loaded = await kind.load();
   if (!loaded) return;
-  const { run, admission } = loaded;
+  const { run } = loaded;
   // A run that has not begun has none.
   const steps = kind.job && run.startedAt !== undefined ? await deps.store.list("steps", run.id) : [];
   const current: Try = { kind, deps, signal, run, isStored: loaded.isStored, steps: [...steps] };
+  return traceRun(loaded, current, () => executeTry(loaded, current));
+}
+
+async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
+  const { run, admission } = loaded;
+  const { kind, deps } = current;
   try {
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
@@ -101,7 +110,9 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { 
   return model.ok ? { agent, model: model.model } : model;
 }
 
-async function park(run: RunRecord, parked: Parked, { kind, deps, steps }: Try): Promise<void> {
+async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
+  const { kind, deps, steps } = current;
+  current.end = { status: "parked" };
   const job = kind.job as Job;
   await deps.store.commit((tx) => {
     tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run, steps) });
@@ -134,7 +145,10 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
   ]);
   const result = await continueTurn(first, turn, current);
-  if (isPaused(result)) return { tokens: 0, again: result.code === "waiting" };
+  if (isPaused(result)) {
+    current.end = { status: result.code };
+    return { tokens: 0, again: result.code === "waiting" };
+  }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
     const isDrained = result.code === "cancelled" && signal.reason === "drain";
@@ -226,12 +240,9 @@ const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
   !result.ok && (result.code === "waiting" || result.code === "lost");
 
 /** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
-async function putBack(
-  job: Job,
-  failure: FailedTurn,
-  change: { attempts: number } | { failures: number },
-  { deps, run, isStored }: Try,
-): Promise<void> {
+async function putBack(job: Job, failure: FailedTurn, change: { attempts: number } | { failures: number }, current: Try): Promise<void> {
+  const { deps, run, isStored } = current;
+  current.end = { status: "queued", error: failure.code };
   const isDrained = "attempts" in change;
   const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
   const error = isDrained ? {} : { error: toRunError(failure) };
@@ -254,11 +265,13 @@ function getStatus(result: ModelTurn): RunStatus {
 }
 
 /** Writes the end of a run and all that follows from it, in one commit. */
-async function endRun(result: ModelTurn, { kind, deps, run, isStored, steps }: Try): Promise<void> {
+async function endRun(result: ModelTurn, current: Try): Promise<void> {
+  const { kind, deps, run, isStored, steps } = current;
   const { context, job } = kind;
   const now = deps.clock.now();
   const status = getStatus(result);
   const used = getUsed(result, steps);
+  current.end = result.ok ? { status } : { status, error: result.code };
   const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now, steps);
   const end = {
     status,

@@ -2,6 +2,7 @@ import { parseAck } from "../agent/ack.ts";
 import { backOff } from "../core/backoff.ts";
 import { newId } from "../core/ids.ts";
 import { plainText } from "../core/text.ts";
+import { joinTraces } from "../core/trace-context.ts";
 import { buildHeartbeatEvent, isHopeless, renderBatch, selectBatch } from "../sessions/events.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { mainSession } from "../sessions/keys.ts";
@@ -30,6 +31,7 @@ function buildSpec(agentId: string, batch: readonly SystemEvent[], context: Acti
     unsafe: false,
     ...(heartbeat.to === undefined ? {} : { to: heartbeat.to }),
     ...(heartbeat.model === undefined ? {} : { model: heartbeat.model }),
+    ...joinTraces(batch),
   };
 }
 

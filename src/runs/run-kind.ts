@@ -72,5 +72,8 @@ export interface RunKind {
   recover?(error: unknown): FailedTurn;
 }
 
-export type ExecutorDeps = Pick<TurnDeps, "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules"> &
+export type ExecutorDeps = Pick<
+  TurnDeps,
+  "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules" | "telemetry"
+> &
   Partial<Pick<TurnDeps, "onRunEnd">>;

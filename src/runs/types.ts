@@ -9,6 +9,7 @@ import type { EventDebug } from "../core/debug.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channels } from "../delivery/types.ts";
+import type { Telemetry } from "../telemetry/types.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
@@ -108,5 +109,6 @@ export interface TurnDeps {
   /** Combines the events that a mapping has collected. */
   combine(mapping: string, events: readonly Collected[]): Promise<CombinedAction>;
   metrics?: TurnMetrics;
+  telemetry?: Telemetry | undefined;
   knowledge?: KnowledgeSearch;
 }

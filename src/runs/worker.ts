@@ -112,12 +112,15 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(deps: TurnDeps): TurnWorker {
-  const execute = async (job: Job, signal: AbortSignal): Promise<void> => {
+  const { telemetry } = deps;
+  const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;
     if (data.type === "heartbeat") return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
     if (data.type === "collect") return executeBatch(job, data, deps);
     return job.kind === "command" ? executeCommand(job, data, deps) : executeRun(createHookRun(job, data, deps), deps, signal);
   };
+  // A job may be taken up while a request is under way, and is no part of it.
+  const execute = telemetry ? (job: Job, signal: AbortSignal) => telemetry.within(undefined, () => executeJob(job, signal)) : executeJob;
   const turns = createPullWorker({ ...deps, kind: "turn", limit: () => deps.context().config.agents.defaults.maxConcurrent, execute });
   const commands = createPullWorker({ ...deps, kind: "command", limit: () => MAX_COMMANDS, execute });
   const workers = [turns, commands];

@@ -1,5 +1,6 @@
 import type { Verdict } from "../core/decision.ts";
 import type { DeliveryErrorCode } from "../core/errors.ts";
+import type { TraceContext } from "../core/trace-context.ts";
 import type { Ms } from "./records.ts";
 import type { ReplyTarget, Route } from "./routes.ts";
 
@@ -30,6 +31,8 @@ export interface DeliveryRecord {
   createdAt: Ms;
   nextAt: Ms;
   endedAt?: Ms;
+  /** The span of the run that it comes from. */
+  trace?: TraceContext;
   /** Set for a question about an approval, and for the delivery that takes its buttons away. */
   ask?: DeliveryAsk;
 }
@@ -58,7 +61,7 @@ export type DeliveryChange = Partial<
   endedAt?: Ms | null;
 };
 /** A delivery starts as pending; with `error` it has failed already. */
-export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "ask">;
+export type NewDelivery = Pick<DeliveryRecord, "id" | "runId" | "route" | "chunks" | "createdAt" | "error" | "ask" | "trace">;
 
 /** The state by which a delivery is listed and counted. */
 export function deliveryState({ status, error }: Pick<DeliveryRecord, "status" | "error">): DeliveryState {

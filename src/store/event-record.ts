@@ -1,4 +1,5 @@
 import type { EventDebug } from "../core/debug.ts";
+import type { TraceContext } from "../core/trace-context.ts";
 import type { Ms, StoredAction } from "./records.ts";
 
 export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
@@ -39,5 +40,7 @@ export interface EventRecord {
   would?: StoredAction[];
   /** What the mappings' code threw and printed. It may quote the body, and goes with it. */
   debug?: EventDebug;
+  /** The span that took it in. */
+  trace?: TraceContext;
   request: StoredRequest;
 }

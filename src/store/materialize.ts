@@ -53,6 +53,6 @@ export function collectJob(runId: string, at: Ms, closesAt: Ms): NewJob {
 }
 
 /** The system event that an accepted wake asks for. */
-export function buildSystemEvent({ systemEventId, agentId, text, hook, mode, unsafe }: WakeAction, at: Ms): NewSystemEvent {
-  return { id: systemEventId, agentId, at, text, source: hook, mode, unsafe };
+export function buildSystemEvent({ systemEventId, agentId, text, hook, mode, unsafe, trace }: WakeAction, at: Ms): NewSystemEvent {
+  return { id: systemEventId, agentId, at, text, source: hook, mode, unsafe, ...(trace && { trace }) };
 }

@@ -3,6 +3,7 @@ import type { EventDebug } from "../core/debug.ts";
 import type { WrittenDecision } from "../core/decision.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
+import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
 import type { RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
@@ -56,6 +57,7 @@ export interface RunSpec {
   marker?: string;
   /** What the mapping's code did with the collected events together, for the operator. It may quote them. */
   debug?: EventDebug;
+  trace?: JoinedTraces;
 }
 
 /** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */
@@ -74,6 +76,7 @@ export interface Collected {
   path: string;
   /** Absent in what an earlier version wrote. */
   credential?: string;
+  trace?: TraceContext;
 }
 
 export interface RunAction {
@@ -102,6 +105,7 @@ export interface WakeAction {
   text: TextPart[];
   mode: WakeMode;
   unsafe: boolean;
+  trace?: TraceContext;
 }
 
 export type StoredAction = RunAction | WakeAction;

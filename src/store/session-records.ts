@@ -1,4 +1,5 @@
 import type { WakeMode } from "../config/schema/common.ts";
+import type { TraceContext } from "../core/trace-context.ts";
 import type { TextPart } from "../core/text.ts";
 import type { Ms, SessionRef } from "./records.ts";
 import type { Route } from "./routes.ts";
@@ -43,6 +44,7 @@ export interface SystemEvent {
   state: SystemEventState;
   /** Heartbeats that saw it and failed. */
   failures: number;
+  trace?: TraceContext;
 }
 export type NewSystemEvent = Omit<SystemEvent, "seq" | "state" | "failures">;
 

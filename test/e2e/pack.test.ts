@@ -158,6 +158,15 @@ console.log(wrong instanceof RouseError && wrong.code);
     ).toBe("");
   }, 60_000);
 
+  it("does not bring what exports traces, and says how to install it", () => {
+    write("traces.json5", JSON.stringify({ telemetry: { otlp: { url: "http://localhost:4318" } } }));
+    const { status, stdout, stderr } = spawnSync("npx", ["rouse", "config", "validate", "-c", "traces.json5"], {
+      cwd: dir,
+      encoding: "utf8",
+    });
+    expect([status, stdout + stderr]).toEqual([1, expect.stringMatching(/telemetry\.otlp: .*npm install .*@opentelemetry\/sdk-trace@3/)]);
+  });
+
   it("brings its stores, and what others need to write one", () => {
     const folder = join(dir, "stores");
     mkdirSync(folder);

@@ -4,6 +4,7 @@ import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, st
 import { hooksSchema } from "./hooks.ts";
 import { pluginEntrySchema } from "./plugin-entry.ts";
 import { bindingsSchema, ownerSchema, sessionsSchema } from "./rooms.ts";
+import { telemetrySchema } from "./telemetry.ts";
 import { toolsSchema } from "./tools.ts";
 
 const pluginNames = z.array(pluginEntrySchema);
@@ -42,6 +43,7 @@ export const configSchema = z.strictObject({
   delivery: deliverySchema,
   stateDir: z.string().optional().describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),
   log: logSchema,
+  telemetry: telemetrySchema,
 });
 
 /** A config with all defaults filled in; durations are milliseconds. */
