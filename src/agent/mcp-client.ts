@@ -175,7 +175,7 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
   const transport = await createTransport(options, onLost);
   const client = new Client(
     { name: "rouse", version: VERSION },
-    { listChanged: { tools: { onChanged: (error, tools) => (error ? undefined : onTools((tools ?? []) as ListedTool[])) } } },
+    { listChanged: { tools: { onChanged: (error, tools) => (error ? undefined : onTools(tools ?? [])) } } },
   );
   const calls: Calls = { pending: new Map() };
   endCutCalls(transport, calls);
@@ -189,7 +189,7 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
     await raceAbort(client.connect(transport, { timeout: connectMs, signal }), signal);
     isOpen = true;
     const { tools } = client.getServerCapabilities()?.tools ? await client.listTools({}, { timeout: connectMs, signal }) : { tools: [] };
-    onTools(tools as ListedTool[]);
+    onTools(tools);
     return { call: createCall(client, transport, calls, callMs), close };
   } catch (error) {
     isOpen = false;

@@ -41,7 +41,7 @@ export const isNotSent = (error: unknown): boolean => error instanceof Error && 
 /** Whether a call may have been carried out although it failed with this error. */
 export function isOutcomeUnknown(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
-  const status = getStatus(error as Details);
+  const status = getStatus(error);
   // A server that says 503 has turned the request away.
   if (status !== undefined) return status >= 500 && status !== 503;
   const code = getCode(error);
@@ -53,7 +53,7 @@ export function isOutcomeUnknown(error: unknown): boolean {
 export function describeProblem(error: unknown): string {
   if (error instanceof Response) return `the session is gone (HTTP ${error.status})`;
   if (!(error instanceof Error)) return "it cannot be reached";
-  const status = getStatus(error as Details);
+  const status = getStatus(error);
   if (status !== undefined) return status === 401 || status === 403 ? `it refuses the credentials (HTTP ${status})` : `HTTP ${status}`;
   const code = getCode(error);
   if (code === "ENOENT") return "its program or its folder does not exist (ENOENT)";

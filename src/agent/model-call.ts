@@ -62,7 +62,8 @@ function getRemaining({ code, vendor }: ModelFailure, candidate: ModelCandidate,
 function chooseFailure(failures: readonly ModelFailure[]): ModelFailure {
   const last = failures.at(-1) as ModelFailure;
   if (last.code === "cancelled" || last.code === "timeout") return last;
-  const chosen = failures.find(({ retryable }) => retryable) ?? (failures[0] as ModelFailure);
+  const [first = last] = failures;
+  const chosen = failures.find(({ retryable }) => retryable) ?? first;
   const waits = failures.flatMap(({ retryable, retryAfterMs }) => (retryable && retryAfterMs !== undefined ? [retryAfterMs] : []));
   return chosen.retryable && waits.length > 0 ? { ...chosen, retryAfterMs: Math.min(...waits) } : chosen;
 }

@@ -82,11 +82,10 @@ export function createReloader(options: ReloaderOptions): Reloader {
     }
     problems = [];
     const kept = await stateSecret(loaded.stateDir, "hook-token");
-    if (kept === keptToken && next.loaded.snapshot.hash === loaded.snapshot.hash) await next.loaded.dispose();
-    else {
-      keptToken = kept;
-      swap(next.loaded);
-    }
+    const isSame = kept === keptToken && next.loaded.snapshot.hash === loaded.snapshot.hash;
+    keptToken = kept;
+    if (isSame) await next.loaded.dispose();
+    else swap(next.loaded);
     return { ok: true, hash: loaded.snapshot.hash };
   };
 

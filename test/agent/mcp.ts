@@ -80,8 +80,11 @@ export interface McpWorld extends World {
 export async function createMcpWorld(
   servers: object,
   says: (call: number, model: ModelServer) => Said | Promise<Said>,
-  { vendor = VENDORS[0] as Vendor, config = {}, ...options }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object } = {},
+  { vendor: chosen, config = {}, ...options }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object } = {},
 ): Promise<McpWorld> {
+  const [first] = VENDORS;
+  const vendor = chosen ?? first;
+  if (!vendor) throw new Error("there is no vendor");
   const model = await startVendor(vendor);
   let asked = 0;
   model.handler = () => says(asked++, model);

@@ -214,7 +214,8 @@ it("does not plan the same question twice", async () => {
 
 it("asks the next approver if the vendor reports later that the question did not arrive, once", async () => {
   await ask();
-  const [{ id = "" } = {}] = await deliveries();
+  const [first] = await deliveries();
+  const id = first?.id;
   const deps = { store, channels, clock };
   const lost = { idempotencyKey: `${id}.0`, reason: "error 131047" };
   await recordLost("wa", lost, deps);

@@ -42,7 +42,7 @@ export interface DiscordServer {
   /** Sends an event to all sessions; those without a connection get it when they resume. */
   push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE"): void;
   /** Somebody presses a button of the last message, in a guild or in direct messages. */
-  press(label: string, user: string, where?: "guild" | undefined): void;
+  press(label: string, user: string, where?: "guild"): void;
   /** What pressers were shown. */
   notices: string[];
   /** Presses go to this address, and not to the gateway. */

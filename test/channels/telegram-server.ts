@@ -122,10 +122,11 @@ export async function startTelegram(): Promise<TelegramServer> {
     return ok({ message_id, date: 1_700_000_000, chat: { id: Number(chat) || 1, type: "private", first_name: "A" }, from: BOT, text });
   };
 
+  const readText = ({ text }: Call["body"]): string => (typeof text === "string" ? text : "");
   const editMessageText = (body: Call["body"]): Answer => {
     const message = messages.find((one) => one.message_id === body["message_id"] && one.chat === String(body["chat_id"]));
     if (!message) return error(400, "Bad Request: message to edit not found");
-    const raw = String(body["text"] ?? "");
+    const raw = readText(body);
     const parsed = body["parse_mode"] === "HTML" ? parseHtml(raw) : { text: raw };
     if ("problem" in parsed) return error(400, `Bad Request: can't parse entities: ${parsed.problem}`);
     const buttons = readKeyboard(body);
@@ -137,8 +138,8 @@ export async function startTelegram(): Promise<TelegramServer> {
 
   const answerPress = (body: Call["body"]): Answer => {
     if (!presses.delete(String(body["callback_query_id"]))) return error(400, "Bad Request: query is too old or query ID is invalid");
-    if (String(body["text"] ?? "").length > 200) return error(400, "Bad Request: MESSAGE_TOO_LONG");
-    self.notices.push(String(body["text"] ?? ""));
+    if (readText(body).length > 200) return error(400, "Bad Request: MESSAGE_TOO_LONG");
+    self.notices.push(readText(body));
     return ok(true);
   };
 

@@ -90,7 +90,7 @@ it("SQLite: killed at each point of a turn, it sends no e-mail twice and loses n
     for (const point of POINTS) {
       mail.reset();
       let killed: Promise<void> | undefined;
-      const victim = program as Program;
+      const victim = program;
       const dead = new Promise<void>((done) => {
         mail.watch = async ({ kind, index }, moment) => {
           if (killed || kind !== point.kind || index !== point.index || moment !== point.moment) return;

@@ -129,7 +129,7 @@ describe("the calls of a step", () => {
     const of = await start();
     const ended = await settle(of, await post(of, "post"));
     expect(ended.status).toBe("succeeded");
-    expect(mail.sent.map(({ n, key }) => [n, key]).toSorted()).toEqual([
+    expect(mail.sent.map(({ n, key }) => [n, key] as const).toSorted(([a], [b]) => a - b)).toEqual([
       [1, `${ended.id}.0.0`],
       [2, `${ended.id}.0.1`],
     ]);
