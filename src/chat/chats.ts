@@ -16,10 +16,7 @@ async function endLeft(alive: ReadonlySet<string>, { store, clock, questions }: 
     if ((counts[`runs.${status}`] ?? 0) === 0) continue;
     const runs = await store.list("runs", { status, limit: MAX_RECOVERED });
     const cut = runs.filter(({ kind, gateway }) => kind === "api" && !alive.has(gateway ?? ""));
-    const [asking, others] = [cut.filter(({ waiting }) => waiting), cut.filter(({ waiting }) => !waiting)];
-    if (others.length > 0) await store.commit((tx) => others.forEach(({ id }) => tx.update("run", id, change)), held);
-    for (const run of asking)
-      await commitEnd(run, (tx) => tx.update("run", run.id, change), { store, now, held, by: "gateway", questions });
+    for (const run of cut) await commitEnd(run, (tx) => tx.update("run", run.id, change), { store, now, held, by: "gateway", questions });
   }
 }
 

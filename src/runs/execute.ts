@@ -289,7 +289,7 @@ async function endRun(result: ModelTurn, current: Try): Promise<void> {
     if (planned) writeDelivery(tx, planned);
     write(tx);
   };
-  const done = await commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway" });
+  const done = await commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps });
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     const { mapping = "", spec } = run;

@@ -124,13 +124,41 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
   return true;
 }
 
-/** Commits the end of a run, and closes the approvals that it leaves open. */
-export function commitEnd(
-  run: Pick<RunRecord, "id" | "waiting">,
+/**
+ * Says of the calls that a run leaves open when it ends what is known of them: one that was started has an unknown outcome,
+ * one that waited for a person was not made.
+ */
+function closeCalls(tx: Writes, steps: readonly StepRecord[], now: Ms): void {
+  for (const { runId, calls } of steps)
+    for (const { id, state, output, startedAt, endedAt = now } of calls) {
+      if (output !== undefined) continue;
+      if (startedAt !== undefined) tx.update("toolCall", runId, id, { state: "unknown", endedAt });
+      else if (state === "waiting") tx.update("toolCall", runId, id, { state: "denied", endedAt });
+    }
+}
+
+interface EndOptions {
+  store: Store;
+  now: Ms;
+  held?: Job | FencingToken | undefined;
+  by: string;
+  questions: Questions;
+  /** Those of the run; absent: they are read. */
+  steps?: readonly StepRecord[];
+}
+
+/** Commits the end of a run, and closes the calls and the approvals that it leaves open. */
+export async function commitEnd(
+  run: Pick<RunRecord, "id" | "waiting" | "startedAt">,
   write: (tx: Writes) => void,
-  { store, now, held, by, questions }: { store: Store; now: Ms; held?: Job | FencingToken | undefined; by: string; questions: Questions },
+  { store, now, held, by, questions, steps: known }: EndOptions,
 ): Promise<boolean> {
-  if (!run.waiting) return store.commit(write, held);
+  const steps = known ?? (run.startedAt === undefined ? [] : await store.list("steps", run.id));
+  const writeAll = (tx: Writes): void => {
+    closeCalls(tx, steps, now);
+    write(tx);
+  };
+  if (!run.waiting) return store.commit(writeAll, held);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
     const decisions = open.map(({ id, reason }): [string, ApprovalDecision] => [
@@ -141,7 +169,7 @@ export function commitEnd(
     return store.commit((tx) => {
       for (const [id, decision] of decisions) tx.add("decision", id, decision);
       for (const end of ends) writeDelivery(tx, end);
-      write(tx);
+      writeAll(tx);
     }, held);
   });
 }

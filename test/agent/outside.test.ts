@@ -87,6 +87,11 @@ const STEPS: Said[] = [
   { text: `It rains. ${CANARY}-reply` },
 ];
 
+function expectOwnIds(first: ReturnType<typeof divide> | undefined, next: ReturnType<typeof divide> | undefined): void {
+  const [[id, ...others], ids] = [[...(first?.ids ?? [])], next?.ids];
+  expect([others, ids?.size, ids?.has(id as string)]).toEqual([[], 2, true]);
+}
+
 describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
   "by %s, what others say reaches the model inside the boundary alone",
   (_type, vendor) => {
@@ -109,7 +114,8 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
       await report();
       const runs = server.requests.slice();
       expect(runs).toHaveLength(before + STEPS.length);
-      const seen = runs.map(({ body }) => divide(body));
+      // The failed turn is not kept; the last one sees the one before it.
+      const seen = runs.map(({ body }, index) => divide(body, index < before ? 1 : 2));
       // The model's own words are no outside text in its own session; in a summary they are.
       for (const { outside } of seen) expect(outside.replaceAll(`${CANARY}-reply`, "")).not.toContain(CANARY);
 
@@ -118,7 +124,8 @@ describe.each(VENDORS.map((vendor) => [vendor.type, vendor] as const))(
       const hooked = "value key deep header query path filename heading passage".split(" ");
       for (const place of [...hooked, ...offered]) expect([place, said(1)]).toEqual([place, expect.stringContaining(`${CANARY}-${place}`)]);
       for (const place of "result field structured error refusal".split(" ")) expect(said(5)).toContain(`${CANARY}-${place}`);
-      // The next turn of the session shows the first one's input and results, under its own id.
+      // The next turn of the session shows the first one's input and results under their id, and its own under a new one.
+      expectOwnIds(seen[1], seen[before]);
       for (const place of "value result error refusal passage".split(" ")) expect(said(before)).toContain(`${CANARY}-${place}`);
       // What is left of the server's schema is structure, and single words.
       expect(vendor.toolNames(runs[1] as never).toSorted()).toEqual(

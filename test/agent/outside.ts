@@ -11,21 +11,24 @@ function textsOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, field]) => [name, ...textsOf(field)]);
 }
 
-/** What of a request to a model stands inside the boundary, and what outside. All markers must be pairs of one run's id. */
-export function divide(body: unknown): { inside: string; outside: string } {
+/**
+ * What of a request to a model stands inside the boundary, and what outside. All markers must be pairs of the id of one of its
+ * `turns`: a past turn keeps its own.
+ */
+export function divide(body: unknown, turns = 1): { inside: string; outside: string; ids: Set<string> } {
   const texts = textsOf(body);
-  const ids = new Set<string | undefined>();
+  const ids = new Set<string>();
   let inside = "";
   let outside = "";
   for (const text of texts) {
-    const [opened, closed] = [OPEN, CLOSE].map((pattern) => [...text.matchAll(pattern)].map((found) => found[1]));
+    const [opened, closed] = [OPEN, CLOSE].map((pattern) => [...text.matchAll(pattern)].map((found) => found[1] as string));
     expect(opened).toEqual(closed);
     for (const id of opened ?? []) ids.add(id);
     for (const found of text.matchAll(PAIR)) inside += `${found[2]}\n`;
     outside += `${text.replace(PAIR, "")}\n`;
   }
-  expect(ids.size).toBeLessThanOrEqual(1);
+  expect(ids.size).toBeLessThanOrEqual(turns);
   // The rule in the instructions names the markers with the word "id".
   expect(inside + outside.replace(/<<<(?:END_)?EXTERNAL_CONTENT id>>>/g, "")).not.toMatch(/<(?:END_)?EXTERNAL_CONTENT|\[SYSTEM_PROMPT\]/);
-  return { inside, outside };
+  return { inside, outside, ids };
 }

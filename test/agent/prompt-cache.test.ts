@@ -23,7 +23,8 @@ const stock = {
 
 async function start(contextTokens: number, withTool: boolean): Promise<void> {
   server = await startVendor(VENDOR);
-  server.handler = ({ body }) => (withTool && body.messages.at(-1).role === "user" ? { tool: "shop_stock", input: {} } : { text: "noted" });
+  server.handler = ({ body }) =>
+    withTool && body.messages.at(-1).role === "user" ? { tool: "shop__stock", input: {} } : { text: "noted" };
   world = await createWorld({
     plugins: [definePlugin({ id: "shop", tools: () => [stock] })],
     config: {
@@ -55,6 +56,7 @@ it("each request of a session begins with all of the request before it, tool res
   const requests = server.requests.map(({ body }) => body.messages as unknown[]);
   expect(requests).toHaveLength(8);
   for (const [at, request] of requests.slice(1).entries()) expect(countCommon(requests[at] ?? [], request)).toBe(requests[at]?.length);
+  expect(JSON.stringify(requests.at(-1)).split("three left")).toHaveLength(5);
   // Each turn keeps a boundary of its own, around its input and around what its tool has said.
   const ids = [...JSON.stringify(requests.at(-1)).matchAll(/<<<EXTERNAL_CONTENT ([0-9a-f]{32})>>>/g)].map(([, id]) => id);
   expect([ids.length, new Set(ids).size]).toEqual([8, 4]);

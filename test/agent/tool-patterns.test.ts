@@ -20,10 +20,11 @@ afterEach(async () => {
 const NAMES = ["lookup", "list_open", "list_all", "delete_one", "delete_all"];
 const tools = NAMES.map((name): Tool => ({ name, description: "Does it.", input: z.object({}), execute: () => "done" }));
 
-async function start(own: string[], hooks: object): Promise<void> {
+async function start(own: string[], hooks: object, files: Record<string, object> = {}): Promise<void> {
   model = await startVendor(COMPATIBLE);
   world = await createWorld({
     plugins: [definePlugin({ id: "crm", tools: () => tools })],
+    files,
     config: {
       hooks,
       models: { providers: { local: { type: COMPATIBLE.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } } },
@@ -102,7 +103,17 @@ describe("patterns of tools", () => {
       files: { "mappings/acme.json": preset },
       config: { hooks: { presets: ["acme"] }, agents: { list: [{ id: "ops", tools: ["crm.*"] }] } },
     });
-    await expect(started).rejects.toThrow(/tools: a preset names no tools/);
+    await expect(started).rejects.toThrow(
+      /tools: the file of a preset names no tools: set `tools` where hooks\.presets uses it, or hooks\.tools/,
+    );
+  });
+
+  it("of an entry of hooks.presets take the place of hooks.tools for the runs of that preset alone", async () => {
+    const files = { "mappings/acme.json": { id: "acme", version: 1, preset: true, mappings: [mapping] } };
+    const presets = [{ use: "acme", tools: ["crm.*", "!crm.lookup"] }];
+    await start(["crm.lookup", "crm.list_*"], { tools: ["crm.lookup"], presets }, files);
+    expect(await offered("/hooks/shop")).toEqual(["list_open", "list_all"]);
+    expect(await offered("/hooks/agent")).toEqual(["lookup"]);
   });
 
   it("fit as a regular expression of theirs does, and meet if a name fits both", () => {

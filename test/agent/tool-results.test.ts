@@ -154,7 +154,7 @@ describe("results", () => {
     const first = divide(world.model.requests[1]?.body).inside;
     expect(first.split("0123456789").length).toBeLessThan(60);
     await world.run({ sessionKey: "hook:one" });
-    expect(divide(world.model.requests[3]?.body).inside).toMatch(/0123456789 ä 😀[^<]*read on with read_result/);
+    expect(divide(world.model.requests[3]?.body, 2).inside).toMatch(/0123456789 ä 😀[^<]*read on with read_result/);
     await world.run({ sessionKey: "hook:two" });
     const { messages } = (world.model.requests[6] as ModelRequest).body as { messages: { content: string }[] };
     expect(messages.at(-1)?.content).toContain("no stored result with this id");

@@ -237,7 +237,7 @@ describe("6. repeats", () => {
 
   it("with an Idempotency-Key try again after a failure", async () => {
     world = await platformWorld();
-    world.model.says = (_asked, call) => (call === 0 ? { status: 500 } : { text: ["well"] });
+    world.model.says = (_asked, call) => (call < 3 ? { status: 500, headers: { "retry-after": "0" } } : { text: ["well"] });
     const headers = { "idempotency-key": "k1" };
     expect((await world.chat({}, headers)).status).toBe(502);
     expect((await world.chat({}, headers)).body.choices[0].message.content).toBe("well");

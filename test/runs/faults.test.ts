@@ -179,3 +179,68 @@ describe("a call whose connection is cut", () => {
     expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
   });
 });
+
+describe("a run that ends while a call is under way", () => {
+  const statesOf = async (of: World, id: string): Promise<string[]> => {
+    const { steps } = (await of.admin(`/admin/v1/runs/${id}/steps`)).body as { steps: { calls: { state: string }[] }[] };
+    return steps.flatMap(({ calls }) => calls.map(({ state }) => state));
+  };
+  beforeEach(() => {
+    // The second e-mail is sent, and gets no answer.
+    mail.watch = ({ kind, index }, moment) =>
+      kind === "mail" && moment === "before" && index === 1 ? new Promise<void>(() => undefined) : undefined;
+  });
+
+  it.each(["mcp", "post"])("since it was cancelled: the call of %s has an unknown outcome", async (agent) => {
+    const of = await start();
+    const id = await post(of, agent);
+    await of.until(async () => mail.sent.length === 2);
+    expect(await statesOf(of, id)).toEqual(["done", "started"]);
+    expect((await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" })).status).toBe(200);
+    expect(await settle(of, id)).toMatchObject({ status: "cancelled" });
+    expect(await statesOf(of, id)).toEqual(["done", "unknown"]);
+  });
+
+  it("since its time was over: the same", async () => {
+    const of = await start();
+    const id = await post(of, "post", { timeoutSeconds: 3 });
+    expect(await settle(of, id)).toMatchObject({ status: "timed_out" });
+    expect(await statesOf(of, id)).toEqual(["done", "unknown"]);
+    expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
+  });
+
+  it("since it waited for a person and was cancelled: what it asked for was not made", async () => {
+    const agents = { defaults: { model: "local/m", heartbeat: { every: 0 } }, list: [{ id: "post", tools: ["post.*"], approve: ["*"] }] };
+    const of = await start({ agents });
+    const id = await post(of, "post");
+    expect(await settle(of, id)).toMatchObject({ status: "waiting" });
+    expect(await statesOf(of, id)).toEqual(["waiting"]);
+    await of.admin(`/admin/v1/runs/${id}/cancel`, { method: "POST" });
+    expect(await statesOf(of, id)).toEqual(["denied"]);
+    expect(mail.sent).toEqual([]);
+  });
+});
+
+describe("a call of unknown outcome in a turn of an API user", () => {
+  it("is not made again: the model is told, and the run has a warning", async () => {
+    mail.watch = ({ kind, index }, moment) => {
+      if (kind === "mail" && moment === "before" && index === 1) throw new Error("cut");
+    };
+    const key = "rk_mail-key-0123456789-0123456789";
+    const of = await start({ platform: { apiKeys: [{ id: "desk", key }] } });
+    const answer = await fetch(`${of.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "post", messages: [{ role: "user", content: "Mail them." }] }),
+    });
+    const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
+    expect([answer.status, choices[0]?.message.content]).toEqual([200, ALL_SENT]);
+    expect(countMails(mail.sent)).toEqual(ONCE);
+    expect(JSON.stringify(mail.requests[2]?.messages.at(-1))).toContain("no answer came: it may have been carried out, or not");
+    const [run] = (await of.admin("/admin/v1/runs")).body.runs as Run[];
+    expect(run).toMatchObject({
+      status: "succeeded",
+      warnings: ["the outcome of a call of post.send is not known: the model was told so"],
+    });
+  });
+});

@@ -39,8 +39,15 @@ const stop = async (): Promise<void> => {
   world = undefined;
 };
 const post = async (of: World): Promise<string> =>
-  (await of.post("/hooks/agent", { message: "Mail them.", agentId: "post", sessionKey: "hook:mails", deliver: false })).body
-    .runId as string;
+  (
+    await of.post("/hooks/agent", {
+      message: "Mail them.",
+      agentId: "post",
+      sessionKey: "hook:mails",
+      deliver: false,
+      wakeMode: "next-heartbeat",
+    })
+  ).body.runId as string;
 // oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it
 const read = async (of: World, id: string): Promise<any> => (await of.get(`/hooks/runs/${id}`)).body.run;
 // oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it

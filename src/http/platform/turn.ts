@@ -99,12 +99,13 @@ function startTurn(
 }
 
 /**
- * How long a stream waits for the first word before it begins all the same: a provider that refuses does so quickly, and
- * then the caller gets a status, and not a stream that breaks off.
+ * How long a stream waits for the first word before it begins all the same. It is longer than the tries of a model and of
+ * its fallback usually are: a caller whose turn fails before it has said anything gets a status, and not a stream that
+ * breaks off.
  */
-const FIRST_WORD_MS = 250;
+const FIRST_WORD_MS = 5_000;
 
-/** Waits for the end of a turn, or for its first word where `ms` says for how long. The way out must be called. */
+/** Waits for the end of a turn, or for its first event where `ms` says for how long. The way out must be called. */
 function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settled: Promise<void>; leave(): void } {
   let leave = (): void => undefined;
   const settled = new Promise<void>((resolve) => {
@@ -113,7 +114,8 @@ function waitForText(turn: ChatTurn, signal: AbortSignal, ms?: number): { settle
       clearTimeout(timer);
       resolve();
     };
-    leave = turn.listen({ onText: ms === undefined ? () => undefined : done, onEnd: done });
+    const onEvent = ms === undefined ? () => undefined : done;
+    leave = turn.listen({ onText: onEvent, onApproval: onEvent, onEnd: done });
     const gone = (): void => {
       leave();
       done();
