@@ -87,6 +87,8 @@ describe("the published document", () => {
       "get /v1/models",
       "get /v1/models/{id}",
       "get /v1/agents",
+      "get /v1/approvals",
+      "get,post /v1/approvals/{id}",
       "post /v1/knowledge/upload",
       "get /v1/knowledge/documents",
       "get,delete /v1/knowledge/documents/{id}",
