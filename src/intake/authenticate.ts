@@ -204,3 +204,29 @@ export function keptParts(kept: KeptNames, { method, headers, query }: { method:
   const payload = (): Values => Object.fromEntries(Object.entries(query).filter(([name]) => !isCredentialName(name)));
   return { headers: pick(headers, kept.headers), query: method === "GET" ? payload() : pick(query, kept.query) };
 }
+
+/** A snapshot's rules for callers, compiled once. */
+export interface CallerRules {
+  auth: Authenticator;
+  keptNames: ReturnType<typeof createKeptNames>;
+}
+
+/** Compiles the rules for callers of each snapshot at its first use. */
+export function createCallerRules({
+  hookTokens,
+}: {
+  hookTokens(snapshot: Snapshot): readonly string[];
+}): (snapshot: Snapshot) => CallerRules {
+  const known = new WeakMap<Snapshot, CallerRules>();
+  return (snapshot) => {
+    const before = known.get(snapshot);
+    if (before) return before;
+    const { mappings, config } = snapshot;
+    const made: CallerRules = {
+      auth: createAuthenticator(hookTokens(snapshot), mappings.paths, config.hooks.allowQueryToken),
+      keptNames: createKeptNames(snapshot),
+    };
+    known.set(snapshot, made);
+    return made;
+  };
+}

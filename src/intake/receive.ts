@@ -7,14 +7,7 @@ import type { Approvals } from "../approvals/approvals.ts";
 import type { ApprovalPress, ReceivedMessage } from "../contract/channel.ts";
 import type { FencingToken, Store } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
-import {
-  authenticate,
-  createAuthenticator,
-  type AuthenticateDeps,
-  type Authenticator,
-  createKeptNames,
-  keptParts,
-} from "./authenticate.ts";
+import { authenticate, type AuthenticateDeps, type CallerRules, createCallerRules, keptParts } from "./authenticate.ts";
 import {
   createDenials,
   toDenied,
@@ -99,7 +92,7 @@ export interface Intake {
 
 /** The dependencies of the stages. */
 interface StageDeps extends IntakeDeps, AuthenticateDeps, ReadBodyDeps, RateDeps, Pick<SignatureDeps, "signatures"> {
-  compiled(snapshot: Snapshot): Compiled;
+  compiled(snapshot: Snapshot): CallerRules;
 }
 
 type Stage = (hook: ReceivedHook, deps: StageDeps) => StageResult | Promise<StageResult>;
@@ -155,27 +148,6 @@ function checkMethod(hook: ReceivedHook): StageResult {
 }
 
 const NOTHING = Buffer.alloc(0);
-
-/** A snapshot's rules for callers, compiled once. */
-interface Compiled {
-  auth: Authenticator;
-  keptNames: ReturnType<typeof createKeptNames>;
-}
-
-function createCompiler({ hookTokens }: IntakeDeps): (snapshot: Snapshot) => Compiled {
-  const known = new WeakMap<Snapshot, Compiled>();
-  return (snapshot) => {
-    const before = known.get(snapshot);
-    if (before) return before;
-    const { mappings, config } = snapshot;
-    const made: Compiled = {
-      auth: createAuthenticator(hookTokens(snapshot), mappings.paths, config.hooks.allowQueryToken),
-      keptNames: createKeptNames(snapshot),
-    };
-    known.set(snapshot, made);
-    return made;
-  };
-}
 
 /** The address that an event is recorded with. */
 function getAddress(origin: Origin): string {
@@ -260,7 +232,7 @@ function createStageDeps(deps: IntakeDeps): StageDeps {
   const limiter = createFailureLimiter(clock, sharedCounts?.("hooks"));
   return {
     ...deps,
-    compiled: createCompiler(deps),
+    compiled: createCallerRules(deps),
     limiter,
     denials: createDenials({ clock, log, metrics, limiter }),
     bodyBudget: createBodyBudget(clock),

@@ -7,12 +7,12 @@ import { backOff } from "../core/backoff.ts";
 import { plainText } from "../core/text.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
-import type { Job, Ms, Parked, RunChange, RunError, RunRecord, RunStatus, StepRecord, Writes } from "../store/types.ts";
+import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import { createJournal, getProgress, type RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createReadResult } from "./read-result.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
-import { reportNoRoute, writeEnd } from "./run-result.ts";
+import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
 import { traceRun, type TryEnd } from "./traced-run.ts";
 import { commitEnd, waitForPeople } from "./waiting.ts";
 
@@ -259,17 +259,12 @@ function getUsed(result: ModelTurn, steps: readonly StepRecord[]): Pick<RunRecor
   return last ? { usage: addUsage(steps.map(({ usage }) => usage)), model: last.model } : {};
 }
 
-function getStatus(result: ModelTurn): RunStatus {
-  if (result.ok) return "succeeded";
-  return result.code === "timeout" ? "timed_out" : result.code === "cancelled" ? "cancelled" : "failed";
-}
-
 /** Writes the end of a run and all that follows from it, in one commit. */
 async function endRun(result: ModelTurn, current: Try): Promise<void> {
   const { kind, deps, run, isStored, steps } = current;
   const { context, job } = kind;
   const now = deps.clock.now();
-  const status = getStatus(result);
+  const status = getRunStatus(result);
   const used = getUsed(result, steps);
   current.end = result.ok ? { status } : { status, error: result.code };
   const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now, steps);

@@ -7,9 +7,10 @@ import { turnToKeep } from "../sessions/redact-turn.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
 import { NO_ROUTE, sessionId } from "../store/types.ts";
 import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, RouteDecision } from "../store/types.ts";
-import type { RunRecord, RunSpec, Writes } from "../store/types.ts";
+import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
 import { withSources, type Citation } from "./knowledge.ts";
 import { buildReceipt } from "./receipts.ts";
+import type { ModelTurn } from "./run-kind.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
 const MAX_SUMMARY = 2000;
@@ -134,4 +135,10 @@ export function reportNoRoute(
     { mapping: run.mapping, hook: run.spec.hook, runId: run.id, deliveryId: delivery.id, reason: delivery.error?.message },
     "replies have no route: they are kept, and `rouse deliveries retry --no-route` sends them once there is one",
   );
+}
+
+/** The status that a run ends with. */
+export function getRunStatus(result: ModelTurn): RunStatus {
+  if (result.ok) return "succeeded";
+  return result.code === "timeout" ? "timed_out" : result.code === "cancelled" ? "cancelled" : "failed";
 }

@@ -176,7 +176,12 @@ export const step = (runId: string, index: number, calls = 2): StepRecord => ({
   endedAt: START + 900,
   calls: Array.from({ length: calls }, (_, position) => toolCall(runId, index, position)),
   failedAttempts: [
-    { at: START, model: "acme/small", error: { code: "provider_error", message: WORDS, vendor: { status: 500 } }, waitedMs: 100 },
+    {
+      at: START,
+      model: "acme/small",
+      error: { code: "provider_error", message: WORDS, vendor: { status: 500, message: WORDS } },
+      waitedMs: 100,
+    },
   ],
 });
 
