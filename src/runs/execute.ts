@@ -53,10 +53,9 @@ const RELEASED_MS = 3_600_000;
 export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
   const loaded = await kind.load();
   if (!loaded) return;
-  const { run } = loaded;
   // A run that has not begun has none.
-  const steps = kind.job && run.startedAt !== undefined ? await deps.store.list("steps", run.id) : [];
-  const current: Try = { kind, deps, signal, run, isStored: loaded.isStored, steps: [...steps] };
+  const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
+  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps] };
   return traceRun(loaded, current, () => executeTry(loaded, current));
 }
 
@@ -198,7 +197,8 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
     write?.(tx);
   }, kind.job);
   current.isStored = true;
-  if (held) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - (kind.job?.enqueuedAt ?? run.createdAt)) / 1000 });
+  const since = kind.job?.enqueuedAt ?? run.createdAt;
+  if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
   return held;
 }
 

@@ -2,6 +2,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { RUN_STATUSES } from "../../src/store/records.ts";
 import { misunderstood, ROOT } from "../deploy/world.ts";
 
 /** Pages for users and contributors are held to the repository: links, files, folders and commands that they name. */
@@ -72,6 +73,11 @@ describe("the documentation", () => {
     const listed = [...read("docs/README.md").matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = ""]) => join("docs", link));
     const pages = PAGES.filter((page) => /^(?:[A-Z]+\.md$|docs\/)/.test(page) && page !== "docs/README.md" && !DECISIONS.includes(page));
     expect(listed.toSorted()).toEqual(pages.toSorted());
+  });
+
+  it("explains each state of a run", () => {
+    const rows = [...read("docs/runs.md").matchAll(/^\| `(\w+)` +\|/gm)].map(([, state]) => state);
+    expect(rows.toSorted()).toEqual([...RUN_STATUSES].toSorted());
   });
 
   it("README fits on two screens, and the page about the source takes ten minutes", () => {

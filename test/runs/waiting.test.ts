@@ -9,6 +9,7 @@ import type { ApprovalRecord, StoreHandle, Verdict } from "../../src/store/types
 import { createWorld, type World } from "../e2e/world.ts";
 import { ALL_SENT, countMails, createMailWorld, mailConfig, mailPlugins, type MailWorld } from "./mail.ts";
 
+const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
 let mail: MailWorld;
@@ -91,8 +92,11 @@ describe("a run whose call has an unknown outcome", () => {
     await stop();
     const asked = await decide(verdict);
     expect(asked).toMatchObject({ runId: id, callId: `${id}.1.0`, tool: "post.send", input: { n: 2 }, reason: "outcome_unknown" });
-    const after = await start();
+    const after = await start(HOUR_MS);
     expect(await settle(after, id, (status) => !["queued", "running", "waiting"].includes(status))).toMatchObject(end);
+    // The hour in which the run waited is no time in the queue.
+    const [, queuedSeconds] = /^rouse_queue_wait_seconds_sum (\S+)$/m.exec(String((await after.admin("/metrics")).body)) ?? [];
+    expect(Number(queuedSeconds)).toBeLessThan(HOUR_MS / 1000);
     expect(countMails(mail.sent)).toEqual(sent);
     // A repeat is made under the id of the first call.
     expect(new Set(mail.sent.filter(({ n }) => n === 2).map(({ key }) => key))).toEqual(new Set([`${id}.1.0`]));
