@@ -15,27 +15,41 @@ function getHost(address: string): string | undefined {
   }
 }
 
+/** Whether `hooks.allowedLinkHosts` has a host: by its name, or by `*.` and a domain above it. */
+export const isAllowedHost = (host: string, hosts: readonly string[]): boolean =>
+  hosts.some((allowed) => host === allowed.toLowerCase() || (allowed.startsWith("*.") && host.endsWith(allowed.slice(1).toLowerCase())));
+
+type IsAllowed = (address: string) => boolean;
+
 function isAllowed(address: string, hosts: readonly string[]): boolean {
   const host = getHost(address);
   // A relative address leads nowhere outside.
   if (host === undefined) return !/^[a-z][a-z0-9+.-]*:/i.test(address) || address.startsWith("mailto:");
-  return hosts.some(
-    (allowed) => host === allowed.toLowerCase() || (allowed.startsWith("*.") && host.endsWith(allowed.slice(1).toLowerCase())),
-  );
+  return isAllowedHost(host, hosts);
 }
 
-function removeLinks(text: string, hosts: readonly string[]): { text: string; removedLinks: number } {
+function removeLinks(text: string, isKept: IsAllowed): { text: string; removedLinks: number } {
   let removedLinks = 0;
   const removed = (label: string): string => {
     removedLinks++;
     return label;
   };
   const cleaned = text
-    .replace(LINK, (all, label: string, address: string) => (isAllowed(address, hosts) ? all : removed(label)))
-    .replace(REFERENCE, (all, address: string) => (isAllowed(address, hosts) ? all : removed("")))
-    .replace(BARE, (all, address: string) => (isAllowed(address, hosts) ? all : removed("[link removed]")));
+    .replace(LINK, (all, label: string, address: string) => (isKept(address) ? all : removed(label)))
+    .replace(REFERENCE, (all, address: string) => (isKept(address) ? all : removed("")))
+    .replace(BARE, (all, address: string) => (isKept(address) ? all : removed("[link removed]")));
   return { text: cleaned, removedLinks };
 }
+
+/** Removes links to some hosts, and what else names these hosts. `hosts` are in ASCII and lower case. */
+export function removeLinksTo(text: string, hosts: readonly string[]): string {
+  const { text: cleaned } = removeLinks(text, (address) => !hosts.includes(getHost(address)?.replace(/\.+$/, "") ?? ""));
+  return hosts.reduce((rest, host) => rest.replace(toPattern(host), "[link removed]"), cleaned);
+}
+
+/** Matches a host without a scheme, with what follows it up to white space. */
+const toPattern = (host: string): RegExp =>
+  new RegExp(`(?<![\\p{L}\\p{N}@.-])${host.replace(/[.[\]]/g, "\\$&")}(?![\\p{L}\\p{N}-])[^\\s<>")\\]]*`, "giu");
 
 /**
  * A reply as it may leave: without images and HTML, so that no client fetches or runs anything; with a list of hosts,
@@ -43,7 +57,7 @@ function removeLinks(text: string, hosts: readonly string[]): { text: string; re
  */
 export function cleanReply(text: string, allowedHosts?: readonly string[]): { text: string; removedLinks: number } {
   // What is left when links are gone may be an image again, so these are looked for last.
-  const linked = allowedHosts ? removeLinks(text, allowedHosts) : { text, removedLinks: 0 };
+  const linked = allowedHosts ? removeLinks(text, (address) => isAllowed(address, allowedHosts)) : { text, removedLinks: 0 };
   return { ...linked, text: disarm(linked.text) };
 }
 
@@ -78,7 +92,7 @@ export function createReplyCleaner(allowedHosts?: readonly string[]): { push(del
   const take = (length: number, hosts: readonly string[]): string => {
     const text = held.slice(0, length);
     held = held.slice(length);
-    return disarmer.push(removeLinks(text, hosts).text);
+    return disarmer.push(removeLinks(text, (address) => isAllowed(address, hosts)).text);
   };
   return {
     push(delta) {

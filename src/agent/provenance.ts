@@ -13,8 +13,8 @@ export interface View {
   messages?: readonly ConversationMessage[] | undefined;
   /** What context providers have added, passages among it. */
   context: readonly Part[];
-  /** Whether a tool has answered in this turn. */
-  hasResults: boolean;
+  /** Answers of tools in this turn. */
+  results: readonly unknown[];
   /** Whether results of tools that a turn of the API has called itself count as outside text. */
   countsOwnResults: boolean;
 }
@@ -46,16 +46,41 @@ function divideTurns({ history, messages = [] }: View): { earlier: View["history
 
 /** Finds outside text among what the model of a turn sees; undefined if there is none. */
 export function findOutside(view: View): OutsidePlace | undefined {
-  const { kind, input, messages, context, hasResults, countsOwnResults } = view;
+  const { kind, input, messages, context, results, countsOwnResults } = view;
   if (context.some(({ from }) => from !== "operator")) return "context";
   if (kind !== "api") {
     if (isOutsideInput(input, kind === "channel")) return "input";
     if (view.history.some(isOutsideTurn)) return "history";
-    return hasResults ? "results" : undefined;
+    return results.length > 0 ? "results" : undefined;
   }
   const { earlier, own, said } = divideTurns(view);
   if (earlier.some(isOutsideTurn)) return "history";
   if (messages?.slice(0, said).some(isToolMessage)) return "messages";
   if (!countsOwnResults) return undefined;
-  return hasResults || own.some(isOutsideTurn) || messages?.slice(said).some(isToolMessage) ? "results" : undefined;
+  return results.length > 0 || own.some(isOutsideTurn) || messages?.slice(said).some(isToolMessage) ? "results" : undefined;
+}
+
+/** The words of people, and of the operator, among the parts of an input. */
+function getNamedParts(input: readonly TextPart[], isChannel: boolean): string[] {
+  const isOthers = isChannel && !input.some((part) => part.by === "owner");
+  return isOthers ? [] : input.filter((part) => !part.outside && part.by !== "sender").map(({ text }) => text);
+}
+
+/** Divides what the model sees into the words of the operator, the owner and the API's caller, and all else, as one text. */
+export function divideWords({ kind, history, input, messages = [], context, results }: View): { named: string[]; outside: () => string } {
+  const named = [
+    ...getNamedParts(input, kind === "channel"),
+    ...history.flatMap((turn) => getNamedParts(turn.input, turn.hook.startsWith("channels/"))),
+    ...context.filter(({ from }) => from === "operator").map(({ text }) => text),
+    ...messages.flatMap((message) => (message.role === "user" ? message.parts.map((part) => (part.type === "text" ? part.text : "")) : [])),
+  ];
+  const outside = (): string =>
+    [
+      ...[input, ...history.map((turn) => turn.input)].flat().map(({ text }) => text),
+      ...context.map(({ text }) => text),
+      ...messages.map((message) => (message.role === "tool" ? message.text : "")),
+      JSON.stringify(history.flatMap((turn) => turn.messages.filter(isToolMessage))),
+      JSON.stringify(results),
+    ].join("\n");
+  return { named, outside };
 }

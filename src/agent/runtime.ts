@@ -152,7 +152,8 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
     if (candidates.length === 0) return fail("unknown_model", `models.providers has no "${input.model.provider}" any more`);
     const deadline = clock.now() + timeoutMs;
     try {
-      return await runSteps(input, candidates, { parts, warnings, deadline });
+      const result = await runSteps(input, candidates, { parts, warnings, deadline });
+      return result.ok ? { ...result, context: parts } : result;
     } catch (error) {
       if (error instanceof StepFailedError) return { ...error.failure, warnings };
       // The journal's: no failure of the turn.

@@ -3,7 +3,7 @@ import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../core/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
-import type { ModelPrice, ModelProvider, ModelSettings, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
+import type { ModelPrice, ModelProvider, ModelSettings, Part, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
 import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
@@ -185,6 +185,8 @@ export type TurnResult =
       /** `<provider>/<model>` that answered last. */
       model: string;
       warnings: string[];
+      /** What context providers have added to the turn. */
+      context?: readonly Part[];
       /** The last step, if it is not in the journal yet: the end of the run is to be committed with it. */
       lastStep?: StepRecord;
     }

@@ -1,14 +1,16 @@
 import type { CallVerdict, JudgedCall } from "../agent/journal.ts";
+import { removeLinksTo } from "../agent/links.ts";
 import { findOutside, type View } from "../agent/provenance.ts";
 import type { Config } from "../config/schema/index.ts";
 import { coversTool, type ToolPatterns } from "../core/tool-names.ts";
 import type { StepRecord } from "../store/types.ts";
 import { judgeCall } from "./policy.ts";
+import { createOutsideWords, renderHosts } from "./outside-words.ts";
 import { coversCall, type ApprovalRule } from "./rules.ts";
 
 /** What the config and the mapping say of the tools of a run. */
 export interface ToolSettings {
-  agent: { id: string; tools: readonly string[]; approve: readonly string[] };
+  agent: { id: string; tools: readonly string[]; approve: readonly string[]; instructions?: string };
   config: Pick<Config, "hooks" | "tools">;
   /** Of the run's mapping. */
   mapping: { tools?: readonly string[]; approve?: readonly string[] };
@@ -34,23 +36,63 @@ export interface JudgedRun extends ToolSettings, Pick<View, "history" | "input" 
   /** Whether a person can be asked: the run can wait. */
   canAsk: boolean;
   rules: readonly ApprovalRule[];
+  /** What the caller, or a mapping, has instructed. */
+  instructions: readonly string[];
 }
 
-/** Creates the judge of a run's calls: which are made immediately, which wait for a person, and which are not made. */
-export function createJudge(run: JudgedRun): (call: JudgedCall) => CallVerdict {
-  const { agent, config, mapping, kind, history, input, messages, canAsk, rules } = run;
+export interface Judge {
+  /** Says which calls are made immediately, which wait for a person, and which are not made. */
+  judgeCall(call: JudgedCall): CallVerdict;
+  /** Returns the reply as it may leave, and warnings about links and recipients that outside text alone has named. */
+  reviewTurn(text: string, seen: Pick<JudgedCall, "steps" | "context">): { text: string; warnings: string[] };
+}
+
+/** Creates the judge of what a run does. */
+export function createJudge(run: JudgedRun): Judge {
+  const { agent, config, mapping, kind, history, input, messages, canAsk, rules, instructions } = run;
   const named = getNamed(run) ?? [];
   const approve = [...agent.approve, ...(mapping.approve ?? [])];
   const { untrusted } = config.tools;
-  return ({ steps, context, ...call }) => {
-    const view = { kind, history, input, messages, context, hasResults: steps.some(hasAnswer), countsOwnResults: untrusted !== undefined };
-    return judgeCall(call, {
-      approve,
-      untrusted: untrusted ?? "ask",
-      outside: findOutside(view),
-      isNamed: coversTool(named, call.tool),
-      canAsk,
-      isAllowed: rules.some((rule) => coversCall(rule, { agentId: agent.id, tool: call.tool, input: call.input })),
-    });
+  const recipients = config.tools.recipients ?? untrusted ?? "ask";
+  const links = config.tools.links ?? (config.hooks.allowedLinkHosts ? (untrusted ?? "ask") : "allow");
+  const operator = [...(agent.instructions === undefined ? [] : [agent.instructions]), ...instructions];
+  const getView = ({ steps, context }: Pick<JudgedCall, "steps" | "context">): View => {
+    const results = steps.filter(hasAnswer).flatMap(({ calls }) => calls.map(({ output }) => output));
+    return { kind, history, input, messages, context, results, countsOwnResults: untrusted !== undefined };
+  };
+  return {
+    judgeCall({ steps, context, ...call }) {
+      const view = getView({ steps, context });
+      const outside = findOutside(view);
+      const isHarmless = outside === undefined || call.hints.readOnly;
+      const found = isHarmless ? undefined : createOutsideWords(view, operator, config).inCall(call.input);
+      return judgeCall(call, {
+        approve,
+        untrusted: untrusted ?? "ask",
+        links: { policy: links, isFound: (found?.hosts.size ?? 0) > 0 },
+        recipients: { policy: recipients, isFound: (found?.recipients.size ?? 0) > 0 },
+        outside,
+        isNamed: coversTool(named, call.tool),
+        canAsk,
+        isAllowed: rules.some((rule) => coversCall(rule, { agentId: agent.id, tool: call.tool, input: call.input })),
+      });
+    },
+    reviewTurn(text, seen) {
+      const view = getView(seen);
+      if (findOutside(view) === undefined) return { text, warnings: [] };
+      const words = createOutsideWords(view, operator, config);
+      const calls = seen.steps.flatMap((step) => step.calls).filter(({ readOnly }) => readOnly !== true);
+      const warnings = calls.flatMap(({ tool, input: args, state }) => {
+        const { hosts, recipients: reached } = words.inCall(args);
+        const what = [...(reached.size > 0 ? ["a recipient"] : []), ...(hosts.size > 0 ? [`links to ${renderHosts([...hosts])}`] : [])];
+        return what.length === 0 ? [] : [`a call of ${tool} (${state}) had ${what.join(" and ")} that only text from outside has named`];
+      });
+      const hosts = words.inReply(text);
+      if (hosts.length === 0) return { text, warnings };
+      const isRemoved = config.tools.links !== undefined && config.tools.links !== "allow" && kind !== "api";
+      const said = isRemoved ? "were removed from the reply" : "are in the reply";
+      warnings.push(`links to hosts that only text from outside has named ${said}: ${renderHosts(hosts)}`);
+      return { text: isRemoved ? removeLinksTo(text, hosts) : text, warnings };
+    },
   };
 }

@@ -4,11 +4,17 @@ import type { OutsidePlace } from "../agent/provenance.ts";
 import type { UNTRUSTED } from "../config/schema/tools.ts";
 import { coversTool } from "../core/tool-names.ts";
 
+type Untrusted = (typeof UNTRUSTED)[number];
+
 /** What a call is judged by, apart from itself. */
 export interface JudgedTurn {
   /** Patterns of calls that wait for a person. */
   approve: readonly string[];
-  untrusted: (typeof UNTRUSTED)[number];
+  untrusted: Untrusted;
+  /** What happens to a call with links that nobody but outside text has named, and whether this one has such. */
+  links?: { policy: Untrusted; isFound: boolean };
+  /** The same for e-mail addresses, telephone numbers and names on channels. */
+  recipients?: { policy: Untrusted; isFound: boolean };
   /** Where outside text is in view; undefined if none is. */
   outside: OutsidePlace | undefined;
   /** Whether the operator has named the tool for hook runs and heartbeats, and this is one. */
@@ -52,6 +58,9 @@ const SEEN: Record<OutsidePlace, string> = {
   messages: "the conversation that the caller sent contains results of tools",
 };
 
+const RECIPIENT = "an e-mail address, a telephone number or a name on a channel";
+const UNNAMED = "that neither the operator, the owner nor the caller has named";
+
 /** Decides what happens to a call of a tool. */
 export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   const { tool, hints } = call;
@@ -60,7 +69,16 @@ export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   const ask = (reason: "rule" | "untrusted", why: string): CallVerdict =>
     turn.canAsk ? { kind: "ask", reason, why } : { kind: "withhold", why: `${why} No approver can be asked here.` };
   if (entry !== undefined) return ask("rule", `Calls of ${tool} need approval: \`approve\` has "${entry}".`);
-  if (hints.readOnly || turn.outside === undefined || turn.isNamed || turn.untrusted === "allow") return { kind: "run" };
-  const why = `${tool} may change something, and ${SEEN[turn.outside]}.`;
-  return turn.untrusted === "withhold" ? { kind: "withhold", why } : ask("untrusted", why);
+  if (hints.readOnly || turn.outside === undefined) return { kind: "run" };
+  const { links, recipients } = turn;
+  const concerns: { policy: Untrusted; why: string }[] = [
+    // Naming a tool is consent to the tool, not to whom outside text has it reach.
+    { policy: turn.isNamed ? "allow" : turn.untrusted, why: `${tool} may change something, and ${SEEN[turn.outside]}.` },
+    ...(recipients?.isFound ? [{ policy: recipients.policy, why: `${tool} would reach ${RECIPIENT} ${UNNAMED}.` }] : []),
+    ...(links?.isFound ? [{ policy: links.policy, why: `${tool} would pass on a link to a host ${UNNAMED}.` }] : []),
+  ];
+  const raised = concerns.filter(({ policy }) => policy !== "allow");
+  if (raised.length === 0) return { kind: "run" };
+  const why = raised.map((concern) => concern.why).join(" ");
+  return raised.some(({ policy }) => policy === "withhold") ? { kind: "withhold", why } : ask("untrusted", why);
 }

@@ -205,7 +205,7 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 async function takeModelTurn(
   { agent, model, prepared, journal }: ModelTurnParts,
-  { kind: { context, job, canAsk }, deps, signal, run }: Try,
+  { kind: { context, job, canAsk }, deps, signal, run, steps }: Try,
 ): Promise<ModelTurn | PausedTurn> {
   const { id, kind, mapping, spec, boundaryId } = run;
   const { input, tenant = OPERATOR_TENANT, question, history = await deps.store.list("turns", spec.session) } = prepared;
@@ -214,6 +214,8 @@ async function takeModelTurn(
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
+  const instructions = [input.instructions, input.callerInstructions].filter((text) => text !== undefined);
+  const judge = createJudge({ ...settings, history, input: spec.input, messages: input.messages, canAsk, rules, instructions });
   const result = await context.runtime.runTurn({
     agent,
     model,
@@ -224,7 +226,7 @@ async function takeModelTurn(
     ...(thinking === undefined ? {} : { thinking }),
     history,
     tools,
-    judge: createJudge({ ...settings, history, input: spec.input, messages: input.messages, canAsk, rules }),
+    judge: judge.judgeCall,
     info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
     question: question ?? plainText(spec.input),
     extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
@@ -233,7 +235,9 @@ async function takeModelTurn(
     ...(boundaryId === undefined ? {} : { boundaryId }),
     ...input,
   });
-  return result.ok ? { ...result, citations } : result;
+  if (!result.ok) return result;
+  const { text, warnings } = judge.reviewTurn(result.text, { steps, context: result.context ?? [] });
+  return { ...result, text, warnings: [...result.warnings, ...warnings], citations };
 }
 
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>

@@ -58,7 +58,7 @@ const turn = (change: Partial<TurnRecord>): TurnRecord => ({
   messages: [{ role: "assistant", content: "hi" }],
   ...change,
 });
-const VIEW: View = { kind: "api", history: [], input: [], context: [], hasResults: false, countsOwnResults: false };
+const VIEW: View = { kind: "api", history: [], input: [], context: [], results: [], countsOwnResults: false };
 const OWN = [
   { text: "Message from ann (the owner)\n", outside: false },
   { text: "good morning", outside: false, by: "owner" as const },
@@ -96,7 +96,7 @@ describe("outside text in view", () => {
       "history",
       { kind: "channel", input: OWN, history: [turn({ hook: "channels/pipe", input: OWN, messages: [RESULT] })] },
     ],
-    ["the owner, and a result in this turn", "results", { kind: "channel", input: OWN, hasResults: true }],
+    ["the owner, and a result in this turn", "results", { kind: "channel", input: OWN, results: [RESULT] }],
     ["passages", "context", { context: [{ text: "page 1", from: "outside" }] }],
     ["the operator's context", undefined, { context: [{ text: "the date", from: "operator" }] }],
     ["a caller's message", undefined, { messages: [user] }],
@@ -104,8 +104,8 @@ describe("outside text in view", () => {
     ["a caller's history with a result", "messages", { messages: [user, called, answered, user] }],
     ["a caller that answers a call of this turn", undefined, { messages: [user, called, answered] }],
     ["the same, if tools.untrusted is set", "results", { messages: [user, called, answered], countsOwnResults: true }],
-    ["a result in this turn of the API", undefined, { messages: [user], hasResults: true }],
-    ["the same, if tools.untrusted is set", "results", { messages: [user], hasResults: true, countsOwnResults: true }],
+    ["a result in this turn of the API", undefined, { messages: [user], results: [RESULT] }],
+    ["the same, if tools.untrusted is set", "results", { messages: [user], results: [RESULT], countsOwnResults: true }],
     ["a session of the API with a result", "history", { messages: [user], history: [turn({ messages: [RESULT] })] }],
     ["a call of the turn before that the caller answers", undefined, { messages: [answered], history: [turn({ messages: [RESULT] })] }],
     [

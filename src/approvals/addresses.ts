@@ -1,0 +1,157 @@
+/** Hosts of links, and recipients: e-mail addresses, telephone numbers and names on a channel, in a form that can be compared. */
+export interface Addresses {
+  hosts: Set<string>;
+  recipients: Set<string>;
+}
+
+/** An authority or an address that is longer is none. */
+const MAX_LENGTH = 512;
+const LINK_START = /(?:https?|ftps?|wss?):\/*|\/{2,}|\bwww\./gi;
+const HOST = /^(?:\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}._\u3002\uff61-]+)/iu;
+const LOCAL = /[\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
+const NO_LOCAL = /[^\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
+const WORD = /[\p{L}\p{M}\p{N}._\u3002\uff61-]+/gu;
+const TOP_LEVEL = /\.(?:[\p{L}\p{M}]{2,}|xn--[a-z\d-]+)$/u;
+const PHONE = /(?<![\p{L}\p{N}])(?:\+|00)\d[\d \t().-]{5,28}/gu;
+const NUMBER = /\d[\d \t().-]{3,28}/g;
+const NAME = /(?<![\p{L}\p{N}])[@#][\p{L}\p{N}][\p{L}\p{N}._-]{0,80}/gu;
+/** Arguments whose whole value is a recipient. */
+const RECIPIENT_KEY = /^(?:to|cc|bcc|recipients?|phone(?:number)?|channel(?:id)?|chat(?:id)?|user(?:id)?|number)$/;
+const DIGITS_ONLY = /^\+?[\d \t().-]{5,30}$/;
+
+/** Returns the ASCII form of a host as links have it; undefined if it is none that leads outside. */
+function toHost(text: string): string | undefined {
+  try {
+    const host = new URL(`http://${text}`).hostname.replace(/\.+$/, "");
+    return host.includes(".") || host.startsWith("[") ? host : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const decodeRun = (run: string): string => {
+  try {
+    return decodeURIComponent(run);
+  } catch {
+    return run;
+  }
+};
+const decodeEntity = (all: string, hex: string | undefined, decimal: string | undefined): string => {
+  const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+  return code <= 0x10ffff ? String.fromCodePoint(code) : all;
+};
+const decode = (text: string): string =>
+  text.replace(/&#(?:x([\da-f]{1,6})|(\d{1,7}));/gi, decodeEntity).replace(/(?:%[\da-f]{2})+/gi, decodeRun);
+
+/** The readings of a text: as it is, and without one and two layers of encoding. Invisible characters are gone. */
+function getReadings(text: string): Set<string> {
+  const plain = text
+    .replace(/\p{Cf}/gu, "")
+    .normalize("NFKC")
+    .replaceAll("\\", "/");
+  const once = decode(plain);
+  return new Set([plain, once, decode(once)]);
+}
+
+function addLinks(text: string, hosts: Set<string>): void {
+  for (const { 0: start, index } of text.matchAll(LINK_START)) {
+    const at = start.toLowerCase() === "www." ? index : index + start.length;
+    const [authority = ""] = text.slice(at, at + MAX_LENGTH).split(/[\s/?#<>"]/, 1);
+    const host = toHost(HOST.exec(authority.slice(authority.lastIndexOf("@") + 1))?.[0] ?? "");
+    if (host !== undefined) hosts.add(host);
+  }
+}
+
+function getLocal(text: string, at: number): string {
+  let start = at;
+  while (start > 0 && at - start < 64 && !NO_LOCAL.test(text[start - 1] as string)) start--;
+  return text.slice(start, at).replace(/^.*[?&](?:to|cc|bcc)=/i, "");
+}
+
+/** Adds e-mail addresses. With `isGenerous` also those that begin after a mark of the text around them. */
+function addMail(text: string, recipients: Set<string>, isGenerous: boolean): void {
+  for (let at = text.indexOf("@"); at >= 0; at = text.indexOf("@", at + 1)) {
+    const before = text[at - 1] ?? "";
+    const isQuoted = before === '"';
+    if (!isQuoted && !LOCAL.test(before)) continue;
+    const domain = HOST.exec(text.slice(at + 1, at + 1 + MAX_LENGTH))?.[0] ?? "";
+    if (!/[.\u3002\uff61[]/.test(domain)) continue;
+    const host = toHost(domain.replace(/[.-]+$/, ""));
+    // The domain of a version (`package@1.2.3`) reads as a number.
+    if (host === undefined || (/^[\d.]+$/.test(host) && !domain.startsWith("["))) continue;
+    const local = isQuoted ? '"' : getLocal(text, at).toLowerCase();
+    // What stands before the host of a link is no mailbox.
+    if (local.includes("//")) continue;
+    recipients.add(`${local.replace(/^[^\p{L}\p{N}"]+/u, "")}@${host}`);
+    if (isGenerous) for (const { index } of local.matchAll(/[*_'`=/|{]/g)) recipients.add(`${local.slice(index + 1)}@${host}`);
+  }
+}
+
+const toDigits = (text: string): string => text.replace(/\D/g, "").replace(/^00/, "");
+
+function addNumbers(text: string, pattern: RegExp, recipients: Set<string>): void {
+  for (const [found] of text.matchAll(pattern)) {
+    const digits = toDigits(found);
+    if (digits.length >= 5) recipients.add(digits);
+  }
+}
+
+/** What a text with consent names: everything that may be meant by it, such as a host without a scheme. */
+export function addNamed(text: string, { hosts, recipients }: Addresses): void {
+  for (const reading of getReadings(text)) {
+    addLinks(reading, hosts);
+    addMail(reading, recipients, true);
+    addNumbers(reading, NUMBER, recipients);
+    for (const [name] of reading.matchAll(NAME)) recipients.add(name.toLowerCase().replace(/[.-]+$/, ""));
+    for (const [word] of reading.matchAll(WORD)) {
+      const host = word.length <= MAX_LENGTH && word.includes(".") ? toHost(word) : undefined;
+      if (host !== undefined) hosts.add(host);
+    }
+  }
+}
+
+/** What a text would reach; `key` is the argument that holds it. `isSeen` tells whether a word stands in outside text. */
+export function addReached(
+  text: string,
+  { hosts, recipients }: Addresses,
+  { key = "", isSeen }: { key?: string; isSeen(word: string): boolean },
+): void {
+  const isRecipient = RECIPIENT_KEY.test(key.toLowerCase().replace(/[^a-z]/g, ""));
+  for (const reading of getReadings(text)) {
+    addLinks(reading, hosts);
+    addMail(reading, recipients, false);
+    addNumbers(reading, PHONE, recipients);
+    const whole = reading.trim();
+    if (isRecipient && DIGITS_ONLY.test(whole)) addNumbers(whole, NUMBER, recipients);
+    if (isRecipient && whole.length <= MAX_LENGTH)
+      for (const [name] of whole.matchAll(NAME)) if (name === whole) recipients.add(name.toLowerCase());
+    // A host without a scheme looks like a file or the end of a sentence: it counts if outside text has it.
+    for (const { 0: word, index } of reading.matchAll(WORD)) {
+      if (word.length > MAX_LENGTH || !word.includes(".") || reading[index - 1] === "@" || reading[index + word.length] === "@") continue;
+      const host = toHost(word);
+      if (host !== undefined && TOP_LEVEL.test(host) && !hosts.has(host) && isSeen(word.toLowerCase().replace(/[.-]+$/, "")))
+        hosts.add(host);
+    }
+  }
+}
+
+/** Adds what the arguments of a call would reach, keys included. */
+export function addReachedByInput(input: unknown, found: Addresses, isSeen: (word: string) => boolean): void {
+  const open: { value: unknown; key: string }[] = [{ value: input, key: "" }];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { value, key } = next;
+    if (typeof value === "string" || typeof value === "number") addReached(String(value), found, { key, isSeen });
+    else if (Array.isArray(value)) for (const item of value) open.push({ value: item, key });
+    else if (typeof value === "object" && value !== null)
+      for (const [name, item] of Object.entries(value)) open.push({ value: name, key: "" }, { value: item, key: name });
+  }
+}
+
+/** Whether a text is one address, or one link, and nothing else. */
+export function isLoneAddress(text: string): boolean {
+  const whole = text.trim();
+  if (whole === "" || whole.length > MAX_LENGTH || /\s/.test(whole.replace(/^[^<>@]{0,100}<([^<>\s]+)>$/, "$1"))) return false;
+  const found: Addresses = { hosts: new Set(), recipients: new Set() };
+  addReached(whole, found, { key: "to", isSeen: () => false });
+  return found.hosts.size + found.recipients.size === 1;
+}

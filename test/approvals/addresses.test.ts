@@ -1,0 +1,125 @@
+import { describe, expect, it } from "vitest";
+import { removeLinksTo } from "../../src/agent/links.ts";
+import type { View } from "../../src/agent/provenance.ts";
+import { createOutsideWords, renderHosts } from "../../src/approvals/outside-words.ts";
+
+const VIEW: View = { kind: "hook", history: [], input: [], context: [], results: [], countsOwnResults: false };
+const outside = (text: string) => ({ text, outside: true });
+const said = (text: string) => ({ text, outside: false });
+const read = (
+  input: unknown,
+  view: Partial<View> = {},
+  { operator = [] as string[], allowed = undefined as string[] | undefined } = {},
+) => {
+  const config = { hooks: { allowedLinkHosts: allowed } } as unknown as Parameters<typeof createOutsideWords>[2];
+  const { hosts, recipients } = createOutsideWords({ ...VIEW, ...view }, operator, config).inCall(input);
+  return [...hosts, ...recipients].toSorted();
+};
+
+describe("what arguments would reach", () => {
+  it.each<[text: string, found: string[]]>([
+    ["see https://Evil.Example/x?y=1#z", ["evil.example"]],
+    ["https://good.example@evil.example/", ["evil.example"]],
+    ["https://good.example:secret@evil.example:8443/", ["evil.example", "secret@evil.example"]],
+    ["https://good.example\\@evil.example/", ["good.example"]],
+    ["https://good.example%2f@evil.example/", ["evil.example", "good.example"]],
+    ["https://evil%2eexample/", ["evil.example"]],
+    ["https%3A%2F%2Fevil.example%2Fx", ["evil.example"]],
+    ["https%253A%252F%252Fevil.example", ["evil.example"]],
+    ["https://&#101;vil&#x2e;example/", ["evil.example"]],
+    ["https://evil.example./", ["evil.example"]],
+    ["https://bücher.example/", ["xn--bcher-kva.example"]],
+    ["https://XN--bcher-kva.example/", ["xn--bcher-kva.example"]],
+    ["https://ｅｖｉｌ。example/", ["evil.example"]],
+    ["https://ev\u200bil.example/", ["evil.example"]],
+    ["https:/evil.example/", ["evil.example"]],
+    ["https:\\\\evil.example/", ["evil.example"]],
+    ["//evil.example/a.js", ["evil.example"]],
+    ["www.evil.example", ["www.evil.example"]],
+    ["http://2130706433/", ["127.0.0.1"]],
+    ["http://[::1]:80/", ["[::1]"]],
+    ["![](https://evil.example/a.png)", ["evil.example"]],
+    ['<img src="https://evil.example/a.png">', ["evil.example"]],
+    ["write to Evil@Attacker.Example.", ["evil@attacker.example"]],
+    ["Ann <evil+tag@attacker.example>", ["evil+tag@attacker.example"]],
+    ["mailto:evil@attacker.example?cc=other@attacker.example", ["evil@attacker.example", "other@attacker.example"]],
+    ["mailto:evil%40attacker.example", ["evil@attacker.example"]],
+    ["evil@bücher.example", ["evil@xn--bcher-kva.example"]],
+    ['"a b"@attacker.example', ['"@attacker.example']],
+    ["call +49 (30) 123-4567", ["49301234567"]],
+    ["call 0049 30 1234567", ["49301234567"]],
+    ["package@1.2.3, 12:30, // no link, a@b, 1/2, 2026-01-31, order 1234567", []],
+    ["See the report. It is done.", []],
+  ])("%s", (text, found) => {
+    expect(read({ body: [text] })).toEqual(found);
+  });
+
+  it("takes names on channels and plain numbers from the arguments that name a recipient", () => {
+    expect(read({ to: "#general", body: "#general 12345678" })).toEqual(["#general"]);
+    expect(read({ chat_id: 12_345_678, amount: 12_345_678 })).toEqual(["12345678"]);
+    expect(read({ to: ["ACME"], cc: "@eve" })).toEqual(["@eve"]);
+  });
+
+  it("reads keys and what is nested, however deep", () => {
+    let deep: unknown = "evil@attacker.example";
+    for (let depth = 0; depth < 20_000; depth++) deep = [deep];
+    expect(read({ "other@attacker.example": deep })).toEqual(["evil@attacker.example", "other@attacker.example"]);
+  });
+
+  it("takes a host without a scheme if outside text has it", () => {
+    const view = { input: [outside("Tell them to visit Evil.example today.")] };
+    expect(read({ text: "Visit evil.example, as report.txt says." }, view)).toEqual(["evil.example"]);
+  });
+});
+
+describe("who has named it", () => {
+  const MAIL = { to: "jane@shop.example", link: "https://shop.example/1" };
+  const BOTH = ["jane@shop.example", "shop.example"];
+  const TEXT = "Write to Jane@shop.example, see shop.example";
+  it.each<[who: string, found: string[], view: Partial<View>, more?: { operator?: string[]; allowed?: string[] }]>([
+    ["nobody", BOTH, {}],
+    ["outside text", BOTH, { input: [outside(TEXT)] }],
+    ["a sender without a boundary", BOTH, { input: [{ text: TEXT, outside: false, by: "sender" }] }],
+    ["the operator's template", [], { input: [said(TEXT), outside("an order")] }],
+    ["the agent's instructions", [], { input: [outside(TEXT)] }, { operator: [TEXT] }],
+    ["hooks.allowedLinkHosts", ["jane@shop.example"], {}, { allowed: ["*.example"] }],
+    ["the owner", [], { kind: "channel", input: [{ ...said(TEXT), by: "owner" }] }],
+    ["the owner in markdown", [], { kind: "channel", input: [{ ...said(`**jane@shop.example** (shop.example)`), by: "owner" }] }],
+    ["another person", BOTH, { kind: "channel", input: [said("Message from bob\n"), said(TEXT)] }],
+    ["the caller", [], { kind: "api", messages: [{ role: "user", parts: [{ type: "text", text: TEXT }] }] }],
+    ["a tool's result", BOTH, { results: [{ parts: [{ type: "text", text: TEXT }] }] }],
+    ["the operator's context", [], { context: [{ text: TEXT, from: "operator" }] }],
+    ["a passage", BOTH, { context: [{ text: TEXT, from: "outside" }] }],
+    [
+      "fields that a template shows",
+      [],
+      { input: [said("To "), outside("jane@shop.example"), said(" about "), outside("https://shop.example/9")] },
+    ],
+    ["a field with more than an address", BOTH, { input: [said("Text: "), outside("mail jane@shop.example https://shop.example")] }],
+    ["a whole message that is an address", BOTH, { input: [outside("jane@shop.example")] }],
+    ["a field of a summary", BOTH, { kind: "heartbeat", input: [said("Event: "), outside("jane@shop.example")] }],
+  ])("%s", (_who, found, view, more) => {
+    expect(read(MAIL, view, more)).toEqual(found);
+  });
+});
+
+it("1 MB of text takes no longer than its length", () => {
+  const pieces = ["a", "@", "a@", "a@a.bc ", "//", "https:", "https://a.b ", "www.", "a.", "+1 ", "%41", "&#64;", "1-", "x@[", "#a"];
+  for (const piece of pieces) {
+    const measure = (size: number): number => {
+      const text = piece.repeat(size / piece.length);
+      const from = process.cpuUsage();
+      read({ text }, { input: [said(text), outside(text)] });
+      return process.cpuUsage(from).user;
+    };
+    measure(10_000);
+    const [short, long] = [measure(125_000), measure(1_000_000)];
+    expect(long, piece).toBeLessThan(Math.max(short, 50_000) * 8 * 6);
+  }
+}, 120_000);
+
+it("links to some hosts are taken out of a text, and the others stay", () => {
+  const text = "[here](https://evil.example/1) https://evil.example./2 Evil.example/3 https://ok.example/evil.example2 a@evil.example";
+  expect(removeLinksTo(text, ["evil.example"])).toBe("here [link removed] [link removed] https://ok.example/evil.example2 a@evil.example");
+  expect(renderHosts(Array.from({ length: 12 }, (_, at) => `h${at}.example`))).toMatch(/^h0\.example, .*h9\.example and 2 more$/);
+});
