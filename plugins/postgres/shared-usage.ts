@@ -4,6 +4,7 @@ import { digest } from "./digest.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const STARTING_MS = 60_000;
 
 /** What the table has of one budget, and of the run that asks. */
 interface UsageRow {
@@ -165,11 +166,11 @@ export function createSharedUsage({ db, gateway, now, dbTime, ready }: SharedUsa
         // It may run at another gateway by now.
         await sql.query(
           `WITH over AS (
-            UPDATE spent SET state = 'over', ended = $2::bigint, tokens = tokens + $3::bigint WHERE run = $1 AND state = 'running'
-              AND (gateway = $4 OR NOT EXISTS (SELECT 1 FROM runs WHERE id = $1 AND ended IS NULL)) RETURNING scope)
+            UPDATE spent SET state = 'over', ended = $2::bigint, tokens = greatest(tokens, $3::bigint) WHERE run = $1 AND state = 'running'
+              AND (gateway = $4 OR NOT EXISTS (SELECT 1 FROM runs WHERE id = $1 AND ended IS NULL AND status <> 'waiting')) RETURNING scope)
           INSERT INTO spent (scope, run, state, gateway, ended, tokens)
             SELECT 'usd ' || scope, $1, 'over', $4, $2::bigint, $5::bigint FROM over WHERE $5::bigint > 0
-            ON CONFLICT (scope, run) DO UPDATE SET ended = excluded.ended, tokens = spent.tokens + excluded.tokens`,
+            ON CONFLICT (scope, run) DO UPDATE SET ended = excluded.ended, tokens = greatest(spent.tokens, excluded.tokens)`,
           [runId, at, tokens, gateway, Math.round(costUsd * MICRO)],
         );
         return releaseNext(sql, budgets, at);
@@ -203,7 +204,10 @@ export function createSharedUsage({ db, gateway, now, dbTime, ready }: SharedUsa
       await db.query("DELETE FROM windows WHERE closes_at < $1", [dbTime(now()) - DAY_MS]);
       const rows = await db.query<{ run: string }>(
         `SELECT DISTINCT spent.run FROM spent LEFT JOIN runs ON runs.id = spent.run
-          WHERE spent.state <> 'over' AND (runs.id IS NULL OR runs.ended IS NOT NULL) LIMIT 500`,
+          WHERE spent.state <> 'over' AND (runs.id IS NULL OR runs.ended IS NOT NULL
+            OR (runs.status = 'waiting' AND spent.state = 'running' AND spent.at < $1)) LIMIT 500`,
+        // A run that a person has just let continue is counted a moment before it is written as one that runs.
+        [dbTime(now()) - STARTING_MS],
       );
       return rows.map((row) => row.run);
     },

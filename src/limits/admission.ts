@@ -81,15 +81,15 @@ async function listAll(store: Store, query: ListQuery & { status?: RunStatus }, 
 /** Reads the runs by which everything is counted, oldest first. */
 export async function readCountedRuns(store: Store, budgets: readonly Budget[], now: Ms): Promise<RunRecord[]> {
   const counts = await store.counts();
-  const waiting = await Promise.all(
-    (["parked", "collecting", "queued", "running"] as const)
+  const unfinished = await Promise.all(
+    (["parked", "collecting", "queued", "running", "waiting"] as const)
       // Without budgets only those matter that wait for one that was taken away, and windows.
       .filter((status) => budgets.length > 0 || status === "parked" || status === "collecting")
       .map((status) => listAll(store, { status }, counts[`runs.${status}`] ?? 0)),
   );
   const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined || limits.budget !== undefined) ? DAY_MS : HOUR_MS;
   const recent = budgets.length > 0 ? await listAll(store, { since: now - back }, Infinity) : [];
-  const byId = new Map([...recent, ...waiting.flat()].map((run) => [run.id, run]));
+  const byId = new Map([...recent, ...unfinished.flat()].map((run) => [run.id, run]));
   return [...byId.values()].filter((run) => run.kind === "hook").toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 

@@ -32,17 +32,25 @@ interface Use {
 class Account {
   /** When the last runs started or, for those that are parked, will: in order, at most `runsPerHour`. */
   readonly starts: Ms[] = [];
-  /** The starts of the last hour, for the operator. */
-  readonly startedLastHour: Ms[] = [];
+  /** The runs that started within the last hour, and when they did last: for the operator. */
+  readonly startedLastHour = new Map<string, Ms>();
   /** Accepted, and neither parked nor ended. */
   readonly active = new Set<string>();
   readonly running = new Set<string>();
   /** Accepted and not started. */
   readonly waiting = new Set<string>();
-  readonly used: Use[] = [];
+  /** What each run has used in all, in the order in which it was counted last. */
+  readonly used = new Map<string, Use>();
   /** Parked until another run ends, in order; and those of them that may start now. */
   readonly waitQueue: string[] = [];
   readonly released = new Set<string>();
+
+  addStart(runId: string, at: Ms): void {
+    this.startedLastHour.delete(runId);
+    this.startedLastHour.set(runId, at);
+    const [first] = this.startedLastHour.keys();
+    if (first !== undefined && this.startedLastHour.size > MAX_STARTED) this.startedLastHour.delete(first);
+  }
 
   takeSlot(perHour: number | undefined, at: Ms): void {
     if (perHour === undefined) return;
@@ -64,20 +72,29 @@ class Account {
     return { starts: this.starts.length, nextStartAt: oldest === undefined ? undefined : oldest + HOUR_MS };
   }
 
-  spend(use: Use): void {
-    if (use.tokens > 0 || use.costUsd > 0) this.used.push(use);
-    while (this.used[0] && this.used[0].at <= use.at - DAY_MS) this.used.shift();
+  /** Counts what a run has used in all: it replaces what was counted of it before. */
+  spend(runId: string, use: Use): void {
+    if (use.tokens > 0 || use.costUsd > 0) {
+      this.used.delete(runId);
+      this.used.set(runId, use);
+    }
+    for (const [id, { at }] of this.used) {
+      if (at > use.at - DAY_MS) break;
+      this.used.delete(id);
+    }
   }
 
   sumLastDay(name: "tokens" | "costUsd", now: Ms): number {
-    return this.used.reduce((total, use) => (use.at > now - DAY_MS ? total + use[name] : total), 0);
+    let total = 0;
+    for (const use of this.used.values()) if (use.at > now - DAY_MS) total += use[name];
+    return total;
   }
 
   /** When the sum falls below `limit` again. */
   #freeAt(name: "tokens" | "costUsd", sum: number, limit: number, now: Ms): Ms | undefined {
     let left = sum;
-    const last = this.used.find((use) => use.at > now - DAY_MS && (left -= use[name]) < limit);
-    return last && last.at + DAY_MS;
+    for (const use of this.used.values()) if (use.at > now - DAY_MS && (left -= use[name]) < limit) return use.at + DAY_MS;
+    return undefined;
   }
 
   /** What `tokensPerDay` and `budget` are decided by. */
@@ -187,19 +204,18 @@ export class Limiter {
       account.waiting.delete(runId);
       account.active.add(runId);
       account.running.add(runId);
-      account.startedLastHour.push(now);
-      if (account.startedLastHour.length > MAX_STARTED) account.startedLastHour.shift();
+      account.addStart(runId, now);
     }
     return parked;
   }
 
-  /** A run has ended, or is back in the queue. */
+  /** A run has ended, is back in the queue (`again`), or waits for a person. */
   ended(runId: string, budgets: readonly Budget[], now: Ms, { tokens, costUsd = 0, again }: RunSpend): void {
     for (const { scope } of budgets) {
       const account = this.#account(scope);
       account.remove(runId);
       if (again) account.waiting.add(runId);
-      account.spend({ at: now, tokens, costUsd });
+      account.spend(runId, { at: now, tokens, costUsd });
     }
   }
 
@@ -217,7 +233,7 @@ export class Limiter {
   usage({ scope }: Budget, now: Ms): BudgetStatus {
     const account = this.#account(scope);
     return {
-      startedLastHour: account.startedLastHour.filter((at) => at > now - HOUR_MS).length,
+      startedLastHour: [...account.startedLastHour.values()].filter((at) => at > now - HOUR_MS).length,
       running: account.running.size,
       waiting: account.waiting.size,
       tokensLastDay: account.sumLastDay("tokens", now),
@@ -232,26 +248,29 @@ export class Limiter {
   recount(runs: readonly RunRecord[], budgetsOf: Budgets["of"], now: Ms): void {
     const running = new Set([...this.#accounts.values()].flatMap((account) => [...account.running]));
     this.#accounts.clear();
+    const byUse = runs.toSorted((a, b) => toUsedAt(a) - toUsedAt(b));
+    for (const run of byUse)
+      for (const { scope } of budgetsOf(run.mapping))
+        this.#account(scope).spend(run.id, { at: toUsedAt(run), tokens: countUsedTokens(run), costUsd: run.usage?.costUsd ?? 0 });
     for (const run of runs) {
       const began = run.startedAt !== undefined || run.endedAt !== undefined || run.status === "queued";
       for (const { scope, limits } of budgetsOf(run.mapping)) {
         const account = this.#account(scope);
         const startedAt = run.startedAt ?? run.createdAt;
         if (began && startedAt > now - HOUR_MS) account.takeSlot(limits.runsPerHour, startedAt);
-        if (run.startedAt !== undefined && run.startedAt > now - HOUR_MS) account.startedLastHour.push(run.startedAt);
-        if (run.endedAt !== undefined) {
-          if (run.endedAt > now - DAY_MS)
-            account.used.push({ at: run.endedAt, tokens: countUsedTokens(run), costUsd: run.usage?.costUsd ?? 0 });
-          continue;
-        }
+        if (run.startedAt !== undefined && run.startedAt > now - HOUR_MS) account.addStart(run.id, run.startedAt);
+        // A run that waits for a person holds no place, and waits for none.
+        if (run.endedAt !== undefined || run.status === "waiting") continue;
         if (running.has(run.id)) account.running.add(run.id);
         else account.waiting.add(run.id);
         if (run.status === "queued" || run.status === "running") account.active.add(run.id);
       }
     }
-    for (const { used } of this.#accounts.values()) used.sort((a, b) => a.at - b.at);
   }
 }
+
+/** When what a run has used is counted. */
+const toUsedAt = ({ endedAt, waiting, startedAt, createdAt }: RunRecord): Ms => endedAt ?? waiting?.since ?? startedAt ?? createdAt;
 
 /** The tokens that a run or a turn has used. */
 export function countUsedTokens({ usage }: Pick<RunRecord, "usage">): number {

@@ -51,7 +51,10 @@ export type Admitted =
   /** One placement for each applicant. `settle` must be called once it is known whether the event is on disk. */
   { ok: true; placements: readonly Placement[]; settle(accepted: boolean): void } | { ok: false; failure: Failure };
 
-/** What a run has used when it ends, or is back in the queue (`again`). */
+/**
+ * What a run has used in all, those of its earlier tries too, when it ends, waits for a person, or is back in the queue
+ * (`again`). It replaces what was counted of the run before.
+ */
 export interface RunSpend {
   tokens: number;
   /** Absent if it is unknown. */

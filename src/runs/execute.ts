@@ -29,7 +29,7 @@ interface Try {
   end?: TryEnd;
 }
 
-/** What a try has used, and whether the run is back in the queue. */
+/** What a run has used in all when a try is over, and whether the run is back in the queue. */
 interface Spent {
   tokens: number;
   costUsd?: number | undefined;
@@ -146,7 +146,7 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const result = await continueTurn(first, turn, current);
   if (isPaused(result)) {
     current.end = { status: result.code };
-    return { tokens: 0, again: result.code === "waiting" };
+    return result.code === "waiting" ? toSpent(addUsage(steps.map(({ usage }) => usage)), false) : { tokens: 0, again: false };
   }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
@@ -155,13 +155,18 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
     const maxTries = steps.length > 0 ? MAX_TRIES : kind.maxTries;
     if (isDrained || (result.retryable && failures < maxTries)) {
       await putBack(kind.job, result, isDrained ? { attempts: run.attempts - 1 } : { failures }, current);
-      return { tokens: 0, again: true };
+      return toSpent(addUsage(steps.map(({ usage }) => usage)), true);
     }
   }
   await endRun(result, current);
-  const used = getUsed(result, steps);
-  return { tokens: countUsedTokens(used), costUsd: used.usage?.costUsd, again: false };
+  return toSpent(getUsed(result, steps).usage, false);
 }
+
+const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): Spent => ({
+  tokens: countUsedTokens({ usage }),
+  costUsd: usage.costUsd,
+  again,
+});
 
 /** The run that only its first step makes worth keeping. */
 function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {

@@ -1,5 +1,6 @@
 import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
+import { addUsage } from "../agent/usage.ts";
 import { createCode } from "../approvals/codes.ts";
 import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
@@ -7,7 +8,18 @@ import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
-import type { ApprovalDecision, ApprovalRecord, FencingToken, Job, Ms, RunRecord, StepRecord, Store, Writes } from "../store/types.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  FencingToken,
+  Job,
+  Ms,
+  RunRecord,
+  StepRecord,
+  Store,
+  Usage,
+  Writes,
+} from "../store/types.ts";
 
 const MAX_REFUSALS = 8;
 
@@ -52,7 +64,7 @@ async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promis
  * another gateway has the job.
  */
 async function writeWaiting(
-  run: RunRecord,
+  { run, usage }: { run: RunRecord; usage: Usage },
   { asks, open }: PausedTurn,
   job: Job | undefined,
   { store, questions, ...options }: { store: Store; questions: Questions } & WaitOptions,
@@ -73,7 +85,7 @@ async function writeWaiting(
       }
       for (const question of planned) writeDelivery(tx, question);
       const waiting = { approvalIds: [...open, ...made.map(({ id }) => id)], since: run.waiting?.since ?? now };
-      tx.update("run", run.id, { status: "waiting", waiting, crashCount: 0, failures: 0 });
+      tx.update("run", run.id, { status: "waiting", waiting, usage, crashCount: 0, failures: 0 });
       if (job) tx.settle(job, until, { resetAttempts: true });
     }, job);
     return held ? made : undefined;
@@ -105,7 +117,8 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
   const { store, clock } = deps;
   if (paused.code === "lost") return false;
   const timeoutMs = kind.context.config.tools.approvalTimeout;
-  const approvals = await writeWaiting(run, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
+  const usage = addUsage(steps.map((step) => step.usage));
+  const approvals = await writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {
     deps.onApproval?.(approval);

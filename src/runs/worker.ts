@@ -1,4 +1,5 @@
 import type { Failure } from "../core/errors.ts";
+import { countUsedTokens } from "../limits/limiter.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
 import { ENDED, getJobId, type Job, type RunRecord, type Writes } from "../store/types.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
@@ -82,7 +83,7 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
       writeEnd(tx, run, { status: "cancelled", endedAt: now, error: { code: "cancelled", message } }, { context: deps.context(), now });
     };
     await commitEnd(run, write, { ...deps, now, by: "operator" });
-    deps.admission.release(run, { tokens: 0, again: false });
+    deps.admission.release(run, { tokens: countUsedTokens(run), costUsd: run.usage?.costUsd, again: false });
     deps.onRunEnd(id);
   };
 

@@ -66,11 +66,14 @@ export interface SharedUsage {
   start(runId: string, budgets: readonly BudgetLimits[], decide: Decide): Promise<Parked | undefined>;
   /** A run that was parked is on disk as such: if it has been released meanwhile, it starts. */
   parked(runId: string): Promise<void>;
-  /** The run has ended, or is back in the queue, or was given up before it began; runs that wait for it are released. */
+  /**
+   * The run has ended, waits for a person, is back in the queue, or was given up before it began; runs that wait for it are
+   * released. `tokens` and `costUsd` are what the run has used in all: they replace what was counted of it before.
+   */
   release(runId: string, budgets: readonly BudgetLimits[], tokens: number, costUsd?: number): Promise<void>;
   /** Limits may have changed: runs that wait for a moment of the old ones get a new one. All budgets have to be given. */
   reopen(budgets: readonly BudgetLimits[]): Promise<void>;
-  /** Ids of runs that are counted as begun or waiting though they have ended: their gateway died before it said so. */
+  /** Ids of runs that are counted as begun or waiting though they have ended, or wait for a person: their gateway died before it said so. */
   strays(): Promise<string[]>;
   spent(scope: string): Promise<Spent>;
   /** How many runs wait, by mapping. */

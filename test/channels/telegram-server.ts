@@ -13,8 +13,9 @@ export interface TelegramMessage {
   raw: string;
   text: string;
   request: Record<string, unknown>;
-  /** Its inline keyboard. */
+  /** Its inline keyboard, and the one that it was sent with. */
   buttons: { text: string; callback_data: string }[];
+  asked: { text: string; callback_data: string }[];
 }
 
 export interface TelegramServer {
@@ -26,8 +27,10 @@ export interface TelegramServer {
   fail(fault: TelegramFault, options?: { times?: number; method?: string }): void;
   /** Puts an update into the bot's queue. */
   push(update: Omit<Update, "update_id">): number;
-  /** Somebody presses a button of the last message. */
-  press(label: string, from: number): void;
+  /** Somebody presses a button of a message, as it was sent; by default of the last one, as it is. */
+  press(label: string, from: number, message?: TelegramMessage): void;
+  /** Called when a method has done its work. The answer is held back until what it returns is done. */
+  watch: (method: string) => Promise<void> | undefined;
   /** What pressers were shown. */
   notices: string[];
   /** What `setWebhook` was given as `allowed_updates`. */
@@ -118,7 +121,7 @@ export async function startTelegram(): Promise<TelegramServer> {
     const message_id = messages.length + 1;
     const buttons = readKeyboard(body);
     if (typeof buttons === "string") return error(400, buttons);
-    messages.push({ chat, message_id, raw, text, request: body, buttons });
+    messages.push({ chat, message_id, raw, text, request: body, buttons, asked: buttons });
     return ok({ message_id, date: 1_700_000_000, chat: { id: Number(chat) || 1, type: "private", first_name: "A" }, from: BOT, text });
   };
 
@@ -171,7 +174,12 @@ export async function startTelegram(): Promise<TelegramServer> {
     return fault === "cut" ? "cut" : "hang";
   };
 
-  const { url, close } = await serve(async ({ method: verb, path, query, body }, gone) => {
+  const { url, close } = await serve(async (call, gone) => {
+    const answer = await answerCall(call, gone);
+    await self.watch(call.path.split("/")[2] ?? "");
+    return answer;
+  });
+  async function answerCall({ method: verb, path, query, body }: Call, gone: AbortSignal): Promise<Answer> {
     const [, bot, method = ""] = path.split("/");
     const given = verb === "GET" ? Object.fromEntries(query) : body;
     calls.push({ method, body: given });
@@ -201,15 +209,17 @@ export async function startTelegram(): Promise<TelegramServer> {
       default:
         return error(404, "Not Found: method not found");
     }
-  });
+  }
 
   const self: TelegramServer = {
     url,
     token,
     notices: [],
-    press(label, from) {
-      const message = messages.at(-1);
-      const data = message?.buttons.find(({ text }) => text === label)?.callback_data ?? "";
+    watch: () => undefined,
+    press(label, from, sent) {
+      const message = sent ?? messages.at(-1);
+      const buttons = sent ? sent.asked : message?.buttons;
+      const data = buttons?.find(({ text }) => text === label)?.callback_data ?? "";
       const id = `press-${nextUpdate}`;
       presses.add(id);
       const user = { id: from, is_bot: false, first_name: "A" };

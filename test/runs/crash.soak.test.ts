@@ -1,18 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { startProgram, type Program } from "../e2e/program.ts";
+import type { Program } from "../e2e/program.ts";
 import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
-import { ALL_SENT, countMails, createMailWorld, mailConfig, mailPlugins, MAILS, type Arrival, type MailWorld } from "./mail.ts";
+import { ALL_SENT, countMails, createMailWorld, MAILS, type Arrival, type MailWorld } from "./mail.ts";
+import { orderMails, pause, settleRun, startMailProgram, type MailRun } from "./mail-program.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
-const TOKEN = "mail-hook-token-0123456789";
-const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
 const ONCE = { 1: 1, 2: 1, 3: 1 };
-const ENDED = ["succeeded", "failed", "timed_out", "cancelled", "waiting"];
-
-const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 let dir: string;
 let mail: MailWorld;
@@ -28,44 +23,13 @@ afterEach(async () => {
 });
 
 const start = async (storeUrl?: string): Promise<Program> => {
-  const { hooks, ...rest } = mailConfig(mail) as { hooks: object };
-  const store = storeUrl === undefined ? {} : { store: { url: storeUrl } };
-  const config = { gateway: { port: 0, drainSeconds: 2 }, hooks: { enabled: true, token: TOKEN, ...hooks }, ...rest, ...store };
-  for (const [name, text] of Object.entries({ "rouse.json5": JSON.stringify(config), ...mailPlugins(mail) })) {
-    mkdirSync(dirname(join(dir, name)), { recursive: true });
-    writeFileSync(join(dir, name), text);
-  }
-  const env = { ROUSE_LOG_LEVEL: process.env["FLEET_LOG"] ?? "silent" };
-  const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], { cwd: dir, env });
+  const program = await startMailProgram(mail, dir, storeUrl === undefined ? {} : { store: { url: storeUrl } });
   programs.push(program);
   return program;
 };
 
-const post = async ({ url }: Program, agentId: string): Promise<string> => {
-  const body = JSON.stringify({ message: "Mail them.", agentId, deliver: false, wakeMode: "next-heartbeat" });
-  const answer = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body });
-  return ((await answer.json()) as { runId: string }).runId;
-};
-
-interface Run {
-  status: string;
-  reply: string | null;
-}
-
-/** What the run has come to, whichever gateway executes it. */
-async function settle(getUrl: () => string | undefined, id: string): Promise<Run> {
-  for (let waited = 0; waited < 90_000; waited += 50) {
-    const url = getUrl();
-    const answer = url === undefined ? undefined : await fetch(`${url}/hooks/runs/${id}`, { headers }).catch(() => undefined);
-    const { run } = answer?.ok ? ((await answer.json()) as { run: Run }) : { run: undefined };
-    if (run && ENDED.includes(run.status)) return run;
-    await pause(50);
-  }
-  throw new Error(`the run ${id} did not come to an end`);
-}
-
 /** Checks one run against what the world outside saw. Returns its status. */
-function expectOnce(agent: string, { status, reply }: Run, where: string): string {
+function expectOnce(agent: string, { status, reply }: MailRun, where: string): string {
   const counts = countMails(mail.sent, agent === "safe");
   expect(["succeeded", "waiting"], where).toContain(status);
   for (const [n, count] of Object.entries(counts)) expect([where, n, count]).toEqual([where, n, 1]);
@@ -100,11 +64,11 @@ it("SQLite: killed at each point of a turn, it sends no e-mail twice and loses n
           done();
         };
       });
-      const id = await post(victim, agent);
+      const id = await orderMails(victim, agent);
       await dead;
       program = undefined;
       program = await start();
-      const run = await settle(() => program?.url, id);
+      const run = await settleRun(() => program?.url, id);
       const status = expectOnce(agent, run, renderPoint(agent, point));
       states[`${agent} ${status}`] = (states[`${agent} ${status}`] ?? 0) + 1;
     }
@@ -143,10 +107,10 @@ describePostgres("three gateways on one database", () => {
             done();
           };
         });
-        const id = await post(gateways[0] as Program, agent);
+        const id = await orderMails(gateways[0] as Program, agent);
         await hit;
         gateways.push(...(await Promise.all([start(schema.url), start(schema.url)])));
-        const run = await settle(() => gateways[0]?.url, id);
+        const run = await settleRun(() => gateways[0]?.url, id);
         const status = expectOnce(agent, run, renderPoint(agent, point));
         states[`${agent} ${status}`] = (states[`${agent} ${status}`] ?? 0) + 1;
       }
@@ -174,11 +138,11 @@ describePostgres("three gateways on one database", () => {
           await new Promise<void>((open) => (release = open));
         };
       });
-      const id = await post(first, agent);
+      const id = await orderMails(first, agent);
       await stopped;
       const second = await start(schema.url);
       // The lease is over after ten seconds: then the other gateway takes the run.
-      const run = await settle(() => second.url, id);
+      const run = await settleRun(() => second.url, id);
       const sent = mail.sent.length;
       const asked = mail.requests.length;
       expectOnce(agent, run, `${agent}: suspended at ${kind} ${index}`);
@@ -187,7 +151,7 @@ describePostgres("three gateways on one database", () => {
       process.kill(first.child.pid as number, "SIGCONT");
       await pause(4000);
       expect([mail.sent.length, mail.requests.length]).toEqual([sent, asked]);
-      expect(await settle(() => second.url, id)).toEqual(run);
+      expect(await settleRun(() => second.url, id)).toEqual(run);
     },
   );
 });
