@@ -25,7 +25,7 @@ export interface Journal {
 /** A question to a person, before it has an id. */
 export type NewApproval = Pick<ApprovalRecord, "callId" | "tool" | "input" | "reason" | "why">;
 
-/** Whether a call is made: at once, once a person has approved it, or not at all. `why` is one sentence that quotes nothing from outside. */
+/** Whether a call is made: immediately, after a person has approved it, or not at all. `why` is one sentence that quotes no text from outside. */
 export type CallVerdict =
   | { kind: "run" }
   | { kind: "ask"; reason: Exclude<ApprovalRecord["reason"], "outcome_unknown">; why: string }
@@ -41,7 +41,7 @@ export interface JudgedCall {
   context: readonly Part[];
 }
 
-/** Creates the journal of a turn that has one attempt, and whose steps nobody looks at. */
+/** Creates the journal of a turn that has one attempt, and whose steps are not stored. */
 export function createMemoryJournal(): Journal {
   return {
     steps: [],

@@ -34,7 +34,7 @@ const timedOut = ({ reason, expiresAt }: Pick<ApprovalRecord, "reason" | "expire
   at: expiresAt,
 });
 
-/** Records that nobody decided in time. Returns the decision of a person who was quicker. */
+/** Records that the time for a decision is over. Returns the decision of a person if there is one already. */
 async function writeTimeout(
   approval: ApprovalRecord,
   job: Job | undefined,

@@ -29,7 +29,7 @@ function buildApproval(ask: NewApproval, run: RunRecord, code: string, { now, ti
   };
 }
 
-/** The approvals of a run that nobody has decided. */
+/** The open approvals of a run. */
 const listOpen = (store: Pick<Store, "list">, runId: string): Promise<ApprovalRecord[]> =>
   store.list("approvals", { runId, state: "open", limit: 1000 });
 
