@@ -135,9 +135,7 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
       if (cut) end(tooLarge(`a field has more than ${FIELD_BYTES} bytes`));
       else fields.push([name, value]);
     });
-    parser.on("filesLimit", () =>
-      end(tooLarge(`send at most ${limits.files} files per form (platform.knowledge.files)`, "too_many_files")),
-    );
+    parser.on("filesLimit", () => end(tooLarge(`send at most ${limits.files} files (platform.knowledge.files)`, "too_many_files")));
     parser.on("fieldsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
     parser.on("partsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
     parser.on("error", () => end(BROKEN));
