@@ -18,7 +18,7 @@ export interface Journal {
   addStep(step: StepRecord): Promise<boolean>;
   /** The same for changes of calls of steps that are on disk. */
   updateCalls(changes: readonly CallChange[]): Promise<boolean>;
-  /** The decision about an approval; undefined as long as it is open. One that is not there any more counts as timed out. */
+  /** The decision about an approval; undefined while it is open. A deleted approval counts as timed out. */
   getDecision(approvalId: string): Promise<ApprovalDecision | undefined>;
 }
 
@@ -31,7 +31,7 @@ export type CallVerdict =
   | { kind: "ask"; reason: Exclude<ApprovalRecord["reason"], "outcome_unknown">; why: string }
   | { kind: "withhold"; why: string };
 
-/** A tool call before it is made, and what the model sees: of the steps so far, its own is the last. */
+/** A tool call before it is made, and what the model sees. The last of the steps is that of the call. */
 export interface JudgedCall {
   tool: string;
   hints: ToolHints;

@@ -4,37 +4,37 @@ import type { OutsidePlace } from "../agent/provenance.ts";
 import type { UNTRUSTED } from "../config/schema/tools.ts";
 import { coversTool } from "../core/tool-names.ts";
 
-/** What a call is judged by, apart from itself. */
+/** The facts about the turn on which a call is judged. */
 export interface JudgedTurn {
   /** Patterns of calls that wait for a person. */
   approve: readonly string[];
   untrusted: (typeof UNTRUSTED)[number];
-  /** Where outside text is in view; undefined if none is. */
+  /** Where the model sees text from outside; undefined if it sees none. */
   outside: OutsidePlace | undefined;
   /** Whether the operator has named the tool for hook runs and heartbeats, and this is one. */
   isNamed: boolean;
   /** Whether a person can be asked. */
   canAsk: boolean;
-  /** Whether a person has allowed calls like this one for good. */
+  /** Whether a saved rule covers the call. */
   isAllowed: boolean;
 }
 
 type Call = Pick<JudgedCall, "tool" | "hints" | "input">;
 
-/** Which tools of a pattern are meant. */
+/** The traits that narrow a pattern. */
 const TRAITS: Record<string, (hints: ToolHints) => boolean> = {
   changing: ({ readOnly }) => !readOnly,
   destructive: ({ destructive }) => destructive,
 };
 export const TRAIT_NAMES = Object.keys(TRAITS);
 
-/** Takes an entry of `approve` apart: `!bank.*:destructive`. */
+/** Parses an entry of `approve`: `!bank.*:destructive`. */
 export function parseApprove(text: string): { isExcluded: boolean; pattern: string; trait: string | undefined } {
   const [, excluded = "", pattern = "", trait] = /^(!?)(.*?)(?::([^:]*))?$/s.exec(text) ?? [];
   return { isExcluded: excluded !== "", pattern, trait };
 }
 
-/** Returns the first entry of `approve` that a call needs approval by. Entries with `!` take tools out, wherever they stand. */
+/** Returns the first entry of `approve` that demands approval of a call. Entries with `!` exclude tools, at any position of the list. */
 function findApprove(approve: readonly string[], { tool, hints }: Call): string | undefined {
   const fits = (entry: string): boolean => {
     const { pattern, trait } = parseApprove(entry);
@@ -52,7 +52,7 @@ const SEEN: Record<OutsidePlace, string> = {
   messages: "the conversation that the caller sent contains results of tools",
 };
 
-/** Decides what happens to a call of a tool. */
+/** Decides whether a tool call is made, needs approval or is withheld. */
 export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   const { tool, hints } = call;
   if (turn.isAllowed) return { kind: "run" };
