@@ -63,7 +63,7 @@ export type ModelResolution =
 export interface Models {
   /** Resolves an alias or `provider/model`, with the fallbacks of the alias, then `fallbacks`. */
   resolve(name: string, fallbacks?: readonly string[]): ModelResolution;
-  /** The same for a name that a request, a template or a transform gave: also held against `agents.defaults.models`. */
+  /** The same for a name that a request, a template or a transform gave: also checked against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
   /** Returns the price of a model; undefined if it is unknown. */
   getPrice(model: ResolvedModel): ModelPrice | undefined;
