@@ -84,8 +84,8 @@ async function restartRuns(deps: AdminDeps, eventId: string, dryRun: boolean): P
 }
 
 /**
- * Replays all events that failed (or matched nothing), one after the other: events without work as if they came in
- * again, failed runs under their own id. Yields what becomes of each; ends early when nobody reads on.
+ * Replays all events that failed (or matched no mapping), one after the other: events without work as if they were
+ * received again, failed runs under their own id. Yields the result of each event; ends early when the caller stops reading.
  */
 export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<ReplayLine> {
   const events = await selectEvents(deps.store, bulk);

@@ -37,7 +37,7 @@ export function listChannels({ snapshot }: AdminDeps) {
   return { channels };
 }
 
-/** Probes the channels that are in use, and tells how their listening does. */
+/** Probes the channels in use, and returns the state of their receiving. */
 export async function probeChannels(deps: AdminDeps) {
   const [probes, services] = [await deps.channels.probeAll(), deps.status().services];
   const channels = deps.snapshot().channels.loaded.map(({ id, channel }) => {

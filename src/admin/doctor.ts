@@ -128,7 +128,7 @@ const signatures: Check = (deps) => {
   if (old?.last) {
     const { secret, of, at } = old.last;
     return passedCheck(
-      `"${old.path}" was signed last with secret ${secret + 1} of ${of}, at ${new Date(at).toISOString()}: the others may go once no sender uses them`,
+      `"${old.path}" was signed last with secret ${secret + 1} of ${of}, at ${new Date(at).toISOString()}: remove the other secrets once no sender uses them`,
     );
   }
   const seen = states.filter(({ last }) => last !== undefined).length;

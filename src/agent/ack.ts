@@ -20,7 +20,7 @@ export function parseAck(reply: string, ackMaxChars: number): { acknowledged: bo
   return { acknowledged: text.length <= ackMaxChars, text };
 }
 
-/** A hook run's reply without the token; empty where there was nothing else. */
+/** A hook run's reply without the token; empty if the reply was only the token. */
 export function stripAck(reply: string): string {
   const { found, text } = withoutToken(reply);
   return found ? text : reply;

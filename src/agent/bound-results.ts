@@ -12,13 +12,13 @@ type Content = Extract<Output, { type: "content" }>["value"][number];
 type FilePart = Extract<UserPart, { type: "file" }>;
 
 /**
- * Where a model is given the images of a tool's result: in the result, in a message of the user behind the results (chat
- * completions take text alone in a result), or nowhere.
+ * Where a model gets the images of a tool's result: in the result, in a user message after the results (chat completions
+ * accept only text in a result), or nowhere.
  */
 export type ImagePlace = "result" | "message" | "nowhere";
 
 const CANNOT_SEE = "this model cannot see images";
-const CANNOT_READ = "no model can be given such a file";
+const CANNOT_READ = "models cannot read this kind of file";
 const FOLLOWS = "it is shown after the results";
 
 const getBase64 = ({ data }: FilePart): string | undefined =>
@@ -29,7 +29,7 @@ function toText(output: Exclude<Output, { type: "content" }>): string {
   return typeof output.value === "string" ? output.value : JSON.stringify(output.value ?? null);
 }
 
-/** The text of a result, in which the files are named, and the images that it shows. */
+/** Returns the text of a result, in which the files are named, and the images to show. */
 function divideContent(content: readonly Content[], place: ImagePlace): { text: string; images: FilePart[] } {
   const images: FilePart[] = [];
   const texts = content.flatMap((part) => {
@@ -44,13 +44,13 @@ function divideContent(content: readonly Content[], place: ImagePlace): { text: 
   return { text: texts.join("\n"), images };
 }
 
-/** Puts images between the markers of what `wrap` has made. */
+/** Puts images between the boundary markers of a wrapped text. */
 function wrapImages(wrapped: string, id: string, images: readonly FilePart[]): ({ type: "text"; text: string } | FilePart)[] {
   const end = `<<<END_EXTERNAL_CONTENT ${id}>>>`;
   return [{ type: "text", text: wrapped.slice(0, -end.length) }, ...images, { type: "text", text: end }];
 }
 
-/** Puts messages behind the results of a step: providers want these to follow the calls. */
+/** Puts messages after the results of a step: providers require the results to follow the calls directly. */
 function addImages(messages: readonly (readonly [message: Message, shown: readonly UserPart[]])[]): Message[] {
   return messages.flatMap(([message, shown], index): Message[] => {
     if (message.role !== "tool" || messages[index + 1]?.[0].role === "tool") return [message];
@@ -68,12 +68,12 @@ export const markBoundary = (message: ModelMessage, boundaryId: string): ModelMe
   message.role === "tool" ? { ...message, providerOptions: { [MARK]: { boundaryId } } } : message;
 
 /**
- * Puts all that tools have said inside the run's boundary on its way to the model: results, errors and images, of this turn, of
- * the session's past and of the caller's own tools. A history keeps them raw. It stands between the SDK and the model, so that
- * no way of failing inside the SDK leads around it.
+ * Puts all output of tools inside the run's boundary before the model gets it: results, errors and images, of this turn, of
+ * earlier turns and of the caller's own tools. A history keeps them raw. The middleware is between the SDK and the model, so
+ * that no error path of the SDK bypasses it.
  */
 export function boundToolResults(boundary: Boundary, place: ImagePlace): LanguageModelMiddleware {
-  /** Each step of a turn shows the results of all steps before it. */
+  /** Wrapped texts, kept because each step of a turn contains the results of all earlier steps. */
   const wrapped = new Map<string, string>();
   const wrap = (text: string, tool: string, own: Boundary): string => {
     const key = `${own.id}\n${tool}\n${text}`;

@@ -14,7 +14,7 @@ const NEWLINE = /\r\n?|\n/g;
  * it, and HTML is escaped. Code and all other text stay as they are. The result does not depend on how the text is cut.
  *
  * What follows decides what a sign is, so a text goes out up to the first sign that may still become HTML or an image.
- * Where parsers may disagree on what is code, code is escaped too: no reading of the result has an image or HTML.
+ * If parsers may disagree on what is code, code is escaped too: no reading of the result has an image or HTML.
  */
 export class Disarmer {
   private readonly reader = new LineReader();

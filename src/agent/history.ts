@@ -34,7 +34,7 @@ function turnTokens(turn: TurnRecord): number {
   return estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
 }
 
-/** The part of the budget that is freed at once when a history has grown too long. */
+/** The part of the budget that one cut frees when a history has grown too long. */
 const CUT_SHARE = 1 / 3;
 
 /**
@@ -62,7 +62,7 @@ const getParts = (message: unknown): CallPart[] => {
   return Array.isArray(content) ? (content as CallPart[]) : [];
 };
 
-/** Takes away calls that nobody answered, as a caller may leave them: providers refuse a conversation with one. */
+/** Removes tool calls without a result, as a caller may leave them: providers refuse a conversation with one. */
 export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessage[] {
   const answered = new Set(
     messages.flatMap((message) => getParts(message).flatMap((part) => (part.type === "tool-result" ? [part.toolCallId] : []))),

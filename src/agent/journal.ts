@@ -18,20 +18,20 @@ export interface Journal {
   addStep(step: StepRecord): Promise<boolean>;
   /** The same for changes of calls of steps that are on disk. */
   updateCalls(changes: readonly CallChange[]): Promise<boolean>;
-  /** The decision about an approval; undefined as long as it is open. One that is not there any more counts as timed out. */
+  /** The decision about an approval; undefined while it is open. A deleted approval counts as timed out. */
   getDecision(approvalId: string): Promise<ApprovalDecision | undefined>;
 }
 
 /** A question to a person, before it has an id. */
 export type NewApproval = Pick<ApprovalRecord, "callId" | "tool" | "input" | "reason" | "why">;
 
-/** Whether a call is made: at once, once a person has approved it, or not at all. `why` is one sentence that quotes nothing from outside. */
+/** Whether a call is made: immediately, after a person has approved it, or not at all. `why` is one sentence that quotes no text from outside. */
 export type CallVerdict =
   | { kind: "run" }
   | { kind: "ask"; reason: Exclude<ApprovalRecord["reason"], "outcome_unknown">; why: string }
   | { kind: "withhold"; why: string };
 
-/** A tool call before it is made, and what the model sees: of the steps so far, its own is the last. */
+/** A tool call before it is made, and what the model sees. The last of the steps is that of the call. */
 export interface JudgedCall {
   tool: string;
   hints: ToolHints;
@@ -41,7 +41,7 @@ export interface JudgedCall {
   context: readonly Part[];
 }
 
-/** Creates the journal of a turn that has one attempt, and whose steps nobody looks at. */
+/** Creates the journal of a turn that has one attempt, and whose steps are not stored. */
 export function createMemoryJournal(): Journal {
   return {
     steps: [],

@@ -7,7 +7,7 @@ import { cutOutput, toTextOutput } from "./tool-results.ts";
 
 /** The most steps of a turn. The last one has no tools, so that it ends with words. */
 export const MAX_STEPS = 16;
-/** Calls of a tool that may be repeated, before the model is told that it gives no answer. */
+/** Repeats of a call that may be repeated, before its error becomes the result that the model gets. */
 const MAX_REPEATS = 2;
 
 /** What one model call said. */
@@ -27,9 +27,9 @@ export interface LoopOptions {
   journal: Journal;
   /** Asked before a call starts that has not been decided. Default: it starts. */
   judge?: ((call: Omit<JudgedCall, "context">) => CallVerdict | undefined) | undefined;
-  /** What becomes of a call that was started and has no answer: a person is asked, or the model is told. */
+  /** What to do about a call that was started and has no answer: ask a person, or report it to the model. */
   onUnknown: "ask" | "tell";
-  /** The most of a result's text that the model is given at once, in bytes of UTF-8. */
+  /** The most text of one result that the model gets in the conversation, in bytes of UTF-8. */
   maxResultBytes: number;
   signal: AbortSignal;
   clock: { now(): Ms };
@@ -65,7 +65,7 @@ function buildAsk({ id, tool, input }: ToolCallRecord, reason: NewApproval["reas
 }
 
 function renderDenial({ by, note }: ApprovalDecision): string {
-  if (by === "timeout") return "The call was not made: it needs an approval, and nobody decided in time.";
+  if (by === "timeout") return "The call was not made: it needs an approval, and no decision was made in time.";
   return `The call was not made: a person denied it.${note === undefined ? "" : ` Their words: ${note}`}`;
 }
 
@@ -156,7 +156,7 @@ class Loop {
         const why = `The call of ${call.tool} was started, and no answer came: it may have been carried out, or not.`;
         return { do: "ask", ask: buildAsk(call, "outcome_unknown", why) };
       }
-      warnings.push(`the outcome of a call of ${call.tool} is not known: the model was told so`);
+      warnings.push(`the outcome of a call of ${call.tool} is not known: this was reported to the model`);
       return { do: "answer", change: { state: "unknown", output: toTextOutput(UNKNOWN, true) } };
     }
     if (!tool) return { do: "answer", change: { state: "failed", output: toTextOutput("There is no tool of this name any more.", true) } };
@@ -181,7 +181,7 @@ class Loop {
     if (verdict === "done") return { do: "answer", change: { state: "done", output: toTextOutput(CONFIRMED), endedAt: at } };
     if (verdict === "deny" && call.state !== "unknown")
       return { do: "answer", change: { state: "denied", output: toTextOutput(renderDenial(decision), true), endedAt: at } };
-    const who = by === "timeout" ? "nobody decided in time" : "a person gave it up";
+    const who = by === "timeout" ? "no decision was made in time" : "a person gave it up";
     return { do: "give-up", message: `the outcome of a call of ${call.tool} is not known, and ${who}` };
   }
 
@@ -258,7 +258,7 @@ class Loop {
           return { state: "failed", output: toTextOutput(text, true) };
         }
         if (onUnknown === "ask") return { state: "unknown" };
-        warnings.push(`the outcome of a call of ${call.tool} is not known: the model was told so`);
+        warnings.push(`the outcome of a call of ${call.tool} is not known: this was reported to the model`);
         return { state: "unknown", output: toTextOutput(UNKNOWN, true) };
       }
     }

@@ -10,7 +10,7 @@ import { raceAbort } from "./race.ts";
 /** An entry of `mcp.servers`. */
 export type McpServerConfig = Config["mcp"]["servers"][string];
 
-/** What reaches MCP servers from outside the config. */
+/** The settings of MCP servers that are not in the config. */
 export interface McpEnvironment {
   /** Programs run in this folder. */
   cwd: string;
@@ -18,7 +18,7 @@ export interface McpEnvironment {
   fetch: typeof fetch;
 }
 
-/** A tool as its server lists it. All of it is outside text. */
+/** A tool as its server lists it. All of it is text from outside. */
 export interface ListedTool {
   name: string;
   description?: string | undefined;
@@ -33,16 +33,16 @@ export interface McpCall extends OfferedCall {
 
 export interface McpConnection {
   /**
-   * Calls a tool, with the call's id as `_meta.idempotencyKey`, and with the span's trace context in `_meta`. Cancelling tells the server.
-   * @throws SessionGoneError if the server cannot be reached, or knows the session no longer: the call was not carried out.
-   * @throws OutcomeUnknownError if the call left and no answer came.
+   * Calls a tool, with the call's id as `_meta.idempotencyKey`, and with the span's trace context in `_meta`. An abort cancels the call at the server.
+   * @throws SessionGoneError if the server cannot be reached, or does not know the session any more: the call was not carried out.
+   * @throws OutcomeUnknownError if the call was sent and no answer came.
    */
   call(call: McpCall): Promise<ToolOutput>;
-  /** Ends the connection once no call is under way, or immediately; a program is ended too. */
+  /** Ends the connection once no call is in progress, or immediately; a program is ended too. */
   close(when: "idle" | "now"): Promise<void>;
 }
 
-/** The server is not there, was restarted, or ended the session: the call was not carried out, and may be made in another session. */
+/** Thrown if the server is down, was restarted, or ended the session: the call was not carried out, and may be made in another session. */
 export class SessionGoneError extends Error {
   override readonly name = "SessionGoneError";
 }
@@ -62,7 +62,7 @@ export interface ConnectionOptions extends McpEnvironment {
 const MAX_MESSAGE_BYTES = 32_000_000;
 const GOODBYE_MS = 1_000;
 
-/** Notices from the requests for the server's own stream whether the server, or the session, is gone. */
+/** Watches the requests for the server's event stream, and calls `onLost` if the server or the session is gone. */
 function watchStream(fetcher: typeof fetch, onLost: (error: unknown) => void): typeof fetch {
   return async (input, init) => {
     if (init?.method !== "GET") return fetcher(input, init);
@@ -91,7 +91,7 @@ async function createTransport(options: ConnectionOptions, onLost: (error: unkno
     : new StreamableHTTPClientTransport(url, { requestInit, fetch: watchStream(options.fetch, onLost) });
 }
 
-/** Calls under way, by their ids. */
+/** Calls in progress, by their ids. */
 interface Calls {
   pending: Map<string, AbortController>;
   /** Called when the last one has ended. */
@@ -112,7 +112,7 @@ function endCutCalls(transport: Transport, { pending }: Calls): void {
   };
 }
 
-/** Makes `close`: it waits for calls under way, says goodbye, and ends a program that does not end by itself. */
+/** Creates `close`, which waits for calls in progress, ends the session, and kills a program that does not exit by itself. */
 function createClose(client: Client, transport: Transport, calls: Calls): McpConnection["close"] {
   const end = async (): Promise<void> => {
     if ("terminateSession" in transport)
@@ -122,7 +122,7 @@ function createClose(client: Client, transport: Transport, calls: Calls): McpCon
     await client.close();
     await transport.close();
   };
-  // The client closes a connection that could not be made without waiting for it, and a second time would not wait either.
+  // If connecting fails, the client closes the connection without waiting, and a second `close` does not wait either.
   const closeTransport = transport.close.bind(transport);
   let closed: Promise<void> | undefined;
   transport.close = () => (closed ??= closeTransport());
@@ -133,7 +133,7 @@ function createClose(client: Client, transport: Transport, calls: Calls): McpCon
   };
 }
 
-/** Whether the server turned a call away because it knows the session no longer, or could not be reached at all. */
+/** Whether the server rejected a call because it does not know the session any more, or could not be reached. */
 function wasNotCarriedOut(error: unknown, { sessionId }: Transport): boolean {
   const { status } = error as { status?: unknown };
   return typeof status === "number" ? sessionId !== undefined && isGone(status) : isNotSent(error);
@@ -162,7 +162,7 @@ function createCall(client: Client, transport: Transport, calls: Calls, callMs: 
 
 /**
  * Connects to a server and lists its tools; `onTools` gets them, again after each change.
- * @throws whatever kept it from connecting; nothing stays behind.
+ * @throws the error that prevented the connection; no program or stream stays open.
  */
 export async function openConnection(options: ConnectionOptions): Promise<McpConnection> {
   const { connectMs, callMs, signal, onTools } = options;
@@ -181,7 +181,7 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
   endCutCalls(transport, calls);
   Object.assign(client, {
     onclose: () => onLost(new Error("closed")),
-    // The stream of this older transport is the session; it would open another one in silence.
+    // With this older transport the stream is the session. The transport would open another session without notice.
     onerror: (error: unknown) => void (error instanceof SseError && client.close()),
   });
   const close = createClose(client, transport, calls);

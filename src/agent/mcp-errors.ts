@@ -1,7 +1,7 @@
 /** Whether a status says that the server does not know the session: a server that was restarted answers 404, or 400. */
 export const isGone = (status: number): boolean => status === 404 || status === 400;
 
-/** Codes of errors before a connection was there: nothing left. */
+/** Codes of errors before a connection was established: nothing was sent. */
 const NOT_SENT = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -21,7 +21,7 @@ interface Details {
   message: string;
 }
 
-/** The older transport names the status in its message alone. */
+/** The older transport has the status only in its message. */
 function getStatus({ status, message }: Details): number | undefined {
   if (typeof status === "number") return status;
   const found = /\(HTTP (\d{3})\)/.exec(message)?.[1];
@@ -35,21 +35,21 @@ function getCode(error: unknown): string | undefined {
   return cause instanceof Error ? getCode(cause) : undefined;
 }
 
-/** Whether a request failed before it left. */
+/** Whether a request failed before it was sent. */
 export const isNotSent = (error: unknown): boolean => error instanceof Error && NOT_SENT.has(getCode(error) ?? "");
 
 /** Whether a call may have been carried out although it failed with this error. */
 export function isOutcomeUnknown(error: unknown): boolean {
   if (!(error instanceof Error)) return true;
   const status = getStatus(error);
-  // A server that says 503 has turned the request away.
+  // A server that answers 503 has rejected the request.
   if (status !== undefined) return status >= 500 && status !== 503;
   const code = getCode(error);
   if (code === "CONNECTION_CLOSED" || code === "REQUEST_TIMEOUT" || code === "SEND_FAILED") return true;
   return error instanceof TypeError && !isNotSent(error);
 }
 
-/** Says in the operator's words why a server cannot be reached. Quotes nothing that the server said. */
+/** Describes for the operator why a server cannot be reached. Quotes no text of the server. */
 export function describeProblem(error: unknown): string {
   if (error instanceof Response) return `the session is gone (HTTP ${error.status})`;
   if (!(error instanceof Error)) return "it cannot be reached";

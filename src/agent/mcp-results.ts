@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ToolOutput, ToolOutputPart } from "../store/steps.ts";
 
-/** What a server answers to `tools/call`, as far as it is read. The server may have put anything there. */
+/** The fields that are read of a server's answer to `tools/call`. Their values are not checked yet. */
 interface CallResult {
   content?: unknown;
   structuredContent?: unknown;
@@ -37,7 +37,7 @@ function toPart(item: unknown): ToolOutputPart {
   return { type: "text", text: toJson(item) };
 }
 
-/** Whether a text is the value in JSON, as servers send it for clients that read text alone. */
+/** Whether a text is the value in JSON, as servers send it for clients that read only text. */
 function isCopy(part: ToolOutputPart, value: unknown): boolean {
   if (part.type !== "text") return false;
   try {
@@ -47,7 +47,7 @@ function isCopy(part: ToolOutputPart, value: unknown): boolean {
   }
 }
 
-/** Reads what a server answered to a call. All of it is outside text. */
+/** Reads a server's answer to a call. All of it is text from outside. */
 export function toToolOutput(result: unknown): ToolOutput {
   const { content, structuredContent, isError } = (isItem(result) ? result : { content: [result] }) as CallResult;
   const parts = Array.isArray(content) ? content.map(toPart) : [];

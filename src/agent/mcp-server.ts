@@ -15,18 +15,18 @@ import {
 import { describeProblem } from "./mcp-errors.ts";
 import { raceAbort } from "./race.ts";
 
-/** How the connection to a server of `mcp.servers` does. */
+/** The state of the connection to a server of `mcp.servers`. */
 export interface McpServerState {
   name: string;
   /** `idle`: no agent has used it yet. `failing`: it is tried again at `nextTryAt`. */
   state: "idle" | "connecting" | "connected" | "failing";
   /** How many tools it lists. */
   tools: number;
-  /** Since when it is connected. */
+  /** When the current connection was established. */
   since?: Ms;
   /** How often a connection was lost. */
   losses: number;
-  /** Why it cannot be reached, or was lost last. No word of the server's. */
+  /** Why the server cannot be reached, or was lost last. Quotes no text of the server. */
   error?: string;
   nextTryAt?: Ms;
 }
@@ -40,13 +40,13 @@ export interface McpServerOptions extends McpEnvironment {
 }
 
 const RETRY = { firstMs: 500, longestMs: 60_000 };
-/** A turn that needs the server has it tried immediately, but no sooner than so long after the last try. */
+/** A turn that needs the server triggers an attempt immediately, but at the earliest after this time since the last attempt. */
 const SHORTEST_GAP_MS = 500;
-/** A connection that lasted so long was no failure: the next one is made immediately. */
+/** A connection that lasted this long counts as successful: the next one is made immediately. */
 const STABLE_MS = 10_000;
-/** Programs may have to be downloaded first. */
+/** Long, because a program may have to be downloaded first. */
 const CONNECT_MS = 60_000;
-/** The most that a call waits for a server to come back. */
+/** The longest time that a call waits for a lost server to be connected again. */
 const RETURN_MS = 15_000;
 const CLOSE_MS = 5_000;
 
@@ -84,7 +84,7 @@ export class McpServer {
     return this.#tools;
   }
 
-  /** Calls a tool. A call that was not carried out, because the server is another one by now, is made once more. */
+  /** Calls a tool. A call that was not carried out because the session was lost is made once more. */
   async call(call: McpCall): Promise<ToolOutput> {
     const { name } = this.#options;
     const signal = AbortSignal.any([call.signal, AbortSignal.timeout(RETURN_MS)]);
@@ -97,7 +97,7 @@ export class McpServer {
         if (connection === this.#current) this.#lose(error.cause);
       }
     }
-    throw new Error(`mcp.servers.${name} turned the call away twice; the tool was not called`);
+    throw new Error(`mcp.servers.${name} rejected the call twice; the tool was not called`);
   }
 
   /** Ends the connection, and the server's program. */
@@ -131,7 +131,7 @@ export class McpServer {
     }
   }
 
-  /** Connects, and returns once that has failed or the connection is lost. */
+  /** Connects, and returns once the attempt has failed or the connection is lost. */
   async #connectOnce(): Promise<{ problem: unknown; wasConnected: boolean }> {
     const ended = this.#ended.signal;
     const { clock } = this.#options;

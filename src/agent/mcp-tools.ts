@@ -7,34 +7,34 @@ import { neutralise } from "./neutralise.ts";
 import type { OfferedTool, ToolHints } from "./offered-tool.ts";
 import { splitSchema } from "./tool-schema.ts";
 
-/** What vendors take as a tool's name. */
+/** The names of tools that vendors accept. */
 const NAME = /^[\w-]{1,64}$/;
-/** Some vendors refuse descriptions of more than 1,024 characters; the markers take the rest. */
+/** Some vendors refuse descriptions of more than 1,024 characters; the boundary markers need the rest. */
 const MAX_DESCRIPTION = 700;
 const MAX_WORDS = 10_000;
 const GOES_ON = "[goes on in the description of the parameters]";
 
-/** A tool of an MCP server: what may stand as it is, and the server's words, which are outside text. */
+/** A tool of an MCP server: fields that are safe as they are, and the server's descriptions, which are text from outside. */
 interface ServerTool {
-  /** As the server calls it. */
+  /** The name at the server. */
   tool: string;
-  /** As the model calls it. */
+  /** The name that the model uses. */
   name: string;
   description: string;
   schema: JSONSchema7;
-  /** The server's words about the parameters. */
+  /** The server's descriptions of the parameters. */
   parameters: string;
   hints: ToolHints;
 }
 
-/** Reads a server's hints about a tool. A tool that changes something may destroy, unless the server says otherwise: so does the protocol. */
+/** Reads a server's hints about a tool. A tool that changes something counts as destructive, unless the server says otherwise, as the protocol demands. */
 function readHints({ annotations = {} }: ListedTool): ToolHints {
   const { readOnlyHint, idempotentHint, destructiveHint } = annotations;
   const readOnly = readOnlyHint === true;
   return { readOnly, idempotent: idempotentHint === true, destructive: !readOnly && destructiveHint !== false };
 }
 
-/** Reads a server's tool. Undefined if its name, or that of a parameter, is none that a model can be given. */
+/** Reads a server's tool. Undefined if models do not accept its name or the name of a parameter. */
 function readServerTool(server: string, listed: ListedTool): ServerTool | undefined {
   const name = `${server}__${listed.name}`;
   const split = splitSchema(listed.inputSchema);
@@ -43,7 +43,7 @@ function readServerTool(server: string, listed: ListedTool): ServerTool | undefi
   return { tool, name, description, schema: split.schema, parameters: split.words, hints: readHints(listed) };
 }
 
-/** The words of a server about a tool, divided between the two places where a model reads them. */
+/** A server's descriptions of a tool, divided between the description of the tool and that of its parameters. */
 function divideWords({ description, parameters }: ServerTool): { first: string; rest: string } {
   const safe = neutralise(description);
   const { text, cut } = cutText(safe, MAX_DESCRIPTION);
@@ -54,7 +54,7 @@ function divideWords({ description, parameters }: ServerTool): { first: string; 
   };
 }
 
-/** Makes the tool that a turn offers: a server's words about it stand inside the turn's boundary. */
+/** Builds the tool that a turn offers. The server's descriptions are inside the turn's boundary. */
 function offerTool(name: string, made: ServerTool, server: McpServer, { wrap }: Boundary, jsonSchema: typeof JsonSchema): OfferedTool {
   const { first, rest } = divideWords(made);
   const tool = `${name}.${made.tool}`;
@@ -70,13 +70,13 @@ function offerTool(name: string, made: ServerTool, server: McpServer, { wrap }: 
   };
 }
 
-/** Does not repeat the names: they are the server's words. */
+/** Does not quote the names: they are text from outside. */
 const unfitWarning = (server: string, count: number): string =>
   `${count === 1 ? "1 tool" : `${count} tools`} of mcp.servers.${server} left out: models take only letters, digits, "_" and "-" in the name of a tool (64 with "${server}__" before it), and also ".", "$" and "@" in that of a parameter; rename them at the server`;
 
 /**
- * Offers the tools of a server that `isCovered`, with what the server says of them inside the boundary. Tools that no model can
- * be given are a warning.
+ * Offers the tools of a server that `isCovered`, with the server's descriptions inside the boundary. Tools whose names models
+ * do not accept are left out, with a warning.
  */
 export async function offerServerTools(
   name: string,

@@ -30,12 +30,12 @@ export function createPieces(): Pieces {
 }
 
 /**
- * Makes one part of the pieces of text that are there at the same moment: each part goes through a dozen hands on its way
- * through the SDK. `pieces` hears of each, so that they can be told apart again at the end of the way.
+ * Joins the pieces of text that are available at the same moment into one part: the SDK passes each part through a dozen
+ * streams. `pieces` records the length of each, so that the joined text can be split again after the last stream.
  */
 export function mergeText(source: Streamed, pieces: Pick<Pieces, "add">): Streamed {
   const reader = source.getReader();
-  /** A read that was begun and whose outcome nobody has seen. */
+  /** A read that was begun and whose result is not consumed yet. */
   let ahead: Promise<Read> | undefined;
   const next = (): Promise<Read> => {
     ahead ??= reader.read();

@@ -10,7 +10,7 @@ import type { ConversationMessage, TurnInput } from "./types.ts";
 const ANSWER_TOKENS = 8_000;
 const IMAGE_TOKENS = 1_500;
 
-const CALLER_LEAD = "The program that calls you adds the following. Where it disagrees with what stands above, what stands above counts.";
+const CALLER_LEAD = "The program that calls you adds the following. If it contradicts the instructions above, those take precedence.";
 
 /** The system text of a turn: the agent's own instructions first, the caller's last. */
 export function buildInstructions(input: TurnInput): string {

@@ -1,4 +1,4 @@
-/** One model call: tried again while its error may pass, then by the next model. */
+/** Makes one model call: retries temporary errors, then asks the next model. */
 import { backOff } from "../core/backoff.ts";
 import type { Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
@@ -8,7 +8,7 @@ import type { ModelCandidate } from "./types.ts";
 export interface CallOptions {
   signal: AbortSignal;
   clock: Pick<Clock, "now" | "sleep">;
-  /** True once a reader has text of this call, or a tool has been called: from then on, nothing is tried again. */
+  /** True once a reader has text of this call, or a tool was called: after that the call is not retried. */
   hasSpoken(): boolean;
   /** When the turn is over, and how long it was allowed to take. */
   deadline: Ms;
@@ -21,10 +21,10 @@ export type ModelCallResult<T> =
   | { ok: true; value: T; candidate: ModelCandidate; failed: FailedAttempt[] }
   | { ok: false; failure: ModelFailure; failed: FailedAttempt[] };
 
-/** Tries of one model. */
+/** The most attempts with one model. */
 const MAX_TRIES = 3;
 const BACKOFF = { firstMs: 500, longestMs: 8_000 };
-/** A provider that asks for a longer wait is left for the next model, or for a later turn. */
+/** If a provider asks for a longer wait, the next model is asked, or the turn is retried later. */
 const MAX_WAIT_MS = 20_000;
 
 /** The time limits of the whole turn; those of a chunk or a step are named in the message. */
@@ -40,7 +40,7 @@ function toFailure(error: unknown, { provider }: ModelCandidate, { signal, clock
   return classifyFailure(error, provider, clock.now());
 }
 
-/** Milliseconds until the same model is asked again; undefined if it is not. */
+/** Milliseconds until the same model is asked again; undefined if it is not asked again. */
 function getWait({ code, retryable, retryAfterMs }: ModelFailure, tries: number, { clock, deadline, random = Math.random }: CallOptions) {
   if (!retryable || tries >= MAX_TRIES) return undefined;
   const wait = retryAfterMs ?? backOff(tries, BACKOFF) * (0.75 + random() / 2);
@@ -48,7 +48,7 @@ function getWait({ code, retryable, retryAfterMs }: ModelFailure, tries: number,
   return isTooLong || code === "timeout" ? undefined : Math.round(wait);
 }
 
-/** The models that may still help after a failure of `candidate`. */
+/** Returns the models that may still answer after a failure of `candidate`. */
 function getRemaining({ code, vendor }: ModelFailure, candidate: ModelCandidate, rest: readonly ModelCandidate[]): ModelCandidate[] {
   if (code === "cancelled" || code === "timeout") return [];
   if (code === "context_too_long")
@@ -58,7 +58,7 @@ function getRemaining({ code, vendor }: ModelFailure, candidate: ModelCandidate,
   return rest.filter(({ provider }) => !isKeyWrong || provider.settings.name !== candidate.provider.settings.name);
 }
 
-/** The failure that is reported if no model answered: the first that may pass, else that of the first model. */
+/** The failure that is reported if no model answered: the first temporary one, else that of the first model. */
 function chooseFailure(failures: readonly ModelFailure[]): ModelFailure {
   const last = failures.at(-1) as ModelFailure;
   if (last.code === "cancelled" || last.code === "timeout") return last;
@@ -69,8 +69,8 @@ function chooseFailure(failures: readonly ModelFailure[]): ModelFailure {
 }
 
 /**
- * Calls the first model; while its error may pass, again after a growing wait with jitter or the provider's Retry-After;
- * then the next model. What `call` throws is sorted by `classifyFailure`; an answer that holds nothing is a `NoAnswerError`.
+ * Calls the first model, retries temporary errors after a growing wait with jitter or the provider's Retry-After, and then
+ * calls the next model. `classifyFailure` classifies what `call` throws; an empty answer is a `NoAnswerError`.
  * Never throws. `failed` has each attempt without an answer, oldest first.
  */
 export async function callWithFallbacks<T>(

@@ -29,28 +29,28 @@ type Model = Parameters<typeof wrapLanguageModel>[0]["model"];
 
 export interface StepCallOptions {
   input: TurnInput;
-  /** What stands before the input. */
+  /** The messages before the input. */
   parts: readonly Part[];
   boundary: Boundary;
   tools: readonly OfferedTool[];
   clock: Pick<Clock, "now" | "sleep">;
   log: Logger;
-  /** When the turn has to be over. */
+  /** The deadline of the turn. */
   deadline: Ms;
-  /** Gets what the provider warns of, and what was left out to fit the model's window: each once. */
+  /** Gets the provider's warnings, and what was left out to fit the model's window; each text once. */
   warnings: string[];
   getModel(candidate: ModelCandidate): Promise<Model>;
   /** Undefined if nothing collects traces. */
   telemetry: Telemetry | undefined;
 }
 
-/** Which tools a step has: the last one has none, and `read_result` is there once a result was cut. */
+/** The tools of a step: the last step has none, and `read_result` is offered once a result was cut. */
 interface StepKind {
   isLast: boolean;
   hasCut: boolean;
 }
 
-/** What the calls of one model have in common. */
+/** The options that the calls of one model have in common. */
 interface CandidateCall {
   prompt: TurnPrompt;
   /** `hasCut`: a result that the model sees was cut. */
@@ -76,7 +76,7 @@ interface Answer {
   warnings: readonly { type: string }[] | undefined;
 }
 
-/** Builds what the model calls of a turn have in common: `withTools` is left out of the last one. */
+/** Builds the options that the model calls of a turn have in common; the last call does not get `withTools`. */
 async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: NamedProvider) {
   const { isStepCount, jsonSchema } = await import("ai");
   const { toolChoice, ...sampling } = toSamplingOptions(input.sampling);
@@ -99,7 +99,7 @@ async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: 
   return { always, getTools };
 }
 
-/** Creates what calls one model: the tools have no `execute`, and nothing is retried. */
+/** Creates the function that calls one model. The tools have no `execute`, and nothing is retried. */
 async function createCandidateCall(
   candidate: ModelCandidate,
   options: StepCallOptions,
@@ -107,14 +107,14 @@ async function createCandidateCall(
 ): Promise<CandidateCall> {
   const { input, parts, boundary, clock, warnings } = options;
   const { generateText, streamText, wrapLanguageModel } = await import("ai");
-  // The SDK would print its warnings; ours go into the run.
+  // The SDK prints its warnings by default; here they become warnings of the run.
   (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
   const { kind } = candidate.provider;
   const images = kind.imagesInResults ? "result" : "message";
   const thinking = watchThinking(input.thinking, kind.thinkingFields);
   const middleware: LanguageModelMiddleware[] = [boundToolResults(boundary, candidate.hasImages ? images : "nowhere")];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
-  // The last is the innermost: it sees what is sent.
+  // The last middleware is the innermost: it sees the request as it is sent.
   if (options.telemetry) middleware.push(options.telemetry.modelCalls(toTracedModel(input, candidate)));
   const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
   const { always, getTools } = await buildCall(options, candidate.provider);
@@ -128,7 +128,7 @@ async function createCandidateCall(
       return { messages: responseMessages, calls: toolCalls, usage, finish, warnings };
     }
     const merged = wrapLanguageModel({ model, middleware: mergingText(speaker.begin()) });
-    // Without `streamRetries` the SDK retries nothing: what was said cannot be taken back.
+    // Without `streamRetries` the SDK retries nothing: text that a reader has cannot be taken back.
     const stream = streamText({ ...call, model: merged, timeout: { totalMs, chunkMs: CHUNK_MS }, onError: () => undefined });
     await speaker.read(stream.fullStream);
     return {
@@ -151,13 +151,13 @@ async function createCandidateCall(
   };
 }
 
-/** @throws NoAnswerError if the answer holds nothing. */
+/** @throws NoAnswerError if the answer is empty or withheld. */
 function toModelStep(
   { model, price }: ModelCandidate,
   { usage, finish, ...answer }: Answer,
   times: Pick<ModelStep, "startedAt" | "endedAt">,
 ): ModelStep {
-  // The results of calls are the loop's to add: what the SDK makes of invalid ones is left out.
+  // The loop adds the results of calls. Results that the SDK makes of invalid calls are left out.
   const messages = JSON.parse(JSON.stringify(answer.messages.filter(({ role }) => role === "assistant"))) as unknown[];
   const isEmpty = answer.calls.length === 0 && getStepText({ messages }) === "";
   if (finish === "content-filter" && isEmpty) throw new NoAnswerError("withheld");
@@ -167,8 +167,8 @@ function toModelStep(
 }
 
 /**
- * Creates what makes the model calls of a turn, one a step: each by the first of `candidates` that answers. It rejects with a
- * `StepFailedError` if none does.
+ * Creates the function that makes the model calls of a turn, one per step, with the first of `candidates` that answers. It
+ * rejects with a `StepFailedError` if no candidate answers.
  */
 export function createStepCall(
   candidates: readonly ModelCandidate[],

@@ -2,7 +2,7 @@ import type { Schema } from "ai";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { ToolOutput } from "../store/steps.ts";
 
-/** What is known of a tool before it is called. */
+/** The properties of a tool that are known before it is called. */
 export interface ToolHints {
   readOnly: boolean;
   idempotent: boolean;
@@ -12,7 +12,7 @@ export interface ToolHints {
 /** The time limit of one call, in milliseconds. */
 export const CALL_MS = 60_000;
 
-/** A call left, and no answer came: it may have been carried out, or not. */
+/** Thrown if a call was sent and no answer came: it may or may not have been carried out. */
 export class OutcomeUnknownError extends Error {
   override readonly name = "OutcomeUnknownError";
 }
@@ -27,9 +27,9 @@ export interface OfferedCall {
 
 /** A tool as a turn offers it. */
 export interface OfferedTool {
-  /** As the model calls it. */
+  /** The name that the model uses. */
   name: string;
-  /** As the config names it: `<plugin or server>.<tool>`. */
+  /** The name in the config: `<plugin or server>.<tool>`. */
   tool: string;
   hints: ToolHints;
   /** Runs alone within its step. */
@@ -38,8 +38,8 @@ export interface OfferedTool {
   definition: { description?: string; inputSchema: Schema };
   /**
    * Makes the call; it ends by itself at the tool's time limit.
-   * @throws OutcomeUnknownError if the call left and no answer came: the connection was cut, the process died, or the time
-   *   was over. With any other error the call failed, and the error's message goes to the model.
+   * @throws OutcomeUnknownError if the call was sent and no answer came: the connection was cut, the process died, or the
+   *   time limit was reached. With any other error the call failed, and the error's message goes to the model.
    */
   execute(input: unknown, call: OfferedCall): Promise<ToolOutput>;
 }

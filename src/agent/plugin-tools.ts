@@ -27,7 +27,7 @@ const NO_ANSWER = "the tool gave no answer in time; it may have done its work";
 const renderIssues = (issues: readonly { path: readonly PropertyKey[]; message: string }[]): string =>
   issues.map(({ path, message }) => [renderPath(path), message].filter(Boolean).join(": ")).join("\n");
 
-/** Calls a tool. The model is told of wrong input by its issues, and `execute` is not called. */
+/** Calls a tool. If the input is invalid, the model gets its issues and `execute` is not called. */
 async function callTool(tool: Tool, given: unknown, info: ToolCallInfo): Promise<ToolOutput> {
   const checked = await tool.input.safeParseAsync(given);
   if (!checked.success)

@@ -1,16 +1,16 @@
 import type { TextStreamPart, ToolSet } from "ai";
 import { createPieces, type Pieces } from "./merge.ts";
 
-/** Between what was said before a call of a tool and what was said after it. */
+/** The text between the texts of two steps. */
 export const STEP_GAP = "\n\n";
 
-/** Hands the text of a turn's streams on, one stream a step. */
+/** Passes on the text of a turn's streams, one stream per step. */
 export interface Speaker {
   /** Begins a step. The pieces are those of its stream. */
   begin(): Pieces;
-  /** Reads a step's stream to its end. A stream does not throw by itself: its failures are parts of it. */
+  /** Reads a step's stream to its end. A stream does not throw by itself: its errors are parts of the stream. */
   read(parts: AsyncIterable<TextStreamPart<ToolSet>>): Promise<void>;
-  /** Whether the step that was begun last has said something: then it cannot be taken back. */
+  /** Whether the current step has passed on text: then the step cannot be retried. */
   hasSpoken(): boolean;
 }
 

@@ -1,16 +1,16 @@
-/** What steps come to together. */
+/** The messages and the text of steps. */
 import type { ModelMessage } from "ai";
 import type { StepRecord } from "../store/steps.ts";
 import { STEP_GAP } from "./speaker.ts";
 import { toToolMessage } from "./tool-results.ts";
 
-/** What the model said in a step and what tools answered, as a conversation has it. */
+/** Returns the messages of a step: the model's, and the results of its tool calls. */
 export const toStepMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
   ...(messages as ModelMessage[]),
   ...toToolMessage(calls.filter(({ output }) => output !== undefined)),
 ];
 
-/** The same for the turns to come, which are not given the files of results again. */
+/** Returns the messages of a step for later turns, without the files of results. */
 export const toHistoryMessages = ({ messages, calls }: StepRecord): ModelMessage[] => [
   ...(messages as ModelMessage[]),
   ...toToolMessage(
@@ -24,7 +24,7 @@ interface TextPart {
   text?: unknown;
 }
 
-/** The words of a step. */
+/** Returns the text of a step. */
 export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string =>
   messages
     .flatMap((message) => {
@@ -34,7 +34,7 @@ export const getStepText = ({ messages }: Pick<StepRecord, "messages">): string 
     })
     .join("");
 
-/** All that the model said, as a stream's reader gets it. */
+/** Returns the whole text of the steps, as a reader of the stream gets it. */
 export const getSpoken = (steps: readonly StepRecord[]): string =>
   steps
     .map(getStepText)

@@ -18,7 +18,7 @@ const toContent = (part: ToolOutputPart) =>
         ...(part.filename !== undefined && { filename: part.filename }),
       };
 
-/** Says that a file is not there. `data` is base64. */
+/** Renders the text that replaces a file. `data` is base64. */
 export const renderFile = (mediaType: string, data: string | undefined, why: string): string => {
   const size = data === undefined ? "" : `, ${countBytes(data)} bytes`;
   return `[a file, ${mediaType.replaceAll(/[^\w/.+-]/g, "").slice(0, 60)}${size}: ${why}]`;
@@ -28,26 +28,26 @@ const countBytes = (base64: string): number => Math.floor((base64.length * 3) / 
 
 const joinTexts = (parts: readonly ToolOutputPart[]): string => parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
 
-/** The name of the tool that reads what is left of a cut result. */
+/** The name of the tool that reads the rest of a cut result. */
 export const READ_RESULT = "read_result";
 
-/** What the end of a cut result says. */
+/** The instruction at the end of a cut result. */
 export const READ_ON = `read on with ${READ_RESULT}`;
 
 /** The most bytes of files (images above all) that a result keeps, decoded. */
 const MAX_FILE_BYTES = 5_000_000;
 
-/** Returns the beginning of a text, at most `maxBytes` long in UTF-8. No character is divided. */
+/** Returns the beginning of a text, at most `maxBytes` long in UTF-8. No character is split. */
 export function takeBytes(text: string, maxBytes: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes));
   return text.slice(0, read);
 }
 
-/** Says at the end of a piece of a result how to read on. */
+/** Renders the end of a cut result, which says how to read on. */
 export const renderMore = (id: string, offset: number, length: number): string =>
   `\n[cut: characters ${offset} to ${length} follow; ${READ_ON}, id "${id}", offset ${offset}]`;
 
-/** Leaves out the files of a result that are too large to be kept. */
+/** Replaces the files of a result that are too large to be kept by text. */
 function limitFiles(parts: readonly ToolOutputPart[]): ToolOutputPart[] {
   let left = MAX_FILE_BYTES;
   return parts.map((part): ToolOutputPart => {
@@ -78,7 +78,7 @@ export function cutOutput(
   return { output: { parts: [first, ...files], ...(isError && { isError }) }, stored: { id: callId, length }, text };
 }
 
-/** Converts what a tool answered to the output of the `ai` package's messages, without the boundary. */
+/** Converts the answer of a tool to the output of the `ai` package's messages, without the boundary. */
 export function toResultOutput({ parts, isError = false }: ToolOutput): ToolResultPart["output"] {
   if (isError) return { type: "error-text", value: joinTexts(parts) };
   return parts.every((part) => part.type === "text")
@@ -86,7 +86,7 @@ export function toResultOutput({ parts, isError = false }: ToolOutput): ToolResu
     : { type: "content", value: parts.map(toContent) };
 }
 
-/** Names the files of an output in place of them: a later turn would be given them again and again. */
+/** Replaces the files of an output by their names, so that later turns do not send the files again. */
 const nameFiles = ({ parts, ...rest }: ToolOutput): ToolOutput => ({
   ...rest,
   parts: parts.map((part) =>
@@ -95,8 +95,8 @@ const nameFiles = ({ parts, ...rest }: ToolOutput): ToolOutput => ({
 });
 
 /**
- * Returns the message that gives a model the results of a step's calls: with their files in the turn of the call, without
- * them in a history. It is raw: what stands between the loop and the model puts the results inside the boundary.
+ * Returns the message with the results of a step's calls: with their files in the turn of the call, without them in a
+ * history. The results are raw: `boundToolResults` puts them inside the boundary.
  */
 export function toToolMessage(
   calls: readonly Pick<ToolCallRecord, "modelCallId" | "name" | "output">[],

@@ -49,7 +49,7 @@ export interface ModelCandidate {
   contextTokens: number;
   /** Whether it may be given images of tools. */
   hasImages: boolean;
-  /** False if nobody has configured the window: `contextTokens` is the default then. */
+  /** False if the config does not state the window: `contextTokens` is the default then. */
   isWindowKnown: boolean;
   /** Absent if it is unknown. */
   price?: ModelPrice;
@@ -63,7 +63,7 @@ export type ModelResolution =
 export interface Models {
   /** Resolves an alias or `provider/model`, with the fallbacks of the alias, then `fallbacks`. */
   resolve(name: string, fallbacks?: readonly string[]): ModelResolution;
-  /** The same for a name that a request, a template or a transform gave: also held against `agents.defaults.models`. */
+  /** The same for a name that a request, a template or a transform gave: also checked against `agents.defaults.models`. */
   resolveRequested(name: string): ModelResolution;
   /** Returns the price of a model; undefined if it is unknown. */
   getPrice(model: ResolvedModel): ModelPrice | undefined;
@@ -132,7 +132,7 @@ export interface TurnInput {
   callerInstructions?: string;
   callerTools?: readonly CallerTool[];
   sampling?: Sampling;
-  /** What the trusted line names as the hook, in the operator's words; undefined where the input is the owner's or an API user's. */
+  /** What the trusted line names as the hook, in the operator's words; undefined if the input is from the owner or an API user. */
   hook?: string;
   /** The source of the input's outside parts, as the boundary names it. Default: the hook. */
   source?: string;
@@ -155,7 +155,7 @@ export interface TurnInput {
   journal?: Journal;
   /** Asked before each call of a tool. Default: every call is made. */
   judge?: (call: JudgedCall) => CallVerdict | undefined;
-  /** What becomes of a call that was started and has no answer. Default: the model is told, with a warning. */
+  /** What becomes of a call that was started and has no answer. Default: `"tell"`, with a warning. */
   onUnknown?: "ask" | "tell";
 }
 
@@ -197,7 +197,7 @@ export type TurnResult =
       message: string;
       /** What the provider said, for the operator and for callers of `/v1`. */
       vendor?: VendorError;
-      /** True where the same turn may succeed later. */
+      /** True if the same turn may succeed later. */
       retryable: boolean;
       retryAfterMs?: number;
       warnings: string[];

@@ -3,7 +3,7 @@ import type { Issue } from "../core/errors.ts";
 import type { Usage } from "../store/types.ts";
 import type { Agent, Models } from "./types.ts";
 
-/** What the `ai` package tells of the tokens of a call. */
+/** The token counts of a call, as the `ai` package reports them. */
 export interface CountedTokens {
   inputTokens?: number | undefined;
   outputTokens?: number | undefined;
@@ -13,7 +13,7 @@ export interface CountedTokens {
 }
 
 const MILLION = 1_000_000;
-/** Costs are kept to a millionth of a cent: sums of many runs stay exact enough. */
+/** Costs are rounded to a millionth of a cent, so that sums of many runs stay accurate. */
 const round = (usd: number): number => Math.round(usd * 1e8) / 1e8;
 
 /** The cost of a call; undefined if the price or the number of tokens is unknown. */
@@ -24,7 +24,7 @@ function getCost(usage: Usage, price: ModelPrice | undefined): number | undefine
   return round(((inputTokens - cachedInputTokens) * input + cachedInputTokens * cachedInput + outputTokens * output) / MILLION);
 }
 
-/** Returns what a model call has used, with its cost. What the provider did not count is absent. */
+/** Returns the tokens of a model call, with its cost. Counts that the provider did not report are absent. */
 export function toUsage(counted: CountedTokens, price: ModelPrice | undefined): Usage {
   const usage = dropUndefined({
     inputTokens: counted.inputTokens,
@@ -38,7 +38,7 @@ export function toUsage(counted: CountedTokens, price: ModelPrice | undefined): 
 
 const TOKENS = ["inputTokens", "outputTokens", "totalTokens", "cachedInputTokens", "reasoningTokens"] as const;
 
-/** Adds up what several calls have used. The cost is unknown if that of one call is. */
+/** Adds up the usage of several calls. The cost is unknown if the cost of one call is unknown. */
 export function addUsage(calls: readonly Usage[]): Usage {
   const sums = TOKENS.map((name) => {
     const known = calls.flatMap((call) => call[name] ?? []);

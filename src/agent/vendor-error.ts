@@ -1,15 +1,15 @@
-/** What a provider answered with its error, as far as the operator and the caller may see it. */
+/** The parts of a provider's error that the operator and the caller may see. */
 import { cutText, oneLine } from "../core/text.ts";
 import type { VendorError } from "../store/types.ts";
 
 const MAX_MESSAGE = 500;
-/** Longer messages are cut before they are searched for what must not be kept. */
+/** Longer messages are cut before they are searched for secrets and quotations. */
 const MAX_READ = 2000;
-/** So many characters in common with the prompt count as a quotation of it. */
+/** The number of characters in common with the prompt that counts as a quotation. */
 const QUOTED = 16;
 const REDACTED = "[redacted]";
 
-/** What the errors of the `ai` package have in common. Everything is outside data. */
+/** The fields that errors of the `ai` package have in common. All of them are data from outside. */
 export interface CallError {
   statusCode?: unknown;
   responseHeaders?: unknown;
@@ -23,7 +23,7 @@ export interface CallError {
   lastError?: unknown;
 }
 
-/** What a provider's error says, as it came: neither cut nor redacted. */
+/** The contents of a provider's error as received: neither cut nor redacted. */
 export interface RawVendorError {
   status?: number;
   codes: string[];
@@ -44,7 +44,7 @@ function parseJson(text: unknown): unknown {
   }
 }
 
-/** Finds the error object of a body: vendors nest it in `error`, put it into a list, or have it flat. */
+/** Finds the error object of a body: vendors nest it in `error`, put it into a list, or send it without nesting. */
 function findErrorObject(body: unknown): Fields | undefined {
   const first: unknown = Array.isArray(body) ? body[0] : body;
   if (!isFields(first)) return undefined;
@@ -57,10 +57,10 @@ const toText = (value: unknown): string => (typeof value === "string" ? value : 
 const toStatus = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isInteger(value) && value >= 400 && value < 600 ? value : undefined;
 
-/** Reads what the errors of a call say, outermost first. */
+/** Reads the errors of a call, outermost first. */
 export function readVendorError(chain: readonly CallError[]): RawVendorError {
   const bodies = chain.flatMap(({ data, responseBody }) => [data, parseJson(responseBody)]);
-  // An error within a stream is handed on as it came, without an error class.
+  // An error within a stream is passed on as received, without an error class.
   const plain = chain.filter((part) => !(part instanceof Error));
   const found = [...bodies, ...plain].map(findErrorObject).find((fields) => fields !== undefined) ?? {};
   const { code, type, status, param, message, detail, details } = found;
@@ -88,7 +88,7 @@ function getPromptText(request: unknown): string {
   return texts.join("\n");
 }
 
-/** Takes out what the message has in common with the prompt. */
+/** Removes the parts of the message that quote the prompt. */
 function withoutQuotes(message: string, prompt: string): string {
   let kept = "";
   let at = 0;
@@ -105,15 +105,15 @@ function withoutQuotes(message: string, prompt: string): string {
   return kept;
 }
 
-/** Keys by their usual beginnings, keys that the vendor has masked, and long runs of letters and digits. */
+/** Matches keys by their usual prefixes, keys that the vendor has masked, and long runs of letters and digits. */
 const CREDENTIAL =
   /\b(?:sk|pk|rk|gsk|xai|key|api|AIza|ya29|eyJ|Bearer|Basic)[-_. ]?[\w*.-]{12,}|[\w-]*\*{3,}[\w*-]*|\b(?=[\w+=-]*\d)(?=[\w+=-]*[A-Za-z])[\w+=-]{32,}/g;
 const CODE = /^[\w.-]{1,64}$/;
 const PARAM = /^[\w.[\]-]{1,100}$/;
 
 /**
- * Returns what may be kept of a provider's error: status, code, parameter and message, never a credential, a configured
- * secret or a quotation of the prompt. The message is left out if the request is not known that it may quote.
+ * Returns the parts of a provider's error that may be kept: status, code, parameter and message, never a credential, a
+ * configured secret or a quotation of the prompt. The message is left out if the request that it may quote is unknown.
  */
 export function toVendorError(raw: RawVendorError, chain: readonly CallError[], secrets: readonly string[]): VendorError | undefined {
   const { status, codes, param } = raw;

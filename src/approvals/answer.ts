@@ -10,7 +10,7 @@ export interface ChannelDecision extends WrittenDecision {
   person: string;
 }
 
-/** The answer to everybody who may not decide: the same whether or not there is such an approval. */
+/** The answer to a person who may not decide. It is the same if there is no such approval, so that it reveals nothing. */
 const NOT_ALLOWED = "You are not one of the approvers of this agent, so nothing was decided.";
 
 const DONE: Record<WrittenDecision["verdict"], (tool: string) => string> = {
@@ -28,8 +28,8 @@ function renderRefusal({ message }: Failure): string {
 }
 
 /**
- * Records what a person on a channel decided, and answers with the sentence for that person; `ok` says whether the decision
- * was recorded. Throws if the store cannot be reached.
+ * Records the decision of a person on a channel, and returns the answer to that person; `ok` says whether the decision was
+ * recorded. Throws if the store cannot be reached.
  */
 export async function answerDecision(
   { channel, person, verdict, code, note }: ChannelDecision,

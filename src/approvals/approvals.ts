@@ -10,14 +10,14 @@ import type { Questions } from "./types.ts";
 /** A decision that was recorded, or why it was refused. */
 export type Decided = { ok: true; approval: ApprovalRecord } | { ok: false; failure: Failure };
 
-/** Questions about tool calls, and what people decide. */
+/** Approvals of tool calls, and the decisions of people. */
 export interface Approvals {
   /** Lists approvals, newest first. */
   list(query: Lists["approvals"]["of"]): Promise<ApprovalRecord[]>;
-  /** One approval by its id or its code; the code of one that was decided means the last one that had it. */
+  /** Gets an approval by its id or its code. If several decided approvals had the code, the newest. */
   get(idOrCode: string): Promise<ApprovalRecord | undefined>;
   /**
-   * Records what `by` decided (`operator`, `api:<key id>`, `<channel>:<person>`), and lets the run continue. A refusal is
+   * Records the decision of `by` (`operator`, `api:<key id>`, `<channel>:<person>`), and lets the run continue. A refusal is
    * logged and counted.
    */
   decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided>;
@@ -33,16 +33,16 @@ export interface ApprovalsDeps {
   metrics?: { refused(reason: string): void };
 }
 
-/** `by` of a decision that no person made in time. */
+/** The `by` of an approval that expired without a decision of a person. */
 export const TIMEOUT = "timeout";
 const MAX_NOTE = 500;
-/** So many approvals are looked through for a code, of those that are open and of those that were decided last. */
+/** The most approvals that are searched for a code: of the open ones, and of those decided last. */
 const MAX_OPEN = 500;
 const MAX_DECIDED = 200;
 
 type Refused = Extract<Decided, { ok: false }>;
 const refuse = (code: Failure["code"], message: string): Refused => ({ ok: false, failure: { code, message } });
-const NOT_FOUND = refuse("not_found", "there is no approval with this id or code; `rouse approvals list` shows those that are open");
+const NOT_FOUND = refuse("not_found", "there is no approval with this id or code; `rouse approvals list` shows the open approvals");
 
 /** The verdicts that fit an approval. */
 export const getVerdicts = ({ reason }: Pick<ApprovalRecord, "reason">): readonly Verdict[] =>
@@ -56,7 +56,7 @@ const PAST: Record<Verdict, string> = {
   give_up: "given up",
 };
 
-/** What was decided, in words: `approved by operator at 2026-01-31T08:00:00.000Z`. */
+/** Renders a decision: `approved by operator at 2026-01-31T08:00:00.000Z`. */
 export const renderDecision = ({ verdict, by, at }: ApprovalDecision): string =>
   by === TIMEOUT ? `expired at ${new Date(at).toISOString()}` : `${PAST[verdict]} by ${by} at ${new Date(at).toISOString()}`;
 
@@ -100,7 +100,7 @@ class StoredApprovals implements Approvals {
     return { ok: false, failure };
   }
 
-  /** Returns why a decision does not fit. Whoever may not decide learns nothing about approvals. */
+  /** Returns why a decision does not fit. A caller who may not decide learns nothing about approvals. */
   #findProblem(approval: ApprovalRecord | undefined, { verdict, by, at }: ApprovalDecision): Refused | undefined {
     if (!this.#deps.approvers().includes(by))
       return refuse("not_approver", `${by} is not in tools.approvers of the config, so it may not decide about tool calls`);
@@ -114,7 +114,7 @@ class StoredApprovals implements Approvals {
     return refuse("approval_expired", `the approval ${code} expired at ${new Date(expiresAt).toISOString()}: the call is not made`);
   }
 
-  /** Commits a decision and wakes the run. Returns the refusal if the run has another question by now, or a decision. */
+  /** Commits a decision and wakes the run. Returns the refusal if the run has ended, its call has changed, or the approval was decided meanwhile. */
   async #write(approval: ApprovalRecord, decision: ApprovalDecision): Promise<Refused | undefined> {
     const { store, log, questions } = this.#deps;
     const { id, code, runId, callId, tool, input } = approval;
@@ -141,5 +141,5 @@ class StoredApprovals implements Approvals {
   }
 }
 
-/** Creates what looks up approvals and records decisions about them. */
+/** Creates the functions that look up approvals and record decisions. */
 export const createApprovals = (deps: ApprovalsDeps): Approvals => new StoredApprovals(deps);

@@ -45,7 +45,7 @@ export function splitPerson(
   return undefined;
 }
 
-/** Returns what `by` is called in decisions: channels by their ids. Undefined if the entry names no approver. */
+/** Converts an entry of `tools.approvers` to the form of `by` in decisions, with the id of the channel. Undefined if the entry names no approver. */
 function normalizeApprover(approver: string, channels: ApproverChannels): string | undefined {
   if (approver === OPERATOR || /^api:[^:]+$/.test(approver)) return approver;
   const split = splitPerson(approver, channels);

@@ -1,10 +1,10 @@
 import { randomInt } from "node:crypto";
 
-/** No two of them look alike, and no word comes of them. */
+/** No two of these characters look alike, and they form no words. */
 const ALPHABET = "23456789abcdef";
 const MIN_LENGTH = 3;
 
-/** Creates a code for people to type. The store refuses one that an open approval has: each try is one character longer. */
+/** Creates a code for people to type. The store refuses the code of an open approval; each further try is one character longer. */
 export const createCode = (tries = 0): string =>
   Array.from({ length: MIN_LENGTH + tries }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 

@@ -8,7 +8,7 @@ import { judgeCall } from "./policy.ts";
 import { createOutsideWords, renderHosts } from "./outside-words.ts";
 import { coversCall, type ApprovalRule } from "./rules.ts";
 
-/** What the config and the mapping say of the tools of a run. */
+/** The settings of the config and the mapping for the tools of a run. */
 export interface ToolSettings {
   agent: { id: string; tools: readonly string[]; approve: readonly string[]; instructions?: string };
   config: Pick<Config, "hooks" | "tools">;
@@ -21,17 +21,17 @@ export interface ToolSettings {
 const getNamed = ({ kind, mapping, config }: ToolSettings): readonly string[] | undefined =>
   kind === "hook" || kind === "heartbeat" ? (mapping.tools ?? config.hooks.tools) : undefined;
 
-/** Returns the tools that a run is offered: the agent's own, in hook runs and heartbeats only those that were named for them. */
+/** Returns the tools that a run may use: the agent's own; in hook runs and heartbeats only those that are named for them. */
 export function getOfferedTools(settings: ToolSettings): ToolPatterns {
   const named = getNamed(settings);
   return named ? [settings.agent.tools, named] : [settings.agent.tools];
 }
 
-/** A call that has left: what the gateway itself said of calls that it did not make is no outside text. */
+/** Whether a call that was made has a result. What the gateway says about calls that it did not make is not text from outside. */
 const hasAnswer = ({ calls }: StepRecord): boolean =>
   calls.some(({ startedAt, output }) => startedAt !== undefined && output !== undefined);
 
-/** What a turn is judged by, besides its settings. */
+/** The facts about a turn on which its calls are judged. */
 export interface JudgedRun extends ToolSettings, Pick<View, "history" | "input" | "messages"> {
   /** Whether a person can be asked: the run can wait. */
   canAsk: boolean;

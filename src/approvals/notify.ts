@@ -20,13 +20,13 @@ interface ChannelApprover {
   person: string;
 }
 
-/** What a question is planned with. */
+/** The data that questions are planned with. */
 export interface QuestionContext {
   run: Pick<RunRecord, "id" | "spec">;
   /** In the form of `ApprovalDecision.by`, in the order of `tools.approvers`. */
   approvers: readonly string[];
   channels: Channels;
-  /** Posts the question as JSON, besides. */
+  /** Posts the question as JSON too. */
   callback?: Callback | undefined;
   now: number;
 }
@@ -44,7 +44,7 @@ function findRoute(approver: ChannelApprover, { run: { spec }, channels }: Quest
   return checked.ok ? { channel, to: checked.to } : undefined;
 }
 
-/** The routes to ask on, in order: the person who wrote what the run answers comes first, and no place is asked twice. */
+/** The routes to ask on, in order: first the person whose message the run answers. No route occurs twice. */
 function findRoutes(context: QuestionContext): Route[] {
   const { approvers, channels, run } = context;
   const known = approvers.flatMap((entry) => splitPerson(entry, channels) ?? []).filter(({ loaded }) => loaded);
@@ -56,7 +56,7 @@ function findRoutes(context: QuestionContext): Route[] {
   return routes.filter(isFirst);
 }
 
-/** The question as its callback gets it. */
+/** Builds the body of a question for the callback. */
 function buildCallbackBody(approval: ApprovalRecord, now: number): object {
   const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt } = approval;
   const [asked, expires] = [askedAt, expiresAt].map((at) => new Date(at).toISOString());
@@ -66,7 +66,7 @@ function buildCallbackBody(approval: ApprovalRecord, now: number): object {
 
 function planQuestionCallback(approval: ApprovalRecord, url: string, now: number): Planned {
   const id = newId("dlv", now);
-  // No mapping as its thread: the callback is that of the approvals.
+  // Without a mapping as its thread: the callback of approvals belongs to no mapping.
   const route: Route = { channel: CALLBACK, to: url };
   const chunks = [JSON.stringify(buildCallbackBody(approval, now))];
   return { delivery: { id, runId: approval.runId, route, chunks, createdAt: now }, job: deliveryJob(id, route, now) };
@@ -74,7 +74,7 @@ function planQuestionCallback(approval: ApprovalRecord, url: string, now: number
 
 /**
  * Plans the deliveries of a new approval, for the commit that adds it: the question to the first approver who can be asked
- * on a channel, with the other approvers as next, and the callback. Empty if the config names no such approver and no callback.
+ * on a channel, with the further approvers as fallbacks, and the callback. Empty if the config names no such approver and no callback.
  */
 export function planQuestion(approval: ApprovalRecord, context: QuestionContext): Planned[] {
   const { run, channels, callback, now } = context;
@@ -89,8 +89,8 @@ export function planQuestion(approval: ApprovalRecord, context: QuestionContext)
 }
 
 /**
- * Plans what takes the buttons of an approval's questions away, for the commit that adds its decision: for each question
- * that was planned, on channels that can change a message. A question that was not sent yet is not sent any more.
+ * Plans the messages that remove the buttons of an approval's questions, for the commit that adds its decision: one for each
+ * question on a channel that can change a message. A question that was not sent yet is not sent any more.
  */
 export async function planQuestionEnd(
   approvalId: string,
@@ -107,14 +107,14 @@ export async function planQuestionEnd(
   }
 }
 
-/** What a message that did not arrive needs to be recorded. */
+/** The dependencies for recording that a message did not arrive. */
 interface LostDeps {
   store: Pick<Store, "get" | "commit">;
   channels(): Channels;
   clock: Pick<Clock, "now">;
 }
 
-/** Creates what asks people, by the channels and approvers of the current snapshot. */
+/** Creates the planner of questions, with the channels and approvers of the current snapshot. */
 export function createQuestions(
   { store, clock }: Omit<LostDeps, "channels">,
   snapshot: () => Pick<QuestionContext, "approvers" | "channels"> & { readonly config: Pick<Config, "tools"> },
@@ -129,8 +129,8 @@ export function createQuestions(
 }
 
 /**
- * Records that a message did not arrive that the vendor had taken: its delivery has failed, and if it was a question the
- * next approver is asked. Fails if the delivery has not ended yet: the vendor has to report it again.
+ * Records that a message did not arrive although the vendor had accepted it: its delivery has failed, and if it was a
+ * question, the next approver is asked. Throws if the delivery has not ended yet: the vendor then reports it again.
  */
 export async function recordLost(
   channel: string,

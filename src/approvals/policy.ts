@@ -6,41 +6,41 @@ import { coversTool } from "../core/tool-names.ts";
 
 type Untrusted = (typeof UNTRUSTED)[number];
 
-/** What a call is judged by, apart from itself. */
+/** The facts about the turn on which a call is judged. */
 export interface JudgedTurn {
   /** Patterns of calls that wait for a person. */
   approve: readonly string[];
   untrusted: Untrusted;
-  /** What happens to a call with links that nobody but outside text has named, and whether this one has such. */
+  /** What happens to a call with links that only outside text has named, and whether this call has such links. */
   links?: { policy: Untrusted; isFound: boolean };
   /** The same for e-mail addresses, telephone numbers and names on channels. */
   recipients?: { policy: Untrusted; isFound: boolean };
-  /** Where outside text is in view; undefined if none is. */
+  /** Where the model sees text from outside; undefined if it sees none. */
   outside: OutsidePlace | undefined;
   /** Whether the operator has named the tool for hook runs and heartbeats, and this is one. */
   isNamed: boolean;
   /** Whether a person can be asked. */
   canAsk: boolean;
-  /** Whether a person has allowed calls like this one for good. */
+  /** Whether a saved rule covers the call. */
   isAllowed: boolean;
 }
 
 type Call = Pick<JudgedCall, "tool" | "hints" | "input">;
 
-/** Which tools of a pattern are meant. */
+/** The traits that narrow a pattern. */
 const TRAITS: Record<string, (hints: ToolHints) => boolean> = {
   changing: ({ readOnly }) => !readOnly,
   destructive: ({ destructive }) => destructive,
 };
 export const TRAIT_NAMES = Object.keys(TRAITS);
 
-/** Takes an entry of `approve` apart: `!bank.*:destructive`. */
+/** Parses an entry of `approve`: `!bank.*:destructive`. */
 export function parseApprove(text: string): { isExcluded: boolean; pattern: string; trait: string | undefined } {
   const [, excluded = "", pattern = "", trait] = /^(!?)(.*?)(?::([^:]*))?$/s.exec(text) ?? [];
   return { isExcluded: excluded !== "", pattern, trait };
 }
 
-/** Returns the first entry of `approve` that a call needs approval by. Entries with `!` take tools out, wherever they stand. */
+/** Returns the first entry of `approve` that demands approval of a call. Entries with `!` exclude tools, at any position of the list. */
 function findApprove(approve: readonly string[], { tool, hints }: Call): string | undefined {
   const fits = (entry: string): boolean => {
     const { pattern, trait } = parseApprove(entry);
@@ -61,7 +61,7 @@ const SEEN: Record<OutsidePlace, string> = {
 const RECIPIENT = "an e-mail address, a telephone number or a name on a channel";
 const UNNAMED = "that neither the operator, the owner nor the caller has named";
 
-/** Decides what happens to a call of a tool. */
+/** Decides whether a tool call is made, needs approval or is withheld. */
 export function judgeCall(call: Call, turn: JudgedTurn): CallVerdict {
   const { tool, hints } = call;
   if (turn.isAllowed) return { kind: "run" };

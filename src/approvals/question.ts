@@ -3,12 +3,12 @@ import { renderVerdict } from "../core/decision.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalDecision, ApprovalRecord, Verdict } from "../store/steps.ts";
 
-/** So that a question fits one message of every channel, the shortest of which takes 2,000 characters. */
+/** A question must fit one message of every channel; the shortest limit is 2,000 characters. */
 const MAX_ARGUMENTS = 900;
 const MAX_WHY = 300;
 const MAX_NAME = 120;
 
-/** Characters that reorder or hide what stands beside them, and control characters: arguments may come from outside. */
+/** Control characters, and characters that reorder or hide text next to them: arguments may come from outside. */
 const DECEPTIVE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f]/gu;
 
 const showHidden = (text: string): string => text.replace(DECEPTIVE, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
@@ -23,7 +23,7 @@ function renderBlock(text: string): string {
   return `${fence}\n${text}\n${fence}`;
 }
 
-/** The arguments of a call as people read them: JSON, cut, with hidden characters shown. */
+/** Renders the arguments of a call for people: JSON, cut, with hidden characters shown. */
 function renderArguments(input: unknown, code: string): string {
   const { text, cut } = cutText(showHidden(JSON.stringify(input, null, 2) ?? "none"), MAX_ARGUMENTS);
   return renderBlock(text) + (cut > 0 ? `\n[cut: ${cut} characters; \`rouse approvals show ${code}\` shows them]` : "");
@@ -32,7 +32,7 @@ function renderArguments(input: unknown, code: string): string {
 /** A time to the minute, in UTC. */
 const renderTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 
-/** Renders a question in markdown: what the agent wants to do, with which arguments, what made it ask, and until when. */
+/** Renders a question in markdown: what the agent wants to do, with which arguments, why it asks, and when the question expires. */
 export function renderQuestion({ code, agentId, tool, input, reason, why, expiresAt }: ApprovalRecord): string {
   const [agent, name] = [renderName(agentId), renderName(tool)];
   const what =
@@ -44,7 +44,7 @@ export function renderQuestion({ code, agentId, tool, input, reason, why, expire
   return `${head}\n\nWhy it asks: ${because}\n\nIt waits until ${renderTime(expiresAt)}.`;
 }
 
-/** Renders how to decide in text. */
+/** Renders how to decide by a text message. */
 export function renderInstruction(approval: Pick<ApprovalRecord, "code" | "reason">): string {
   const forms = getVerdicts(approval).map((verdict) => `"${renderVerdict(verdict, approval.code)}"`);
   return `Reply ${forms.slice(0, -1).join(", ")} or ${forms.at(-1)}.`;
@@ -58,7 +58,7 @@ const PAST: Record<Verdict, string> = {
   give_up: "Given up",
 };
 
-/** Renders what became of a question, for the message that asked it. */
+/** Renders the decision, for the message that had the question. */
 export function renderEnd({ verdict, by, at }: ApprovalDecision): string {
   return by === "timeout" ? `**Expired** at ${renderTime(at)}.` : `**${PAST[verdict]}** by ${renderName(by)} at ${renderTime(at)}.`;
 }

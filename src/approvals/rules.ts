@@ -4,16 +4,16 @@ import { newId } from "../core/ids.ts";
 import { StoredList, type StoredListDeps } from "../store/stored-list.ts";
 import type { ApprovalRecord, Ms } from "../store/types.ts";
 
-/** Calls that a person has approved for good: those of one agent and one tool whose arguments fit. */
+/** A standing approval of the calls of one agent and one tool whose arguments match. */
 export interface ApprovalRule {
   id: string;
   agentId: string;
   tool: string;
-  /** Arguments that must have these values. A call with an argument that is named nowhere does not fit. */
+  /** Arguments that must have these values. A call with an argument that the rule does not name does not match. */
   exact: Record<string, unknown>;
   /** Arguments that may have any value, or be absent. */
   any: readonly string[];
-  /** Who approved, and which call. */
+  /** Who approved, and the approval of the call. */
   by: string;
   approvalId: string;
   createdAt: Ms;
@@ -30,7 +30,7 @@ export function buildRule(
   any: readonly string[],
 ): { ok: true; rule: NewRule } | { ok: false; failure: Failure } {
   const wrong = (message: string) => ({ ok: false as const, failure: { code: "usage" as const, message } });
-  if (reason === "outcome_unknown") return wrong("a call whose outcome is unknown was made already: there is nothing to approve for good");
+  if (reason === "outcome_unknown") return wrong("a call whose outcome is unknown was made already: it cannot be approved permanently");
   const given = toArguments(input);
   if (!given) return wrong("the arguments of this call have no names, so no rule can be made of them");
   const names = Object.keys(given);
@@ -49,7 +49,7 @@ export function coversCall({ agentId, tool, exact, any }: NewRule, call: Pick<Ap
   return Object.keys(given).every((name) => Object.hasOwn(exact, name) || any.includes(name));
 }
 
-/** A rule in words: `bank.transfer by the agent main, if to is "ACME" and amount is anything`. */
+/** Renders a rule: `bank.transfer by the agent main, if to is "ACME" and amount is anything`. */
 export function renderRule({ agentId, tool, exact, any }: NewRule): string {
   const conditions = [
     ...Object.entries(exact).map(([name, value]) => `${name} is ${JSON.stringify(value)}`),
@@ -59,8 +59,8 @@ export function renderRule({ agentId, tool, exact, any }: NewRule): string {
 }
 
 /**
- * The rules that were made with decisions. They are in the store and not in the config: a config file may be read-only, or
- * under version control, or not there, and all gateways on one database need the same rules.
+ * The rules that were saved with decisions. They are in the store and not in the config: a config file may be read-only,
+ * under version control or missing, and all gateways on one database need the same rules.
  */
 export interface ApprovalRules {
   list(): Promise<readonly ApprovalRule[]>;

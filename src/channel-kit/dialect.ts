@@ -25,7 +25,7 @@ export interface Dialect {
   code?(code: string): string;
   /** Code of its own, and tables. */
   block?(code: string, lang: string): string;
-  /** A link with its text in the dialect and as plain text; undefined where the channel makes no link of the address. */
+  /** A link with its text in the dialect and as plain text; undefined if the channel makes no link of the address. */
   link?(text: string, url: string, plain: string): string | undefined;
   /** An image that has words. Default: `words (address)`. */
   image?(alt: string, address: string): string;

@@ -18,7 +18,7 @@ export interface ErrorRules {
   name: string;
   /** By the vendor's own code, or else by the status. Others: 408, 429 and from 500 on may pass, the rest is final. */
   errors?: Readonly<Record<string, ErrorRule>>;
-  /** The status alone is told, and its code, in this way. Default: ` (code)`. */
+  /** How the code is shown if only it and the status are reported. Default: ` (code)`. */
   shown?(code: string): string;
   /** The wait where a 429 names none, in milliseconds. */
   defaultWaitMs?: number;
@@ -30,7 +30,7 @@ export interface ErrorRules {
 export interface ErrorResponse {
   /** Of HTTP; none where the vendor tells errors in another way. */
   status?: number | undefined;
-  /** The vendor's own code, where it has a text for one; told only where it looks like a code. */
+  /** The vendor's own code, if it has one as text; reported only if it looks like a code. */
   code?: unknown;
   /** How long the vendor wants to be left alone, in milliseconds. 0 is no wish. */
   afterMs?: number | undefined;
@@ -152,7 +152,7 @@ export async function loadPackage<T>(name: string, load: () => Promise<T>, advic
   return load().catch((cause: unknown) => {
     const missing = MISSING.has((cause as { code?: string }).code ?? "");
     throw new ChannelError(
-      { status: "failed", reason: missing ? advice : `${name} could not be loaded: install it anew (npm install ${name})` },
+      { status: "failed", reason: missing ? advice : `${name} could not be loaded: install it again (npm install ${name})` },
       undefined,
       { cause },
     );

@@ -10,7 +10,7 @@ export interface EventListener<E> extends Pick<EventStream, "url" | "fetch" | "s
   now(): number;
   /** By how much the clocks of the vendor and of this machine may differ, in milliseconds. */
   skewMs: number;
-  /** When an event was, in milliseconds since 1970; undefined where it does not say. */
+  /** The time of an event, in milliseconds since 1970; undefined if the event has none. */
   at(event: E): number | undefined;
   /** The message in an event; undefined if the event is no message. */
   read(event: E): ReceivedMessage | undefined;

@@ -24,7 +24,7 @@ export function createKeyValueStore<T>(
     try {
       return new Map(JSON.parse(await readFile(join(await stateDir(), file), "utf8")) as [string, T][]);
     } catch (error) {
-      if ((error as { code?: unknown }).code !== "ENOENT") log.warn(`${what} that were known cannot be read; they are learnt anew`);
+      if ((error as { code?: unknown }).code !== "ENOENT") log.warn(`the stored ${what} cannot be read; they are learnt again`);
       return new Map();
     }
   };

@@ -25,8 +25,8 @@ const NEVER_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/;
 
 /**
- * Whether an error's code (`ECONNREFUSED`) says that the connection never stood: nothing was written then, and a message
- * may be sent again. Of any other nobody knows whether the far side has it.
+ * Whether an error's code (`ECONNREFUSED`) says that the connection was never established: nothing was written then, and a
+ * message may be sent again. After any other error the vendor may or may not have the message.
  */
 export function neverConnected(code: string): boolean {
   return NEVER_CONNECTED.test(code);
@@ -37,7 +37,7 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await wait(ms, undefined, { signal }).catch(() => undefined);
 }
 
-/** A JSON object or list; undefined where the text is none. */
+/** A JSON object or list; undefined if the text is neither. */
 export function parseObject(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -47,7 +47,7 @@ export function parseObject(text: string): object | undefined {
   }
 }
 
-/** What of a list in an answer or a notification are objects; nothing where there is no list. */
+/** Returns the objects in a list of an answer or a notification; an empty list if there is no list. */
 export function objectsIn<T extends object>(value: readonly T[] | undefined): readonly T[] {
   return Array.isArray(value) ? value.filter((entry) => typeof entry === "object" && entry !== null) : [];
 }

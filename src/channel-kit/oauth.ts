@@ -25,8 +25,8 @@ export interface Client {
 
 /**
  * An app's token, asked for once and kept until shortly before it ends. Throws a `ChannelError`: nothing was sent yet, so
- * whatever may pass may be tried again. `ask` asks anew, to see whether the credentials are good; `use` calls with the
- * token, and once more with another one where it is refused.
+ * a temporary error may be retried. `ask` requests a new token, to see whether the credentials are good; `use` calls with
+ * the token, and once more with a new one if it is refused.
  */
 export function clientToken({ fetch, clock }: TokenOptions, { vendor, url, id, secret, scope }: Client) {
   let kept: { token: string; until: number } | undefined;
@@ -68,7 +68,7 @@ interface Keys {
 
 /**
  * Checks tokens of an issuer that publishes OpenID metadata at `url`: RS256, for this audience, now. Gives the claims and
- * the key that signed, or undefined for a token that is not to be believed. Throws where the keys cannot be fetched.
+ * the key that signed, or undefined if the token is invalid. Throws if the keys cannot be fetched.
  */
 export function tokenVerifier({ fetch, clock }: TokenOptions, { url, audience }: { url: string; audience: string }) {
   const load = async (): Promise<Keys> => {
@@ -80,7 +80,7 @@ export function tokenVerifier({ fetch, clock }: TokenOptions, { url, audience }:
   };
   let held: Keys | undefined;
   let loading: Promise<Keys> | undefined;
-  /** Asked for once a day, by many requests at once together; while new metadata cannot be had, the old ones hold. */
+  /** Fetched once a day; concurrent requests share one fetch. If new metadata cannot be fetched, the old metadata stays valid. */
   const known = async (): Promise<Keys> => {
     if (held && clock.now() < held.until) return held;
     loading ??= load().finally(() => (loading = undefined));

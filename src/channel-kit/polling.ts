@@ -13,7 +13,7 @@ export interface PollOptions {
   read(after: number): AsyncIterable<{ id: string; at: number; message: ReceivedMessage | undefined }>;
 }
 
-/** Asks until `signal` aborts, so that nothing is lost while nobody listened; the time of what was read is the cursor. */
+/** Polls until `signal` aborts. The cursor is the time of the last item read, so messages of a time without a gateway are not lost. */
 export async function pollSince(signal: AbortSignal, host: ChannelHost, asking: PollOptions): Promise<void> {
   const { vendor, now, everyMs, overlapMs, read } = asking;
   const stored = await host.cursor();

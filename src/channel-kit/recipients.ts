@@ -8,13 +8,13 @@ export type Parse = ((to: string) => ParsedRecipient) & { like?: string };
 
 /** One way to write a recipient. */
 export interface Form {
-  /** For the message where nothing fits: `a group (group:<id>)`. */
+  /** For the error message if no form fits: `a group (group:<id>)`. */
   like: string;
   /** Matches the whole of what was written, without white space around it. */
   pattern: RegExp;
   /**
-   * The one form in which it is kept, from what the pattern's groups hold; undefined where it is none after all.
-   * Default: what the first group holds that holds anything, else as written.
+   * The canonical form, from the matches of the pattern's groups; undefined if the text is not of this form after all.
+   * Default: the first group that matched, else the text as written.
    */
   to?(...groups: string[]): string | undefined;
 }
@@ -35,13 +35,13 @@ export function recipients(...forms: readonly Form[]): Parse {
   return Object.assign(parse, { like });
 }
 
-/** A phone number as `+` and 7 to 15 digits, without its decoration; undefined where it is none, or names no country. */
+/** A phone number as `+` and 7 to 15 digits, without its decoration; undefined if it is not a phone number, or has no country code. */
 export function phoneNumber(text: string): string | undefined {
   const digits = text.replace(/[\s().-]/g, "");
   return /^\+[1-9]\d{6,14}$/.test(digits) ? digits : undefined;
 }
 
-/** The form in which a text is kept that one of these ways may have written; undefined where none has. */
+/** The canonical form of a recipient; undefined if `parse` rejects the text. */
 export function normalForm(parse: (text: string) => ParsedRecipient, text: string | undefined): string | undefined {
   const parsed = parse(text ?? "");
   return parsed.ok ? parsed.to : undefined;

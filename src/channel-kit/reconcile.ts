@@ -3,9 +3,9 @@ import { classifyError, networkCode, sendAfter, type ErrorRules } from "./errors
 import { sleep } from "./kit.ts";
 
 /**
- * Posts, and as long as nobody knows whether the post arrived posts it again at once, for vendors that answer a repeat
- * with what is there already. What a later try is told, but for where the post is, says nothing of the first one. Most
- * vendors remember a key for a few minutes only: the outbox would come too late.
+ * Posts, and posts again immediately while it is unknown whether the post arrived, for vendors that answer a repeat with
+ * the existing post. The answer to a later try proves nothing about the first one, except if it names the post. Most
+ * vendors remember a key for a few minutes only: a retry by the outbox would come too late.
  */
 export async function retryIdempotent(
   vendor: ErrorRules,
@@ -25,9 +25,9 @@ export async function retryIdempotent(
 }
 
 /**
- * Looks some times for a post of which nobody knows whether it arrived, and waits before each. Gives what was found,
- * "absent" where it was not there at the last look, "later" where that look was put off, as by
- * a limit of the rate, or undefined where nobody can tell.
+ * Looks several times for a post that may or may not have arrived, and waits before each look. Returns the post if it was
+ * found, "absent" if it was missing at the last look, "later" if the last look was postponed, for example by a rate limit,
+ * or undefined if the vendor cannot tell.
  */
 export async function pollUntilFound<T>(
   vendor: ErrorRules,
@@ -44,7 +44,7 @@ export async function pollUntilFound<T>(
       if (found !== undefined) return { found };
       outcome = "absent";
     } catch (error) {
-      // Where nobody may look, nobody ever will.
+      // If access is denied, a later look is denied too.
       const { status } = classifyError(vendor, error);
       if (status === "failed") return undefined;
       outcome = status === "retry" ? "later" : undefined;
@@ -59,7 +59,7 @@ export interface Reconciliation<P, M> {
   postMs: number;
   looks: number;
   pauseMs: number;
-  /** What was cut is not coming any more, or is found before the next try. Without it nobody tries again. */
+  /** A post whose connection was cut does not arrive later, or is found before the next try. Without this the post is not retried. */
   again?: boolean;
   /** Milliseconds since the epoch. */
   now(): number;
@@ -68,7 +68,7 @@ export interface Reconciliation<P, M> {
   find(message: M, place: P, since: number, signal: AbortSignal): Promise<SendResult | undefined>;
 }
 
-/** Posts, and looks for what nobody knows whether it arrived; before it is tried again, too. */
+/** Posts, and looks for a post that may or may not have arrived; also before the next try. */
 export function sendOrReconcile<P, M extends Pick<OutgoingMessage, "idempotencyKey"> = OutgoingMessage>(
   vendor: ErrorRules,
   { postMs, looks, pauseMs, again = false, now, post, find }: Reconciliation<P, M>,
@@ -105,8 +105,8 @@ export function sendOrReconcile<P, M extends Pick<OutgoingMessage, "idempotencyK
 }
 
 /**
- * The conversation that a recipient means: one with a person, `user:<id>`, is opened once, and stays; others are what
- * they are. What could not be opened is asked for anew.
+ * The conversation that a recipient means: one with a person, `user:<id>`, is opened once and kept; any other recipient is
+ * the conversation itself. If opening fails, the next call tries again.
  */
 export function conversations(open: (user: string, signal: AbortSignal) => Promise<string>) {
   const known = new Map<string, string>();

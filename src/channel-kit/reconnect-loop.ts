@@ -11,8 +11,8 @@ export const retryMessage = (reason: string, waitMs: number): string => `${reaso
 
 export interface Reconnecting {
   /**
-   * One connection, from its start to its end, or one round of asking. It may report at any time, to a watched host. Gives how long to
-   * wait until the next round, in milliseconds, or nothing where a connection came to its end. Throws where it failed.
+   * One connection, from its start to its end, or one poll. It may report at any time, to a watched host. Returns how long to
+   * wait until the next poll, in milliseconds, or undefined if a connection ended. Throws if it failed.
    */
   connect(host: ChannelHost): Promise<number | void>;
   /** Tells the errors: messages of those that are no `ChannelError` may quote anything. */
@@ -49,8 +49,8 @@ export function watch(host: ChannelHost): ChannelHost {
 }
 
 /**
- * Keeps a connection until `signal` aborts: makes it anew whenever it ends, at once where it was a good one, else later
- * each time (1 s to 1 min, or what the vendor asks for), and reports what is wrong.
+ * Keeps a connection until `signal` aborts: reconnects whenever it ends, immediately if it worked, else after a growing
+ * pause (1 s to 1 min, or what the vendor asks for), and reports what is wrong.
  */
 export async function reconnectLoop(signal: AbortSignal, host: ChannelHost, reconnecting: Reconnecting): Promise<void> {
   const { connect, vendor, say = (reason) => reason, stableMs = STABLE_MS } = reconnecting;
@@ -65,7 +65,7 @@ export async function reconnectLoop(signal: AbortSignal, host: ChannelHost, reco
       failure = classifyError(vendor, error);
     }
     if (signal.aborted) return;
-    // The next connection tells anew that it stands; the next round of asking does not.
+    // The next connection reports again that it is established; the next poll does not.
     if (next === undefined) watched = watch(host);
     const good = next !== undefined || performance.now() - begun >= stableMs;
     if (good) failures = 0;
@@ -74,7 +74,7 @@ export async function reconnectLoop(signal: AbortSignal, host: ChannelHost, reco
       const asked = failure?.status === "retry" ? (failure.afterMs ?? 0) : 0;
       const wait = Math.max(backOff(failures), asked);
       watched.report({ ok: false, message: say(failure?.reason ?? "connections do not last; trying again", wait) });
-      // Not all gateways at once, where they were cut at once.
+      // If all gateways lost their connection at the same moment, they do not reconnect at the same moment.
       next = asked > 0 ? wait : wait * (1 + Math.random() / 4);
     }
     if (next) await sleep(next, signal);
@@ -82,8 +82,8 @@ export async function reconnectLoop(signal: AbortSignal, host: ChannelHost, reco
 }
 
 /**
- * Keeps the place in a vendor's stream as it is moved on: at once where `now` says so, as for a message, else only where
- * the place on disk is older than `everyMs` milliseconds. `save` keeps it in any case.
+ * Stores the position in a vendor's stream as it advances: immediately if `now` is set, as for a message, else only if
+ * the position on disk is older than `everyMs` milliseconds. `save` stores it in any case.
  */
 export function checkpoint(host: ChannelHost, everyMs: number) {
   let place: string | undefined;

@@ -14,8 +14,8 @@ export interface Rest extends ErrorRules {
 }
 
 /**
- * Calls an API: a GET, or with a body a POST of it as JSON, or another method. Gives the body of a 2xx, undefined where that is no JSON
- * object. Throws a `ChannelError` for any other status and the platform's error where the connection ended; neither quotes
+ * Calls an API: a GET, or with a body a POST of it as JSON, or another method. Returns the body of a 2xx, or undefined if it is not a
+ * JSON object. Throws a `ChannelError` for any other status and the platform's error if the connection ended; neither quotes
  * an address or a body. Redirects are not followed: they would take the credential and the text along.
  */
 export function createRest(

@@ -56,7 +56,7 @@ export interface Socket {
   /** What is sent once the connection is open, and to ask whether it lives. */
   hello: object;
   ping: object;
-  /** Reads a frame, at once. */
+  /** Reads a frame, synchronously. */
   read(frame: unknown, connection: Connection): void;
 }
 

@@ -9,7 +9,7 @@ import type {
 } from "../contract/channel.ts";
 import { probing, sendAfter, type ErrorRules } from "./errors.ts";
 
-/** A channel told as what is a vendor's own: all of it may throw, and errors are sorted and answered as the vendor's. */
+/** The parts of a channel that differ by vendor. Each may throw: errors are classified by the vendor's rules. */
 export interface VendorChannel<P> extends Omit<Channel, "send" | "ask" | "endQuestion" | "probe"> {
   vendor: ErrorRules;
   /** Where a message goes. Asking for it sends nothing: where it fails it may be done again. */
@@ -25,7 +25,7 @@ export interface VendorChannel<P> extends Omit<Channel, "send" | "ask" | "endQue
 
 /** The channel of a vendor. */
 export function vendorChannel<P>({ vendor, find, post, postQuestion, change, check, ...channel }: VendorChannel<P>): Channel {
-  // Without `find` no place is asked for, and `P` is what nobody looks at.
+  // Without `find` no place is looked up, and no function reads `P`.
   const locate = async (message: Pick<OutgoingMessage, "to" | "thread">, signal: AbortSignal): Promise<P> =>
     (await find?.(message, signal)) as P;
   return {

@@ -58,7 +58,7 @@ function configuredKey({ id, tenant, agents, scopes, rateLimit, userAsSession }:
 
 const getHash = ({ key, hash }: Configured): string => (key === undefined ? (hash ?? "").replace(/^sha256:/, "") : hex(key));
 
-/** The keys of the config and those in the store. Where both have an id, the config's counts. */
+/** The keys of the config and those in the store. If both have the same id, the config's key is used. */
 export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
   const stored = new StoredList<StoredKey>(VALUE, deps);
   const compiled = new WeakMap<Config, { key: ApiKey; hash: Buffer }[]>();

@@ -20,7 +20,7 @@ async function endLeft(alive: ReadonlySet<string>, { store, clock, questions }: 
   }
 }
 
-/** Executes the turns of API users: at once, one after the other within a session. */
+/** Executes the turns of API users: immediately, and one after the other within a session. */
 export function createChats(deps: ChatDeps): Chats {
   const { store, clock } = deps;
   const live = new Map<string, LiveTurn>();

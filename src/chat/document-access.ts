@@ -3,8 +3,8 @@ import type { Access, Knowledge } from "../knowledge/types.ts";
 import type { ApiKey, ApiKeys } from "./api-keys.ts";
 
 /**
- * Who may search a document. One that names no agents is for every agent that the key of its upload may use at the time
- * of the question: all of the tenant where that is every agent, else it is marked with the key. No agent's id has a colon.
+ * Who may search a document. A document that names no agents is for every agent that the key of its upload may use at the
+ * time of the question: if that is every agent, for the whole tenant, else it is marked with the key. No agent's id has a colon.
  */
 const PREFIX = "key:";
 const toMark = ({ id }: Pick<ApiKey, "id">): string => PREFIX + id;

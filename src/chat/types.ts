@@ -15,7 +15,7 @@ export type ChatSession =
   /** A conversation that begins with this turn; it goes by the run's id. */
   | { kind: "new" }
   | { kind: "named"; id: string }
-  /** What comes after this run's turn: the same conversation, or a branch of it. Without `keep` it is not gone on with. */
+  /** What comes after this run's turn: the same conversation, or a branch of it. Without `keep` it cannot be continued. */
   | { kind: "after"; run: RunRecord; keep: boolean };
 
 /** What an API's user wants of an agent: already checked. */
@@ -85,7 +85,7 @@ export interface ChatDeps {
   store: Store;
   clock: Clock;
   log: Logger;
-  /** The snapshot of now; a turn keeps the one it began with. */
+  /** The current snapshot; a turn keeps the one it began with. */
   context(): ActionContext;
   onRunEnd?(runId: string): void;
   questions: TurnDeps["questions"];

@@ -21,7 +21,7 @@ async function list(options: CommonOptions, io: CliIo): Promise<void> {
   const rows = channels.map(({ name, id, loaded, receives, allowFrom, defaultTo, limit, fallback, agents }) => [
     name,
     name === id ? (loaded ? "configured" : "–") : `= ${id}`,
-    receives ? (allowFrom === 0 ? "from nobody" : `from ${allowFrom}`) : "–",
+    receives ? (allowFrom === 0 ? "no allowed senders" : `from ${allowFrom}`) : "–",
     defaultTo ?? "–",
     limit === null ? "–" : String(limit),
     fallback ? "yes" : "–",
@@ -41,7 +41,7 @@ async function status(options: CommonOptions, io: CliIo): Promise<void> {
   const rows = channels.map(({ id, reach, receive, nobody }) => [
     id,
     reach?.message ?? "cannot tell",
-    nobody ? "from nobody: allowFrom is empty" : (receive?.message ?? (live ? "–" : "no gateway runs")),
+    nobody ? "rejects all: allowFrom is empty" : (receive?.message ?? (live ? "–" : "no gateway runs")),
   ]);
   printTable({ ...io, terminal: { ...io.terminal, columns: undefined } }, ["CHANNEL", "SENDING", "RECEIVING"], rows);
 }

@@ -149,7 +149,7 @@ async function sayOnce(talk: Talk, session: string | undefined, options: ChatOpt
 
 async function chat(agent: string | undefined, options: ChatOptions, io: CliIo): Promise<void> {
   const ask = options.message === undefined && io.terminal.in && !options.json ? io.ask : undefined;
-  // One message alone is one shot: nobody comes back to it.
+  // A single message is one shot: its conversation is not continued.
   const session = options.session ?? (ask && options.url === undefined ? newId("trn", io.now()).slice(4, 20) : undefined);
   const run = async (talk: Talk): Promise<void> => {
     if (!ask) return sayOnce(talk, session, options, io);

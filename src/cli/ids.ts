@@ -3,7 +3,7 @@ import { read, type AdminClient, type GatewayConnection } from "./connect.ts";
 import { usage } from "./failure.ts";
 import { shortTime } from "./text.ts";
 
-/** A row of a list, with what tells it from the others. */
+/** A row of a list, with what tells it from the other rows. */
 interface Row {
   id: string;
   at: string;

@@ -77,7 +77,7 @@ async function askChannel({ id, setupQuestions: setup }: AskableChannel, prompts
         secret: false,
       });
   }
-  const owner = await prompts.text({ message: `Who may write to the agent there? ${setup.owner}; empty: nobody`, defaultValue: "" });
+  const owner = await prompts.text({ message: `Who may write to the agent there? ${setup.owner}; empty: no senders`, defaultValue: "" });
   const allowFrom = owner.split(/[\s,]+/).filter((entry) => entry !== "");
   const message = "Who gets the replies? A person, a group or a room there; empty: decide later";
   const to = await prompts.text({ message, initialValue: allowFrom[0] ?? "", defaultValue: "" });

@@ -19,14 +19,14 @@ export interface CliIo {
     readonly in: boolean;
     readonly out: boolean;
     readonly err: boolean;
-    /** Width of standard output; undefined where it is no terminal. */
+    /** Width of standard output; undefined if it is not a terminal. */
     readonly columns: number | undefined;
   };
   /** Asks for a line; undefined once there is no more. Only where standard input is a terminal. */
   ask?(prompt: string): Promise<string | undefined>;
   /** Calls on Ctrl-C in place of ending the process. Returns its undo. */
   onInterrupt?(listener: () => void): () => void;
-  /** Asks questions with choices; absent where nobody can answer. */
+  /** Asks questions with choices; absent if no terminal is attached. */
   prompts?: Prompts;
   /** How a user of this installation calls the program from any folder: through npm or Node. Default: `rouse`. */
   readonly program?: string;
@@ -34,7 +34,7 @@ export interface CliIo {
   now(): number;
   /** The config whose answer the command prints, once that is known; `null` for the defaults. */
   answeredBy?: { config: string | null };
-  /** The command's exit code where nothing was thrown; starts at 0. A command that failed without an error to print sets 1. */
+  /** The command's exit code if it does not throw; starts at 0. A command that failed without an error to print sets 1. */
   exitCode: number;
 }
 

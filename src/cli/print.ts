@@ -60,7 +60,7 @@ export function printAnsweredBy(io: CliIo, config: string | null, by: string, is
   if (!isJson) io.err(`config: ${config ?? "none: the defaults"} (${by})\n`);
 }
 
-/** Says how to see the next page, where there is one. */
+/** Prints how to see the next page, if there is one. */
 export function printMore(io: CliIo, command: string, next: string | null): void {
   if (next !== null) io.out(`\nmore: ${command} --before ${shellWord(next)}\n`);
 }

@@ -9,7 +9,7 @@ export interface ProgressLine {
 const BAR = 24;
 const EVERY_MS = 100;
 
-/** A bar on standard error where that is a terminal; nothing at all in a pipe. */
+/** A progress bar on standard error if that is a terminal; no output in a pipe. */
 export function createProgress(io: CliIo, label: string, total?: number): ProgressLine {
   if (!io.terminal.err) return { update: () => undefined, end: () => undefined };
   let last = 0;

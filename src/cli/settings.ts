@@ -28,7 +28,7 @@ export function configInvalid({ file, issues }: { file?: string; issues: Issue[]
   return new RouseError({ code: "config_invalid", message: `the config has problems${file === undefined ? "" : ` (${file})`}:`, issues });
 }
 
-/** The config file as it is written, for what it says of where things are. Undefined where there is none or it cannot be read. */
+/** The config file as it is written, for the paths and addresses in it. Undefined if there is none or it cannot be read. */
 export async function rawConfig(options: CommonOptions, io: CliIo): Promise<{ raw: Record<string, unknown>; baseDir: string } | undefined> {
   const file = findConfig(toLoadOptions(options, io));
   if (file === undefined) return undefined;

@@ -25,7 +25,7 @@ function parsePort(text: string | undefined): { port?: number } {
   return { port };
 }
 
-/** How a shell gets at the hook token without it being printed; undefined where the config holds it as plain text. */
+/** How a shell reads the hook token without printing it; undefined if the config has it as plain text. */
 async function tokenInShell(options: CommonOptions, settings: Settings, io: CliIo): Promise<string | undefined> {
   if (settings.config.hooks.token === undefined) return `$(cat ${shellWord(secretFile(settings.stateDir, "hook-token"))})`;
   const written = member((await rawConfig(options, io))?.raw["hooks"], "token");

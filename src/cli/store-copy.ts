@@ -56,7 +56,7 @@ export async function copy(options: StoreCopyOptions, io: CliIo): Promise<void> 
 
 interface Places {
   to: string;
-  /** Where documents were copied from; null where there were none. */
+  /** The path that documents were copied from; null if there were none. */
   documents: string | null;
 }
 

@@ -78,7 +78,7 @@ export const RUN_ERRORS = {
   cancelled: "The run was cancelled: by an operator, by `/stop`, by its caller, or because the gateway was stopping.",
   skipped: "The transform of the batch returned nothing to do.",
   outcome_unknown:
-    "A call of a tool was started and no answer came, so that it may have been carried out or not; nobody decided in time, or a person gave it up.",
+    "A tool call was started and no answer came, so it may or may not have been carried out. No decision was made in time, or a person gave the call up.",
   crashed: "The run was started several times and never came to an end, or its gateway ended during a turn of the API.",
   rate_limited: "The provider's rate limit was reached, and retries did not help.",
   provider_unavailable: "The provider could not be reached or reported an error of its own, and retries did not help.",

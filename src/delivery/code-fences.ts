@@ -1,6 +1,6 @@
 /** A code fence that may have to be closed at the end of one piece and opened again in the next. */
 export interface CodeFence {
-  /** The line that opens it again, with its info string where there is room. */
+  /** The line that opens it again, with its info string if there is room. */
   reopen: string;
   /** The line that closes it. */
   close: string;
@@ -31,7 +31,7 @@ function affordable(lines: readonly string[], limit: number): boolean {
 
 interface Opened {
   marker: string;
-  /** Undefined where its lines take more than a piece has to give: then its code is split like text. */
+  /** Undefined if its lines take more room than a chunk has: then its code is split like text. */
   fence: CodeFence | undefined;
 }
 

@@ -37,7 +37,7 @@ export interface DeliveryWorker {
 export interface DeliveryWorkerOptions {
   store: Pick<Store, "commit" | "get" | "list">;
   queue: Pick<Queue, "fetch" | "onReady">;
-  /** The channels of now: a delivery goes out by the newest config. */
+  /** The current channels: a delivery goes out by the newest config. */
   channels(): Channels;
   /** The agent whose main session has the last routes. */
   mainAgentId(): string;
@@ -47,7 +47,7 @@ export interface DeliveryWorkerOptions {
   maxAgeMs(): number;
   clock: Clock;
   log: Logger;
-  /** Whether an approval was decided, or is gone: then nobody is asked any more. Default: it never is. */
+  /** Whether an approval was decided, or is gone: then its question is not sent. Default: never decided. */
   isDecided?(approvalId: string): Promise<boolean>;
   telemetry?: Telemetry | undefined;
   onOutcome?: (delivery: { id: string; channel: string; status: DeliveryStatus }) => void;
@@ -203,7 +203,7 @@ class DeliverySender {
 function createRetry(options: DeliveryWorkerOptions): DeliveryWorker["retry"] {
   const { store, clock } = options;
 
-  /** Looks for a route for a reply that has none; the reply is split anew for its channel. */
+  /** Looks for a route for a reply that has none; the reply is split again for its channel. */
   const findRoute = async ({ route: { channel, to }, chunks }: DeliveryRecord): Promise<{ route: Route; chunks: string[] } | string> => {
     const channels = options.channels();
     const target = to === undefined ? { channel } : { channel, to };

@@ -22,14 +22,14 @@ export interface ChannelHealth {
   states(): readonly ChannelState[];
   /** Looks at start and every five minutes, until `signal` aborts. Keeps nothing waiting. */
   watch(signal: AbortSignal): Promise<void>;
-  /** Sends a text at once, beside the outbox. `to` is checked before. */
+  /** Sends a text immediately, bypassing the outbox. `to` is checked before. */
   test(id: string, to: string, text: string): Promise<SendResult>;
 }
 
 const PROBE_MS = 5_000;
 const EVERY_MS = 300_000;
 
-/** Tells how the channels of the snapshot of now do. */
+/** Probes the current snapshot's channels. */
 export function createChannelHealth({ channels, clock, log }: { channels(): Channels; clock: Clock; log: Logger }): ChannelHealth {
   let states: readonly ChannelState[] = [];
 

@@ -10,7 +10,7 @@ export type RecipientCheck = { ok: true; to: string } | { ok: false; message: st
 
 /** All channels of a snapshot, by id and alias. */
 export interface Channels {
-  /** The id that a name or alias means, also for channels that are known but not configured; undefined where nobody knows it. */
+  /** The id that a name or alias means, also for channels that are known but not configured; undefined if the name is unknown. */
   resolve(name: string): { id: string; loaded: boolean } | undefined;
   get(id: string): LoadedChannel | undefined;
   /** Where replies go that name no recipient while there is no last route: only with a default recipient of its own. */

@@ -219,7 +219,7 @@ function freezeSnapshot(
   });
 }
 
-/** Builds a snapshot from the files on disk: everything checked, all problems at once, nothing started. */
+/** Builds a snapshot from the files on disk: checks everything, reports all problems together and starts nothing. */
 export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResult> {
   const read = await readConfig(options);
   const loaded = read.ok ? read : read.rest;

@@ -131,7 +131,7 @@ export interface HookError {
   code: ErrorCode;
   message: string;
   issues?: readonly Issue[];
-  /** Seconds after which another try is worth it. */
+  /** Seconds to wait before a retry. */
   retryAfterSeconds?: number;
 }
 

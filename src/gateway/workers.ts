@@ -156,9 +156,9 @@ export async function restoreWorkers({ queue, cluster, swapped, log }: Resources
   await queue.recover();
   await chats.recover(await aliveIds(cluster));
   await admission.recount();
-  // Limits may have changed with the config: those that wait get their moment afresh.
+  // Limits may have changed with the config: the start times of waiting runs are calculated again.
   swapped.push(() => {
-    admission.recount().catch((error: unknown) => log.error({ err: safeError(error) }, "limits could not be counted afresh"));
+    admission.recount().catch((error: unknown) => log.error({ err: safeError(error) }, "limits could not be counted again after a reload"));
   });
 }
 

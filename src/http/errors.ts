@@ -113,7 +113,7 @@ export function failureResponse(c: Context, failure: Failure, requestId: string,
   return withReason(c.body(body, { status: getStatus(failure.code) as 400, headers: all }), publicCode(failure.code));
 }
 
-/** Hono's error handler: what nobody expected becomes `internal`, with a log line that quotes nothing. */
+/** Hono's error handler: an unexpected error becomes `internal`, with a log line that quotes no data. */
 export function createErrorHandler(log: Logger) {
   return (error: unknown, c: Context): Response => {
     const requestId = newId("req");

@@ -10,7 +10,7 @@ const CLOSE_MS = 2000;
 export interface Listener {
   /** `http://<host>:<port>`, with the port that was really taken. */
   url: string;
-  /** No new connections, idle ones closed at once, the others when their answer is out. */
+  /** Accepts no new connections, closes idle ones immediately, and busy ones when their answer is sent. */
   close(): Promise<void>;
 }
 

@@ -36,9 +36,9 @@ async function copyFiles(from: string, to: string): Promise<number> {
 }
 
 /**
- * Copies the documents of a state folder beside the backup `file` of its store, also while they are in use. Undefined
- * where there are none.
- * @throws the file system's error, with nothing left behind; `EEXIST` where a copy has these names already.
+ * Copies the documents of a state folder next to the backup `file` of its store, also while they are in use. Undefined
+ * if there are none.
+ * @throws the file system's error, and leaves no files behind; `EEXIST` if a copy with these names exists already.
  */
 export async function backupKnowledge(dir: string, file: string): Promise<KnowledgeCopy | undefined> {
   const source = join(dir, "knowledge.db");

@@ -31,7 +31,7 @@ const MIN_TOKENS = 120;
 const MAX_OVERLAP = 100;
 /** A row stays whole up to here. */
 const MAX_ROW = 1500;
-/** How many UTF-16 units are looked at for sentences at once: the segmenter's time grows faster than the text. */
+/** How many UTF-16 units are segmented into sentences in one call: the segmenter's time grows faster than the text. */
 const WINDOW = 20_000;
 export const SEPARATOR = "\n\n";
 
@@ -50,7 +50,7 @@ interface Unit {
 
 const sentences = new Intl.Segmenter(undefined, { granularity: "sentence" });
 
-/** Cuts what is longer than `most` tokens, at white space where there is some. */
+/** Cuts what is longer than `most` tokens, at white space if there is some. */
 function* cutLong(text: string, most: number): Generator<string> {
   let rest = text;
   while (countTokens(rest) > most) {

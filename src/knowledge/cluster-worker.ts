@@ -6,7 +6,7 @@ import type { IndexJobs } from "./jobs.ts";
 
 /** How often a gateway says that it still works on what it took, and looks for what others left: several times within a lease. */
 const BEAT_MS = 2500;
-/** How often it looks for passages without a vector, of which nobody told it. */
+/** How often the worker looks for passages without a vector, in case the notification was lost. */
 const VECTORS_MS = 60_000;
 /** How soon somebody who waits hears of what another gateway did. */
 const LOOK_MS = 250;
@@ -43,7 +43,7 @@ export function createClusterWorker(parts: {
     try {
       const running = jobs.running();
       const own = new Set(running.length === 0 ? [] : await writer.call("renewLeases", running));
-      // Deleted, to be read anew, or taken over because this gateway was not heard of.
+      // Deleted, queued again, or taken over because the lease of this gateway expired.
       for (const id of running) if (!own.has(id)) jobs.abort(id);
       jobs.wake();
     } catch (error) {

@@ -14,7 +14,7 @@ import { chunkTokens } from "./shared/terms.ts";
 import { indexWords } from "./tokenize.ts";
 
 const seq = { order: "seq", numbered: "seq" };
-/** What was under way in the source is begun anew. */
+/** Documents that were being indexed in the source are queued again. */
 const STATUS = "CASE WHEN status IN ('extracting', 'indexing') THEN 'queued' ELSE status END AS status";
 const DOCUMENTS = sameTable(
   "knowledge_documents",
@@ -23,7 +23,7 @@ const DOCUMENTS = sameTable(
   { ...seq, from: "documents" },
 );
 
-/** The words of a chunk are made anew, as they were made when it was read: an index of SQLite keeps none. */
+/** Tokenizes a chunk again, in the same way as when it was indexed: an index of SQLite does not keep the tokens. */
 function getTokens(row: Record<string, unknown>): { tokens: string; length: number } {
   const headings = JSON.parse(String(row["headings"])) as string[];
   const words = indexWords(`${(row["title"] as string | null) ?? ""}\n${headings.join("\n")}\n${String(row["text"])}`);
@@ -75,7 +75,7 @@ async function isWhole(db: SqlDatabase, sha256: string): Promise<boolean> {
 async function copyFiles(from: DatabaseSync, db: SqlDatabase, folder: string, onProgress: OnProgress): Promise<CopiedCount> {
   const files = new Files(db);
   const names = from.prepare("SELECT DISTINCT sha256 FROM documents ORDER BY sha256").all() as { sha256: string }[];
-  // One that is gone from the source's folder as well is missed when the document is read anew, as it was there.
+  // A file that is missing in the source's folder too is reported when the document is indexed again, as in the source.
   const there = names.filter(({ sha256 }) => existsSync(join(folder, sha256)));
   const all = createHash("sha256");
   for (const [index, { sha256 }] of there.entries()) {

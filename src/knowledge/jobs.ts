@@ -22,7 +22,7 @@ const AGAIN_MS = 5_000;
 export interface IndexJobs {
   /** There is a document to read. */
   wake(): void;
-  /** Stops the work on a document that is gone or is to be read anew. */
+  /** Stops the work on a document that is deleted or queued again. */
   abort(id: string): void;
   /** From 0 to 1, of a document that is worked on. */
   progress(id: string): number | undefined;
@@ -36,7 +36,7 @@ export function createJobs(options: {
   writer: Database<"writer">;
   extractor: ExtractorProcess;
   config: KnowledgeConfig;
-  /** Where the files lie; undefined where they are in the database. */
+  /** The folder of the files; undefined if they are in the database. */
   files: string | undefined;
   tmp: string;
   clock: Clock;
@@ -45,7 +45,7 @@ export function createJobs(options: {
 }): IndexJobs {
   const { writer, extractor, config, files, tmp, clock, log, onSettled } = options;
   const limits = { pages: config.pages, textChars: config.textMb * 1e6, unzipRatio: config.unzipRatio };
-  /** How long a document takes, of those that are worked on at once; no time is known at first. */
+  /** How long a document takes while others are indexed at the same time; the start value is a guess. */
   let meanMs = SHARED_WAIT_MS;
   const ahead = (): number => (files === undefined ? Math.max(SHARED_AHEAD, Math.min(AHEAD, Math.floor(SHARED_WAIT_MS / meanMs))) : AHEAD);
   const running = new Map<string, { stop: AbortController; progress: number; ended: Promise<void> }>();

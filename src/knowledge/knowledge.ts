@@ -53,7 +53,7 @@ async function prepareFolders(dir: string, isShared: boolean): Promise<{ databas
   return { database, files: join(dir, "knowledge"), tmp };
 }
 
-/** Deletes chunks that a killed process was about to index, and uploads that nobody can be in the middle of any more. */
+/** Deletes chunks that a killed process was about to index, and uploads that are too old to be in progress. */
 async function sweepTmp(tmp: string, now: number): Promise<void> {
   for (const name of await readdir(tmp)) {
     const file = join(tmp, name);
@@ -62,7 +62,7 @@ async function sweepTmp(tmp: string, now: number): Promise<void> {
   }
 }
 
-/** A searcher over the thread that reads: by words, and by vectors where there is an embedder. */
+/** A searcher over the thread that reads: by words, and by vectors if there is an embedder. */
 function createSearch(reader: Database<"reader">, embed: Embedder | undefined, log: Logger) {
   const embedQuery = async (text: string): Promise<Float32Array | undefined> => {
     try {
@@ -176,7 +176,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
         try {
           const document = await get(id);
           if (!document || isOver(document) || over.aborted) return document;
-          // What another gateway did is not told here.
+          // This gateway gets no event about what another gateway did.
           others?.refresh();
           await changed.promise;
         } finally {

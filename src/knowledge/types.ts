@@ -132,7 +132,7 @@ export interface Passage {
   text: string;
   /** The headings above it, outermost first. */
   headings: string[];
-  /** The page, slide or sheet it begins on, from 1; null where the format has none. */
+  /** The page, slide or sheet it begins on, from 1; null if the format has none. */
   page: number | null;
   /** Where it lies in the document's extracted text, in UTF-16 units. */
   start: number;
@@ -170,11 +170,11 @@ export interface Knowledge {
    */
   remove(tenant: string, id: string, access?: Access): Promise<boolean>;
   /**
-   * Queues the indexing anew; the previous index stays searchable until the new one is ready.
+   * Queues the document for indexing again; the previous index stays searchable until the new one is ready.
    * @throws RouseError `document_shared`
    */
   reindex(tenant: string, id: string, access?: Access): Promise<DocumentRecord | undefined>;
-  /** Resolves when the document is ready or failed, or the time (milliseconds) is over; undefined where it is gone. */
+  /** Resolves when the document is ready or failed, or the time (milliseconds) is over; undefined if the document is gone. */
   wait(id: string, ms: number): Promise<DocumentRecord | undefined>;
   /** Best first. The scope is part of the query, never a filter afterwards. */
   search(query: SearchQuery): Promise<Passage[]>;

@@ -26,7 +26,7 @@ export const stagingFolder = (dir: string): string => join(dir, "tmp");
 export async function stageFile(dir: string, source: Readable, mostBytes: number): Promise<StagedFile> {
   const folder = stagingFolder(dir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // Nothing would be heard of one that was given up meanwhile.
+  // A source that was destroyed meanwhile emits no further events.
   if (source.destroyed) throw source.errored ?? new Error("the source was closed");
   const file = join(folder, `${UPLOAD_PREFIX}${randomUUID()}`);
   const hash = createHash("sha256");

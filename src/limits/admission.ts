@@ -116,7 +116,7 @@ export const QUEUED_PLACEMENT: Placement = { state: "queued" };
 const UNLIMITED: AdmittedOne = { placement: QUEUED_PLACEMENT };
 const BATCH = 200;
 
-/** Budgets and batches of one gateway, in memory: all of it can be counted afresh from the store. */
+/** Budgets and batches of one gateway, in memory: all of it can be counted again from the store. */
 class LocalAdmission implements Admission {
   readonly #deps: AdmissionDeps;
   readonly #limiter = new Limiter();
@@ -248,7 +248,7 @@ class LocalAdmission implements Admission {
     }
   }
 
-  /** Gives a parked run its place afresh, as the limits are now. */
+  /** Calculates the place of a parked run again, with the current limits. */
   #replace(tx: Writes, run: RunRecord, now: Ms): void {
     const budgets = this.#getBudgets(run.mapping);
     if (this.#limiter.isRunning(run.id, budgets)) return;

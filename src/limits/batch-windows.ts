@@ -14,7 +14,7 @@ interface Window {
   whenSettled: (() => void)[];
 }
 
-/** A window with so much in it closes at once: one run takes no more. */
+/** A window with this many characters closes immediately: one run takes no more. */
 export const MAX_CHARS = 4_000_000;
 
 /** What tells windows apart. Those of two paths are two: what one collects goes into a session of its own path. */

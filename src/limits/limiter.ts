@@ -117,8 +117,8 @@ class Account {
 }
 
 /**
- * Counts what runs spend, in memory: all of it can be counted afresh from the runs in the store. `runsPerHour` is settled
- * when a run is accepted, which gives it a moment to start; the others when it is about to.
+ * Counts what runs spend, in memory: all of it can be counted again from the runs in the store. `runsPerHour` is applied
+ * when a run is accepted, which sets its start time; the other limits are applied when the run is about to start.
  */
 export class Limiter {
   readonly #accounts = new Map<string, Account>();
@@ -242,7 +242,7 @@ export class Limiter {
   }
 
   /**
-   * Counts afresh from what the store has: `runs` are all that started within a day or have not ended, oldest first.
+   * Counts again from the store: `runs` are all that started within a day or have not ended, oldest first.
    * Runs that this process executes now stay counted as running.
    */
   recount(runs: readonly RunRecord[], budgetsOf: Budgets["of"], now: Ms): void {

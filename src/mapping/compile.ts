@@ -184,7 +184,7 @@ class MappingCompiler {
     return undefined;
   }
 
-  /** How the agent's own events are known; undefined where the operator has named no account and no marker. */
+  /** How the agent's own events are recognized; undefined if the operator has named no account and no marker. */
   #self(source: MappingSource): CompiledMapping["self"] {
     const { ignoreSelf } = source.config;
     if (!ignoreSelf || (ignoreSelf.accounts.length === 0 && ignoreSelf.marker === undefined)) return undefined;
@@ -240,7 +240,7 @@ class MappingCompiler {
   }
 }
 
-/** Compiles all mappings of a snapshot, and loads their modules once, in a child. All problems come back at once; with any, the set must not be used. */
+/** Compiles all mappings of a snapshot, and loads their modules once, in a child process. Reports all problems together; if there are any, the set must not be used. */
 export async function compileMappings(options: MappingOptions): Promise<{ set: MappingSet; issues: Issue[]; warnings: Issue[] }> {
   const { hooks } = options;
   const collected = collectSources(options);

@@ -43,7 +43,7 @@ function note({ error, ...result }: Explained, { [NOTES]: notes, index }: Templa
 }
 
 /**
- * Compiles an expression over the names of a scope. A plain path is read at once, without JSONata; anything else runs
+ * Compiles an expression over the names of a scope. A plain path is read directly, without JSONata; anything else runs
  * behind guards in this process. A single evaluation that exceeds its processor time is repeated through `runner`, and all
  * evaluations go through it while the expression is excluded from this process.
  */

@@ -31,7 +31,7 @@ export function renderFailure(error: unknown): string {
   if (code === "D2015") return "the expression makes a list that is too long";
   const name = typeof token === "string" && /^\w+$/.test(token) ? ` in $${token}` : "";
   if (code === undefined) return `the expression failed${name}`;
-  // Codes of the signature: the others count members of a list too.
+  // Codes of the signature: other codes count members of a list too.
   const argument = name !== "" && code.startsWith("T04") && typeof index === "number" ? `, argument ${index}` : "";
   return `the expression failed${name}${argument} (JSONata ${code})`;
 }

@@ -217,7 +217,7 @@ class EventRun {
     return { kind: "actions", mapping, list: this.#isList || results.length > 1, results };
   }
 
-  /** One of several stands alone: what it fails by is its result, and takes nothing from the others. */
+  /** Each of several mappings is independent: its error is its own result, and does not change the results of the other mappings. */
   #end(outcome: MappingOutcome, mapping: string, continues: boolean): MappingOutcome | "next" | "last" {
     if (!this.#isList || !("failure" in outcome) || outcome.failure.code === "too_many_actions") return outcome;
     this.#results.push({ ok: false, mapping, failure: outcome.failure });

@@ -12,7 +12,7 @@ export interface MappingSource {
   origin: string;
   /** What its file says for all of its mappings. */
   shared: Pick<MappingFile, "auth" | "maxBodyBytes">;
-  /** Where that stands: `hooks.presets[0]`. */
+  /** The path of the shared settings in the config: `hooks.presets[0]`. */
   sharedAt: string;
   /** The preset whose sender signs, if its options bring neither a secret nor the decision to do without. */
   unsigned?: PresetEntry;

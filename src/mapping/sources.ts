@@ -67,8 +67,8 @@ function toSources(file: MappingFile, label: string, folder: string): WrittenSou
 }
 
 /**
- * Gives mappings without an id one: the first path, or `any` without a path, and `#2`, `#3`, … behind it where that is
- * taken. Ids that are given go first, and a mapping of another path changes none.
+ * Gives mappings without an id one: the first path, or `any` without a path, and `#2`, `#3`, … behind it if that is
+ * taken. Ids that are written are assigned first, and a mapping of another path changes no id.
  */
 function nameMappings(sources: readonly WrittenSource[]): MappingSource[] {
   const taken = new Set(sources.flatMap(({ config }) => config.id ?? []));

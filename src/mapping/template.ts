@@ -14,7 +14,7 @@ export interface Template {
   readonly source: string;
   /** How many expressions it holds. */
   readonly expressions: number;
-  /** True where it holds no expression. */
+  /** True if the template has no expression. */
   readonly literal: boolean;
   /** The text before the first expression. */
   readonly start: string;

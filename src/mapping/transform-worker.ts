@@ -78,7 +78,7 @@ const MAX_RESULT_CHARS = 8_000_000;
 lockDown();
 // The stacks of a built module name lines of its TypeScript.
 setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
-// A promise that nobody waits for any more harms no other call.
+// The rejection of a promise that is not awaited any more must not end the worker and its other calls.
 process.on("unhandledRejection", () => undefined);
 process.on("uncaughtException", () => undefined);
 process.on("disconnect", () => process.exit(0));

@@ -42,7 +42,7 @@ export interface ActionDraft {
   action: "wake" | "agent";
   mapping: string;
   fields: ActionFields;
-  /** The message or the text, with the operator's words told from interpolated values. */
+  /** The message or the text, with the operator's words kept apart from interpolated values. */
   content: TextPart[];
   dedupeKey?: string;
   unsafe: boolean;
@@ -140,14 +140,14 @@ export interface MappingSettings {
 /** Compiled mappings: frozen, made once a snapshot. */
 export interface MappingSet {
   readonly mappings: readonly MappingInfo[];
-  /** Rules of a literal path, or undefined where no mapping names it. */
+  /** Rules of a literal path, or undefined if no mapping names it. */
   readonly rules: ReadonlyMap<string, PathRules>;
   readonly paths: readonly PathRules[];
   /** Whether a mapping, disabled or not, names the path of a request or could take the request without naming a path. */
   owns(request: Pick<MappingInput, "path" | "byHookToken">): boolean;
   /** Resolves a hook. Never throws. */
   run(input: MappingInput): Promise<Debugged<MappingOutcome>>;
-  /** Resolves events that one mapping has collected, as one. Undefined where there is no such mapping any more. */
+  /** Resolves events that one mapping has collected, as one. Undefined if the mapping does not exist any more. */
   combine(mapping: string, inputs: readonly MappingInput[]): Promise<Debugged<MappingOutcome> | undefined>;
   settings(mapping: string): MappingSettings | undefined;
   /** Budgets of all mappings, each once. */

@@ -1,4 +1,4 @@
-/** Text that an expression may read or make at once, and members that a list may have. */
+/** The longest text that an expression may read or make, and the most members of a list. */
 export const MAX_TEXT = 1_000_000;
 export const MAX_SEQUENCE = 20_000;
 /** Values that a result may hold, and levels that it may be nested. */

@@ -14,8 +14,8 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,39}$/;
 const isSection = (value: unknown): value is Section => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * The accounts of a channel, from `accounts: { <name>: { … } }` in its section: what stands beside them is for all. The
- * first one is the channel that the plugin's id means, the others are `<id>:<name>`. Without `accounts` the section itself is the one.
+ * The accounts of a channel, from `accounts: { <name>: { … } }` in its section: the section's other settings apply to all. The
+ * first account is the channel that the plugin's id means, each further one is `<id>:<name>`. Without `accounts` the section is the account.
  */
 export function parseAccounts(id: string, { kind, path }: FoundSection, section: Section): { accounts: Account[]; issues: Issue[] } {
   const { accounts, ...shared } = section;

@@ -56,7 +56,7 @@ function readMembers(value: unknown, shape: z.ZodType): unknown {
 /** The problems of what a plugin's function of a kind returned. */
 function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
   if (isFunction((value as { then?: unknown } | null | undefined)?.then))
-    return [{ path, message: `\`${kind}\` must return its result at once, not a promise: use \`setup\` to wait for something` }];
+    return [{ path, message: `\`${kind}\` must return its result directly, not a promise: use \`setup\` to wait for something` }];
   const { name, shape } = KINDS[kind];
   const checked = shape.safeParse(readMembers(value, shape));
   return (checked.error?.issues ?? []).map((issue) => ({

@@ -38,7 +38,7 @@ export interface Services {
   /** Ends the services that run and starts these. Resolves when the old ones have ended. */
   replace(services: readonly NamedService[]): Promise<void>;
   states(): readonly ServiceStatus[];
-  /** Lets a service answer a request; undefined where it answers none. */
+  /** Passes a request to a service; undefined if the service handles no requests. */
   request(id: string, request: Request): Promise<Response> | undefined;
   /** Ends all; resolves when they have. */
   close(): Promise<void>;

@@ -13,7 +13,7 @@ export interface CancelDeps {
 
 type Cancelled = ReturnType<RunOperations["cancel"]>;
 
-/** A gateway that is gone is known to be after ten seconds, and another one begins its runs afresh. */
+/** After ten seconds a gateway that died is known to be gone, and another gateway starts its runs again. */
 const TELLS = 15;
 const TELL_EVERY_MS = 1000;
 

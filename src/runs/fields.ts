@@ -8,7 +8,7 @@ export const wakeBody = z.object({
     .string()
     .refine((text) => text.trim() !== "", "must not be blank")
     .describe("What happened."),
-  mode: wakeMode.default("now").describe("`now` starts a heartbeat at once."),
+  mode: wakeMode.default("now").describe("`now` starts a heartbeat immediately."),
   idempotencyKey: z.string().min(1).max(256).optional().describe("A repeat with the same key is answered as the first."),
 });
 
@@ -17,7 +17,7 @@ export const agentFields = z.object({
   name: z.string().optional().describe("The hook's name in summaries; default `Hook`."),
   agentId: z.string().optional().describe("The agent that takes the turn."),
   sessionKey: z.string().optional().describe("Turns with the same key are one conversation, in order."),
-  wakeMode: wakeMode.optional().describe("Whether the main session's heartbeat follows at once."),
+  wakeMode: wakeMode.optional().describe("Whether the main session's heartbeat follows immediately."),
   deliver: z.boolean().optional().describe("Send the reply to a channel."),
   channel: z.string().optional().describe("The reply's channel; default `last`."),
   to: z.string().optional().describe("The recipient: the reply goes to no other one."),

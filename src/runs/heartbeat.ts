@@ -12,7 +12,7 @@ import { appendTurn, decideRoute, planAnswer } from "./run-result.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 const HEARTBEAT_RULES =
-  "This is a heartbeat: look at the system events and do what your instructions say about them. Where nothing needs the owner's attention, reply only HEARTBEAT_OK.";
+  "This is a heartbeat: look at the system events and do what your instructions say about them. If nothing needs the owner's attention, reply only HEARTBEAT_OK.";
 const MAX_QUEUE = 200;
 const ACKNOWLEDGED: RouteDecision = { status: "skipped", reason: "only an acknowledgement" };
 const RETRY = { firstMs: 5_000, longestMs: 600_000 };

@@ -6,7 +6,7 @@ import type { ExecutorDeps } from "./run-kind.ts";
 
 /** The journal of one attempt of a run. */
 export interface RunJournal extends Journal {
-  /** Steps and results that this attempt has committed. */
+  /** The number of steps and results that this attempt has committed. */
   readonly committed: number;
 }
 
@@ -14,7 +14,7 @@ export interface JournalOptions {
   run: RunRecord;
   /** Gets the steps that are added. */
   steps: StepRecord[];
-  /** The job that fences the commits; absent for a run that one process executes from its start to its end. */
+  /** The job whose lease protects the commits; absent for a run that one process executes from its start to its end. */
   job: Job | undefined;
   signal: AbortSignal;
   /** Adds to the commit of the first step. */
@@ -23,18 +23,18 @@ export interface JournalOptions {
 
 const RETRY = { firstMs: 100, longestMs: 10_000 };
 
-/** How far a run has come: its steps, and its calls that have an answer. */
+/** The progress of a run: its steps, and its calls that have an answer. */
 export const getProgress = (steps: readonly StepRecord[]): number =>
   steps.reduce((sum, { calls }) => sum + 1 + calls.filter(({ output }) => output !== undefined).length, 0);
 
-/** The decision that the end of its time makes for an approval. */
+/** Returns the decision for an approval that has expired. */
 const timedOut = ({ reason, expiresAt }: Pick<ApprovalRecord, "reason" | "expiresAt">): ApprovalDecision => ({
   verdict: reason === "outcome_unknown" ? "give_up" : "deny",
   by: "timeout",
   at: expiresAt,
 });
 
-/** Records that nobody decided in time. Returns the decision of a person who was quicker. */
+/** Records that the time for a decision is over. Returns the decision of a person if there is one already. */
 async function writeTimeout(
   approval: ApprovalRecord,
   job: Job | undefined,
@@ -87,7 +87,7 @@ export function createJournal(options: JournalOptions, { store, clock, log, ques
           if (whole !== undefined) tx.add("toolResult", { id, runId: run.id, text: whole });
         }
       };
-      // A result that is not written makes its call one of unknown outcome.
+      // If the result is not written, the outcome of the call is unknown.
       for (let failures = 1; ; failures++) {
         try {
           return count(await store.commit(write, job));

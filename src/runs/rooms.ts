@@ -72,7 +72,7 @@ function onlyOwners(channels: Channels, { warnings }: RoomProblems): Owners {
 }
 
 const SHARED =
-  '"shared" puts the direct messages of all who may write into one conversation, and not all of them are the owner: what one writes, the model may tell the others';
+  '"shared" puts the direct messages of all allowed senders into one conversation, and not all of them are the owner: the model may repeat to one sender what another sender wrote';
 
 function resolveBinding(
   binding: Config["bindings"][number],

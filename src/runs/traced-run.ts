@@ -3,7 +3,7 @@ import { sessionId, type RunRecord, type RunStatus } from "../store/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import type { Agent } from "../agent/types.ts";
 
-/** What a try of a run has come to. `lost`: another gateway has the run. */
+/** The result of one attempt of a run. `lost`: another gateway has the run. */
 export interface TryEnd {
   status: RunStatus | "lost";
   error?: RunErrorCode;
@@ -14,7 +14,7 @@ interface TracedTry {
   end?: TryEnd;
 }
 
-/** Executes a try of a run within a span of its trace, if traces are collected. */
+/** Executes one attempt of a run within a span of its trace, if traces are collected. */
 export function traceRun(
   { run, agent }: { run: RunRecord; agent: Agent | undefined },
   current: TracedTry,

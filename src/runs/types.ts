@@ -91,7 +91,7 @@ export interface TurnDeps {
   queue: Queue;
   clock: Clock;
   log: Logger;
-  /** The snapshot of now; a turn keeps the one it began with. */
+  /** The current snapshot; a turn keeps the one it began with. */
   context(): ActionContext;
   heartbeat: Heartbeat;
   onRunEnd(runId: string): void;

@@ -5,7 +5,7 @@ import type { ActionContext } from "./types.ts";
 
 const MAX_LOOKED_AT = 100;
 
-/** Finds the run that waits for a person in the session of another run, and what it has asked. */
+/** Finds the open approval of a run that waits for a person in the same session. */
 async function findWaiting({ spec }: RunRecord, store: Pick<Store, "list" | "get">): Promise<ApprovalRecord | undefined> {
   const waiting = await store.list("runs", { status: "waiting", sessionKey: spec.session.key, limit: MAX_LOOKED_AT });
   const run = waiting.find((one) => sessionId(one.spec.session) === sessionId(spec.session));
@@ -13,7 +13,7 @@ async function findWaiting({ spec }: RunRecord, store: Pick<Store, "list" | "get
   return asked.find((approval) => approval && !approval.decision);
 }
 
-/** Tells a person whose message is behind a run that waits for a decision, and how to end that run. */
+/** Sends a notice to a person whose message is queued behind a run that waits for a decision, with how to end that run. */
 export async function tellThatItWaits(
   runId: string,
   { store, context, now }: { store: Store; context: Pick<ActionContext, "channels">; now: Ms },
@@ -24,7 +24,7 @@ export async function tellThatItWaits(
   const approval = run && route && (await findWaiting(run, store));
   if (!route || !approval) return;
   const { tool, code } = approval;
-  const text = `Your message waits, because the agent waits for a decision about a call of ${tool} (approval ${code}). Write /stop to end that.`;
+  const text = `Your message waits, because the agent waits for a decision about a call of ${tool} (approval ${code}). Write /stop to end that run.`;
   const planned = planDelivery({ runId, route, text, channels: context.channels, now });
   await store.commit((tx) => writeDelivery(tx, planned));
 }

@@ -41,13 +41,13 @@ function buildApproval(ask: NewApproval, run: RunRecord, code: string, { now, ti
   };
 }
 
-/** The approvals of a run that nobody has decided. */
+/** The open approvals of a run. */
 const listOpen = (store: Pick<Store, "list">, runId: string): Promise<ApprovalRecord[]> =>
   store.list("approvals", { runId, state: "open", limit: 1000 });
 
 const isRefusal = (error: unknown): boolean => [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
 
-/** Repeats a commit that the store refuses because a person has just decided, or a code is taken. */
+/** Retries a commit that the store refused because a person has just decided, or a code is in use. */
 async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promise<T> {
   for (let refusals = 0; ; refusals++) {
     try {
@@ -59,8 +59,8 @@ async function commitAgain<T>(attempt: (refusals: number) => Promise<T>): Promis
 }
 
 /**
- * Lets a run wait for people: approvals, calls, run and job are one commit. A job keeps its place in the session, and
- * starts again at the first decision or when the first approval is over. Returns the approvals that are new; undefined if
+ * Pauses a run until people decide: approvals, calls, run and job are one commit. A job keeps its place in the session, and
+ * starts again at the first decision or when the first approval expires. Returns the approvals that are new; undefined if
  * another gateway has the job.
  */
 async function writeWaiting(
@@ -90,13 +90,13 @@ async function writeWaiting(
     }, job);
     return held ? made : undefined;
   });
-  // A decision that came while the turn was under way could not wake its job.
+  // A decision that was made during the turn could not wake its job.
   if (job && approvals && (await getOpen()).some(({ decision }) => decision !== undefined))
     await store.commit((tx) => tx.update("job", "turn", job.id, now));
   return approvals;
 }
 
-/** Between looks for the decisions that a run without a job waits for: another gateway may record them. */
+/** How often a run without a job checks for decisions: another gateway may record them. */
 const LOOK_MS = 500;
 
 /** A run whose turn is paused, and its steps, which are read again when it continues. */
@@ -109,8 +109,8 @@ interface WaitingRun {
 }
 
 /**
- * Lets a run wait for people. True if it continues now: a run without a job is under way meanwhile. Of a run that another
- * gateway has, nothing is written.
+ * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
+ * if another gateway has the run.
  */
 export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Promise<boolean> {
   const { kind, deps, run, signal, steps } = current;

@@ -14,11 +14,11 @@ export interface FencingToken {
 export interface Held {
   /** Aborts when the lease is lost, or is not wanted any more: before another gateway can have it. */
   signal: AbortSignal;
-  /** For every commit made under the lease; undefined where no other gateway can have it. */
+  /** For every commit made under the lease; undefined if no other gateway can have it. */
   fencingToken: FencingToken | undefined;
 }
 
-/** What a gateway tells the others of itself. */
+/** What a gateway publishes about itself to the other gateways. */
 export interface PeerInfo {
   host: string;
   pid: number;
@@ -30,7 +30,7 @@ export interface PeerInfo {
   startedAt: Ms;
 }
 
-/** A gateway of this store. `info` is missing until it has told something. */
+/** A gateway of this store. `info` is missing until the gateway has published it. */
 export interface Peer {
   id: string;
   self: boolean;
@@ -43,7 +43,7 @@ export interface Peer {
 
 export interface LeaseRecord {
   name: string;
-  /** Id of the gateway that has it; undefined where nobody does just now. */
+  /** Id of the gateway that has it; undefined if no gateway has it now. */
   holder: string | undefined;
   since: Ms;
 }
@@ -65,10 +65,10 @@ export interface Cluster {
    */
   hold(name: string, signal: AbortSignal, run: (held: Held) => Promise<void>): Promise<void>;
   leases(): Promise<LeaseRecord[]>;
-  /** What the others may know of this gateway; read again at each sign of life. */
+  /** Sets what this gateway publishes about itself; read again at each sign of life. */
   describe(info: () => PeerInfo): void;
   list(): Promise<Peer[]>;
-  /** Tells the others, soon; what cannot be told is lost. */
+  /** Notifies the other gateways, soon; a notification that cannot be sent is lost. */
   tell(topic: Topic, values: readonly string[]): void;
   /** Hears what others tell. Returns its undo. */
   on(topic: Topic, listener: (values: readonly string[]) => void): () => void;

@@ -3,9 +3,9 @@ export interface Column {
   name: string;
   /** PostgreSQL's type of the values that are sent, as a list's element. */
   type: string;
-  /** What is written, of the value that was sent, where that is not the value itself. */
+  /** What is written, of the value that was sent, if that is not the value itself. */
   write?: string;
-  /** What is read back to be compared with what was sent, where that is not the column itself. */
+  /** What is read back to be compared with what was sent, if that is not the column itself. */
   read?: string;
 }
 

@@ -6,7 +6,7 @@ import type { JobKind } from "./types.ts";
 /** A wait for a job's time is looked at again at least so often: the clock may be set. */
 export const LONGEST_TIMER_MS = 60_000;
 
-/** Who is told in this process that work may be ready. */
+/** The listeners of this process, which are called if work may be ready. */
 export interface Listeners {
   onReady(listener: (kind: JobKind) => void): () => void;
   onWake(listener: (agentId: string, mode: WakeMode) => void): () => void;
@@ -14,7 +14,7 @@ export interface Listeners {
   any(): boolean;
   announce(kinds: Iterable<JobKind>): void;
   woke(wakes: Iterable<readonly [string, WakeMode]>): void;
-  /** From now on nobody is told anything. */
+  /** Calls no listener any more. */
   close(): void;
 }
 

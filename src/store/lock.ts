@@ -45,7 +45,7 @@ const PLACES = 64;
 /**
  * Runs statements that need a lock on the file. SQLite's locks are the system's: it releases them when their holder
  * dies, however it dies. (Nothing else in this process may open and close the file: POSIX drops all its locks then.)
- * @returns undefined where another holds it.
+ * @returns undefined if another process holds it.
  */
 function withLock(file: string, statements: string, readOnly: boolean): DatabaseSync | undefined {
   const db = new DatabaseSync(file, { readOnly, timeout: 0 });
@@ -67,7 +67,7 @@ async function makeFile(file: string): Promise<void> {
 }
 
 const EXCLUSIVE = "BEGIN EXCLUSIVE";
-/** Others may do the same, but nobody can lock the file for himself. */
+/** Other processes may take this lock too, but none can lock the file exclusively. */
 const SHARED = "BEGIN; SELECT count(*) FROM sqlite_schema";
 
 async function takeLock(file: string, statements: string, attempts = ATTEMPTS): Promise<DatabaseSync | undefined> {
@@ -164,7 +164,7 @@ export async function acquireLock(
   };
 }
 
-/** What the holder of a state folder says of itself, or undefined where nobody holds it. Where several share it: one that listens. */
+/** What the gateway that holds a state folder wrote about itself, or undefined if no gateway holds it. If several share it: one that listens. */
 export function readGateway(stateDir: string): GatewayInfo | undefined {
   let silent: GatewayInfo | undefined;
   for (let place = 0; place <= PLACES; place++) {

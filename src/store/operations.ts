@@ -36,7 +36,7 @@ export interface Updates {
   run: [id: string, change: RunChange];
   delivery: [id: string, change: DeliveryChange];
   systemEvents: [ids: readonly string[], change: { state?: SystemEventState; failed?: boolean }];
-  /** When a job that nobody holds may start; it keeps its place within its key. */
+  /** When a job without a holder may start; it keeps its place within its key. */
   job: [kind: JobKind, id: string, runAt: Ms];
   toolCall: [runId: string, callId: string, change: ToolCallChange];
 }
@@ -48,7 +48,7 @@ export interface Deletes {
   turns: [session: SessionRef];
   /** The events that a run has collected. */
   collected: [runId: string];
-  /** A job that nobody holds (a cancelled run). */
+  /** A job without a holder (a cancelled run). */
   job: [kind: JobKind, id: string];
 }
 

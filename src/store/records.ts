@@ -60,7 +60,7 @@ export interface RunSpec {
   trace?: JoinedTraces;
 }
 
-/** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when where that is known. */
+/** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when if that is known. */
 export interface Parked {
   scope: string;
   limit: "runsPerHour" | "concurrent" | "tokensPerDay" | "budget.perDay";
@@ -86,7 +86,7 @@ export interface RunAction {
   spec: RunSpec;
   warnings: string[];
   parked?: Parked;
-  /** Set where the run collects events: which window, when it closes as of now, and this event. */
+  /** Set if the run collects events: the window, when it closes if no further event arrives, and this event. */
   collect?: {
     key: string;
     closesAt: Ms;
@@ -135,7 +135,7 @@ export interface StoredReceipt {
   list?: boolean;
   warnings?: readonly string[];
   reason?: string;
-  /** Skipped, and the sender is not told why: there was simply nothing to do. */
+  /** Skipped, and the answer to the sender has no reason: there was nothing to do. */
   quiet?: boolean;
 }
 

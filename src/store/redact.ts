@@ -59,7 +59,7 @@ export function redactHead(text: string): string {
   return JSON.stringify(kept);
 }
 
-/** A run's spec without what it was given from outside, or undefined where there is nothing to take away. */
+/** A run's spec without the content from outside, or undefined if there is no such content. */
 export function redactSpec(text: string): string | undefined {
   const spec = JSON.parse(text) as RunSpec;
   if (!spec.debug && !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)) return undefined;

@@ -47,9 +47,9 @@ export type AcceptResult =
 export interface Store {
   /**
    * Writes an event, its duplicate keys and its work in one durable commit, shared with all that come in during
-   * the same turn of the event loop. Resolves once it is on disk. Where one of the keys is bound already, nothing
-   * is written and the record that holds it comes back. Throws RouseError `store_unavailable` (disk full, …), also
-   * where the lease of `fencingToken` is lost.
+   * the same turn of the event loop. Resolves once it is on disk. If one of the keys is bound already, nothing
+   * is written and the record that holds it is returned. Throws RouseError `store_unavailable` (disk full, …), also
+   * if the lease of `fencingToken` is lost.
    */
   accept(event: EventRecord, keys?: readonly DedupeEntry[], fencingToken?: FencingToken): Promise<AcceptResult>;
   /**
@@ -114,7 +114,7 @@ export interface StoreStatus {
   driver: string;
   /** The file, or the database without its password. */
   where: string;
-  /** Version of the schema that is there; 0 where there is none yet. */
+  /** Version of the schema that is there; 0 if there is none yet. */
   schema: number;
   /** Version of the schema that this program brings. */
   known: number;

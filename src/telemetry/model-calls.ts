@@ -12,7 +12,7 @@ type Ended = Pick<Answer, "usage" | "finishReason"> & { id?: string | undefined;
 
 /*
  * The names are those of open-telemetry/semantic-conventions-genai at commit 002c8a6ea1c8a42b14a4527db83b3cabcded610a,
- * docs/gen-ai/gen-ai-spans.md and gen-ai-agent-spans.md. They are in development and may change. What is opt-in there
+ * docs/gen-ai/gen-ai-spans.md and gen-ai-agent-spans.md. They are in development and may change. Content that is opt-in there
  * (messages, instructions, definitions, arguments and results of tools) is never recorded.
  */
 
@@ -49,7 +49,7 @@ function requestAttributes({ model, provider, baseUrl, ...rest }: TracedModel, p
   };
 }
 
-/** The reasons as the conventions write them: with underscores. */
+/** The finish reasons as the conventions spell them: with underscores. */
 function toEnd({ usage, finishReason: { unified }, id, modelId }: Ended): SpanEnd {
   return {
     attributes: {
@@ -66,7 +66,7 @@ function toEnd({ usage, finishReason: { unified }, id, modelId }: Ended): SpanEn
   };
 }
 
-/** Reads a stream on its way: the span ends with it, also if its reader stops early. */
+/** Observes a stream while it is read: the span ends with the stream, also if its reader stops early. */
 function watch(began: number, settle: (end: SpanEnd) => void): TransformStream<Part, Part> {
   let first: number | undefined;
   let answered: { id?: string | undefined; modelId?: string | undefined } = {};
@@ -91,7 +91,7 @@ function watch(began: number, settle: (end: SpanEnd) => void): TransformStream<P
   });
 }
 
-/** Creates what wraps the calls of a model in spans. */
+/** Creates the middleware that wraps the calls of a model in spans. */
 export function createModelCalls(spans: Spans): Telemetry["modelCalls"] {
   return (model) => {
     const options = (params: Params, isStream: boolean) => ({

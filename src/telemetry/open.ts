@@ -8,7 +8,7 @@ import { VERSION } from "../core/version.ts";
 import type { HostContexts, SpanTarget } from "./spans.ts";
 import type { Telemetry } from "./types.ts";
 
-/** What `telemetry.otlp` needs and an installation does not have, since few want its 27 MB; each with the versions that fit. */
+/** The packages that `telemetry.otlp` needs, with their supported versions. They have 27 MB, so an installation does not bring them. */
 const PACKAGES = {
   "@opentelemetry/api": "1",
   "@opentelemetry/sdk-trace": "3",
@@ -30,7 +30,7 @@ const isInstalled = (name: string): boolean => {
   }
 };
 
-/** Checks that what the config asks for can be loaded. Loads nothing. */
+/** Checks that the packages for the config are installed. Loads nothing. */
 export function telemetryIssues({ telemetry }: Config): Issue[] {
   if (!telemetry.otlp) return [];
   const missing = Object.keys(PACKAGES).filter((name) => !isInstalled(name));
@@ -45,8 +45,8 @@ interface Registered {
 }
 
 /**
- * What the program around the gateway has registered, whichever version of the interface's package it did so with: that
- * package would refuse to read what an older version of it has written.
+ * The tracer provider that the embedding program has registered, with any version of the API package. It is read directly,
+ * because that package refuses registrations of an older version.
  */
 const getRegistered = (): Registered | undefined =>
   (globalThis as Record<symbol, unknown>)[Symbol.for("opentelemetry.js.api.1")] as Registered | undefined;
@@ -68,8 +68,8 @@ async function openTarget({ telemetry }: Config, deps: { clock: Clock; log: Logg
 }
 
 /**
- * Opens the telemetry of a gateway: to the collector of the config, else to the tracer provider that the program around it
- * has registered. Undefined if there is neither; nothing is loaded then.
+ * Opens the telemetry of a gateway: to the collector of the config, else to the tracer provider that the embedding
+ * program has registered. Undefined if there is neither; nothing is loaded then.
  * @throws RouseError `config_invalid` if the packages that `telemetry.otlp` needs cannot be loaded.
  */
 export async function openTelemetry(config: Config, deps: { clock: Clock; log: Logger }): Promise<Telemetry | undefined> {

@@ -19,14 +19,14 @@ const PATH = "/v1/traces";
 const CLOSE_MS = 3_000;
 const EXPORT_MS = 5_000;
 
-/** The address for traces: the collector's own, with the path that the protocol gives them. */
+/** The address for traces: that of the collector, with the path of the protocol. */
 function tracesUrl(text: string): string {
   const url = new URL(text);
   if (!url.pathname.endsWith(PATH)) url.pathname = url.pathname.replace(/\/+$/, "") + PATH;
   return url.href;
 }
 
-/** The same exporter; the log says when the collector stops taking spans, and when it takes them again. */
+/** Wraps an exporter: logs when the collector stops accepting spans, and when it accepts them again. */
 function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   let fails = false;
   return {
@@ -45,7 +45,7 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   };
 }
 
-/** Opens the way to a collector. Nothing is registered for the whole process: another gateway in it has its own. */
+/** Opens the export to a collector. Registers nothing for the whole process, because another gateway in it has its own collector. */
 export function openOtlp({ url, headers, serviceName, sampleRatio }: Otlp, { clock, log }: { clock: Clock; log: Logger }): SpanTarget {
   const exporter = new OTLPTraceExporter({ url: tracesUrl(url), headers, timeoutMillis: EXPORT_MS });
   const provider = new TracerProvider({
@@ -55,7 +55,7 @@ export function openOtlp({ url, headers, serviceName, sampleRatio }: Otlp, { clo
   });
   return {
     tracer: provider.getTracer("rouse", VERSION),
-    // A collector that does not answer must not hold up the end.
+    // A collector that does not answer must not block the shutdown.
     close: () => Promise.race([provider.shutdown().catch(() => undefined), clock.sleep(CLOSE_MS)]),
   };
 }

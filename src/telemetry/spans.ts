@@ -15,16 +15,16 @@ import { safeError } from "../core/errors.ts";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { Attributes, SpanEnd } from "./types.ts";
 
-/** Knows what is active in the program that embeds a gateway. */
+/** The context manager of the program that embeds a gateway. */
 export interface HostContexts {
   active(): Context;
   with<T>(context: Context, work: () => T): T;
 }
 
-/** Where spans go. */
+/** The destination of spans. */
 export interface SpanTarget {
   tracer: Tracer;
-  /** Set where the spans are those of the program around the gateway: its own stand above and below ours. */
+  /** Set if spans go to the embedding program's provider: its own spans can be their parents and children. */
   host?: HostContexts | undefined;
   close(): Promise<void>;
 }
@@ -33,25 +33,25 @@ export interface SpanOptions {
   name: string;
   kind: SpanKind;
   attributes: Attributes;
-  /** Default: what is active. */
+  /** Default: the active context. */
   parent?: Context;
   links?: readonly TraceContext[];
 }
 
-/** The spans of one gateway. What is active is known to it alone, and to the program around it if the spans are that program's. */
+/** The spans of one gateway. The active span is private to it, or shared with the embedding program if the spans are that program's. */
 export interface Spans {
   active(): Context;
   activate<T>(context: Context, work: () => T): T;
   /** Starts a span that its caller ends. */
   start(options: SpanOptions): { span: Span; context: Context };
   end(span: Span, end: SpanEnd): void;
-  /** Does work within a span. What the work throws makes the span a failed one. */
+  /** Does work within a span. If the work throws, the span is marked as failed. */
   inside<T>(options: SpanOptions, work: () => T | PromiseLike<T>, read?: (result: T) => SpanEnd): Promise<T>;
 }
 
 const SAMPLED = 1;
 
-/** Makes the context of a span that another process, or another part of this one, has begun. */
+/** Creates the context of a span that another process, or another part of this process, has started. */
 export function toContext({ traceparent, tracestate }: TraceContext, base: Context = ROOT_CONTEXT): Context {
   return trace.setSpanContext(base, {
     traceId: traceparent.slice(3, 35),
@@ -75,7 +75,7 @@ export function toTraceContext(context: Context): TraceContext | undefined {
 export const toOtel = (attributes: Attributes): OtelAttributes =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
-/** A class of error with few values: never the message, which may quote a body. */
+/** Returns an error type with few values: never the message, which may quote a body. */
 export function getErrorType(error: unknown): string {
   const { code, status, name } = safeError(error);
   return String(code ?? status ?? name);
@@ -86,7 +86,7 @@ export function createSpans({ tracer, host }: SpanTarget): Spans {
 
   const active = (): Context => {
     const around = host?.active();
-    // A program may have a tracer, and nothing that knows what is active.
+    // A program may have a tracer provider without a context manager.
     return around && trace.getSpanContext(around) ? around : (storage.getStore() ?? ROOT_CONTEXT);
   };
   const activate = <T>(context: Context, work: () => T): T => storage.run(context, host ? () => host.with(context, work) : work);

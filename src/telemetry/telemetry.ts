@@ -4,13 +4,13 @@ import { agentAttributes, createModelCalls } from "./model-calls.ts";
 import { createSpans, toContext, toOtel, toTraceContext, type Spans, type SpanTarget } from "./spans.ts";
 import type { Attributes, SpanEnd, Telemetry, TraceHeaders } from "./types.ts";
 
-/** Marks the context of a request whose span takes the attributes of its event. */
+/** Marks the context of a request whose span gets the attributes of its event. */
 const SERVED = createContextKey("rouse.served");
 const ANY_PATH = ":path";
 
 const isFailure = (status: number): boolean => status >= 500;
 
-/** The parent of what comes in: the span of the program around the gateway, else that of the sender. */
+/** The parent of a request or event: the span of the embedding program, else that of the sender. */
 function findParent(spans: Spans, headers: Partial<TraceHeaders>): Context {
   const active = spans.active();
   const sender = readTraceContext({ traceparent: headers.traceparent, tracestate: headers.tracestate });

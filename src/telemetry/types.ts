@@ -1,19 +1,19 @@
 import type { LanguageModelMiddleware } from "ai";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
 
-/** What a span says of itself, by the name of the attribute. What is undefined is left out. */
+/** The attributes of a span by name. Undefined values are left out. */
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
-/** How the work of a span has ended. `error` is a short code of few values; its presence makes the span a failed one. */
+/** How the work of a span has ended. `error` is a short code of few values; its presence marks the span as failed. */
 export interface SpanEnd {
   error?: string | undefined;
   attributes?: Attributes;
 }
 
-/** A request as the gateway's own server takes it. */
+/** A request to the gateway's own server. */
 export interface ServedRequest {
   method: string;
-  /** The pattern of the address, as `/hooks/shop`: few values, whatever callers send. */
+  /** The route, such as `/hooks/shop`: few values, whatever callers send. */
   route: string;
   scheme: string;
   /** The caller's headers. */
@@ -25,18 +25,18 @@ export interface TraceHeaders {
   tracestate: string | undefined;
 }
 
-/** An event that comes in. */
+/** An incoming event. */
 export interface ReceivedEvent {
   /** The hook path, `channels/<id>` or `replay`. */
   path: string;
-  /** Whether `path` is one of the config: only then it names spans. */
+  /** Whether the config has `path`: only then it is part of the span's name. */
   isKnown: boolean;
-  /** How it came in: `http`, `source`, `channel`, `replay` or `internal`. */
+  /** How it was received: `http`, `source`, `channel`, `replay` or `internal`. */
   origin: string;
   headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** A try of a run. */
+/** One attempt of a run. */
 export interface TracedRun {
   id: string;
   kind: string;
@@ -47,11 +47,11 @@ export interface TracedRun {
   agentName: string | undefined;
   /** The name of its session. */
   session: string;
-  /** The trace of what asked for it; undefined if a caller waits, whose request is the active span. */
+  /** The trace of the event that caused it; undefined if a caller waits, whose request is the active span. */
   trace: JoinedTraces | undefined;
 }
 
-/** The model of a call, and the API that it speaks by its name in the conventions. */
+/** The model of a call, and its API by the name in the conventions. */
 export interface TracedModel {
   provider: string;
   model: string;
@@ -61,9 +61,9 @@ export interface TracedModel {
 }
 
 export interface TracedTool {
-  /** As the model calls it. */
+  /** The name that the model uses. */
   name: string;
-  /** As the config names it. */
+  /** The name in the config. */
   tool: string;
   callId: string;
 }
@@ -78,30 +78,30 @@ export interface TracedSend {
 }
 
 /**
- * The traces of a gateway. Absent if nothing collects them, so that nothing is loaded. No attribute
- * holds a body, a prompt, an address of a person or a secret.
+ * The traces of a gateway. Absent if no traces are collected, so that nothing is loaded. No attribute
+ * has a body, a prompt, an address of a person or a secret.
  */
 export interface Telemetry {
   /** Answers a request within a server span, which continues the caller's trace. */
   serve(request: ServedRequest, answer: () => Promise<Response>): Promise<Response>;
-  /** Takes an event in: within the span of its request, or one of its own. `read` reads what became of it. */
+  /** Processes an event within the span of its request, or within a span of its own. `read` reads the outcome. */
   receive<T>(event: ReceivedEvent, work: () => Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
   /** Evaluates the mappings for an event. */
   evaluate<T>(path: string | undefined, work: () => T | Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
-  /** Executes a try of a run. `read` reads how it ended. */
+  /** Executes one attempt of a run. `read` reads its result. */
   run(run: TracedRun, work: () => Promise<void>, read: () => SpanEnd): Promise<void>;
-  /** Wraps each call of a model. It has to be the innermost middleware: what others change is to be seen. */
+  /** Wraps each call of a model. It must be the innermost middleware, to see the changes of all other middleware. */
   modelCalls(model: TracedModel): LanguageModelMiddleware;
-  /** Executes the call of a tool. What it throws makes the span a failed one. */
+  /** Executes a tool call. If it throws, the span is marked as failed. */
   tool<T>(tool: TracedTool, work: () => Promise<T>, read: (result: T) => SpanEnd): Promise<T>;
-  /** Sends a chunk of a reply once. */
+  /** Makes one attempt to send a chunk of a reply. */
   send<T extends { status: string }>(send: TracedSend, work: () => Promise<T>): Promise<T>;
-  /** Does work that belongs to a trace but is no span of its own, or with `undefined` to none. */
+  /** Does work within a trace, without a span of its own; with `undefined`, within no trace. */
   within<T>(trace: TraceContext | undefined, work: () => T): T;
   /** The active span, as it is stored and passed on. */
   current(): TraceContext | undefined;
   /** Names the active span in the log; empty if there is none. */
   ids(): { traceId?: string; spanId?: string };
-  /** Exports what is left. Waits a few seconds at most. */
+  /** Exports the remaining spans. Waits a few seconds at most. */
   close(): Promise<void>;
 }

@@ -139,7 +139,7 @@ function expectMessage(message: ReceivedMessage | undefined, text: string, chann
 }
 
 function testReceiving(harness: () => ChannelHarness): void {
-  it("hands a message over that was written to the agent, once, and stops when it is told to", async () => {
+  it("hands a message over that was written to the agent, once, and stops when its signal aborts", async () => {
     const { channel, write, secrets = [] } = harness();
     if (!write) return;
     const { host, received, reports } = createHost();

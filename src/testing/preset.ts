@@ -153,7 +153,7 @@ function testRepeats({ preset, samples, signer }: PresetOptions, send: Send): vo
   it("does an event once", async () => {
     const time = nowSeconds();
     const first = await send(samples[0], { time });
-    // A redelivery is signed anew; a time inside the body would make it another body.
+    // A redelivery is signed again; a time inside the body would make it another body.
     const again = await send(samples[0], { time: signer?.writeTime ? time : time + 1 });
     expectText(first.result.runId);
     expect(again.result.runId).toBe(first.result.runId);

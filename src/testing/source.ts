@@ -3,7 +3,7 @@ import type { Source, SourceHost } from "../contract/kinds.ts";
 import { expectNoSecret, expectText, openForEachTest, until, within, type Harness, type Open } from "./harness.ts";
 
 export interface SourceHarness extends Harness {
-  /** Creates the source anew, as the gateway does at each start. */
+  /** Creates the source, as the gateway does at each start. */
   create(): Source;
   /**
    * Makes an event with this text at the far side. If the vendor posts events to a webhook, returns its request: the suite
@@ -89,7 +89,7 @@ export function testSource(name: string, open: Open<SourceHarness>): void {
   describe(`source ${name}`, () => {
     const harness = openForEachTest(open);
 
-    it("hands events over to a hook path, reports its state, and stops when it is told to", async () => {
+    it("hands events over to a hook path, reports its state, and stops when its signal aborts", async () => {
       const host = new TestHost();
       const running = runSource(harness(), host);
       await deliver("first-event", harness(), host, running);

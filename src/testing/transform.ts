@@ -19,7 +19,7 @@ export interface TransformOptions {
   samples: readonly [TransformSample, ...TransformSample[]];
 }
 
-/** Payloads of other senders, and of nobody. */
+/** Payloads of other senders, and values that no sender posts. */
 const ODD = ["{}", "[]", '"text"', "0", "null", '{"data":null}', `[${"[".repeat(50)}${"]".repeat(50)}]`];
 const PATH = "transform-under-test";
 

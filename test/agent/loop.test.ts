@@ -113,7 +113,7 @@ describe("the loop of a turn", () => {
     const cut = tool("a", { execute: () => Promise.reject(new OutcomeUnknownError("cut")) });
     const end = await run([["a", {}]], [cut], { onUnknown: "tell", warnings });
     expect(end).toMatchObject({ kind: "done", steps: [{ calls: [{ state: "unknown", output: { isError: true } }] }, {}] });
-    expect(warnings).toEqual(["the outcome of a call of box.a is not known: the model was told so"]);
+    expect(warnings).toEqual(["the outcome of a call of box.a is not known: this was reported to the model"]);
   });
 
   it("waits for a person where the judge says so, while the other calls of the step are made", async () => {

@@ -124,7 +124,7 @@ describe("results", () => {
       "Error: Operation failed",
     ])
       expect(inside).toContain(words);
-    expect(inside).toMatch(/\[a file, text\/plain, \d+ bytes: no model can be given such a file\]/);
+    expect(inside).toMatch(/\[a file, text\/plain, \d+ bytes: models cannot read this kind of file\]/);
   });
 
   it("that a model cannot be shown are named: sounds, and images if the config says that it cannot see", async () => {
@@ -135,7 +135,7 @@ describe("results", () => {
     const { inside } = divide(world.model.requests.at(-1)?.body);
     expect(images).toEqual([]);
     expect(inside).toContain("a file, image/png, 600000 bytes: this model cannot see images");
-    expect(inside).toContain("a file, audio/wav, 3 bytes: no model can be given such a file");
+    expect(inside).toContain("a file, audio/wav, 3 bytes: models cannot read this kind of file");
   });
 
   it("are cut where the config says, and are read by runs of the same session alone", async () => {

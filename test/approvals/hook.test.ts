@@ -61,7 +61,7 @@ describe("a hook whose agent calls a tool in `approve`", () => {
     clock.advance(0.2 * DAY);
     await world.restart();
     expect(await world.runEnded(runId)).toMatchObject({ status: "succeeded" });
-    expect(world.lastRequest()).toContain("nobody decided in time");
+    expect(world.lastRequest()).toContain("no decision was made in time");
     expect(world.bank.calls).toEqual([]);
     expect(await decide(asked?.code as string, { verdict: "approve" })).toMatchObject({
       status: 409,

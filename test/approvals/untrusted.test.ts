@@ -131,7 +131,7 @@ describe("a person who writes while a call waits", () => {
     await sayOn(world, message("are you there?"));
     const [told] = await sent(1);
     expect(told?.["text"]).toBe(
-      `Your message waits, because the agent waits for a decision about a call of bank.transfer (approval ${asked?.code}). Write /stop to end that.`,
+      `Your message waits, because the agent waits for a decision about a call of bank.transfer (approval ${asked?.code}). Write /stop to end that run.`,
     );
     quiet();
     await sayOn(world, message("/stop"));

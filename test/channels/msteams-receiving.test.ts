@@ -229,7 +229,7 @@ describe("the conversations that are known", () => {
     writeFileSync(file, "{ not json");
     const later = await openTeams({}, world);
     expect(await later.send({ to: PERSONAL })).toMatchObject({ status: "sent" });
-    expect(later.logged).toEqual([expect.stringContaining("learnt anew")]);
+    expect(later.logged).toEqual([expect.stringContaining("learnt again")]);
     expect(await later.post(directMessage(world.server.url))).toBe(200);
     expect(JSON.parse(readFileSync(file, "utf8"))).toHaveLength(3);
   });

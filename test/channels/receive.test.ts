@@ -188,7 +188,7 @@ describe("rouse channels", () => {
     const broken = PIPE.replace("async send(", 'probe: async () => ({ ok: false, message: "the token is wrong" }),\n    async send(');
     world = await createWorld({ files: { "plugins/pipe.ts": broken }, config: { channels: { pipe: {} } } });
     const { code, out } = await cli("channels", "status");
-    expect([code, out]).toEqual([1, expect.stringMatching(/pipe +cannot be reached: the token is wrong +from nobody: allowFrom is empty/)]);
+    expect([code, out]).toEqual([1, expect.stringMatching(/pipe +cannot be reached: the token is wrong +rejects all: allowFrom is empty/)]);
     const detail = (await world.admin("/readyz?detail")).body;
     expect(detail.channels).toMatchObject([{ id: "pipe", ok: false, message: "cannot be reached: the token is wrong" }]);
     expect((await world.admin("/metrics")).body).toContain('rouse_channel_up{channel="pipe"} 0');

@@ -67,7 +67,7 @@ describe("each kind that a plugin offers", () => {
     ],
     ["two tools of one name", `tools: () => [${TOOL}, ${TOOL}]`, "has two tools of the same name"],
     ["routes that name no caller", `routes: () => ({ fetch() {} })`, 'not routes: auth must be "operator", "api" or "none"'],
-    ["a source that is a promise", `source: async () => (${SOURCE})`, "`source` must return its result at once"],
+    ["a source that is a promise", `source: async () => (${SOURCE})`, "`source` must return its result directly"],
     ["what is no kind", `setup: () => ({ tool: [] })`, '`setup` returns `tool`, which is no capability. Did you mean "tools"?'],
     [
       "a channel of a plugin whose section is elsewhere",

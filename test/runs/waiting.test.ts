@@ -115,7 +115,7 @@ describe("a run whose call has an unknown outcome", () => {
     mail.watch = () => undefined;
     const over = await start(DAY_MS + 60_000);
     const ended = await settle(over, id, (status) => status === "failed");
-    expect(ended.error).toEqual({ code: "outcome_unknown", message: expect.stringContaining("nobody decided in time") });
+    expect(ended.error).toEqual({ code: "outcome_unknown", message: expect.stringContaining("no decision was made in time") });
     expect(await settle(over, next, (status) => status === "succeeded")).toMatchObject({ reply: ALL_SENT });
     expect(mail.sent.filter(({ run }) => run === id)).toHaveLength(2);
   });

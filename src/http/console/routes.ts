@@ -86,7 +86,7 @@ function file(name: string): string {
   return text;
 }
 
-/** Headers of every page: nothing from elsewhere, in no frame, and no address is told to others. */
+/** Headers of every page: no content from other origins, no frame, and no referrer. */
 export const PAGE_HEADERS = {
   "content-security-policy": POLICY,
   "x-content-type-options": "nosniff",

@@ -37,7 +37,7 @@ export const agentAnswer = z.strictObject({
   warnings,
 });
 
-/** One of several actions. `ok: false` is an item that could not be done; the others stand. */
+/** One of several actions. `ok: false` is an action that failed; the other actions are not affected. */
 const item = z.union([
   z.strictObject({
     ok: z.literal(true),

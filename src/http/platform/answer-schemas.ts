@@ -58,7 +58,7 @@ export const chatAnswer = z.strictObject({
   usage: z
     .strictObject({ prompt_tokens: count, completion_tokens: count, total_tokens: count })
     .nullable()
-    .describe("As the provider counted it; null where it did not."),
+    .describe("As the provider counted it; null if the provider reported no count."),
   citations,
 });
 

@@ -59,7 +59,7 @@ export function createIdempotentTurns(clock: Pick<Clock, "now">): IdempotentTurn
     const entry = entries.get(name);
     if (!entry) return undefined;
     const over = entry.endedAt !== undefined && clock.now() - entry.endedAt > keptMs;
-    // One that is stopped because its caller has gone is tried anew; one that failed is not kept.
+    // A turn that was stopped because its caller disconnected is tried again; a turn that failed is not kept.
     if (!over && (entry.turn.sessionId !== undefined || !gone.has(entry.turn))) return entry;
     entries.delete(name);
     return undefined;

@@ -131,7 +131,7 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
 export interface Conversation {
   instructions: string | undefined;
   messages: ConversationMessage[];
-  /** True where the caller sends the conversation so far, and so owns it. */
+  /** True if the caller sends the conversation so far, and so owns it. */
   hasHistory: boolean;
 }
 

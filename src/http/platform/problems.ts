@@ -10,7 +10,7 @@ export interface ApiProblem {
   param: string | null;
   message: string;
   retryAfterSeconds?: number;
-  /** False where the official client must not send the request again by itself. */
+  /** False if the official client must not send the request again by itself. */
   shouldRetry?: false;
   /** Further headers, such as `allow`. */
   headers?: Record<string, string>;
@@ -76,8 +76,8 @@ function getWrongField({ code, vendor }: FailedEnd): Pick<ApiProblem, "status" |
 }
 
 /**
- * How a turn that failed is told. It has begun: what the agent's tools did is done, and the client's own repeats would do
- * it again.
+ * Builds the error of a turn that failed. The turn has begun: the agent's tools may have changed something, and an
+ * automatic repeat by the client would change it again.
  */
 export function turnProblem(end: FailedEnd): ApiProblem {
   const upstream = getWrongField(end) ?? { status: 502, type: "upstream_error", code: "upstream_error" };

@@ -29,12 +29,12 @@ export const responsesBody = z.object({
   ...commonFields,
   input: z.union([text.min(1, "must not be empty"), z.array(responseItem).min(1, "send at least one item")]),
   instructions: text.nullish().describe("Stands below the agent's own instructions."),
-  previous_response_id: text.nullish().describe("Goes on where that response ended, or branches off there."),
+  previous_response_id: text.nullish().describe("Continues after that response, or branches off there."),
   conversation: z
     .union([text.min(1), z.object({ id: text.min(1) })])
     .nullish()
     .describe("Names the session."),
-  store: z.boolean().nullish().describe("False: the turn is one shot, and cannot be gone on with."),
+  store: z.boolean().nullish().describe("False: the response is not kept, and the conversation cannot be continued."),
   stream: z.boolean().nullish(),
   max_output_tokens: z.int().min(1).nullish(),
   reasoning: z.object({ effort: effort.nullish() }).nullish(),

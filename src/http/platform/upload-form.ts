@@ -50,7 +50,7 @@ export const removeFiles = async (files: readonly StagedFile[]): Promise<void> =
   await Promise.all(files.map(({ file }) => rm(file, { force: true })));
 };
 
-/** Why a file did not get to disk, as the caller can be told; what the caller is not to blame for is thrown on. */
+/** The problem that the caller gets if a file could not be written; errors that the caller did not cause are thrown. */
 function stagingProblem(error: unknown, { limits }: FormOptions): ApiProblem {
   if (error instanceof RouseError && error.code === "body_too_large")
     return { ...tooLarge(`a file has more than ${limits.fileBytes} bytes (platform.knowledge.fileMb)`), param: FIELD };
@@ -60,7 +60,7 @@ function stagingProblem(error: unknown, { limits }: FormOptions): ApiProblem {
   return BROKEN;
 }
 
-/** The parser with its limits; undefined where the content type has no boundary. */
+/** The parser with its limits; undefined if the content type has no boundary. */
 function createParser({ headers, limits }: FormOptions): Busboy | undefined {
   try {
     return new Busboy({
@@ -80,8 +80,8 @@ function createParser({ headers, limits }: FormOptions): Busboy | undefined {
 }
 
 /**
- * Reads a form as it comes: files go to disk, hashed on the way; nothing of them is whole in memory. Where anything is
- * wrong, no file is left behind. What is left of the source is the caller's to discard.
+ * Reads a form as it comes: files go to disk, hashed on the way; no file is whole in memory. If the form is
+ * rejected, no file is left behind. The caller discards what is left of the source.
  * @throws ProblemError
  */
 export function readForm(source: Readable, options: FormOptions): Promise<UploadedForm> {
@@ -121,7 +121,7 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
       if (!source.readableEnded) end(BROKEN);
     };
     parser.on("file", (name, stream, filename) => {
-      // After the end nobody reads it.
+      // After the end the file is discarded.
       if (over) return void stream.on("error", () => undefined).destroy();
       streams.push(stream);
       stream.on("error", () => undefined);
@@ -135,7 +135,7 @@ export function readForm(source: Readable, options: FormOptions): Promise<Upload
       if (cut) end(tooLarge(`a field has more than ${FIELD_BYTES} bytes`));
       else fields.push([name, value]);
     });
-    parser.on("filesLimit", () => end(tooLarge(`send at most ${limits.files} files at once (platform.knowledge.files)`, "too_many_files")));
+    parser.on("filesLimit", () => end(tooLarge(`send at most ${limits.files} files (platform.knowledge.files)`, "too_many_files")));
     parser.on("fieldsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
     parser.on("partsLimit", () => end(tooLarge(`send at most ${FIELDS} fields`)));
     parser.on("error", () => end(BROKEN));

@@ -5,7 +5,7 @@ import type { Access } from "../access.ts";
 import type { DocumentError, DocumentPage, DocumentQuery, DocumentRecord, NewDocument, Passage } from "../types.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
 
-/** Documents of a list, where nothing else is asked for. */
+/** Documents of a list, if the query sets no limit. */
 export const DEFAULT_LIST = 50;
 export const MAX_LIST = 500;
 /** So many of each ranking are fused. */
@@ -37,7 +37,7 @@ export type IndexedPart =
   | { state: "more"; offset: number; next: number }
   /** `removed`: the documents that it took the place of. */
   | { state: "ready"; removed: string[] }
-  /** The document is gone, or is being read anew. */
+  /** The document is gone, or is being indexed again. */
   | { state: "stale" };
 
 export interface Pending {
@@ -47,7 +47,7 @@ export interface Pending {
 
 export interface NewVector {
   seq: number;
-  /** Of length one; null where the text was refused. */
+  /** Of length one; null if the embedder refused the text. */
   vector: Float32Array | null;
 }
 
@@ -85,7 +85,7 @@ export interface ReaderCalls {
   /** Those of the documents that are ready, failed or gone. */
   settledIds(ids: string[]): string[];
   list(tenant: string, query: DocumentQuery, model: string | undefined): DocumentPage;
-  /** By words, and by a vector where there is one; all of it sees the same moment. */
+  /** By words, and by a vector if there is one; both see the same state of the database. */
   search(query: WordsQuery, vector: { model: string; vector: Float32Array } | undefined): Passage[];
   /** Whether the scope has a document that can be found. */
   has(scope: SearchScope): boolean;

@@ -126,7 +126,7 @@ export function createWriter(sql: Statements, folder: string): { calls: WriterCa
       documents.sweepFiles();
       return sql.run("UPDATE documents SET status = 'queued' WHERE status IN ('extracting', 'indexing')");
     },
-    // One process at a time, with one folder: the files lie at their place, and nobody else takes the work.
+    // One process at a time, with one folder: the files are in place already, and no other process takes the work.
     fetch: () => undefined,
     renewLeases: (ids) => ids,
     putVectors(model, vectors) {

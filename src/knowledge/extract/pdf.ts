@@ -98,7 +98,7 @@ function standInForDrawing(): void {
   for (const name of ["DOMMatrix", "ImageData", "Path2D"]) scope[name] ??= function standIn() {};
 }
 
-/** What programs write where nobody gave a title. */
+/** What programs write if the author gave no title. */
 const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
 
 /** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */

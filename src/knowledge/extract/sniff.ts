@@ -50,7 +50,7 @@ function zipFormat(bytes: Buffer, filename: string): FormatId {
   if (has("xl/workbook.xml")) return "xlsx";
   if (has("ppt/presentation.xml")) return "pptx";
   if (has("META-INF/container.xml")) return "epub";
-  // Packed anew by a program that compresses the `mimetype` too.
+  // Packed again by a program that compresses the `mimetype` too.
   const ending = extname(filename).slice(1).toLowerCase();
   if (has("content.xml") && has("META-INF/manifest.xml")) return ending === "ods" || ending === "odp" ? ending : "odt";
   throw unsupported("this kind of zip archive");

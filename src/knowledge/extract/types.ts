@@ -21,7 +21,7 @@ export interface ExtractSource {
 export interface Extracted {
   mimeType: string;
   title: string | null;
-  /** Null where the format has no pages. */
+  /** Null if the format has no pages. */
   pages: number | null;
   blocks: Iterable<TextBlock>;
 }

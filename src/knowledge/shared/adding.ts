@@ -73,7 +73,7 @@ async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<Added
     checkExternalId(named, access);
     decision = decideUpload(upload, twins);
   } catch (error) {
-    // A refusal is the answer to this upload; the others of the commit go on.
+    // A refusal is the answer to this upload; the other uploads of the commit continue.
     if (error instanceof RouseError) return error;
     throw error;
   }
@@ -152,7 +152,7 @@ export class Uploads {
       const outcomes = await this.#write(tenant, group);
       for (const [index, one] of group.entries()) await this.#end(one, outcomes[index]);
     } catch (error) {
-      // What PostgreSQL refuses of one of them is no reason to refuse the others.
+      // If PostgreSQL refuses one upload, the other uploads are still tried.
       const isRefused = error instanceof RouseError && error.code === "internal";
       if (isRefused && group.length > 1) for (const one of group) await this.#commit(tenant, [one]);
       else for (const { added } of group) added.reject(error);

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { open, readFile } from "node:fs/promises";
 import type { Sql, SqlDatabase } from "../../store/sql.ts";
 
-/** What is in memory at once of a file. */
+/** The most bytes of a file that are in memory at a time. */
 const PIECE = 1024 * 1024;
 /** A file of no more than this comes in the transaction of its document, which others of the tenant wait for. */
 const SMALL = 256 * 1024;
@@ -30,7 +30,7 @@ export class Files {
     });
   }
 
-  /** The bytes of a file that `putSmall` takes; undefined where it is too large for that. */
+  /** The bytes of a file that `putSmall` takes; undefined if the file is too large for that. */
   readSmall(file: string, bytes: number): Promise<Buffer> | undefined {
     return bytes <= SMALL ? readFile(file) : undefined;
   }
@@ -53,7 +53,7 @@ export class Files {
     return new Set(rows.map(({ sha256 }) => sha256));
   }
 
-  /** Writes the file to `to`; false where the database does not have it, and then there is no `to`. */
+  /** Writes the file to `to`; false if the database does not have it, and then there is no `to`. */
   async fetch(sha256: string, to: string): Promise<boolean> {
     const parts = `SELECT data, (SELECT max(n) FROM knowledge_file_parts WHERE sha256 = $1) AS last
       FROM knowledge_file_parts WHERE sha256 = $1 AND n = $2`;
@@ -68,7 +68,7 @@ export class Files {
     return true;
   }
 
-  /** Before documents go: nobody else adds one with these bytes until the transaction ends. */
+  /** Locks files before documents are deleted: no other transaction adds a document with these bytes until this one ends. */
   async lock(sql: Sql, sha256s: readonly string[]): Promise<void> {
     await sql.query("SELECT sha256 FROM knowledge_files WHERE sha256 = ANY($1::text[]) ORDER BY sha256 FOR UPDATE", [sha256s]);
   }

@@ -98,7 +98,7 @@ export async function indexPart(db: SqlDatabase, files: Files, part: IndexPart):
     if (!row) return { ended: { state: "stale" } };
     const found = chunks.map(({ words }) => chunkTokens(row.tenant, words));
     const inserted = insertChunks(sql, row.seq, part, chunks, found);
-    // Most documents are small and take nobody's place: they need neither a second commit nor their tenant's lock.
+    // Most documents are small and replace no other document: they need neither a second commit nor their tenant's lock.
     if (isLast && part.first === 0 && row.replaces === null && row.external_id === null) {
       const words = found.reduce((sum, { length }) => sum + length, 0);
       await Promise.all([inserted, show(sql, row, part, words)]);

@@ -21,7 +21,7 @@ interface NearestQuery {
 
 const textOf = (vector: Float32Array): string => `[${vector.join(",")}]`;
 
-/** The schema that pgvector was put into; undefined where this database does not have the extension. */
+/** The schema that pgvector was put into; undefined if this database does not have the extension. */
 async function schemaOf(db: SqlDatabase): Promise<string | undefined> {
   const [row] = await db.query<{ name: string }>(
     "SELECT quote_ident(n.nspname) AS name FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
@@ -30,9 +30,9 @@ async function schemaOf(db: SqlDatabase): Promise<string | undefined> {
 }
 
 /**
- * Compares vectors in the database, by the extension pgvector; undefined where it is not there. The comparison is exact,
- * over the scope alone: an approximate index would look through all tenants first and might find none of one's own.
- * The plain bytes stay beside it, so that a gateway works also where the extension was taken away.
+ * Compares vectors in the database, by the extension pgvector; undefined if it is not installed. The comparison is exact,
+ * over the scope alone: an approximate index would search all tenants first and might find no vector of the tenant.
+ * The plain bytes are kept too, so that a gateway still works if the extension is removed.
  */
 export async function openPgvector(db: SqlDatabase): Promise<NearestInDatabase | undefined> {
   const schema = await schemaOf(db);

@@ -142,7 +142,7 @@ export async function rank(sql: Sql, query: WordsQuery): Promise<Ranked[]> {
     }
   };
   const text = unseen.size === 0 ? POSTINGS : POSTINGS_WITH_DOCUMENTS;
-  // All are asked for at once, and each is summed up while PostgreSQL looks for the next.
+  // All queries are sent at the same time, and each result is summed up while PostgreSQL executes the next query.
   await Promise.all(words.map(async ({ weight, tokens }) => sum(weight, await sql.query<Postings>(text, [tokens, excluded]))));
   const best = scores.best(query.limit);
   if (best.length === 0) return [];

@@ -21,7 +21,7 @@ const PASSAGES = `
     JOIN knowledge_passages p ON p.seq = c.seq JOIN knowledge_documents d ON d.seq = c.doc
   ORDER BY place`;
 
-/** How many of a document's chunks have a vector of the model `$1`; none where that is null. */
+/** How many of a document's chunks have a vector of the model `$1`; 0 if that is null. */
 const EMBEDDED = `CASE WHEN $1::text IS NULL THEN 0 ELSE (
   SELECT count(*) FROM knowledge_chunks c JOIN knowledge_vectors v ON v.seq = c.seq
     WHERE c.doc = d.seq AND c.generation = d.generation AND v.model = $1) END`;

@@ -13,7 +13,7 @@ export const SHARED_MIGRATIONS: readonly string[] = [
     mime_type text, status text NOT NULL, error text, external_id text, version int NOT NULL, replaces text,
     generation int NOT NULL DEFAULT 0, building int NOT NULL DEFAULT 0, chunk_count int NOT NULL DEFAULT 0, page_count int,
     created bigint NOT NULL, indexed bigint, words bigint NOT NULL DEFAULT 0,
-    -- Who works on it, and until when that is believed.
+    -- The gateway that indexes it, and when its lease expires.
     holder text, lease timestamptz);
   CREATE UNIQUE INDEX knowledge_documents_id ON knowledge_documents (id);
   CREATE INDEX knowledge_documents_tenant ON knowledge_documents (tenant, seq);

@@ -40,7 +40,7 @@ async function serve(db: SqlDatabase): Promise<void> {
   const running = new Set<Promise<void>>();
   const end = async (): Promise<void> => {
     await Promise.all(running);
-    // Where nobody answers, others take the work up when the lease ends.
+    // If the database does not answer, another gateway takes the work over when the lease ends.
     await release().catch(() => undefined);
     await db.close();
     port.close();

@@ -8,7 +8,7 @@ import { Files } from "./files.ts";
 import { indexPart, lockIndexing } from "./indexer.ts";
 import type { NearestInDatabase } from "./pgvector.ts";
 
-/** A gateway that was not heard of for so long works on nothing any more. */
+/** The time after which the lease of a gateway expires, if it is not renewed. */
 const LEASE = "interval '15 seconds'";
 
 type Async<T> = { [K in keyof T]: T[K] extends (...args: infer A) => infer R ? (...args: A) => Promise<R> : never };
@@ -113,7 +113,7 @@ export function createSharedWriter(db: SqlDatabase, holder: string, nearest: Nea
         return row && toDocumentRecord(row);
       }),
     async recover() {
-      // What another gateway was at goes to the next that takes something, once it is not heard of any more.
+      // The work of another gateway goes to the next gateway that takes work, after the lease has expired.
       await files.sweep();
       return 0;
     },

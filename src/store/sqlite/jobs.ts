@@ -23,7 +23,7 @@ export class SqliteJobs {
     this.#sql = sql;
   }
 
-  /** False where a job with this id is there already. */
+  /** False if there is a job with this id already. */
   enqueue(job: NewJob): boolean {
     const sql = this.#sql;
     const first = !sql.get("SELECT 1 FROM jobs WHERE kind = ? AND key = ? LIMIT 1", job.kind, job.key);
@@ -89,7 +89,7 @@ export class SqliteJobs {
     );
   }
 
-  /** Changes when a job may start that nobody holds. */
+  /** Changes when a job may start, if no worker holds it. */
   reschedule(kind: JobKind, id: string, runAt: Ms): void {
     this.#sql.run(
       "UPDATE jobs SET run_at = ?, ready = iif(ready IS NULL, NULL, ?) WHERE kind = ? AND id = ? AND held = 0",
@@ -100,7 +100,7 @@ export class SqliteJobs {
     );
   }
 
-  /** Takes a job out that nobody holds. */
+  /** Removes a job, if no worker holds it. */
   remove(kind: JobKind, id: string, now: Ms): void {
     const row = this.#sql.get<{ seq: number; key: string; ready: number | null }>(
       "SELECT seq, key, ready FROM jobs WHERE kind = ? AND id = ? AND held = 0",
@@ -125,7 +125,7 @@ export class SqliteJobs {
   /** Jobs of a process that died may start again. */
   recover(now: Ms): JobKind[] {
     const kinds = this.#sql.all<{ kind: JobKind }>("SELECT kind FROM jobs WHERE held = 1");
-    // The start that was cut off stays counted, and its lease is worth nothing any more.
+    // The start that was interrupted stays counted, and its lease is not valid any more.
     this.#sql.run("UPDATE jobs SET held = 0, run_at = ?, ready = ? WHERE held = 1", now, now);
     return kinds.map((row) => row.kind);
   }
@@ -142,7 +142,7 @@ export class SqliteJobs {
     );
   }
 
-  /** When the next job of a kind may start, or undefined where none waits. */
+  /** When the next job of a kind may start, or undefined if no job waits. */
   nextReady(kind: JobKind): Ms | undefined {
     return this.#sql.get<{ ready: number }>(
       "SELECT ready FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL ORDER BY ready LIMIT 1",

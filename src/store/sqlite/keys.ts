@@ -28,7 +28,7 @@ export function findDedupeKey(sql: Statements, scope: string, key: string, now: 
   return row && row.expires > now ? toDedupeRecord(row) : undefined;
 }
 
-/** Binds a duplicate key to an event; one that is expired is given over. False where another event holds it: nothing is written. */
+/** Binds a duplicate key to an event; a key that is expired goes to the new event. False if another event holds it: nothing is written. */
 export function bindKey(sql: Statements, eventId: string, entry: DedupeEntry, now: Ms): boolean {
   const { scope, key, expiresAt, ...rest } = entry;
   const known = findRow(sql, scope, key);

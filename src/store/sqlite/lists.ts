@@ -8,7 +8,7 @@ const WINDOW = 2000;
 /** Rows are in order of time but for what waited before it was written: a body that came slowly, a run that took long. */
 const DISORDER_MS = 3_600_000;
 
-/** The number that rows must lie below: that of `before`, or one above the newest. Undefined where `before` is not there. */
+/** The number that rows must lie below: that of `before`, or one above the newest. Undefined if `before` is not found. */
 function getFirstSeq(sql: Statements, table: string, query: ListQuery): number | undefined {
   if (query.before !== undefined) return sql.get<{ seq: number }>(`SELECT seq FROM ${table} WHERE id = ?`, query.before)?.seq;
   return (sql.get<{ seq: number | null }>(`SELECT max(seq) AS seq FROM ${table}`)?.seq ?? 0) + 1;

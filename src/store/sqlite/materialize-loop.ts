@@ -107,7 +107,7 @@ export class Materializer {
 
 /** No hook for so long: the flood is over. */
 const QUIET_MS = 5;
-/** The first hook after such a pause starts at once. */
+/** The first hook after such a pause starts immediately. */
 const IDLE_MS = 20;
 /** While somebody waits for work, a flood of hooks holds it back no longer than this. */
 const MAX_DELAY_MS = 50;
@@ -145,7 +145,7 @@ export class MaterializeLoop {
     this.#plannedAt = now;
     if (!idle) return this.#plan();
     setImmediate(() => {
-      // Nobody came during this turn of the event loop either: the hook was alone.
+      // No other hook arrived during this turn of the event loop either.
       if (this.#parts.group.waiting === 0) this.#lastNoticed -= QUIET_MS;
       this.#look();
     });

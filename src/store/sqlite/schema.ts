@@ -5,8 +5,8 @@ import type { Ms } from "../types.ts";
 
 /**
  * Forward-only migrations; the position in the list is the version. Rowid tables with few indexes: ids sort by time,
- * so that an index on them grows at its end. `counts` is kept by triggers, so that nobody counts a million rows while
- * hooks wait; events are counted by the materializer, off the way of an answer.
+ * so that an index on them grows at its end. `counts` is kept by triggers, so that hooks do not wait while a
+ * million rows are counted; events are counted by the materializer, off the way of an answer.
  */
 export const SQLITE_MIGRATIONS: readonly string[] = [
   `

@@ -10,7 +10,7 @@ export interface SqliteSignals extends Omit<Listeners, "any"> {
   watchTime(kind: JobKind): void;
 }
 
-/** Who is told that work may be ready, and the timers of jobs that wait for their time. */
+/** The listeners for work that may be ready, and the timers of jobs that wait for their time. */
 export function createSqliteSignals({ jobs, now, log }: { jobs: SqliteJobs; now: () => Ms; log: Logger }): SqliteSignals {
   const { onReady, onWake, any, announce, woke, close } = createListeners(log);
   const timers = new Map<JobKind, NodeJS.Timeout>();

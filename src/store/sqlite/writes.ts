@@ -140,7 +140,7 @@ function decide(sql: Statements, id: string, decision: ApprovalDecision): void {
   sql.run("UPDATE approvals SET state = ?, record = ? WHERE seq = ?", state, record, row.seq);
 }
 
-/** Writes of one commit, inside its transaction: each is written at once. */
+/** Writes of one commit, inside its transaction: each is written immediately. */
 export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: SqliteJobs; now: () => Ms }): SqliteWrites {
   const touched = new Set<JobKind>();
   const writes = toWrites({

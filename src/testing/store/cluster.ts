@@ -6,7 +6,7 @@ import { event, START } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 const INFO = { host: "test", pid: 1, version: "1.0.0", url: undefined, snapshot: "none", workers: true, startedAt: START };
-/** A gateway that lets a lease go tells the others soon; one that dies is found out after the time of a lease. */
+/** A gateway that releases a lease notifies the other gateways soon; one that dies is noticed when its lease expires. */
 const HANDOVER_MS = 10_000;
 
 /** Holds a lease until `end` is called, and keeps what it was given. */
@@ -24,7 +24,7 @@ function holdLease({ cluster }: StoreHandle, name = "one") {
   return { held, end };
 }
 
-/** Waits until a gateway has heard of these gateways: they make themselves known within some seconds. */
+/** Waits until a gateway knows these gateways: they publish themselves within some seconds. */
 async function expectGateways(cluster: Cluster, expected: readonly Cluster[]): Promise<void> {
   const ids = async (): Promise<string[]> => (await cluster.list()).map(({ id }) => id).toSorted();
   for (let tries = 0; tries < 100 && (await ids()).length < expected.length; tries++) await until(() => false, HANDOVER_MS / 100);

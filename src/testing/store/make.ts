@@ -21,7 +21,7 @@ import type {
 export interface Home {
   open(): Promise<StoreHandle>;
   clock: TestClock;
-  /** Where the store can copy itself into a file; the others say what does it for them. */
+  /** Set if the store can copy itself into a file; any other store names the tool that copies it. */
   copies?: {
     /** A path for a backup. */
     file(name: string): string;

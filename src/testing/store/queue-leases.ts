@@ -128,7 +128,7 @@ export function testQueueLeases(stage: Stage): void {
     });
   });
 
-  it("waiting counts what nobody holds, and says how long the oldest has waited", async () => {
+  it("waiting counts the jobs without a holder, and says how long the oldest has waited", async () => {
     expect(await stage.handle.queue.waiting("turn")).toEqual({ count: 0, oldestMs: 0 });
     await enqueue(["a", { key: "a" }], ["b", { key: "b" }], ["d", { kind: "delivery" }]);
     stage.home.clock.advance(700);

@@ -158,7 +158,7 @@ export function testQueueOrder(stage: Stage): void {
       expect(await fetchOne()).toMatchObject({ id: "a", attempts: 1 });
     });
 
-    it("can be taken out while nobody holds it; then the next of its key may start", async () => {
+    it("can be removed while no worker holds it; then the next of its key may start", async () => {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }]);
       await stage.handle.store.commit((tx) => {
         tx.delete("job", "turn", "a1");

@@ -8,7 +8,7 @@ export interface Stage {
   readonly handle: StoreHandle;
   /** Opens the store again that the test has closed. */
   open(): Promise<void>;
-  /** Closes the store and opens it again, as a gateway does that is started anew. */
+  /** Closes the store and opens it again, as a gateway does that is restarted. */
   reopen(): Promise<void>;
 }
 
