@@ -33,7 +33,7 @@ describe("a gateway that stops", () => {
 });
 
 describe("a gateway that was killed", () => {
-  it("ends the runs that were under way, since nobody waits for them", async () => {
+  it("ends the runs that were under way, since nobody waits for them, and says of an open call that its outcome is unknown", async () => {
     world = await platformWorld();
     await world.chat();
     await world.gateway.stop();
@@ -46,8 +46,20 @@ describe("a gateway that was killed", () => {
     if (!done) throw new Error("there is no run");
     const { endedAt: _endedAt, reply: _reply, ...open } = done;
     const ids = [newId("run", Date.now()), newId("run", Date.now())];
+    const [step] = await store.list("steps", done.id);
+    if (!step) throw new Error("there is no step");
+    const call = {
+      id: `${ids[0]}.0.0`,
+      modelCallId: "c1",
+      tool: "bank.pay",
+      name: "bank__pay",
+      input: {},
+      state: "started",
+      startedAt: 1,
+    } as const;
     await store.commit((tx) => {
       tx.add("run", { ...open, id: ids[0] as string, status: "running" });
+      tx.add("step", { ...step, runId: ids[0] as string, calls: [call] });
       tx.add("run", { ...open, id: ids[1] as string, status: "queued" });
     });
     await store.close();
@@ -56,6 +68,8 @@ describe("a gateway that was killed", () => {
       const { body } = await again.admin(`/admin/v1/runs/${id}`);
       expect(body.run).toMatchObject({ status: "failed", error: { code: "crashed" }, endedAt: expect.any(String) });
     }
+    const { steps } = (await again.admin(`/admin/v1/runs/${ids[0]}/steps`)).body;
+    expect(steps).toMatchObject([{ calls: [{ id: call.id, state: "unknown" }] }]);
     expect((await again.admin(`/admin/v1/runs/${done.id}`)).body.run.status).toBe("succeeded");
     await again.stop();
   });

@@ -201,9 +201,9 @@ describe("a run that ends while a call is under way", () => {
     expect(await statesOf(of, id)).toEqual(["done", "unknown"]);
   });
 
-  it("since its time was over: the same", async () => {
+  it("since its time was over: the same", { timeout: 30_000 }, async () => {
     const of = await start();
-    const id = await post(of, "post", { timeoutSeconds: 3 });
+    const id = await post(of, "post", { timeoutSeconds: 6 });
     expect(await settle(of, id)).toMatchObject({ status: "timed_out" });
     expect(await statesOf(of, id)).toEqual(["done", "unknown"]);
     expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1 });
