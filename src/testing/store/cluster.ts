@@ -31,8 +31,8 @@ async function expectGateways(cluster: Cluster, expected: readonly Cluster[]): P
   expect(await ids()).toEqual(expected.map(({ id }) => id).toSorted());
 }
 
-/** Gateways of a store: what one of them does at a time, and what they know of each other. */
-export function testCluster(stage: Stage): void {
+/** What a gateway does with leases while it is alone. */
+function testOwnLeases(stage: Stage): void {
   it("a gateway has a lease until it lets it go, and what it commits under it is written", async () => {
     const { store, cluster } = stage.handle;
     const lease = holdLease(stage.handle);
@@ -57,6 +57,11 @@ export function testCluster(stage: Stage): void {
     await within(HANDOVER_MS, "`hold`", holding);
     expect(begun).toBe(2);
   });
+}
+
+/** Gateways of a store: what one of them does at a time, and what they know of each other. */
+export function testCluster(stage: Stage): void {
+  testOwnLeases(stage);
 
   it("a gateway finds itself among the gateways", async () => {
     const { cluster } = stage.handle;
