@@ -11,7 +11,7 @@ export interface JudgedTurn {
   /** Patterns of calls that wait for a person. */
   approve: readonly string[];
   untrusted: Untrusted;
-  /** What happens to a call with links that nobody but outside text has named, and whether this one has such. */
+  /** What happens to a call with links that only outside text has named, and whether this one has such. */
   links?: { policy: Untrusted; isFound: boolean };
   /** The same for e-mail addresses, telephone numbers and names on channels. */
   recipients?: { policy: Untrusted; isFound: boolean };
