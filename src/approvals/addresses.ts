@@ -1,5 +1,5 @@
 /** Hosts of links, and recipients: e-mail addresses, telephone numbers and names on a channel, in a form that can be compared. */
-export interface Addresses {
+export interface Reach {
   hosts: Set<string>;
   recipients: Set<string>;
 }
@@ -97,7 +97,7 @@ function addNumbers(text: string, pattern: RegExp, recipients: Set<string>): voi
 }
 
 /** What a text with consent names: everything that may be meant by it, such as a host without a scheme. */
-export function addNamed(text: string, { hosts, recipients }: Addresses): void {
+export function addNamed(text: string, { hosts, recipients }: Reach): void {
   for (const reading of getReadings(text)) {
     addLinks(reading, hosts);
     addMail(reading, recipients, true);
@@ -113,7 +113,7 @@ export function addNamed(text: string, { hosts, recipients }: Addresses): void {
 /** What a text would reach; `key` is the argument that holds it. `isSeen` tells whether a word stands in outside text. */
 export function addReached(
   text: string,
-  { hosts, recipients }: Addresses,
+  { hosts, recipients }: Reach,
   { key = "", isSeen }: { key?: string; isSeen(word: string): boolean },
 ): void {
   const isRecipient = RECIPIENT_KEY.test(key.toLowerCase().replace(/[^a-z]/g, ""));
@@ -136,7 +136,7 @@ export function addReached(
 }
 
 /** Adds what the arguments of a call would reach, keys included. */
-export function addReachedByInput(input: unknown, found: Addresses, isSeen: (word: string) => boolean): void {
+export function addReachedByInput(input: unknown, found: Reach, isSeen: (word: string) => boolean): void {
   const open: { value: unknown; key: string }[] = [{ value: input, key: "" }];
   for (let next = open.pop(); next; next = open.pop()) {
     const { value, key } = next;
@@ -151,7 +151,7 @@ export function addReachedByInput(input: unknown, found: Addresses, isSeen: (wor
 export function isLoneAddress(text: string): boolean {
   const whole = text.trim();
   if (whole === "" || whole.length > MAX_LENGTH || /\s/.test(whole.replace(/^[^<>@]{0,100}<([^<>\s]+)>$/, "$1"))) return false;
-  const found: Addresses = { hosts: new Set(), recipients: new Set() };
+  const found: Reach = { hosts: new Set(), recipients: new Set() };
   addReached(whole, found, { key: "to", isSeen: () => false });
   return found.hosts.size + found.recipients.size === 1;
 }

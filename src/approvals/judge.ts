@@ -36,8 +36,9 @@ export interface JudgedRun extends ToolSettings, Pick<View, "history" | "input" 
   /** Whether a person can be asked: the run can wait. */
   canAsk: boolean;
   rules: readonly ApprovalRule[];
-  /** What the caller, or a mapping, has instructed. */
-  instructions: readonly string[];
+  /** The operator's for this turn. */
+  instructions?: string;
+  callerInstructions?: string;
 }
 
 export interface Judge {
@@ -49,13 +50,13 @@ export interface Judge {
 
 /** Creates the judge of what a run does. */
 export function createJudge(run: JudgedRun): Judge {
-  const { agent, config, mapping, kind, history, input, messages, canAsk, rules, instructions } = run;
+  const { agent, config, mapping, kind, history, input, messages, canAsk, rules } = run;
   const named = getNamed(run) ?? [];
   const approve = [...agent.approve, ...(mapping.approve ?? [])];
   const { untrusted } = config.tools;
   const recipients = config.tools.recipients ?? untrusted ?? "ask";
   const links = config.tools.links ?? (config.hooks.allowedLinkHosts ? (untrusted ?? "ask") : "allow");
-  const operator = [...(agent.instructions === undefined ? [] : [agent.instructions]), ...instructions];
+  const operator = [agent.instructions, run.instructions, run.callerInstructions].filter((text) => text !== undefined);
   const getView = ({ steps, context }: Pick<JudgedCall, "steps" | "context">): View => {
     const results = steps.filter(hasAnswer).flatMap(({ calls }) => calls.map(({ output }) => output));
     return { kind, history, input, messages, context, results, countsOwnResults: untrusted !== undefined };

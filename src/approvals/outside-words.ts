@@ -1,18 +1,18 @@
 import { isAllowedHost } from "../agent/links.ts";
 import { divideWords, type View } from "../agent/provenance.ts";
 import type { Config } from "../config/schema/index.ts";
-import { addNamed, addReached, addReachedByInput, isLoneAddress, type Addresses } from "./addresses.ts";
+import { addNamed, addReached, addReachedByInput, isLoneAddress, type Reach } from "./addresses.ts";
 
 /** Most hosts that a warning names. */
 const MAX_NAMED = 10;
 
 /** Finds links and recipients that the operator, the owner and the caller have not named. */
 export interface OutsideWords {
-  inCall(input: unknown): Addresses;
+  inCall(input: unknown): Reach;
   inReply(text: string): string[];
 }
 
-const newAddresses = (): Addresses => ({ hosts: new Set(), recipients: new Set() });
+const newReach = (): Reach => ({ hosts: new Set(), recipients: new Set() });
 
 /**
  * Reads what a turn sees. `operator` are texts of the config that the model gets. A field that the operator's template shows
@@ -20,24 +20,24 @@ const newAddresses = (): Addresses => ({ hosts: new Set(), recipients: new Set()
  */
 export function createOutsideWords(view: View, operator: readonly string[], { hooks }: Pick<Config, "hooks">): OutsideWords {
   const { named: texts, outside } = divideWords(view);
-  const named = newAddresses();
+  const named = newReach();
   for (const text of [...operator, ...texts]) addNamed(text, named);
   const isTemplate = view.kind === "hook" && view.input.some((part) => !part.outside && part.by !== "sender" && part.text.trim() !== "");
   if (isTemplate) for (const part of view.input) if (part.outside && isLoneAddress(part.text)) addNamed(part.text, named);
   let seen: string | undefined;
   const isSeen = (word: string): boolean => (seen ??= outside().normalize("NFKC").toLowerCase()).includes(word);
-  const keepUnnamed = ({ hosts, recipients }: Addresses): Addresses => ({
+  const keepUnnamed = ({ hosts, recipients }: Reach): Reach => ({
     hosts: new Set([...hosts].filter((host) => !named.hosts.has(host) && !isAllowedHost(host, hooks.allowedLinkHosts ?? []))),
     recipients: new Set([...recipients].filter((one) => !named.recipients.has(one))),
   });
   return {
     inCall(input) {
-      const found = newAddresses();
+      const found = newReach();
       addReachedByInput(input, found, isSeen);
       return keepUnnamed(found);
     },
     inReply(text) {
-      const found = newAddresses();
+      const found = newReach();
       addReached(text, found, { isSeen });
       return [...keepUnnamed(found).hosts];
     },

@@ -219,8 +219,7 @@ async function takeModelTurn(
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
   const thinking = spec.thinking ?? agent.thinking;
   const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
-  const instructions = [input.instructions, input.callerInstructions].filter((text) => text !== undefined);
-  const judge = createJudge({ ...settings, history, input: spec.input, messages: input.messages, canAsk, rules, instructions });
+  const judge = createJudge({ ...input, ...settings, history, input: spec.input, canAsk, rules });
   const result = await context.runtime.runTurn({
     agent,
     model,

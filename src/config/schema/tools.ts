@@ -28,7 +28,7 @@ export const toolsSchema = z
       .enum(UNTRUSTED)
       .optional()
       .describe(
-        "The same for links to hosts that nobody of them has named and that are not in hooks.allowedLinkHosts. If it is `ask` or `withhold`, such links are taken out of replies of hooks, channels and heartbeats. Default: as `untrusted` if hooks.allowedLinkHosts is set, otherwise `allow`, with a warning on the run.",
+        "The same for links to hosts that none of them has named and that are not in hooks.allowedLinkHosts. If it is `ask` or `withhold`, such links are taken out of replies of hooks, channels and heartbeats. Default: as `untrusted` if hooks.allowedLinkHosts is set, otherwise `allow`, with a warning on the run.",
       ),
     approvers: z
       .array(z.string().min(1))
