@@ -1,16 +1,12 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import { addUsage } from "../agent/usage.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { createJudge, getOfferedTools } from "../approvals/judge.ts";
-import { OPERATOR_TENANT } from "../config/checks.ts";
 import { backOff } from "../core/backoff.ts";
-import { plainText } from "../core/text.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
-import { createJournal, getProgress, type RunJournal } from "./journal.ts";
-import { createTurnKnowledge } from "./knowledge.ts";
-import { createReadResult } from "./read-result.ts";
+import { createJournal, getProgress } from "./journal.ts";
+import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
 import { traceRun, type TryEnd } from "./traced-run.ts";
@@ -179,13 +175,6 @@ function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
   };
 }
 
-interface ModelTurnParts {
-  agent: Agent;
-  model: ResolvedModel;
-  prepared: Prepared;
-  journal: RunJournal;
-}
-
 /** Lets a turn wait for people. One without a job continues after their decisions. */
 async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts, current: Try): Promise<ModelTurn | PausedTurn> {
   let result = first;
@@ -205,43 +194,6 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
   const since = kind.job?.enqueuedAt ?? run.createdAt;
   if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
   return held;
-}
-
-/** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
-async function takeModelTurn(
-  { agent, model, prepared, journal }: ModelTurnParts,
-  { kind: { context, job, canAsk }, deps, signal, run, steps }: Try,
-): Promise<ModelTurn | PausedTurn> {
-  const { id, kind, mapping, spec, boundaryId } = run;
-  const { input, tenant = OPERATOR_TENANT, question, history = await deps.store.list("turns", spec.session) } = prepared;
-  const settings = { agent, config: context.config, mapping: context.getToolRules(mapping), kind };
-  const tools = getOfferedTools(settings);
-  const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
-  const thinking = spec.thinking ?? agent.thinking;
-  const { extensions, citations } = await createTurnKnowledge({ agent, tenant }, deps.knowledge);
-  const judge = createJudge({ ...input, ...settings, history, input: spec.input, canAsk, rules });
-  const result = await context.runtime.runTurn({
-    agent,
-    model,
-    signal,
-    input: spec.input,
-    unsafe: spec.unsafe,
-    timeoutMs: (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000,
-    ...(thinking === undefined ? {} : { thinking }),
-    history,
-    tools,
-    judge: judge.judgeCall,
-    info: { agentId: agent.id, sessionKey: spec.session.key, runId: id, kind },
-    question: question ?? plainText(spec.input),
-    extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
-    journal,
-    onUnknown: job ? "ask" : "tell",
-    ...(boundaryId === undefined ? {} : { boundaryId }),
-    ...input,
-  });
-  if (!result.ok) return result;
-  const { text, warnings } = judge.reviewTurn(result.text, { steps, context: result.context ?? [] });
-  return { ...result, text, warnings: [...result.warnings, ...warnings], citations };
 }
 
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
