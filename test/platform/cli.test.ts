@@ -90,7 +90,7 @@ describe("rouse chat", () => {
   });
 
   it("tells what failed, and ends with 1, or goes on in a terminal", async () => {
-    world.model.says = ({ text }) => (text.endsWith("x") ? { status: 500 } : { text: ["well"] });
+    world.model.says = (_asked, call) => (call < 6 ? { status: 500, headers: { "retry-after": "0" } } : { text: ["well"] });
     const failed = await rouse(["chat", "-m", "x"]);
     expect([failed.code, failed.err]).toEqual([1, expect.stringContaining('the provider "local" answered 500')]);
     const { out, err } = await rouse(["chat"], { lines: ["x", "y"] });
