@@ -77,7 +77,8 @@ describe("the documentation", () => {
 
   it("explains each state of a run", () => {
     const rows = [...read("docs/runs.md").matchAll(/^\| `(\w+)` +\|/gm)].map(([, state]) => state);
-    expect(rows.toSorted()).toEqual([...RUN_STATUSES].toSorted());
+    expect(new Set(rows)).toEqual(new Set(RUN_STATUSES));
+    expect(rows).toHaveLength(RUN_STATUSES.length);
   });
 
   it("README fits on two screens, and the page about the source takes ten minutes", () => {

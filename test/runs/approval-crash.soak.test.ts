@@ -155,7 +155,7 @@ async function killAt(point: Point, order: () => Promise<string>, kill: () => Pr
   for (const [code, times] of asked) expect([where, code, times.length <= 2]).toEqual([where, code, true]);
   // Each call has one approval: a decision that was made is never asked for again under another code.
   const codes = new Set(questions.filter((one) => !isAboutOutcome(one)).map((one) => `${getMail(one)} ${getCode(one)}`));
-  expect([where, [...codes].map((one) => Number(one.split(" ")[0])).toSorted()]).toEqual([where, [1, 2, 3]]);
+  expect([where, [...codes].map((one) => Number(one.split(" ")[0])).toSorted((a, b) => a - b)]).toEqual([where, [1, 2, 3]]);
   return { twice: [...asked.values()].filter(({ length }) => length === 2).length, unknown: questions.filter(isAboutOutcome).length };
 }
 
