@@ -7,6 +7,8 @@ import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { ALL_SENT, countMails, createMailWorld, MAILS, type Arrival, type MailWorld } from "./mail.ts";
 import { orderMails, pause, settleRun, startMailProgram, type MailRun } from "./mail-program.ts";
 
+/** Fleets of three gateways that are killed at the same time, each on a database of its own. */
+const FLEETS = 3;
 const ONCE = { 1: 1, 2: 1, 3: 1 };
 
 let dir: string;
@@ -29,8 +31,8 @@ const start = async (storeUrl?: string): Promise<Program> => {
 };
 
 /** Checks one run against what the world outside saw. Returns its status. */
-function expectOnce(agent: string, { status, reply }: MailRun, where: string): string {
-  const counts = countMails(mail.sent, agent === "safe");
+function expectOnce(agent: string, { status, reply }: MailRun, where: string, { sent } = mail): string {
+  const counts = countMails(sent, agent === "safe");
   expect(["succeeded", "waiting"], where).toContain(status);
   for (const [n, count] of Object.entries(counts)) expect([where, n, count]).toEqual([where, n, 1]);
   if (status === "succeeded") expect([where, reply, counts]).toEqual([where, ALL_SENT, ONCE]);
@@ -82,40 +84,58 @@ describePostgres("three gateways on one database", () => {
   beforeEach(() => void (schema = newSchema()));
   afterEach(() => schema.drop());
 
-  /** Starts the gateways, and answers which of them called: each has the name of its process in no request, so the runs are told apart by their sender. */
-  const startAll = async (): Promise<Program[]> => {
-    const first = await start(schema.url);
-    return [first, ...(await Promise.all([start(schema.url), start(schema.url)]))];
-  };
-
-  it("are killed at points of a turn: another goes on, sends no e-mail twice and loses none", { timeout: 500_000 }, async () => {
-    const gateways = await startAll();
-    const states: Record<string, number> = {};
+  /** Kills gateways of a fleet of its own at these points. Returns how many, and what the runs came to. */
+  async function killFleet(points: readonly (Point & { agent: string })[], part: number) {
+    const own = await createMailWorld();
+    const ownSchema = newSchema();
+    const home = join(dir, `fleet-${part}`);
+    const begin = async (): Promise<Program> => {
+      const program = await startMailProgram(own, home, { store: { url: ownSchema.url } });
+      programs.push(program);
+      return program;
+    };
+    const states: string[] = [];
     let kills = 0;
-    for (const agent of ["post", "safe"])
-      for (const point of POINTS.filter((_, at) => at % 2 === (agent === "post" ? 0 : 1))) {
-        mail.reset();
+    try {
+      const gateways = [await begin(), ...(await Promise.all([begin(), begin()]))];
+      for (const point of points) {
+        own.reset();
+        const hit = Promise.withResolvers<void>();
         let isHit = false;
-        const hit = new Promise<void>((done) => {
-          mail.watch = async ({ kind, index }, moment) => {
-            if (isHit || kind !== point.kind || index !== point.index || moment !== point.moment) return;
-            isHit = true;
-            // Which of them has the run is nobody's to know: all are killed but the last, which takes it over or goes on.
-            const victims = gateways.splice(0, 2);
-            kills += victims.length;
-            await Promise.all(victims.map((victim) => victim.kill()));
-            done();
-          };
-        });
-        const id = await orderMails(gateways[0] as Program, agent);
-        await hit;
-        gateways.push(...(await Promise.all([start(schema.url), start(schema.url)])));
+        own.watch = async ({ kind, index }, moment) => {
+          if (isHit || kind !== point.kind || index !== point.index || moment !== point.moment) return;
+          isHit = true;
+          // Which of them has the run is nobody's to know: all are killed but the last, which takes it over or goes on.
+          const victims = gateways.splice(0, 2);
+          kills += victims.length;
+          await Promise.all(victims.map((victim) => victim.kill()));
+          hit.resolve();
+        };
+        const id = await orderMails(gateways[0] as Program, point.agent);
+        await hit.promise;
+        gateways.push(...(await Promise.all([begin(), begin()])));
         const run = await settleRun(() => gateways[0]?.url, id);
-        const status = expectOnce(agent, run, renderPoint(agent, point));
-        states[`${agent} ${status}`] = (states[`${agent} ${status}`] ?? 0) + 1;
+        states.push(`${point.agent} ${expectOnce(point.agent, run, renderPoint(point.agent, point), own)}`);
       }
-    console.log(`${kills} kills at ${POINTS.length} points: ${JSON.stringify(states)}`);
-    expect(kills).toBe(2 * POINTS.length);
+      await Promise.all(gateways.map((gateway) => gateway.kill()));
+      return { kills, states };
+    } finally {
+      await own.close();
+      await ownSchema.drop();
+    }
+  }
+
+  it("are killed at each point of a turn: another goes on, sends no e-mail twice and loses none", { timeout: 500_000 }, async () => {
+    const points = ["mcp", "post", "safe"].flatMap((agent) => POINTS.map((point) => ({ ...point, agent })));
+    // A fleet waits most of the time, for the leases of those that were killed.
+    const parts = Array.from({ length: FLEETS }, (_, part) => points.filter((_point, at) => at % FLEETS === part));
+    const came = await Promise.all(parts.map(killFleet));
+    const kills = came.reduce((sum, one) => sum + one.kills, 0);
+    const states: Record<string, number> = {};
+    for (const state of came.flatMap((one) => one.states)) states[state] = (states[state] ?? 0) + 1;
+    console.log(`${kills} kills at ${points.length} points: ${JSON.stringify(states)}`);
+    expect(points.length).toBeGreaterThanOrEqual(40);
+    expect(kills).toBe(2 * points.length);
   });
 
   it.each([
@@ -140,8 +160,8 @@ describePostgres("three gateways on one database", () => {
       });
       const id = await orderMails(first, agent);
       await stopped;
-      const second = await start(schema.url);
-      // The lease is over after ten seconds: then the other gateway takes the run.
+      const [second] = (await Promise.all([start(schema.url), start(schema.url)])) as [Program, Program];
+      // The lease is over after ten seconds: then one of the other two takes the run.
       const run = await settleRun(() => second.url, id);
       const sent = mail.sent.length;
       const asked = mail.requests.length;
