@@ -160,7 +160,7 @@ describePostgres("three gateways on one database", () => {
       });
       const id = await orderMails(first, agent);
       await stopped;
-      const [second] = (await Promise.all([start(schema.url), start(schema.url)])) as [Program, Program];
+      const [second] = await Promise.all([start(schema.url), start(schema.url)]);
       // The lease is over after ten seconds: then one of the other two takes the run.
       const run = await settleRun(() => second.url, id);
       const sent = mail.sent.length;
