@@ -240,7 +240,7 @@ describe("a call of unknown outcome in a turn of an API user", () => {
     const [run] = (await of.admin("/admin/v1/runs")).body.runs as Run[];
     expect(run).toMatchObject({
       status: "succeeded",
-      warnings: ["the outcome of a call of post.send is not known: the model was told so"],
+      warnings: ["the outcome of a call of post.send is not known: this was reported to the model"],
     });
   });
 });
