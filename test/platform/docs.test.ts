@@ -10,11 +10,12 @@ const blocksOf = (language: string): string[] =>
 
 it("the page's config takes its key, and every curl on it is answered", async () => {
   const [config = ""] = blocksOf("json5");
-  const { platform, agents } = JSON5.parse<{ platform: { apiKeys: object[] }; agents: { list: object[] } }>(
+  const { platform, agents } = JSON5.parse<{ platform: { apiKeys: { id: string }[] }; agents: { list: object[] } }>(
     config.replace("${ROUSE_API_KEY}", `${KEY}-page`),
   );
-  const world = await platformWorld({ platform: { apiKeys: platform.apiKeys }, agents: agents.list });
-  const curls = blocksOf("sh").filter((text) => text.startsWith("curl"));
+  const approvers = platform.apiKeys.map(({ id }) => `api:${id}`);
+  const world = await platformWorld({ platform: { apiKeys: platform.apiKeys }, agents: agents.list, config: { tools: { approvers } } });
+  const curls = blocksOf("sh").filter((text) => text.startsWith("curl") && !text.includes("$APPROVAL_ID"));
   try {
     for (const text of curls) {
       const path = /7420(\/[^\s"]+)/.exec(text)?.[1] ?? "";

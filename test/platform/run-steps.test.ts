@@ -25,7 +25,7 @@ it("a run that met an error, called tools and got a long result is shown as it w
     if (call === 0) return { status: 429, error: { code: "too_fast", message: "Slow down." } };
     return call === 1 ? { text: ["Let me look."], calls } : { text: ["Take an umbrella."] };
   };
-  const { runId } = (await world.post("/hooks/agent", { message: "Weather?", name: "Town" })).body;
+  const { runId } = (await world.post("/hooks/agent", { message: "Weather?", name: "Town", wakeMode: "next-heartbeat" })).body;
   await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "succeeded");
   expect(world.model.asked).toHaveLength(3);
 
