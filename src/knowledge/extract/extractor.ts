@@ -68,7 +68,6 @@ class Reader {
   #process: ChildProcess | undefined;
   #running: Running | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #timedOut = false;
   #nextId = 1;
 
   constructor(options: ExtractorOptions) {
@@ -82,7 +81,7 @@ class Reader {
   run(call: Omit<ExtractCall, "id">, options: { signal: AbortSignal; onProgress(part: number): void }): Promise<ExtractResult> {
     const id = this.#nextId++;
     return new Promise((settle) => {
-      const onAbort = (): void => this.#kill();
+      const onAbort = (): void => this.#stop({ ok: false, stopped: true });
       this.#running = { id, settle, onAbort, ...options };
       if (options.signal.aborted) return this.#finish({ ok: false, stopped: true });
       options.signal.addEventListener("abort", onAbort, { once: true });
@@ -116,9 +115,10 @@ class Reader {
   #watch(ms: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      if (!this.busy) return this.#letGo();
-      this.#timedOut = true;
-      this.#kill();
+      const { timeoutMs } = this.#options;
+      const message = `the document took longer than ${timeoutMs / 1000} seconds to read`;
+      if (this.busy) this.#stop({ ok: false, error: { code: "timeout", message } });
+      else this.#letGo();
     }, ms);
   }
 
@@ -136,11 +136,7 @@ class Reader {
   #onExit(signal: NodeJS.Signals | null): void {
     this.#process = undefined;
     clearTimeout(this.#timer);
-    if (this.#running?.signal.aborted) return this.#finish({ ok: false, stopped: true });
-    const timedOut = this.#timedOut;
-    this.#timedOut = false;
-    const { timeoutMs, memoryMb } = this.#options;
-    if (timedOut) return this.#fail({ code: "timeout", message: `the document took longer than ${timeoutMs / 1000} seconds to read` });
+    const { memoryMb } = this.#options;
     // A heap that is full aborts the process; memory outside the heap makes the process end itself.
     if (signal === "SIGKILL" || signal === "SIGABRT" || signal === "SIGTRAP")
       return this.#fail({ code: "too_large", message: `the document takes more than ${memoryMb} MB of memory to read` });
@@ -165,8 +161,14 @@ class Reader {
     this.#options.onFree();
   }
 
-  #kill(): void {
-    this.#process?.kill("SIGKILL");
+  /**
+   * Ends the work and its process. The process may have sent its result already: the next document must not be given to a
+   * process that is about to end.
+   */
+  #stop(result: ExtractResult): void {
+    clearTimeout(this.#timer);
+    this.#letGo();
+    this.#finish(result);
   }
 
   /** Ends a process that has no work; the next document gets another one, also while this one is still ending. */

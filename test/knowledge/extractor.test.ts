@@ -1,0 +1,32 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { createExtractor } from "../../src/knowledge/extract/extractor.ts";
+
+/** Says how far it is and sends the result right behind it, so that both are on their way together. */
+const CHILD = `
+process.on("message", ({ id }) => {
+  process.send({ id, kind: "progress", part: 1 });
+  process.send({ id, kind: "done", tired: false, mimeType: "text/plain", title: null, pages: null, chunks: 0 });
+});
+`;
+
+it("a document is not given to a process that was ended for the one before, whose result was on its way", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-extractor-"));
+  const child = join(dir, "child.mjs");
+  writeFileSync(child, CHILD);
+  const extractor = createExtractor({ workers: 1, memoryMb: 128, timeoutMs: 20_000, env: process.env, child, plugins: () => [] });
+  onTestFinished(async () => {
+    await extractor.close();
+    rmSync(dir, { recursive: true, force: true });
+  });
+  const call = { file: child, filename: "a.txt" } as Parameters<typeof extractor.run>[0];
+  for (let round = 0; round < 5; round++) {
+    const stop = new AbortController();
+    const stopped = extractor.run(call, { signal: stop.signal, onProgress: () => stop.abort() });
+    const next = extractor.run(call, { signal: new AbortController().signal, onProgress: () => undefined });
+    expect(await stopped).toEqual({ ok: false, stopped: true });
+    expect(await next).toMatchObject({ ok: true, mimeType: "text/plain" });
+  }
+});
