@@ -1,4 +1,5 @@
 /** The loop of a turn: one model call a step, then the tool calls that it asked for. */
+import { TIMEOUT } from "../core/decision.ts";
 import type { ApprovalDecision, StepRecord, ToolCallRecord } from "../store/steps.ts";
 import type { Ms } from "../store/types.ts";
 import type { CallChange, CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
@@ -65,7 +66,7 @@ function buildAsk({ id, tool, input }: ToolCallRecord, reason: NewApproval["reas
 }
 
 function renderDenial({ by, note }: ApprovalDecision): string {
-  if (by === "timeout") return "The call was not made: it needs an approval, and no decision was made in time.";
+  if (by === TIMEOUT) return "The call was not made: it needs an approval, and no decision was made in time.";
   return `The call was not made: a person denied it.${note === undefined ? "" : ` Their words: ${note}`}`;
 }
 
@@ -181,7 +182,7 @@ class Loop {
     if (verdict === "done") return { do: "answer", change: { state: "done", output: toTextOutput(CONFIRMED), endedAt: at } };
     if (verdict === "deny" && call.state !== "unknown")
       return { do: "answer", change: { state: "denied", output: toTextOutput(renderDenial(decision), true), endedAt: at } };
-    const who = by === "timeout" ? "no decision was made in time" : "a person gave it up";
+    const who = by === TIMEOUT ? "no decision was made in time" : "a person gave it up";
     return { do: "give-up", message: `the outcome of a call of ${call.tool} is not known, and ${who}` };
   }
 

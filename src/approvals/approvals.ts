@@ -1,9 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../core/clock.ts";
+import { MAX_NOTE, TIMEOUT } from "../core/decision.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { writeDelivery } from "../delivery/plan.ts";
-import { ENDED, getJobId, type ApprovalDecision, type ApprovalRecord, type Lists, type Store, type Verdict } from "../store/types.ts";
+import { writeDelivery, type Planned } from "../delivery/plan.ts";
+import {
+  ENDED,
+  getJobId,
+  type ApprovalDecision,
+  type ApprovalRecord,
+  type Lists,
+  type Store,
+  type Verdict,
+  type Writes,
+} from "../store/types.ts";
 import { normalizeCode } from "./codes.ts";
 import type { Questions } from "./types.ts";
 
@@ -33,9 +43,6 @@ export interface ApprovalsDeps {
   metrics?: { refused(reason: string): void };
 }
 
-/** The `by` of an approval that expired without a decision of a person. */
-export const TIMEOUT = "timeout";
-const MAX_NOTE = 500;
 /** The most approvals that are searched for a code: of the open ones, and of those decided last. */
 const MAX_OPEN = 500;
 const MAX_DECIDED = 200;
@@ -47,6 +54,16 @@ const NOT_FOUND = refuse("not_found", "there is no approval with this id or code
 /** The verdicts that fit an approval. */
 export const getVerdicts = ({ reason }: Pick<ApprovalRecord, "reason">): readonly Verdict[] =>
   reason === "outcome_unknown" ? ["repeat", "done", "give_up"] : ["approve", "deny"];
+
+/** The verdict of an approval that closes without a decision of a person: the call is not made. */
+export const getClosingVerdict = ({ reason }: Pick<ApprovalRecord, "reason">): Verdict =>
+  reason === "outcome_unknown" ? "give_up" : "deny";
+
+/** Writes a decision, with the messages that remove the buttons of its question. */
+export function writeDecision(tx: Writes, approvalId: string, decision: ApprovalDecision, ends: readonly Planned[]): void {
+  tx.add("decision", approvalId, decision);
+  for (const end of ends) writeDelivery(tx, end);
+}
 
 const PAST: Record<Verdict, string> = {
   approve: "approved",
@@ -127,8 +144,7 @@ class StoredApprovals implements Approvals {
     const ends = await questions.planEnd(id, decision);
     try {
       await store.commit((tx) => {
-        tx.add("decision", id, decision);
-        for (const end of ends) writeDelivery(tx, end);
+        writeDecision(tx, id, decision, ends);
         tx.update("job", "turn", getJobId(run), decision.at);
       });
     } catch (error) {

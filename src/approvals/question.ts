@@ -1,5 +1,5 @@
 import { getVerdicts } from "./approvals.ts";
-import { renderVerdict } from "../core/decision.ts";
+import { renderVerdict, TIMEOUT } from "../core/decision.ts";
 import { cutText, oneLine } from "../core/text.ts";
 import type { ApprovalDecision, ApprovalRecord, Verdict } from "../store/steps.ts";
 
@@ -60,5 +60,5 @@ const PAST: Record<Verdict, string> = {
 
 /** Renders the decision, for the message that had the question. */
 export function renderEnd({ verdict, by, at }: ApprovalDecision): string {
-  return by === "timeout" ? `**Expired** at ${renderTime(at)}.` : `**${PAST[verdict]}** by ${renderName(by)} at ${renderTime(at)}.`;
+  return by === TIMEOUT ? `**Expired** at ${renderTime(at)}.` : `**${PAST[verdict]}** by ${renderName(by)} at ${renderTime(at)}.`;
 }

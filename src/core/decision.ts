@@ -1,5 +1,11 @@
 /** What a person decided: `approve` and `deny` a call before it is made; `repeat`, `done` and `give_up` one whose outcome is unknown. */
-export type Verdict = "approve" | "deny" | "repeat" | "done" | "give_up";
+export const VERDICTS = ["approve", "deny", "repeat", "done", "give_up"] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+/** The `by` of an approval that expired without a decision of a person. */
+export const TIMEOUT = "timeout";
+/** The longest note to the model, in UTF-16 units. */
+export const MAX_NOTE = 500;
 
 /** What people write or press: a verdict, the code of the approval, and for a denial words to the model. */
 export interface WrittenDecision {
@@ -14,7 +20,6 @@ const WORDS: Record<string, Verdict> = { approve: "approve", deny: "deny", repea
  * A code is hexadecimal, which keeps most sentences from being taken for decisions.
  */
 const DECISION = /^(?:@\S+\s+)?[/!]?(approve|deny|repeat|done|give[ _]up)(?:@\S+)?\s+([0-9a-f]{3,12})\b(?:[.!]|[\s:,-]+(.+))?$/is;
-const MAX_NOTE = 500;
 
 /** How a decision is written: `approve 7f3`. It is the data of a button too. */
 export function renderVerdict(verdict: Verdict, code: string): string {

@@ -1,6 +1,7 @@
 import type { Journal } from "../agent/journal.ts";
+import { getClosingVerdict, writeDecision } from "../approvals/approvals.ts";
 import { backOff } from "../core/backoff.ts";
-import { writeDelivery } from "../delivery/plan.ts";
+import { TIMEOUT } from "../core/decision.ts";
 import type { ApprovalDecision, ApprovalRecord, Job, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import type { ExecutorDeps } from "./run-kind.ts";
 
@@ -28,10 +29,10 @@ export const getProgress = (steps: readonly StepRecord[]): number =>
   steps.reduce((sum, { calls }) => sum + 1 + calls.filter(({ output }) => output !== undefined).length, 0);
 
 /** Returns the decision for an approval that has expired. */
-const timedOut = ({ reason, expiresAt }: Pick<ApprovalRecord, "reason" | "expiresAt">): ApprovalDecision => ({
-  verdict: reason === "outcome_unknown" ? "give_up" : "deny",
-  by: "timeout",
-  at: expiresAt,
+const timedOut = (approval: Pick<ApprovalRecord, "reason" | "expiresAt">): ApprovalDecision => ({
+  verdict: getClosingVerdict(approval),
+  by: TIMEOUT,
+  at: approval.expiresAt,
 });
 
 /** Records that the time for a decision is over. Returns the decision of a person if there is one already. */
@@ -44,10 +45,7 @@ async function writeTimeout(
   const decision = timedOut(approval);
   const ends = await questions.planEnd(id, decision);
   try {
-    await store.commit((tx) => {
-      tx.add("decision", id, decision);
-      for (const end of ends) writeDelivery(tx, end);
-    }, job);
+    await store.commit((tx) => writeDecision(tx, id, decision, ends), job);
     return decision;
   } catch (error) {
     const made = (await store.get("approval", id))?.decision;

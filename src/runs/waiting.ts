@@ -1,6 +1,7 @@
 import type { NewApproval } from "../agent/journal.ts";
 import type { PausedTurn } from "../agent/types.ts";
 import { addUsage } from "../agent/usage.ts";
+import { getClosingVerdict, writeDecision } from "../approvals/approvals.ts";
 import { createCode } from "../approvals/codes.ts";
 import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
@@ -174,14 +175,14 @@ export async function commitEnd(
   if (!run.waiting) return store.commit(writeAll, held);
   return commitAgain(async () => {
     const open = await listOpen(store, run.id);
-    const decisions = open.map(({ id, reason }): [string, ApprovalDecision] => [
-      id,
-      { verdict: reason === "outcome_unknown" ? "give_up" : "deny", by, at: now, note: "the run has ended" },
-    ]);
-    const ends = (await Promise.all(decisions.map(([id, decision]) => questions.planEnd(id, decision)))).flat();
+    const closed = await Promise.all(
+      open.map(async (approval) => {
+        const decision: ApprovalDecision = { verdict: getClosingVerdict(approval), by, at: now, note: "the run has ended" };
+        return { id: approval.id, decision, ends: await questions.planEnd(approval.id, decision) };
+      }),
+    );
     return store.commit((tx) => {
-      for (const [id, decision] of decisions) tx.add("decision", id, decision);
-      for (const end of ends) writeDelivery(tx, end);
+      for (const { id, decision, ends } of closed) writeDecision(tx, id, decision, ends);
       writeAll(tx);
     }, held);
   });

@@ -2,10 +2,10 @@ import { Hono } from "hono";
 import { z } from "zod";
 import * as approvals from "../../admin/approvals.ts";
 import type { AdminDeps } from "../../admin/types.ts";
+import { MAX_NOTE, VERDICTS } from "../../core/decision.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody, page, query } from "./query.ts";
 
-export const VERDICTS = ["approve", "deny", "repeat", "done", "give_up"] as const;
 const any = z.array(z.string().min(1)).default([]);
 
 /** `/approvals`: tool calls that wait for a person, decisions about them, and the rules that were made of decisions. */
@@ -13,7 +13,7 @@ export function approvalRoutes(deps: AdminDeps) {
   const list = z.strictObject({ ...page(deps.clock), state: z.enum(["open", "decided"]).optional(), runId: z.string().optional() });
   const decision = z.strictObject({
     verdict: z.enum(VERDICTS),
-    note: z.string().max(500).optional(),
+    note: z.string().max(MAX_NOTE).optional(),
     always: z.strictObject({ any }).optional(),
   });
   return new Hono()

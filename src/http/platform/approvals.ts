@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { getVerdicts, type Approvals } from "../../approvals/approvals.ts";
-import { VERDICTS } from "../admin/approvals.ts";
+import { MAX_NOTE, VERDICTS } from "../../core/decision.ts";
 import { sends } from "../openapi/operation.ts";
 import { ProblemError, toProblem } from "./problems.ts";
 import { readCheckedBody, readQuery } from "./read.ts";
@@ -42,7 +42,7 @@ const approvalsQuery = z.object({
 });
 const decisionBody = z.strictObject({
   verdict: z.enum(VERDICTS).describe("One of the approval's `verdicts`."),
-  note: text.max(500).optional().describe("Words for the agent, with `deny`."),
+  note: text.max(MAX_NOTE).optional().describe("Words for the agent, with `deny`."),
 });
 
 /** An approval as callers see it. */
