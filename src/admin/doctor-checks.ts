@@ -1,7 +1,7 @@
 import type { Snapshot } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { COUNTED_LIMITS, getLimit, toLimitKey, limitsPath } from "../limits/limit-text.ts";
-import type { Parked, RunRecord } from "../store/types.ts";
+import type { ParkedByLimit, RunRecord } from "../store/types.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { percent } from "../signatures/sender.ts";
 import { newestFirst } from "./bulk-replay.ts";
@@ -57,7 +57,7 @@ export const ADVICE: Readonly<Record<string, Check>> = {
 /** Parked runs that are looked at: the newest. */
 const MAX_RUNS = 500;
 
-const UNITS: Record<Parked["limit"], string> = {
+const UNITS: Record<ParkedByLimit["limit"], string> = {
   runsPerHour: "an hour",
   concurrent: "at the same time",
   tokensPerDay: "tokens a day",
@@ -66,7 +66,7 @@ const UNITS: Record<Parked["limit"], string> = {
 
 /** Which limits park runs: how many runs each, its number, when the next may start, and which key of the config to change. */
 function parkedBy(runs: readonly RunRecord[], { budgets, mappings }: Snapshot): string[] {
-  const parked = runs.flatMap((run) => run.parked ?? []);
+  const parked = runs.flatMap(({ parked: one }) => (!one || one.reason === "provider" ? [] : [one]));
   return [...Map.groupBy(parked, toLimitKey).values()].flatMap((those) => {
     const [first] = those;
     if (!first) return [];

@@ -43,11 +43,12 @@ function recipient(run: RunDetail): string | null {
   return run.route ? run.route.reason : null;
 }
 
-/** The limit or the people that a run waits for. */
+/** The limit, the model or the people that a run waits for. */
 function waitsFor({ parked, waiting }: RunDetail): string | null {
   if (waiting !== null) return `a person, since ${localTime(waiting.since)}: \`rouse approvals list\` (${waiting.approvalIds.join(", ")})`;
   if (parked === null) return null;
-  return `limits.${parked.limit} of ${parked.scope}${parked.until === null ? "" : `, until ${localTime(parked.until)}`}`;
+  const until = parked.until === null ? "" : `, until ${localTime(parked.until)}`;
+  return parked.reason === "provider" ? `the model ${parked.of}${until}` : `limits.${parked.limit} of ${parked.scope}${until}`;
 }
 
 /** What the provider said with its error, in one line. */

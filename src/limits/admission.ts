@@ -1,5 +1,5 @@
 import { safeError } from "../core/errors.ts";
-import type { Ms, Parked, ListQuery, RunRecord, RunStatus, Store, Writes } from "../store/types.ts";
+import type { Ms, ParkedByLimit, ListQuery, RunRecord, RunStatus, Store, Writes } from "../store/types.ts";
 import { buildNotice, toLimitKey, fullFailure } from "./limit-text.ts";
 import { HOUR_MS, DAY_MS } from "./policy.ts";
 import type { AdmissionDeps, Budget, Admission, Admitted, Applicant, BudgetView, Placement, RunSpend } from "./types.ts";
@@ -25,14 +25,14 @@ export class HeldRuns {
   }
 
   /** Adds a run that is held back. Returns all that its limit holds back. */
-  add(runId: string, parked: Parked): ReadonlySet<string> {
+  add(runId: string, parked: ParkedByLimit): ReadonlySet<string> {
     const runs = this.#runs.get(toLimitKey(parked)) ?? new Set();
     this.#runs.set(toLimitKey(parked), runs.add(runId));
     return runs;
   }
 
   /** Adds a run that is held back. The main session hears of the first one that a limit holds back, at most once an hour. */
-  hold(runId: string, parked: Parked, now: Ms): void {
+  hold(runId: string, parked: ParkedByLimit, now: Ms): void {
     const { log } = this.#deps;
     const isFirst = this.add(runId, parked).size === 1 && now - (this.#notifiedAt[toLimitKey(parked)] ?? 0) >= HOUR_MS;
     if (!isFirst) return;
@@ -50,7 +50,7 @@ export class HeldRuns {
     this.#runs.clear();
   }
 
-  async #notify(parked: Parked, now: Ms): Promise<void> {
+  async #notify(parked: ParkedByLimit, now: Ms): Promise<void> {
     const { store, context } = this.#deps;
     this.#notifiedAt = { ...this.#notifiedAt, [toLimitKey(parked)]: now };
     const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
@@ -146,13 +146,13 @@ class LocalAdmission implements Admission {
     };
   }
 
-  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): Parked | undefined {
+  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): ParkedByLimit | undefined {
     const { parked } = this.#limiter.reserve(run.id, this.#getBudgets(run.mapping), now);
     if (parked) this.#held.hold(run.id, parked, now);
     return parked;
   }
 
-  start(run: RunRecord, now: Ms): Parked | undefined {
+  start(run: RunRecord, now: Ms): ParkedByLimit | undefined {
     const budgets = this.#getBudgets(run.mapping);
     if (budgets.length === 0) return undefined;
     const parked = this.#limiter.start(run.id, budgets, now);

@@ -1,13 +1,13 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
 import type { Failure } from "../core/errors.ts";
 import { buildHeartbeatEvent } from "../sessions/events.ts";
-import type { Ms, NewSystemEvent, Parked } from "../store/types.ts";
+import type { Ms, NewSystemEvent, ParkedByLimit } from "../store/types.ts";
 import type { Budget } from "./types.ts";
 
 /** What `Retry-After` says if no more runs may wait. */
 const FULL_SECONDS = 30;
 
-const WHAT: Record<Parked["limit"], (count: number) => string> = {
+const WHAT: Record<ParkedByLimit["limit"], (count: number) => string> = {
   runsPerHour: (count) => `${count} runs within an hour`,
   concurrent: (count) => `${count} runs at the same time`,
   tokensPerDay: (count) => `${count} tokens within a day`,
@@ -33,14 +33,14 @@ export const COUNTED_LIMITS =
   "on PostgreSQL each start of a run counts the runs of the last hour and the tokens of the last day again: with thousands of them starts become slow; keep the limits small there, or leave them out";
 
 /** The number of a limit; undefined if it is not set. */
-export const getLimit = ({ budget, ...limits }: LimitsConfig, name: Parked["limit"]): number | undefined =>
+export const getLimit = ({ budget, ...limits }: LimitsConfig, name: ParkedByLimit["limit"]): number | undefined =>
   name === "budget.perDay" ? budget?.perDay : limits[name];
 
 /** A limit's name. */
-export const toLimitKey = ({ scope, limit }: Parked): string => `${scope} ${limit}`;
+export const toLimitKey = ({ scope, limit }: ParkedByLimit): string => `${scope} ${limit}`;
 
 /** Builds the notice for the main session that a limit begins to hold runs back. */
-export function buildNotice(parked: Parked, budgets: readonly Budget[], agentId: string, now: Ms): NewSystemEvent {
+export function buildNotice(parked: ParkedByLimit, budgets: readonly Budget[], agentId: string, now: Ms): NewSystemEvent {
   const limits = budgets.find(({ scope }) => scope === parked.scope)?.limits ?? {};
   const count = getLimit(limits, parked.limit) ?? 0;
   const until = parked.until === undefined ? "" : ` The next may start at ${new Date(parked.until).toISOString()}.`;

@@ -1,5 +1,5 @@
 import type { LimitsConfig } from "../config/schema/limits.ts";
-import type { Ms, Parked, RunRecord, BudgetUsage } from "../store/types.ts";
+import type { Ms, ParkedByLimit, RunRecord, BudgetUsage } from "../store/types.ts";
 import { DAY_MS, decide, HOUR_MS } from "./policy.ts";
 import type { Budget, Budgets, BudgetStatus, RunSpend } from "./types.ts";
 
@@ -41,7 +41,7 @@ class Account {
   readonly waiting = new Set<string>();
   /** What each run has used in all, in the order in which it was counted last. */
   readonly used = new Map<string, Use>();
-  /** Parked until another run ends, in order; and those of them that may start now. */
+  /** ParkedByLimit until another run ends, in order; and those of them that may start now. */
   readonly waitQueue: string[] = [];
   readonly released = new Set<string>();
 
@@ -131,7 +131,7 @@ export class Limiter {
     return made;
   }
 
-  #decide(budgets: readonly Budget[], now: Ms, toUsage: (account: Account, budget: Budget) => BudgetUsage): Parked | undefined {
+  #decide(budgets: readonly Budget[], now: Ms, toUsage: (account: Account, budget: Budget) => BudgetUsage): ParkedByLimit | undefined {
     const decision = decide(new Map(budgets.map((budget) => [budget.scope, toUsage(this.#account(budget.scope), budget)])), budgets, now);
     return decision.start ? undefined : decision.reason;
   }
@@ -142,7 +142,7 @@ export class Limiter {
   }
 
   /** Takes a place for a run that is accepted now. Returns what it will have to wait for, and the moment that it was given. */
-  reserve(runId: string, budgets: readonly Budget[], now: Ms): { at: Ms; parked: Parked | undefined } {
+  reserve(runId: string, budgets: readonly Budget[], now: Ms): { at: Ms; parked: ParkedByLimit | undefined } {
     const parked = this.#decide(budgets, now, (account, { limits }) => ({
       ...account.hourUse(limits, now),
       ...account.dayUse(limits, now),
@@ -182,7 +182,7 @@ export class Limiter {
    * Lets a run start, or says what it has to wait for. A run that waits for another to end is released by `releaseNext`:
    * in order, and none that came later gets ahead.
    */
-  start(runId: string, budgets: readonly Budget[], now: Ms): Parked | undefined {
+  start(runId: string, budgets: readonly Budget[], now: Ms): ParkedByLimit | undefined {
     const released = new Set(budgets.flatMap(({ scope }) => (this.#account(scope).released.delete(runId) ? [scope] : [])));
     const parked = this.#decide(budgets, now, (account, { scope, limits }) => ({
       // The moment that `place` gave the run has come.

@@ -1,12 +1,12 @@
-import type { BudgetLimits, Decision, Ms, Parked, BudgetUsage } from "../store/types.ts";
+import type { BudgetLimits, Decision, Ms, ParkedByLimit, BudgetUsage } from "../store/types.ts";
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
-type Wait = Parked | undefined;
+type Wait = ParkedByLimit | undefined;
 
 /** Returns a wait until a moment; none if that moment has come. An unknown moment never has. */
-function buildWait(scope: string, limit: Parked["limit"], until: Ms | undefined, now: Ms): Wait {
+function buildWait(scope: string, limit: ParkedByLimit["limit"], until: Ms | undefined, now: Ms): Wait {
   if (until === undefined) return { scope, limit };
   return until > now ? { scope, limit, until } : undefined;
 }
@@ -33,7 +33,7 @@ function waitForPlace({ scope, limits: { concurrent } }: BudgetLimits, { busy, i
   return concurrent !== undefined && (busy >= concurrent || isQueued) ? { scope, limit: "concurrent" } : undefined;
 }
 
-const untilOf = ({ until = Infinity }: Parked): Ms => until;
+const untilOf = ({ until = Infinity }: ParkedByLimit): Ms => until;
 
 /**
  * Decides whether a run may start now, by what each of its budgets has spent. If several limits hold the run back, the
@@ -41,7 +41,7 @@ const untilOf = ({ until = Infinity }: Parked): Ms => until;
  * before a wait for another run's end.
  */
 export function decide(usage: ReadonlyMap<string, BudgetUsage>, budgets: readonly BudgetLimits[], now: Ms): Decision {
-  const find = (wait: (budget: BudgetLimits, usage: BudgetUsage, now: Ms) => Wait): Parked[] =>
+  const find = (wait: (budget: BudgetLimits, usage: BudgetUsage, now: Ms) => Wait): ParkedByLimit[] =>
     budgets.flatMap((budget) => {
       const used = usage.get(budget.scope);
       return (used && wait(budget, used, now)) ?? [];

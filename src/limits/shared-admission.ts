@@ -1,6 +1,6 @@
 import { newId } from "../core/ids.ts";
 import { safeError } from "../core/errors.ts";
-import type { Ms, Parked, RunRecord, SharedUsage, StoredAction, BudgetUsage } from "../store/types.ts";
+import type { Ms, ParkedByLimit, RunRecord, SharedUsage, StoredAction, BudgetUsage } from "../store/types.ts";
 import { findFull, QUEUED_PLACEMENT } from "./admission.ts";
 import { buildNotice, fullFailure, toLimitKey } from "./limit-text.ts";
 import { countUsedTokens } from "./limiter.ts";
@@ -81,7 +81,7 @@ class ClusterAdmission implements Admission {
     return undefined;
   }
 
-  async start(run: RunRecord, now: Ms): Promise<Parked | undefined> {
+  async start(run: RunRecord, now: Ms): Promise<ParkedByLimit | undefined> {
     const budgets = this.#getBudgets(run.mapping);
     if (budgets.length === 0) return undefined;
     const parked = await this.#shared.start(run.id, budgets, decide);
@@ -138,7 +138,7 @@ class ClusterAdmission implements Admission {
   }
 
   /** Notifies the main session, once an hour for each limit: all gateways give the notice the same id. */
-  async #notify(parked: Parked, now: Ms): Promise<void> {
+  async #notify(parked: ParkedByLimit, now: Ms): Promise<void> {
     if (now - (this.#notifiedAt.get(toLimitKey(parked)) ?? 0) < HOUR_MS) return;
     this.#notifiedAt.set(toLimitKey(parked), now);
     const { store, log, context } = this.#deps;
@@ -154,7 +154,7 @@ class ClusterAdmission implements Admission {
   }
 
   /** Predicts what will hold a run back; it is decided when the run is about to start. */
-  #predict(budgets: readonly Budget[], now: Ms): Parked | undefined {
+  #predict(budgets: readonly Budget[], now: Ms): ParkedByLimit | undefined {
     const usage = budgets.map(({ scope }): [string, BudgetUsage] => {
       const { startedLastHour, running, tokensLastDay: tokens, costLastDay: costUsd } = this.#forecast.use(scope);
       const before = this.#waiting(scope);

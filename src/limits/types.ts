@@ -2,7 +2,7 @@ import type { LimitsConfig } from "../config/schema/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Collected, Ms, Parked, RunAction, RunRecord, Spent, Store, StoredAction } from "../store/types.ts";
+import type { Collected, Ms, ParkedByLimit, RunAction, RunRecord, Spent, Store, StoredAction } from "../store/types.ts";
 
 /** Limits, and whose they are: `hooks` for all together, `mapping:<id>`, `preset:<name>`. */
 export interface Budget {
@@ -44,7 +44,7 @@ export interface Applicant {
 /** Where an accepted action goes: into the queue, behind a limit, or into the batch of the run that collects it. */
 export type Placement =
   | { state: "queued" }
-  | { state: "parked"; parked: Parked }
+  | { state: "parked"; parked: ParkedByLimit }
   | { state: "collecting"; runId: string; batch: NonNullable<RunAction["collect"]> };
 
 export type Admitted =
@@ -67,9 +67,9 @@ export interface Admission {
   /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
   admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted>;
   /** Takes a place for a run that is accepted again, or whose batch has closed. Returns what it waits for, if it has to. */
-  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): Parked | undefined;
+  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): ParkedByLimit | undefined;
   /** Undefined if the run may start; it then must be given back by `release`. */
-  start(run: RunRecord, now: Ms): Parked | undefined | Promise<Parked | undefined>;
+  start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined>;
   /** That the run waits is on disk. */
   parked?(runId: string): Promise<void>;
   release(run: Pick<RunRecord, "id" | "mapping">, spend: RunSpend): void;

@@ -60,11 +60,23 @@ export interface RunSpec {
   trace?: JoinedTraces;
 }
 
-/** Why a run waits: the limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when if that is known. */
-export interface Parked {
+/** Why a run is parked. */
+export type Parked = ParkedByLimit | ParkedByBreaker;
+
+/** The limit that has no room, whose it is (`hooks`, `mapping:<id>`, `preset:<name>`), and until when if that is known. */
+export interface ParkedByLimit {
+  /** Absent in what an earlier version wrote. */
+  reason?: "limit";
   scope: string;
   limit: "runsPerHour" | "concurrent" | "tokensPerDay" | "budget.perDay";
   until?: Ms;
+}
+
+/** The provider and model whose breaker is open (`openai/gpt-5`), and when it is tested next. */
+export interface ParkedByBreaker {
+  reason: "provider";
+  of: string;
+  until: Ms;
 }
 
 /** An event that a run collects: what templates and transforms see of it. */

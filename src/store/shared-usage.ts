@@ -1,4 +1,4 @@
-import type { Ms, Parked } from "./records.ts";
+import type { Ms, ParkedByLimit } from "./records.ts";
 
 /** What one budget allows; undefined: any. */
 export interface BudgetLimits {
@@ -34,7 +34,7 @@ export interface BudgetUsage {
   isQueued: boolean;
 }
 
-export type Decision = { start: true } | { start: false; reason: Parked };
+export type Decision = { start: true } | { start: false; reason: ParkedByLimit };
 
 /** Decides whether a run may start, given the usage of each of its budgets by scope. */
 export type Decide = (usage: ReadonlyMap<string, BudgetUsage>, budgets: readonly BudgetLimits[], now: Ms) => Decision;
@@ -63,7 +63,7 @@ export interface BatchJoin {
 /** What runs spend from budgets, and the batches that collect events, if several gateways share them. */
 export interface SharedUsage {
   /** Lets a run start, or returns what it waits for: `decide` is asked under a lock that all gateways respect. */
-  start(runId: string, budgets: readonly BudgetLimits[], decide: Decide): Promise<Parked | undefined>;
+  start(runId: string, budgets: readonly BudgetLimits[], decide: Decide): Promise<ParkedByLimit | undefined>;
   /** A run that was parked is on disk as such: if it has been released meanwhile, it starts. */
   parked(runId: string): Promise<void>;
   /**
