@@ -7,7 +7,8 @@ import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
 import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
-import { createHooks, createServiceHook } from "../http/hooks.ts";
+import { createDirectHooks, type DirectHandler } from "../http/direct-hooks.ts";
+import { type AnswerHook, createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
 import { createRejections } from "../http/errors.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
@@ -64,7 +65,7 @@ function createSurface(
   services: Services,
   input: ReturnType<typeof createInput>,
   status: () => RuntimeStatus,
-): Apps {
+): Apps & { hooks: AnswerHook } {
   const { store, queue, cluster, clock, log, metrics, telemetry, snapshot, reloader, operatorToken } = resources;
   const { turns, chats, keys, knowledge, deliveries, runEnds, approvals, rules, admission, health } = workers;
   const { intake, sharedCounts } = input;
@@ -96,9 +97,10 @@ function createSurface(
   const platform = createLazyPlatform(resources, workers, sharedCounts, status);
   const serviceRequest = services.request;
   const receipts = createReceipts({ store, waitForRun: runEnds.wait });
-  return createApps({
+  const hooks = createHooks({ intake, snapshot, receipts });
+  const apps = createApps({
     admin,
-    hooks: createHooks({ intake, snapshot, receipts }),
+    hooks,
     receipts,
     hasCredential: intake.hasCredential,
     bodyBudget: intake.bodyBudget,
@@ -114,6 +116,7 @@ function createSurface(
     serviceRequest,
     telemetry,
   });
+  return { ...apps, hooks };
 }
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
@@ -166,14 +169,23 @@ function createStatus({ snapshot, reloader }: Resources, workers: Workers, servi
 
 type AnswerRequest = (app: Apps["main"], request: Request, env?: object) => Promise<Response>;
 
+/** What answers requests. */
+interface Serving {
+  apps: Apps;
+  answer: AnswerRequest;
+  /** Asked before `apps.main`. Absent where traces are collected: they see requests in the apps. */
+  direct: DirectHandler | undefined;
+}
+
 /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
-async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer: AnswerRequest): Promise<Addresses> {
+async function openListeners({ snapshot, opened }: Resources, { apps, answer, direct }: Serving): Promise<Addresses> {
   const { gateway, hooks } = snapshot().config;
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
     const listener = await listenHttp((request, env) => answer(app, request, env), {
       host: gateway.host,
       port,
       bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
+      direct: app === apps.main ? direct : undefined,
     });
     opened.defer(() => listener.close());
     return listener.url;
@@ -182,24 +194,22 @@ async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer
   return { url, adminUrl: gateway.adminPort === undefined ? url : await serve(apps.admin, gateway.adminPort) };
 }
 
-interface Parts {
+interface Parts extends Serving {
   intake: Intake;
   resources: Resources;
   workers: Workers;
   services: Services;
-  apps: Apps;
-  answer: AnswerRequest;
   progress: Progress;
   status(): RuntimeStatus;
 }
 
 async function startParts(parts: Parts, options: StartOptions): Promise<Addresses | undefined> {
-  const { resources, intake, workers, services, apps, answer, progress, status } = parts;
+  const { resources, intake, workers, services, progress, status } = parts;
   const { lock, reloader, snapshot, opened, log } = resources;
   const { listen: address = false, workers: isWorking = true, watch = false } = options;
   await restoreWorkers(resources, workers);
   if (typeof address === "object") resources.setAddress(address);
-  const addresses = address === false ? undefined : await openListeners(resources, apps, answer);
+  const addresses = address === false ? undefined : await openListeners(resources, parts);
   progress.url = addresses?.url;
   progress.workers = isWorking;
   const { pid, startedAt, version, configFile } = status();
@@ -253,7 +263,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     log,
   });
   const status = createStatus(resources, workers, services, progress);
-  const apps = createSurface(resources, workers, services, input, status);
+  const { hooks, ...apps } = createSurface(resources, workers, services, input, status);
   cluster.describe(() => {
     const { version, pid, startedAt, url, workers } = status();
     return { host: hostname(), pid, version, url, snapshot: snapshot().clusterHash, workers, startedAt };
@@ -262,7 +272,9 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
   opened.defer(rejections.close);
   const answer: AnswerRequest = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
 
-  const parts: Parts = { resources, intake: input.intake, workers, services, apps, answer, progress, status };
+  const direct = resources.telemetry ? undefined : createDirectHooks({ answer: hooks, snapshot, rejections, log });
+
+  const parts: Parts = { resources, intake: input.intake, workers, services, apps, answer, direct, progress, status };
   let isStarted = false;
   let stopped: Promise<void> | undefined;
   function start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;

@@ -13,11 +13,12 @@ import { presentedToken } from "../intake/authenticate.ts";
 import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
 import { answerChannelRequest, type ChannelRequestDeps, createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
 import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet, createConsoleSessions } from "./console/routes.ts";
-import { createErrorHandler, failureResponse } from "./errors.ts";
+import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
+import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
-import { isDisguisedPath } from "./request.ts";
+import { bodySource, getHeaders, getPeer, isDisguisedPath } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { hookRoute, platformRoute, serveTraced } from "./traced-request.ts";
@@ -25,7 +26,7 @@ import { hookRoute, platformRoute, serveTraced } from "./traced-request.ts";
 export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   admin: AdminDeps;
   /** Answers `{base}/<path>`, for every method. */
-  hooks(c: Context, path: string): Promise<Response>;
+  hooks: AnswerHook;
   /** Whether a caller shows, in a header, the credential that an event came in by. */
   hasCredential: Intake["hasCredential"];
   /** The platform API, made at its first request. */
@@ -177,7 +178,11 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
     const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
     if (receipt) return answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string);
-    return telemetry ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, () => deps.hooks(c, path)) : deps.hooks(c, path);
+    const answer = async (): Promise<Response> => {
+      const { method, url } = c.req;
+      return toResponse(c, await deps.hooks({ method, url, path, headers: getHeaders(c), body: bodySource(c), peer: getPeer(c) }));
+    };
+    return telemetry ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, answer) : answer();
   });
 }
 
