@@ -69,6 +69,10 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         run: (id) => byId(PAGES.runs, id),
         delivery: (id) => byId(PAGES.deliveries, id),
         session: (ref) => first(`SELECT ${SESSION} FROM sessions WHERE id = $1`, digest(sessionId(ref)), toSession),
+        checkpoint(ref) {
+          const text = "SELECT seq, record FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+          return first(text, digest(sessionId(ref)), toTurn);
+        },
         value: (key) => first("SELECT value FROM meta WHERE key = $1", key, (row: { value: string }) => JSON.parse(row.value) as unknown),
         approval: (id) => byId(PAGES.approvals, id),
         toolResult: (id) => first("SELECT record FROM tool_results WHERE id = $1", id, parseRecord<ToolResultRecord>),
@@ -79,7 +83,10 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         deliveries: (query) => listNewest(db, PAGES.deliveries, query),
         systemEvents: (query) => listNewest(db, PAGES.systemEvents, query),
         sessions: async (query) => (await sessions(db, query)).map(toSession),
-        turns: (ref) => all("SELECT seq, record FROM turns WHERE session = $1 ORDER BY seq", [digest(sessionId(ref))], toTurn),
+        async turns({ limit, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
+          const text = "SELECT seq, record FROM turns WHERE session = $1 AND seq < $2 AND seq > $3 ORDER BY seq DESC LIMIT $4";
+          return (await all(text, [digest(sessionId(ref)), before, after, limit], toTurn)).toReversed();
+        },
         queuedSystemEvents({ agentId, limit }) {
           const { columns, read } = PAGES.systemEvents;
           return all(

@@ -19,6 +19,8 @@ export interface Retention {
   hookSessions: Ms;
   apiSessions: Ms;
   deliveries: Ms;
+  /** Turns of a main or channel session. */
+  sessionTurns: number;
 }
 
 /** An event's actions without what came from outside. */

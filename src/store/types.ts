@@ -6,6 +6,7 @@ import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
 import type { Job, JobKind } from "./job-records.ts";
 import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
+import type { Retention } from "./redact.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
@@ -71,13 +72,10 @@ export interface Store {
   /**
    * Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs, and
    * then takes outside text from actions, inputs and system events as well. Ends where the lease of `fencingToken` is lost.
-   * Returns how many rows went or were changed.
+   * Of main and channel sessions the oldest turns go that a checkpoint covers and that are more than `sessionTurns`, or twice
+   * as many. Returns how many rows went or were changed.
    */
-  sweep(
-    now: Ms,
-    retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms },
-    fencingToken?: FencingToken,
-  ): Promise<number>;
+  sweep(now: Ms, retention: Retention, fencingToken?: FencingToken): Promise<number>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
   close(): Promise<void>;

@@ -46,7 +46,7 @@ function watched(path: string): { db: DatabaseSync; ran: string[] } {
   return { db, ran };
 }
 
-const KEEP_DAY = { bodies: DAY, events: DAY, runs: DAY, hookSessions: DAY, apiSessions: DAY, deliveries: DAY };
+const KEEP_DAY = { bodies: DAY, events: DAY, runs: DAY, hookSessions: DAY, apiSessions: DAY, deliveries: DAY, sessionTurns: 5_000 };
 
 const path = (): string => join(folder, "plain.db");
 

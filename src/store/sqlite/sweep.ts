@@ -2,11 +2,13 @@ import type { Retention } from "../redact.ts";
 import {
   getAgedTables,
   getRedactions,
+  getTrims,
   redactRows,
   selectAged,
   SWEEP_SLICE,
   type AgedRow,
   type AgedTable,
+  type LongSession,
   type RedactedRow,
   type Redaction,
   type SweepDialect,
@@ -76,6 +78,29 @@ function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): St
   };
 }
 
+const OF_SESSION = "(SELECT seq FROM turns WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?)";
+const LONG = "SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > ?";
+const COVERED = "SELECT covered FROM turns WHERE session = ? AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+
+/** Deletes the oldest turns of main and channel sessions that have more than `keep`. */
+function trimSessions(sql: Statements, keep: number): Step {
+  const long = sql.all<LongSession>(LONG, keep);
+  return () => {
+    const [next] = long;
+    if (!next) return { changed: 0, more: false };
+    const covered = sql.get<{ covered: number }>(COVERED, next.session)?.covered ?? 0;
+    let changed = 0;
+    for (const { upTo, most } of getTrims(next.turns, keep, covered))
+      changed ||= sql.run(`DELETE FROM turns WHERE seq IN ${OF_SESSION}`, next.session, upTo, most);
+    sql.run("UPDATE sessions SET turns = max(0, turns - ?) WHERE session = ?", changed, next.session);
+    const settle = (): void => {
+      next.turns -= changed;
+      if (changed === 0) long.shift();
+    };
+    return { changed, more: true, settle };
+  };
+}
+
 function deleteKeys(sql: Statements, now: Ms): Step {
   return () => {
     const changed = sql.run("DELETE FROM dedupe WHERE seq IN (SELECT seq FROM dedupe WHERE expires <= ? LIMIT ?)", now, SWEEP_SLICE);
@@ -94,6 +119,7 @@ export function sweepSteps(sql: Statements, now: Ms, keep: Retention, upTo: numb
     ...getAgedTables(now, keep).map((aged) => deleteAged(sql, aged, getLast(aged.table))),
     deleteSessions(sql, "hook", now - keep.hookSessions),
     deleteSessions(sql, "api", now - keep.apiSessions),
+    trimSessions(sql, keep.sessionTurns),
     deleteKeys(sql, now),
   ];
 }
