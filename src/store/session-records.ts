@@ -29,8 +29,10 @@ export interface Checkpoint {
   upTo: number;
   /** Retention may delete turns up to this `seq`: they are in the summary, or no summary will be made. */
   covered: number;
-  /** How many turns left the view of models with this checkpoint. */
+  /** How many turns of the session it replaces. */
   turns: number;
+  /** How many of them no summary has. */
+  left: number;
   /** Whether text from outside was among what the checkpoint replaces. */
   outside: boolean;
   /** `<provider>/<model>` that wrote the summary, and what that has used; absent if the summary is of an earlier checkpoint, or there is none. */

@@ -60,7 +60,7 @@ export function createTestClock(): TestClock {
 export const mainSession: SessionRef = { agentId: "main", origin: "main", key: "main" };
 
 /** A checkpoint of the turns up to a number. */
-export const checkpoint = (upTo: number): Checkpoint => ({ upTo, covered: upTo, turns: 1, outside: false });
+export const checkpoint = (upTo: number): Checkpoint => ({ upTo, covered: upTo, turns: 1, left: 0, outside: false });
 
 export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => ({ agentId, origin: "hook", key });
 
