@@ -26,12 +26,17 @@ const summarising =
   (request, response) =>
     isSummary(request) ? summarise(request, response) : other(request, response);
 
-async function start(handler = summarising(), defaults: object = {}, config: object = {}): Promise<void> {
+async function start(
+  handler = summarising(),
+  defaults: object = {},
+  config: object = {},
+  contextTokens: number | Record<string, number> = 12_000,
+): Promise<void> {
   const agents = {
     defaults: { model: "local/big", heartbeat: { every: 0 }, ...defaults },
     list: [{ id: "main", tools: ["bank.*"] }],
   };
-  world = await approvalWorld({ contextTokens: 12_000, config: { agents, ...config } });
+  world = await approvalWorld({ contextTokens, config: { agents, ...config } });
   world.model.handler = handler;
 }
 
@@ -205,6 +210,18 @@ describe("the main session", () => {
       expect(world.bank.calls).toEqual([]);
     },
   );
+
+  it("is not cut to the window of a smaller model that a heartbeat has", async () => {
+    const handler = summarising(({ body }) => ({ text: body.model === "small" ? "HEARTBEAT_OK" : "noted" }));
+    await start(handler, { heartbeat: { every: 0, model: "local/small" } }, {}, { big: 60_000, small: 10_000 });
+    for (let n = 1; n <= 8; n++) await say(`note-${n} ${WORDS}`);
+    await world.post("/hooks/wake", { text: "look", mode: "now" });
+    await world.until(async () => world.model.requests.some(({ body }) => body.model === "small"));
+    expect(textOf(getTurns().at(-1))).not.toContain("note-1 ");
+    await say("What was the first note?");
+    expect(textOf(getTurns().at(-1))).toContain("note-1 ");
+    expect(getSummaries()).toEqual([]);
+  });
 
   it("keeps `store.retention.sessionTurns` turns, and what falls out is in its summary", async () => {
     await start(undefined, {}, { store: { retention: { sessionTurns: 6 } } });

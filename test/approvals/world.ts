@@ -49,8 +49,8 @@ interface Options extends Omit<WorldOptions, "config"> {
   config?: Record<string, unknown>;
   agent?: object;
   hooks?: object;
-  /** The window of the model; default that of an unknown model. */
-  contextTokens?: number;
+  /** The window of the model, or of each; default that of an unknown model. */
+  contextTokens?: number | Record<string, number>;
 }
 
 /** Calls the tool once, then says what came of it. */
