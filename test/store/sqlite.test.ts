@@ -154,6 +154,24 @@ describe("group commit", () => {
     await store.close();
   });
 
+  it("deletes a session with many turns in small batches: other work is done in between", async () => {
+    const { store } = await open();
+    await store.commit((tx) => {
+      for (let n = 0; n < 2_100; n++) tx.add("turn", hookSession(), turn(`r${n}`));
+    });
+    const counts = new Set<number>();
+    const sweeping = store.sweep(START + 400 * DAY, KEEP_DAY).then(() => counts.add(-1));
+    while (!counts.has(-1)) {
+      counts.add((await store.list("turns", hookSession())).length);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await sweeping;
+    expect([...counts].filter((count) => count > 0 && count < 2_100).length).toBeGreaterThan(2);
+    expect(await store.get("session", hookSession())).toBeUndefined();
+    expect(await store.list("turns", hookSession())).toEqual([]);
+    await store.close();
+  });
+
   it("loses no row of a sweep that is written again because another of its commit failed", async () => {
     const db = new DatabaseSync(path());
     const { store } = createSqlite(db, createTestClock(), silent);

@@ -59,6 +59,9 @@ function redactTexts(sql: Statements, redaction: Redaction, upTo: number): Step 
   };
 }
 
+/** Deletes the oldest turns of a session, up to a number. */
+const DELETE_TURNS = "DELETE FROM turns WHERE seq IN (SELECT seq FROM turns WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?)";
+
 function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): Step {
   let after: [number, string] = [0, ""];
   return () => {
@@ -68,17 +71,25 @@ function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): St
       ...after,
       SWEEP_SLICE,
     );
-    const old = rows.filter((row) => row.origin === origin);
-    for (const { session } of old) {
-      sql.run("DELETE FROM turns WHERE session = ?", session);
-      sql.run("DELETE FROM sessions WHERE session = ?", session);
+    let changed = 0;
+    let room = SWEEP_SLICE;
+    let last: (typeof rows)[number] | undefined;
+    for (const row of rows) {
+      if (row.origin === origin) {
+        const gone = sql.run(DELETE_TURNS, row.session, Number.MAX_SAFE_INTEGER, room);
+        room -= gone;
+        // The next slice continues with the rest of the session.
+        if (room === 0) sql.run("UPDATE sessions SET turns = max(0, turns - ?) WHERE session = ?", gone, row.session);
+        if (room === 0) break;
+        changed += sql.run("DELETE FROM sessions WHERE session = ?", row.session);
+      }
+      last = row;
     }
-    const last = rows.at(-1);
-    return { changed: old.length, more: rows.length === SWEEP_SLICE, settle: () => void (last && (after = [last.used, last.session])) };
+    const more = room === 0 || rows.length === SWEEP_SLICE;
+    return { changed, more, settle: () => void (last && (after = [last.used, last.session])) };
   };
 }
 
-const OF_SESSION = "(SELECT seq FROM turns WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?)";
 const LONG = "SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > ?";
 const COVERED = "SELECT covered FROM turns WHERE session = ? AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
 
@@ -90,8 +101,7 @@ function trimSessions(sql: Statements, keep: number): Step {
     if (!next) return { changed: 0, more: false };
     const covered = sql.get<{ covered: number }>(COVERED, next.session)?.covered ?? 0;
     let changed = 0;
-    for (const { upTo, most } of getTrims(next.turns, keep, covered))
-      changed ||= sql.run(`DELETE FROM turns WHERE seq IN ${OF_SESSION}`, next.session, upTo, most);
+    for (const { upTo, most } of getTrims(next.turns, keep, covered)) changed ||= sql.run(DELETE_TURNS, next.session, upTo, most);
     sql.run("UPDATE sessions SET turns = max(0, turns - ?) WHERE session = ?", changed, next.session);
     const settle = (): void => {
       next.turns -= changed;
