@@ -16,6 +16,8 @@ import {
   toSteps,
   toTurn,
   type ToolResultRecord,
+  type TurnRecord,
+  type TurnRow,
 } from "#store-kit";
 import { readCounts } from "./counts.ts";
 import type { Db } from "./db.ts";
@@ -40,6 +42,18 @@ async function sessions(db: Db, query: SessionQuery): Promise<SessionRow[]> {
       ORDER BY used DESC, id DESC LIMIT $6`,
     [start[0]?.used ?? Number.MAX_SAFE_INTEGER, start[0]?.id, query.since ?? 0, query.origin, query.agentId, getListLimit(query)],
   );
+}
+
+const NEWEST_CHECKPOINT = "SELECT seq, record FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+
+/** The newest turns of a session, oldest first. */
+async function readTurns(
+  db: Db,
+  { limit, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }: Lists["turns"]["of"],
+): Promise<TurnRecord[]> {
+  const text = "SELECT seq, record FROM turns WHERE session = $1 AND seq < $2 AND seq > $3 ORDER BY seq DESC LIMIT $4";
+  const rows = await db.query<TurnRow>(text, [digest(sessionId(ref)), before, after, limit]);
+  return rows.map(toTurn).toReversed();
 }
 
 /** The reading side over PostgreSQL. */
@@ -69,10 +83,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         run: (id) => byId(PAGES.runs, id),
         delivery: (id) => byId(PAGES.deliveries, id),
         session: (ref) => first(`SELECT ${SESSION} FROM sessions WHERE id = $1`, digest(sessionId(ref)), toSession),
-        checkpoint(ref) {
-          const text = "SELECT seq, record FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
-          return first(text, digest(sessionId(ref)), toTurn);
-        },
+        checkpoint: (ref) => first(NEWEST_CHECKPOINT, digest(sessionId(ref)), toTurn),
         value: (key) => first("SELECT value FROM meta WHERE key = $1", key, (row: { value: string }) => JSON.parse(row.value) as unknown),
         approval: (id) => byId(PAGES.approvals, id),
         toolResult: (id) => first("SELECT record FROM tool_results WHERE id = $1", id, parseRecord<ToolResultRecord>),
@@ -83,10 +94,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         deliveries: (query) => listNewest(db, PAGES.deliveries, query),
         systemEvents: (query) => listNewest(db, PAGES.systemEvents, query),
         sessions: async (query) => (await sessions(db, query)).map(toSession),
-        async turns({ limit, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
-          const text = "SELECT seq, record FROM turns WHERE session = $1 AND seq < $2 AND seq > $3 ORDER BY seq DESC LIMIT $4";
-          return (await all(text, [digest(sessionId(ref)), before, after, limit], toTurn)).toReversed();
-        },
+        turns: (query) => readTurns(db, query),
         queuedSystemEvents({ agentId, limit }) {
           const { columns, read } = PAGES.systemEvents;
           return all(

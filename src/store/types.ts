@@ -6,7 +6,6 @@ import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
 import type { Job, JobKind } from "./job-records.ts";
 import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
-import type { Retention } from "./redact.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
@@ -44,6 +43,18 @@ export type AcceptResult =
   | { kind: "duplicate"; record: DedupeRecord }
   /** A window that the event was to join has closed: nothing is written. */
   | { kind: "closed" };
+
+/** How long records are kept, and how many of them. */
+export interface Retention {
+  bodies: Ms;
+  events: Ms;
+  runs: Ms;
+  hookSessions: Ms;
+  apiSessions: Ms;
+  deliveries: Ms;
+  /** Turns of a main or channel session. */
+  sessionTurns: number;
+}
 
 export interface Store {
   /**

@@ -1,4 +1,3 @@
-import type { Retention } from "../redact.ts";
 import {
   getAgedTables,
   getRedactions,
@@ -13,7 +12,7 @@ import {
   type Redaction,
   type SweepDialect,
 } from "../sweep-plan.ts";
-import type { Ms } from "../types.ts";
+import type { Ms, Retention } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 const DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'", find: "instr" };

@@ -57,10 +57,10 @@ export function createTestClock(): TestClock {
   return { now: () => at, advance: (ms) => void (at += ms) };
 }
 
-export const mainSession: SessionRef = { agentId: "main", origin: "main", key: "main" };
+export const MAIN_SESSION: SessionRef = { agentId: "main", origin: "main", key: "main" };
 
 /** A checkpoint of the turns up to a number. */
-export const checkpoint = (upTo: number): Checkpoint => ({ upTo, covered: upTo, turns: 1, left: 0, outside: false });
+export const buildCheckpoint = (upTo: number): Checkpoint => ({ upTo, covered: upTo, turns: 1, left: 0, outside: false });
 
 export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => ({ agentId, origin: "hook", key });
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { sessionId } from "../../store/types.ts";
 import {
-  checkpoint,
+  buildCheckpoint,
   delivery,
   event,
   hookSession,
   HOUR,
   job,
-  mainSession,
+  MAIN_SESSION,
   run,
   runAction,
   START,
@@ -59,10 +59,10 @@ export function testRecords(stage: Stage): void {
     });
 
     it("are read from their end, page by page, and their newest checkpoint is found", async () => {
-      const [ref, other] = [mainSession, { ...mainSession, agentId: "other" }];
+      const [ref, other] = [MAIN_SESSION, { ...MAIN_SESSION, agentId: "other" }];
       await stage.handle.store.commit((tx) => {
         for (let n = 1; n <= 9; n++) tx.add("turn", ref, turn(`r${n}`));
-        tx.add("turn", other, turn("x", { checkpoint: checkpoint(1) }));
+        tx.add("turn", other, turn("x", { checkpoint: buildCheckpoint(1) }));
       });
       const { list, get } = stage.handle.store;
       const page = async (of: { limit?: number; before?: number; after?: number }) =>
@@ -74,11 +74,14 @@ export function testRecords(stage: Stage): void {
       expect(await page({ after: seqs[6] as number })).toEqual(["r8", "r9"]);
       expect(await get("checkpoint", ref)).toBeUndefined();
       for (const n of [2, 5]) {
-        const made = turn(`c${n}`, { checkpoint: checkpoint(seqs[n] as number) });
+        const made = turn(`c${n}`, { checkpoint: buildCheckpoint(seqs[n] as number) });
         await stage.handle.store.commit((tx) => tx.add("turn", ref, made));
       }
       await stage.reopen();
-      expect(await stage.handle.store.get("checkpoint", ref)).toMatchObject({ runId: "c5", checkpoint: checkpoint(seqs[5] as number) });
+      expect(await stage.handle.store.get("checkpoint", ref)).toMatchObject({
+        runId: "c5",
+        checkpoint: buildCheckpoint(seqs[5] as number),
+      });
       await stage.handle.store.commit((tx) => tx.delete("turns", ref));
       expect(await stage.handle.store.get("checkpoint", ref)).toBeUndefined();
       expect(await stage.handle.store.get("checkpoint", other)).toMatchObject({ runId: "x" });
