@@ -58,10 +58,8 @@ async function readTurns(
 
 /** The reading side over PostgreSQL. */
 export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> {
-  const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> => {
-    const [row] = await db.query<Row>(text, [value]);
-    return row === undefined ? undefined : read(row);
-  };
+  const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> =>
+    (await db.query<Row>(text, [value])).map(read)[0];
   const all = async <Row, T>(text: string, values: readonly unknown[], read: (row: Row) => T): Promise<T[]> =>
     (await db.query<Row>(text, values)).map(read);
   const byId = <Q, T>({ table, columns, read }: Page<Q, T>, id: string): Promise<T | undefined> =>

@@ -49,18 +49,17 @@ export function getHistoryLimits(
   return { tokens: getRoom({ agent, context }).room, turns: isLimited ? context.config.store.retention.sessionTurns : Infinity };
 }
 
-/** Divides a history that is full at what a new checkpoint replaces; undefined if there is room left. */
-function divide({ turns, tokens, isCut }: SessionHistory, limits: HistoryLimits): { gone: TurnRecord[]; kept: TurnRecord[] } | undefined {
+/** Returns the oldest turns of a history that is full: a new checkpoint replaces them. None if there is room left. */
+function findOldest({ turns, tokens, isCut }: SessionHistory, limits: HistoryLimits): readonly TurnRecord[] {
   const full = limits.tokens * FULL;
-  if (!isCut && tokens <= full && turns.length <= limits.turns) return undefined;
+  if (!isCut && tokens <= full && turns.length <= limits.turns) return [];
   const sizes = turns.map(getTurnTokens);
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const tooMany = turns.length > limits.turns ? turns.length - Math.floor(limits.turns * KEPT) : 0;
   const dropped = Math.max(countDropped(sizes, total - full * KEPT), tooMany);
   // The newest turn stays if it fits by itself: the next message may answer its calls.
   const last = (sizes.at(-1) ?? 0) <= full ? turns.length - 1 : turns.length;
-  const first = Math.min(dropped, last);
-  return first === 0 ? undefined : { gone: turns.slice(0, first), kept: turns.slice(first) };
+  return turns.slice(0, Math.min(dropped, last));
 }
 
 /** Reads what a summary is made of, oldest first: the turns that go now, and those that an earlier attempt has not summarised, as many as fit. */
@@ -105,10 +104,55 @@ async function summarise(history: readonly TurnRecord[], model: ResolvedModel, o
   return undefined;
 }
 
+/** What a checkpoint is made of. */
+interface NewCheckpoint {
+  before: TurnRecord | undefined;
+  gone: readonly TurnRecord[];
+  /** What was given to the model to be summarised. */
+  source: readonly TurnRecord[];
+  summary: { text: string; model: string; usage: Usage } | undefined;
+  /** Whether a summary should have been made. */
+  isWanted: boolean;
+  /** Turns that were never read; undefined if there are none. */
+  unread: number | undefined;
+}
+
+function buildCheckpoint({ before, gone, source, summary, isWanted, unread }: NewCheckpoint): Checkpoint {
+  const upTo = (gone.at(-1) as TurnRecord).seq;
+  const { turns = 0, left = 0, covered = 0 } = before?.checkpoint ?? {};
+  const added = gone.length + (unread ?? 0);
+  return {
+    upTo,
+    covered: summary || !isWanted ? upTo : covered,
+    turns: turns + added,
+    left: Math.max(0, left + added - (summary ? source.length : 0)),
+    outside: unread !== undefined || [...(before ? [before] : []), ...gone, ...source].some(isOutsideTurn),
+    ...(summary ? { model: summary.model, usage: summary.usage } : {}),
+  };
+}
+
+/** What models see in place of the turns: the summary, that of the checkpoint before if there is no new one, or nothing. */
+function buildInput({ before, summary }: NewCheckpoint, outside: boolean, tokens: number): Pick<NewTurn, "input" | "messages"> {
+  if (!summary) return before ? { input: before.input, messages: before.messages } : { input: [], messages: [] };
+  const { text } = cutToTokens(summary.text, tokens);
+  const input = [
+    { text: LEAD, outside: false },
+    { text, outside },
+  ];
+  return { input, messages: READ };
+}
+
+/** Counts the turns of a session that a history has left unread. */
+async function countUnread({ checkpoint, turns, isCut }: SessionHistory, { run, deps }: CheckpointRun): Promise<number | undefined> {
+  if (!isCut) return undefined;
+  const all = (await deps.store.get("session", run.spec.session))?.turns ?? 0;
+  return Math.max(0, all - turns.length - (checkpoint?.checkpoint?.turns ?? 0));
+}
+
 /** Makes a checkpoint of the older part of a full history. Returns the history after it, as it is if nothing could be written. */
 async function makeCheckpoint(
   history: SessionHistory,
-  { gone, kept }: { gone: TurnRecord[]; kept: TurnRecord[] },
+  gone: readonly TurnRecord[],
   of: CheckpointRun,
   warnings: string[],
 ): Promise<SessionHistory> {
@@ -116,40 +160,21 @@ async function makeCheckpoint(
   const { session } = run.spec;
   const { model, room } = getRoom(of);
   const before = history.checkpoint;
-  const isWanted = context.config.agents.defaults.checkpoints && model !== undefined && model.ref !== ECHO.ref;
-  const source = isWanted ? await readForSummary(gone, before, room, of) : [];
-  const summary = source.length > 0 && model ? await summarise(before ? [before, ...source] : source, model, of, warnings) : undefined;
+  const asked = context.config.agents.defaults.checkpoints && model?.ref !== ECHO.ref ? model : undefined;
+  const source = asked ? await readForSummary(gone, before, room, of) : [];
+  const summary = asked && source.length > 0 ? await summarise(before ? [before, ...source] : source, asked, of, warnings) : undefined;
   // A run that is stopped or put back has nothing to write: its next try makes the summary.
   if (signal.aborted) return history;
-  const known = before?.checkpoint;
-  const all = history.isCut ? ((await deps.store.get("session", session))?.turns ?? 0) - kept.length : (known?.turns ?? 0) + gone.length;
-  const left = all - (known ? known.turns - known.left : 0) - (summary ? source.length : 0);
-  const upTo = (gone.at(-1) as TurnRecord).seq;
-  const checkpoint: Checkpoint = {
-    upTo,
-    covered: summary || !isWanted ? upTo : (known?.covered ?? 0),
-    turns: all,
-    left: Math.max(0, left),
-    outside: history.isCut || [...(before ? [before] : []), ...gone, ...source].some(isOutsideTurn),
-    ...(summary ? { model: summary.model, usage: summary.usage } : {}),
-  };
-  const text = summary ? cutToTokens(summary.text, room * SUMMARY).text : undefined;
+  const parts = { before, gone, source, summary, isWanted: asked !== undefined, unread: await countUnread(history, of) };
+  const checkpoint = buildCheckpoint(parts);
   const record: NewTurn = {
     runId: run.id,
     at: deps.clock.now(),
     hook: "checkpoint",
     unsafe: false,
     boundaryId: newBoundaryId(),
+    ...buildInput(parts, checkpoint.outside, room * SUMMARY),
     checkpoint,
-    ...(text === undefined
-      ? { input: before?.input ?? [], messages: before?.messages ?? [] }
-      : {
-          input: [
-            { text: LEAD, outside: false },
-            { text, outside: checkpoint.outside },
-          ],
-          messages: READ,
-        }),
   };
   if (!(await deps.store.commit((tx) => tx.add("turn", session, record), job))) return history;
   return readHistory(deps.store, session, getHistoryLimits(of, session));
@@ -173,6 +198,6 @@ export async function prepareHistory(
   const limits = getHistoryLimits(of, session);
   const warnings: string[] = [];
   const read = history ?? (await readHistory(deps.store, session, limits));
-  const parts = divide(read, limits);
-  return { history: parts ? await makeCheckpoint(read, parts, of, warnings) : read, warnings };
+  const gone = findOldest(read, limits);
+  return { history: gone.length > 0 ? await makeCheckpoint(read, gone, of, warnings) : read, warnings };
 }

@@ -1,7 +1,7 @@
 import { getTurnTokens } from "../agent/history.ts";
 import type { SessionRef, Store, TurnRecord } from "../store/types.ts";
 
-/** Turns that are read at once: few, since one may be long. */
+/** Turns that are read together: few, since one may be long. */
 const PAGE = 32;
 
 /** The turns of a session that a model may see. */

@@ -202,7 +202,7 @@ describe("the main session", () => {
       for (let n = 1; n <= 12; n++) await say(`note-${n} ${WORDS}`);
       expect(textOf(getTurns().at(-1)).includes(SUMMARY)).toBe(checkpoints);
       expect(textOf(getTurns().at(-1))).not.toContain("System events since");
-      world.model.handler = summarising(transferOnce({ to: "EVIL", amount: 50 }) as Handler);
+      world.model.handler = summarising(transferOnce({ to: "EVIL", amount: 50 }));
       await sayOn(world, message("good morning"));
       expect(await world.open()).toMatchObject([
         { reason: "untrusted", why: expect.stringContaining("earlier turns of this conversation") },
