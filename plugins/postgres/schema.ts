@@ -155,6 +155,12 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX approvals_run ON approvals (run_id);
   ${changing("approvals", "state", "approvals")}
   `,
+  `
+  -- Set on checkpoints: the last turn that retention may delete.
+  ALTER TABLE turns ADD COLUMN covered bigint;
+  CREATE INDEX turns_checkpoints ON turns (session, seq) WHERE covered IS NOT NULL;
+  CREATE INDEX sessions_turns ON sessions (turns) WHERE origin IN ('main', 'channel');
+  `,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */

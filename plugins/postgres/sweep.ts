@@ -4,6 +4,8 @@ import {
   type FencingToken,
   getAgedTables,
   getRedactions,
+  getTrims,
+  type LongSession,
   type Ms,
   type RedactedRow,
   type Redaction,
@@ -16,6 +18,7 @@ import {
   type SweepDialect,
 } from "#store-kit";
 import type { Db } from "./db.ts";
+import { digest } from "./digest.ts";
 import { standing } from "./leases.ts";
 
 const DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
@@ -87,6 +90,32 @@ function deleteSessions(origin: "hook" | "api", cutoff: Ms): Step {
   };
 }
 
+const TRIM = `
+  WITH gone AS (
+    DELETE FROM turns WHERE seq = ANY(ARRAY(SELECT seq FROM turns WHERE session = $1 AND seq <= $2 ORDER BY seq LIMIT $3)) RETURNING 1)
+  UPDATE sessions SET turns = greatest(0, turns - (SELECT count(*) FROM gone)) WHERE id = $1 RETURNING (SELECT count(*) FROM gone) AS n`;
+
+/** Deletes the oldest turns of main and channel sessions that have more than `keep`. */
+function trimSessions(keep: number): Step {
+  let long: LongSession[] | undefined;
+  return async (sql) => {
+    long ??= await sql.query<LongSession>("SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > $1", [keep]);
+    const [next] = long;
+    if (!next) return { changed: 0, more: false };
+    const id = digest(next.session);
+    const [checkpoint] = await sql.query<{ covered: number }>(
+      "SELECT covered FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1",
+      [id],
+    );
+    let changed = 0;
+    for (const { upTo, most } of getTrims(next.turns, keep, checkpoint?.covered ?? 0))
+      changed ||= (await sql.query<{ n: number }>(TRIM, [id, upTo, most]))[0]?.n ?? 0;
+    next.turns -= changed;
+    if (changed === 0) long.shift();
+    return { changed, more: true };
+  };
+}
+
 function deleteKeys(now: Ms): Step {
   return async (sql) => {
     const [row] = await sql.query<{ n: number }>(
@@ -105,6 +134,7 @@ function sweepSteps(now: Ms, keep: Retention): Step[] {
     ...getAgedTables(now, keep).map(deleteAged),
     deleteSessions("hook", now - keep.hookSessions),
     deleteSessions("api", now - keep.apiSessions),
+    trimSessions(keep.sessionTurns),
     deleteKeys(now),
   ];
 }

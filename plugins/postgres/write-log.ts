@@ -40,7 +40,13 @@ export type JobOp =
   | { op: "reschedule"; kind: JobKind; id: string; runAt: Ms }
   | { op: "remove"; kind: JobKind; id: string };
 
-export type SessionOp = { ref: SessionRef } & ({ op: "append"; at: Ms; record: string } | { op: "reset" } | { op: "delete" });
+/** A turn as its row. `covered` is set on checkpoints. */
+export interface PlannedTurn {
+  record: string;
+  covered: number | undefined;
+}
+
+export type SessionOp = { ref: SessionRef } & ({ op: "append"; at: Ms; turn: PlannedTurn } | { op: "reset" } | { op: "delete" });
 
 export type StepOp =
   | { op: "step"; row: ReturnType<typeof toStepRow> }
@@ -94,7 +100,10 @@ export const createWriteLog = (ops: Ops): Writes =>
   toWrites({
     add: {
       run: (run) => void ops.runs.push({ op: "insert", row: toRunRow(run) }),
-      turn: (ref, turn) => void ops.sessions.push({ op: "append", ref, at: turn.at, record: JSON.stringify(turn) }),
+      turn(ref, turn) {
+        const planned = { record: JSON.stringify(turn), covered: turn.checkpoint?.covered };
+        ops.sessions.push({ op: "append", ref, at: turn.at, turn: planned });
+      },
       systemEvent: (event) => void ops.systemEvents.push({ event, record: JSON.stringify(event) }),
       delivery: (delivery) => void ops.deliveries.push({ op: "insert", record: newDeliveryRecord(delivery) }),
       job: (job) => void ops.jobs.push({ op: "enqueue", job, data: JSON.stringify(job.data) }),

@@ -30,8 +30,9 @@ function isOutsideInput(input: readonly TextPart[], isChannel: boolean): boolean
   return isChannel && !input.some((part) => part.by === "owner");
 }
 
-const isOutsideTurn = ({ hook, input, messages }: TurnRecord): boolean =>
-  isOutsideInput(input, hook.startsWith("channels/")) || messages.some(isToolMessage);
+/** Returns whether a turn has text from outside, or stands for turns that had. */
+export const isOutsideTurn = ({ hook, input, messages, checkpoint }: TurnRecord): boolean =>
+  checkpoint?.outside === true || isOutsideInput(input, hook.startsWith("channels/")) || messages.some(isToolMessage);
 
 /**
  * Divides what a caller has sent, and the history before it, at the beginning of its current turn. A caller that answers the

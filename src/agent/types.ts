@@ -126,6 +126,8 @@ export interface TurnInput {
   info: TurnInfo;
   /** What context is looked up for; may be blank. */
   question: string;
+  /** True if the turn gets no context that plugins offer to all turns. */
+  isPlain?: boolean;
   /** What the turn has besides what plugins offer to all turns. */
   extensions?: readonly TurnExtension[];
   /** The caller's own instructions: they stand below the agent's. */
@@ -207,6 +209,8 @@ export type TurnResult =
 export interface AgentRuntime {
   readonly models: Models;
   runTurn(input: TurnInput): Promise<TurnResult>;
+  /** Tokens for the history and the new input in the window of a model; of the default window if it is not known. */
+  getRoom(agent: Agent, model: ResolvedModel | undefined): number;
   /** Connects to the MCP servers whose tools an agent may use, and stays connected. A turn connects to those that it needs. */
   start(): void;
   /** How the MCP servers of the config do. */

@@ -1,5 +1,6 @@
 import { createReplyCleaner } from "../agent/links.ts";
 import { safeError } from "../core/errors.ts";
+import { getHistoryLimits } from "../runs/checkpoint.ts";
 import { execute, toRunError } from "../runs/execute.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
@@ -58,7 +59,7 @@ function buildTurnInput(
   onText: (delta: string) => void,
 ) {
   return {
-    messages: withToolNames(messages, history.turns),
+    messages: withToolNames(messages, history.history.turns),
     callerTools: tools ?? [],
     ...(instructions === undefined ? {} : { callerInstructions: instructions }),
     ...(sampling === undefined ? {} : { sampling }),
@@ -86,13 +87,14 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       }
       return { run, agent: request.agent, isStored: before !== undefined };
     },
-    async prepare(run) {
-      history = await historyFor(request, run.spec.session, runId, store);
+    async prepare(run, agent) {
+      history = await historyFor(request, run, getHistoryLimits({ agent, context }, run.spec.session), store);
       return {
         input: buildTurnInput(request, history, (delta) => say(cleaner.push(delta))),
         tenant: request.caller.tenant,
         question: getQuestion(request),
-        history: history.turns,
+        history: history.history,
+        isFitted: !history.isWhole,
         change: { spec: { ...run.spec, session: history.session } },
       };
     },

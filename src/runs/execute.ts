@@ -1,5 +1,4 @@
 import { newBoundaryId } from "../agent/boundary.ts";
-import { addUsage } from "../agent/usage.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { backOff } from "../core/backoff.ts";
 import { writeDelivery } from "../delivery/plan.ts";
@@ -10,7 +9,7 @@ import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
 import { traceRun, type TryEnd } from "./traced-run.ts";
-import { commitEnd, waitForPeople } from "./waiting.ts";
+import { addRunUsage, commitEnd, waitForPeople } from "./waiting.ts";
 
 /** One try of a run, and how far it has come. */
 interface Try {
@@ -21,6 +20,8 @@ interface Try {
   isStored: boolean;
   /** The steps so far, those of earlier tries first. */
   readonly steps: StepRecord[];
+  /** What a summary of the session has used that was made for the run. */
+  summaryUsage?: RunRecord["usage"];
   /** What the try has come to. */
   end?: TryEnd;
 }
@@ -142,7 +143,7 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const result = await continueTurn(first, turn, current);
   if (isPaused(result)) {
     current.end = { status: result.code };
-    return result.code === "waiting" ? toSpent(addUsage(steps.map(({ usage }) => usage)), false) : { tokens: 0, again: false };
+    return result.code === "waiting" ? toSpent(addRunUsage(current), false) : { tokens: 0, again: false };
   }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
@@ -151,11 +152,11 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
     const maxTries = steps.length > 0 ? MAX_TRIES : kind.maxTries;
     if (isDrained || (result.retryable && failures < maxTries)) {
       await putBack(kind.job, result, isDrained ? { attempts: run.attempts - 1 } : { failures }, current);
-      return toSpent(addUsage(steps.map(({ usage }) => usage)), true);
+      return toSpent(addRunUsage(current), true);
     }
   }
   await endRun(result, current);
-  return toSpent(getUsed(result, steps).usage, false);
+  return toSpent(getUsed(result, current).usage, false);
 }
 
 const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): Spent => ({
@@ -213,10 +214,11 @@ async function putBack(job: Job, failure: FailedTurn, change: { attempts: number
 }
 
 /** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
-function getUsed(result: ModelTurn, steps: readonly StepRecord[]): Pick<RunRecord, "usage" | "model"> {
+function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "model"> {
   if (result.ok) return { usage: result.usage, model: result.model };
-  const last = steps.at(-1);
-  return last ? { usage: addUsage(steps.map(({ usage }) => usage)), model: last.model } : {};
+  const last = current.steps.at(-1);
+  if (last) return { usage: addRunUsage(current), model: last.model };
+  return current.summaryUsage ? { usage: current.summaryUsage } : {};
 }
 
 /** Writes the end of a run and all that follows from it, in one commit. */
@@ -225,7 +227,7 @@ async function endRun(result: ModelTurn, current: Try): Promise<void> {
   const { context, job } = kind;
   const now = deps.clock.now();
   const status = getRunStatus(result);
-  const used = getUsed(result, steps);
+  const used = getUsed(result, current);
   current.end = result.ok ? { status } : { status, error: result.code };
   const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now, steps);
   const end = {

@@ -2,8 +2,9 @@ import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import type { Planned } from "../delivery/plan.ts";
 import type { Admission } from "../limits/types.ts";
-import type { ApprovalRecord, Job, Ms, RunRecord, StepRecord, TurnRecord, Writes } from "../store/types.ts";
+import type { ApprovalRecord, Job, Ms, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import type { Citation } from "./knowledge.ts";
+import type { SessionHistory } from "./session-history.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** A turn that has an answer, and the passages that the model was given for it. */
@@ -28,8 +29,10 @@ export interface Prepared {
   tenant?: string;
   /** What context is looked up for; default the run's input. */
   question?: string;
-  /** Default: the turns of the run's session. */
-  history?: readonly TurnRecord[];
+  /** Default: that of the run's session. */
+  history?: SessionHistory;
+  /** Whether the history stays as it is: no checkpoint of it is made. */
+  isFitted?: boolean;
   /** What changes in the run when it starts. */
   change?: Pick<Partial<RunRecord>, "spec" | "warnings" | "route">;
   /** Adds to the commit of the start. */

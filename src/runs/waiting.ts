@@ -107,7 +107,12 @@ interface WaitingRun {
   readonly signal: AbortSignal;
   run: RunRecord;
   readonly steps: StepRecord[];
+  readonly summaryUsage?: RunRecord["usage"];
 }
+
+/** Adds up what a run has used so far: its steps, and the summary that was made for it. */
+export const addRunUsage = ({ steps, summaryUsage }: Pick<WaitingRun, "steps" | "summaryUsage">): Usage =>
+  addUsage([...(summaryUsage ? [summaryUsage] : []), ...steps.map(({ usage }) => usage)]);
 
 /**
  * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
@@ -118,7 +123,7 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
   const { store, clock } = deps;
   if (paused.code === "lost") return false;
   const timeoutMs = kind.context.config.tools.approvalTimeout;
-  const usage = addUsage(steps.map((step) => step.usage));
+  const usage = addRunUsage(current);
   const approvals = await writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {

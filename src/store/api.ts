@@ -24,7 +24,6 @@ export {
   redactSystemEvent,
   redactToolCall,
   redactToolResult,
-  type Retention,
 } from "./redact.ts";
 /** @deprecated Use `StoredActionReceipt`. */
 export type { StoredActionReceipt as ActionReceipt } from "./records.ts";

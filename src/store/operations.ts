@@ -13,6 +13,7 @@ export interface Adds {
   /** A system event or a job whose id is there already is left as it is. */
   systemEvent: [event: NewSystemEvent];
   delivery: [delivery: NewDelivery];
+  /** A turn, or a checkpoint of those before it. */
   turn: [session: SessionRef, turn: NewTurn];
   job: [job: NewJob];
   /** A step of a run with the index of one that is there already refuses the whole commit. */
@@ -67,6 +68,8 @@ export interface Gets {
   run: { of: string; is: RunRecord };
   delivery: { of: string; is: DeliveryRecord };
   session: { of: SessionRef; is: SessionRecord };
+  /** The newest checkpoint of a session. */
+  checkpoint: { of: SessionRef; is: TurnRecord };
   value: { of: string; is: unknown };
   approval: { of: string; is: ApprovalRecord };
   toolResult: { of: string; is: ToolResultRecord };
@@ -83,8 +86,11 @@ export interface Lists {
   systemEvents: { of: ListQuery & { agentId?: string; state?: SystemEventState }; is: SystemEvent };
   /** Queued events of an agent's main session, oldest first. */
   queuedSystemEvents: { of: { agentId: string; limit: number }; is: SystemEvent };
-  /** The turns of a session, oldest first. */
-  turns: { of: SessionRef; is: TurnRecord };
+  /**
+   * The turns of a session with its checkpoints, oldest first. With `limit` the newest so many; `before` and `after` are the
+   * `seq` of turns that are not among them.
+   */
+  turns: { of: SessionRef & { limit?: number; before?: number; after?: number }; is: TurnRecord };
   /** The hook sessions of an agent that have a key: one for each path and credential, the last used first. */
   hookSessions: { of: { agentId: string; key: string }; is: SessionRecord };
   /** The events that a run has collected so far, in the order in which they came. */

@@ -1,7 +1,7 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { TextPart } from "../core/text.ts";
-import type { Ms, SessionRef } from "./records.ts";
+import type { Ms, SessionRef, Usage } from "./records.ts";
 import type { Route } from "./routes.ts";
 
 /** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
@@ -18,8 +18,27 @@ export interface TurnRecord {
   boundaryId?: string;
   /** What the trusted line before the input names; absent if there was none. */
   trustedHook?: string;
+  /** Set if the record is a checkpoint: its input replaces earlier turns. */
+  checkpoint?: Checkpoint;
 }
 export type NewTurn = Omit<TurnRecord, "seq">;
+
+/** What a checkpoint of a session replaces. Its record is a turn without an answer; the input of one that has no summary is empty. */
+export interface Checkpoint {
+  /** Models do not see turns up to this `seq`. */
+  upTo: number;
+  /** Retention may delete turns up to this `seq`: they are in the summary, or no summary will be made. */
+  covered: number;
+  /** How many turns of the session it replaces. */
+  turns: number;
+  /** How many of them no summary has. */
+  left: number;
+  /** Whether text from outside was among what the checkpoint replaces. */
+  outside: boolean;
+  /** `<provider>/<model>` that wrote the summary, and what that has used; absent if the summary is of an earlier checkpoint, or there is none. */
+  model?: string;
+  usage?: Usage;
+}
 
 export interface SessionRecord {
   ref: SessionRef;

@@ -9,9 +9,8 @@ import {
   redactSystemEvent,
   redactToolCall,
   redactToolResult,
-  type Retention,
 } from "./redact.ts";
-import type { Ms } from "./types.ts";
+import type { Ms, Retention } from "./types.ts";
 
 /** Rows that one transaction of a sweep reads. A short transaction lets the gateway accept hooks in between. */
 export const SWEEP_SLICE = 500;
@@ -58,6 +57,25 @@ export function selectAged(rows: readonly AgedRow[], cutoff: Ms): { seqs: number
   const old = young === -1 ? rows : rows.slice(0, young);
   const seqs = old.filter(({ since }) => since !== null && since < cutoff).map(({ seq }) => seq);
   return { seqs, last: old.at(-1)?.seq, more: young === -1 && rows.length === SWEEP_SLICE };
+}
+
+/** A session that has more turns than retention keeps. */
+export interface LongSession {
+  session: string;
+  turns: number;
+}
+
+/**
+ * Returns what may be deleted of a session with so many turns, each only if there is nothing of the one before: the oldest
+ * turns that its newest checkpoint covers, and those beyond twice the turns that are kept. Up to then turns wait for a
+ * checkpoint, since the model may be away.
+ */
+export function getTrims(turns: number, keep: number, covered: number): { upTo: number; most: number }[] {
+  const all = [
+    { upTo: covered, most: turns - keep },
+    { upTo: Number.MAX_SAFE_INTEGER, most: turns - 2 * keep },
+  ];
+  return all.filter(({ most }) => most > 0).map(({ upTo, most }) => ({ upTo, most: Math.min(most, SWEEP_SLICE) }));
 }
 
 export interface RedactedRow {

@@ -44,6 +44,18 @@ export type AcceptResult =
   /** A window that the event was to join has closed: nothing is written. */
   | { kind: "closed" };
 
+/** How long records are kept, and how many of them. */
+export interface Retention {
+  bodies: Ms;
+  events: Ms;
+  runs: Ms;
+  hookSessions: Ms;
+  apiSessions: Ms;
+  deliveries: Ms;
+  /** Turns of a main or channel session. */
+  sessionTurns: number;
+}
+
 export interface Store {
   /**
    * Writes an event, its duplicate keys and its work in one durable commit, shared with all that come in during
@@ -71,13 +83,10 @@ export interface Store {
   /**
    * Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs, and
    * then takes outside text from actions, inputs and system events as well. Ends where the lease of `fencingToken` is lost.
-   * Returns how many rows went or were changed.
+   * Of main and channel sessions the oldest turns go that a checkpoint covers and that are more than `sessionTurns`, or twice
+   * as many. Returns how many rows went or were changed.
    */
-  sweep(
-    now: Ms,
-    retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms },
-    fencingToken?: FencingToken,
-  ): Promise<number>;
+  sweep(now: Ms, retention: Retention, fencingToken?: FencingToken): Promise<number>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
   close(): Promise<void>;

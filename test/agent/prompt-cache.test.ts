@@ -21,7 +21,7 @@ const stock = {
   execute: () => "three left",
 };
 
-async function start(contextTokens: number, withTool: boolean): Promise<void> {
+async function start(contextTokens: number, withTool: boolean, checkpoints = true): Promise<void> {
   server = await startVendor(VENDOR);
   server.handler = ({ body }) =>
     withTool && body.messages.at(-1).role === "user" ? { tool: "shop__stock", input: {} } : { text: "noted" };
@@ -29,7 +29,7 @@ async function start(contextTokens: number, withTool: boolean): Promise<void> {
     plugins: [definePlugin({ id: "shop", tools: () => [stock] })],
     config: {
       models: { providers: { local: { type: VENDOR.type, baseUrl: server.baseUrl, contextTokens } } },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "ops", tools: ["shop.*"] }] },
+      agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, checkpoints }, list: [{ id: "ops", tools: ["shop.*"] }] },
       hooks: { tools: ["shop.*"] },
     },
   });
@@ -62,13 +62,18 @@ it("each request of a session begins with all of the request before it, tool res
   expect([ids.length, new Set(ids).size]).toEqual([8, 4]);
 });
 
-it("a history that is too long is cut in large steps, so that most requests begin like the one before", async () => {
-  await start(12_000, false);
-  for (let n = 1; n <= 16; n++) await run(`order-${n} ${"word ".repeat(150)}`);
-  const requests = server.requests.map(({ body }) => body.messages as unknown[]);
-  const whole = requests.slice(1).filter((request, at) => countCommon(requests[at] ?? [], request) === requests[at]?.length);
-  const cut = requests.findIndex((request) => !JSON.stringify(request).includes("order-1 "));
-  expect(cut).toBeGreaterThan(5);
-  // From the first cut on every turn would begin otherwise if only what does not fit were left out.
-  expect(requests.length - 1 - whole.length).toBeLessThanOrEqual(Math.ceil((requests.length - cut) / 3));
-});
+it.each([true, false])(
+  "a history that is too long is cut in large steps (checkpoints: %s), so that most requests begin like the one before",
+  async (checkpoints) => {
+    await start(12_000, false, checkpoints);
+    for (let n = 1; n <= 16; n++) await run(`order-${n} ${"word ".repeat(150)}`);
+    const all = server.requests.map(({ body }) => body.messages as unknown[]);
+    const requests = all.filter((messages) => !JSON.stringify(messages[0]).includes("You summarise"));
+    expect(all.length > requests.length).toBe(checkpoints);
+    const whole = requests.slice(1).filter((request, at) => countCommon(requests[at] ?? [], request) === requests[at]?.length);
+    const cut = requests.findIndex((request) => !JSON.stringify(request).includes("order-1 "));
+    expect(cut).toBeGreaterThan(5);
+    // From the first cut on every turn would begin otherwise if only what does not fit were left out.
+    expect(requests.length - 1 - whole.length).toBeLessThanOrEqual(Math.ceil((requests.length - cut) / 3));
+  },
+);

@@ -46,7 +46,7 @@ function watched(path: string): { db: DatabaseSync; ran: string[] } {
   return { db, ran };
 }
 
-const KEEP_DAY = { bodies: DAY, events: DAY, runs: DAY, hookSessions: DAY, apiSessions: DAY, deliveries: DAY };
+const KEEP_DAY = { bodies: DAY, events: DAY, runs: DAY, hookSessions: DAY, apiSessions: DAY, deliveries: DAY, sessionTurns: 5_000 };
 
 const path = (): string => join(folder, "plain.db");
 
@@ -151,6 +151,24 @@ describe("group commit", () => {
     expect(commits()).toBe(1);
     await Promise.all(Array.from({ length: 1200 }, () => store.accept(event({ outcome: "skipped" }))));
     expect(commits()).toBe(4);
+    await store.close();
+  });
+
+  it("deletes a session with many turns in small batches: other work is done in between", async () => {
+    const { store } = await open();
+    await store.commit((tx) => {
+      for (let n = 0; n < 2_100; n++) tx.add("turn", hookSession(), turn(`r${n}`));
+    });
+    const counts = new Set<number>();
+    const sweeping = store.sweep(START + 400 * DAY, KEEP_DAY).then(() => counts.add(-1));
+    while (!counts.has(-1)) {
+      counts.add((await store.list("turns", hookSession())).length);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await sweeping;
+    expect([...counts].filter((count) => count > 0 && count < 2_100).length).toBeGreaterThan(2);
+    expect(await store.get("session", hookSession())).toBeUndefined();
+    expect(await store.list("turns", hookSession())).toEqual([]);
     await store.close();
   });
 

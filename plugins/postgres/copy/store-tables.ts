@@ -54,10 +54,10 @@ export const STORE_TABLES: readonly CopiedTable[] = [
   },
   {
     name: "turns",
-    columns: toColumns("n:seq b:session t:record"),
-    select: "SELECT seq, session, record FROM turns ORDER BY seq",
+    columns: toColumns("n:seq b:session t:record n:covered"),
+    select: "SELECT seq, session, record, covered FROM turns ORDER BY seq",
     count: "SELECT count(*) AS n FROM turns",
-    values: (row) => [row["seq"], digest(text(row, "session")), row["record"]],
+    values: (row) => [row["seq"], digest(text(row, "session")), row["record"], row["covered"]],
     numbered: "seq",
   },
   {

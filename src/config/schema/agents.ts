@@ -68,6 +68,10 @@ export const agentsSchema = z
           .describe(
             "The most text of a tool's result that a model is given in one piece, in bytes; it may read the rest with `read_result`.",
           ),
+        checkpoints: z
+          .boolean()
+          .default(true)
+          .describe("Whether the agent's model summarises the older turns of a session when its window is full; else they are left out."),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,
       })

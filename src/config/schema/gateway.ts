@@ -29,6 +29,11 @@ export const storeSchema = z
         hookSessions: durationOr("30d").describe("How long a hook session is kept after its last use."),
         apiSessions: durationOr("90d").describe("How long a session of the platform API is kept after its last use."),
         deliveries: durationOr("30d").describe("How long ended deliveries are kept."),
+        sessionTurns: z
+          .int()
+          .min(1)
+          .default(5_000)
+          .describe("How many turns of the main session and of each channel session are kept; a checkpoint summarises older ones."),
       })
       .prefault({})
       .describe("How long records are kept."),

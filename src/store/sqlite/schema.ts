@@ -142,6 +142,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state;
   END;
   `,
+  `
+  -- Set on checkpoints: the last turn that retention may delete.
+  ALTER TABLE turns ADD COLUMN covered INTEGER;
+  CREATE INDEX turns_checkpoints ON turns(session) WHERE covered IS NOT NULL;
+  CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel');
+  `,
 ];
 
 /**

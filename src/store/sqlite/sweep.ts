@@ -1,17 +1,18 @@
-import type { Retention } from "../redact.ts";
 import {
   getAgedTables,
   getRedactions,
+  getTrims,
   redactRows,
   selectAged,
   SWEEP_SLICE,
   type AgedRow,
   type AgedTable,
+  type LongSession,
   type RedactedRow,
   type Redaction,
   type SweepDialect,
 } from "../sweep-plan.ts";
-import type { Ms } from "../types.ts";
+import type { Ms, Retention } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 const DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'", find: "instr" };
@@ -57,6 +58,9 @@ function redactTexts(sql: Statements, redaction: Redaction, upTo: number): Step 
   };
 }
 
+/** Deletes the oldest turns of a session, up to a number. */
+const DELETE_TURNS = "DELETE FROM turns WHERE seq IN (SELECT seq FROM turns WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?)";
+
 function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): Step {
   let after: [number, string] = [0, ""];
   return () => {
@@ -66,13 +70,43 @@ function deleteSessions(sql: Statements, origin: "hook" | "api", cutoff: Ms): St
       ...after,
       SWEEP_SLICE,
     );
-    const old = rows.filter((row) => row.origin === origin);
-    for (const { session } of old) {
-      sql.run("DELETE FROM turns WHERE session = ?", session);
-      sql.run("DELETE FROM sessions WHERE session = ?", session);
+    let changed = 0;
+    let room = SWEEP_SLICE;
+    let last: (typeof rows)[number] | undefined;
+    for (const row of rows) {
+      if (row.origin === origin) {
+        const gone = sql.run(DELETE_TURNS, row.session, Number.MAX_SAFE_INTEGER, room);
+        room -= gone;
+        // The next slice continues with the rest of the session.
+        if (room === 0) sql.run("UPDATE sessions SET turns = max(0, turns - ?) WHERE session = ?", gone, row.session);
+        if (room === 0) break;
+        changed += sql.run("DELETE FROM sessions WHERE session = ?", row.session);
+      }
+      last = row;
     }
-    const last = rows.at(-1);
-    return { changed: old.length, more: rows.length === SWEEP_SLICE, settle: () => void (last && (after = [last.used, last.session])) };
+    const more = room === 0 || rows.length === SWEEP_SLICE;
+    return { changed, more, settle: () => void (last && (after = [last.used, last.session])) };
+  };
+}
+
+const LONG = "SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > ?";
+const COVERED = "SELECT covered FROM turns WHERE session = ? AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+
+/** Deletes the oldest turns of main and channel sessions that have more than `keep`. */
+function trimSessions(sql: Statements, keep: number): Step {
+  const long = sql.all<LongSession>(LONG, keep);
+  return () => {
+    const [next] = long;
+    if (!next) return { changed: 0, more: false };
+    const covered = sql.get<{ covered: number }>(COVERED, next.session)?.covered ?? 0;
+    let changed = 0;
+    for (const { upTo, most } of getTrims(next.turns, keep, covered)) changed ||= sql.run(DELETE_TURNS, next.session, upTo, most);
+    sql.run("UPDATE sessions SET turns = max(0, turns - ?) WHERE session = ?", changed, next.session);
+    const settle = (): void => {
+      next.turns -= changed;
+      if (changed === 0) long.shift();
+    };
+    return { changed, more: true, settle };
   };
 }
 
@@ -94,6 +128,7 @@ export function sweepSteps(sql: Statements, now: Ms, keep: Retention, upTo: numb
     ...getAgedTables(now, keep).map((aged) => deleteAged(sql, aged, getLast(aged.table))),
     deleteSessions(sql, "hook", now - keep.hookSessions),
     deleteSessions(sql, "api", now - keep.apiSessions),
+    trimSessions(sql, keep.sessionTurns),
     deleteKeys(sql, now),
   ];
 }

@@ -69,7 +69,8 @@ const SET_ROUTE = `INSERT INTO last_routes (agent, channel, recipient, thread, a
 function addTurn(sql: Statements, ref: SessionRef, turn: NewTurn): void {
   const session = sessionId(ref);
   const { agentId, origin, key, via } = ref;
-  sql.run("INSERT INTO turns (session, record) VALUES (?, ?)", session, JSON.stringify(turn));
+  const covered = turn.checkpoint?.covered ?? null;
+  sql.run("INSERT INTO turns (session, record, covered) VALUES (?, ?, ?)", session, JSON.stringify(turn), covered);
   sql.run(ADD_SESSION, session, agentId, origin, key, via?.path ?? null, via?.credential ?? null, turn.at, turn.at);
 }
 

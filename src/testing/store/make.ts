@@ -1,6 +1,7 @@
 import { newId } from "../../core/ids.ts";
 import type {
   ApprovalRecord,
+  Checkpoint,
   DedupeEntry,
   EventRecord,
   NewDelivery,
@@ -47,6 +48,7 @@ export const KEEP = {
   hookSessions: 30 * DAY,
   apiSessions: 90 * DAY,
   deliveries: 30 * DAY,
+  sessionTurns: 5_000,
 };
 
 /** Creates a clock that stands still until a test moves it. */
@@ -54,6 +56,11 @@ export function createTestClock(): TestClock {
   let at = START;
   return { now: () => at, advance: (ms) => void (at += ms) };
 }
+
+export const MAIN_SESSION: SessionRef = { agentId: "main", origin: "main", key: "main" };
+
+/** A checkpoint of the turns up to a number. */
+export const buildCheckpoint = (upTo: number): Checkpoint => ({ upTo, covered: upTo, turns: 1, left: 0, outside: false });
 
 export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => ({ agentId, origin: "hook", key });
 

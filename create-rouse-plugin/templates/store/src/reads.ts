@@ -75,6 +75,7 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
     run: async (id) => data.runs.get(id),
     delivery: async (id) => data.deliveries.get(id),
     session: async (ref) => data.sessions.get(sessionId(ref)),
+    checkpoint: async (ref) => data.turns.get(sessionId(ref))?.findLast(({ checkpoint }) => checkpoint),
     value: async (key) => data.values.get(key),
     approval: async (id) => data.approvals.get(id),
     toolResult: async (id) => data.toolResults.get(id),
@@ -132,7 +133,11 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
       })),
     queuedSystemEvents: async ({ agentId, limit }) =>
       [...data.systemEvents.values()].filter((event) => event.agentId === agentId && event.state === "queued").slice(0, limit),
-    turns: async (ref) => data.turns.get(sessionId(ref)) ?? [],
+    async turns({ limit = Infinity, before = Infinity, after = 0, ...ref }) {
+      const turns = data.turns.get(sessionId(ref)) ?? [];
+      const wanted = turns.filter(({ seq }) => seq < before && seq > after);
+      return wanted.slice(Math.max(0, wanted.length - limit));
+    },
     hookSessions: async ({ agentId, key }) =>
       byUse(data.sessions.values())
         .filter(({ ref }) => ref.origin === "hook" && ref.agentId === agentId && ref.key === key)

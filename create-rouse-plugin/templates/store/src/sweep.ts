@@ -86,6 +86,24 @@ function dropParts(data: Data): void {
     deleteAll(parts, ({ runId }) => !data.runs.has(runId));
 }
 
+/** Deletes the oldest turns of main and channel sessions that have too many: those that a checkpoint covers, and all beyond twice as many. */
+function trimSessions(data: Data, keep: number): number {
+  let changed = 0;
+  for (const [id, session] of data.sessions) {
+    const turns = data.turns.get(id) ?? [];
+    if (session.ref.origin !== "main" && session.ref.origin !== "channel") continue;
+    const covered = turns.findLast(({ checkpoint }) => checkpoint)?.checkpoint?.covered ?? 0;
+    const kept = turns.filter(({ seq }, at) => {
+      const newer = turns.length - at;
+      return newer <= keep || (seq > covered && newer <= 2 * keep);
+    });
+    data.turns.set(id, kept);
+    session.turns -= turns.length - kept.length;
+    changed += turns.length - kept.length;
+  }
+  return changed;
+}
+
 /** Deletes what retention lets go of. Returns how many records went or were changed. */
 export function sweep(data: Data, now: Ms, keep: Retention): number {
   const ended = (before: Ms) => (record: { createdAt: Ms; endedAt?: Ms }) =>
@@ -102,6 +120,7 @@ export function sweep(data: Data, now: Ms, keep: Retention): number {
     deleteAll(data.systemEvents, ({ at, state }) => at < now - keep.events && state !== "queued") +
     deleteAll(data.deliveries, ended(now - keep.deliveries)) +
     deleteAll(data.sessions, (session, id) => isUnused(session) && (data.turns.delete(id), true)) +
+    trimSessions(data, keep.sessionTurns) +
     deleteAll(data.keys, ({ expiresAt }) => expiresAt <= now);
   dropParts(data);
   return changed;
