@@ -74,7 +74,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
   let history: ChatHistory;
   return {
     context,
-    maxTries: 1,
+    isRetried: false,
     canAsk: request.canAsk ?? false,
     onApproval: turn.ask,
     start: "meanwhile",

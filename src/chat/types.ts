@@ -91,6 +91,8 @@ export interface ChatDeps {
   questions: TurnDeps["questions"];
   /** Calls that people have approved for good. */
   rules: Pick<ApprovalRules, "list">;
+  /** The breakers of models. */
+  parking: TurnDeps["parking"];
   metrics?: TurnMetrics;
   knowledge?: KnowledgeSearch;
 }

@@ -64,9 +64,11 @@ export interface BreakerOptions {
 /** Failures in a row after which a breaker opens. */
 export const FAILURES_TO_OPEN = 5;
 /** Between tests of an open breaker. */
-const PROBE = { firstMs: 5_000, longestMs: 60_000 };
+const PROBE = { firstMs: 2_000, longestMs: 60_000 };
 /** After a test that said nothing, and until there may be room below a limit. */
 const SOON_MS = 1_000;
+/** A breaker that no call has tested for so long after its time belongs to what is not called any more. */
+const FORGET_MS = 3_600_000;
 /** A limit that has grown to so much is none any more. */
 const MAX_LIMIT = 64;
 
@@ -129,6 +131,9 @@ class Breakers implements Breaker {
   }
 
   states(): BreakerState[] {
+    const now = this.#options.clock.now();
+    for (const [of, { since, until, running }] of this.#entries)
+      if (since !== undefined && running.size === 0 && now - until > FORGET_MS) this.#entries.delete(of);
     return [...this.#entries].map(([of, { since, until, probe, running, limit }]) => ({
       of,
       state: since === undefined ? "closed" : probe ? "testing" : "open",

@@ -14,8 +14,8 @@ export interface ParkingLot {
    * of its key waits for, and while jobs that waited longer take the room there is.
    */
   enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal;
-  /** Keeps a job until one of `candidates` takes calls again. Called once that it waits is on disk. */
-  park(job: WaitingJob, candidates: readonly string[]): void;
+  /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
+  park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
   /** A worker has taken the job: it does not wait any more. */
   arrived(jobId: string): void;
   /** The states of the breakers, and how many jobs wait for each here. */
@@ -25,6 +25,8 @@ export interface ParkingLot {
 interface Entry {
   job: WaitingJob;
   candidates: readonly string[];
+  /** It is put back no earlier. */
+  from: Ms;
   /** Set once it was put back into the queue. */
   wokenAt?: Ms;
 }
@@ -103,7 +105,7 @@ class Lot implements ParkingLot {
     let refusal: Refusal | undefined;
     for (const of of candidates) {
       const isBehind = earlier.some((entry) => entry.candidates.includes(of));
-      const isCrowded = !isWoken && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of);
+      const isCrowded = !isWoken && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
       const result = isBehind || isCrowded ? { of, until: now + RETRY_MS } : this.breaker.enter(of, true);
       if (!isRefusal(result)) {
         this.arrived(job.id);
@@ -114,8 +116,8 @@ class Lot implements ParkingLot {
     return refusal as Refusal;
   }
 
-  park(job: WaitingJob, candidates: readonly string[]): void {
-    const entry: Entry = { job: toWaitingJob(job), candidates };
+  park(job: WaitingJob, candidates: readonly string[], from = 0): void {
+    const entry: Entry = { job: toWaitingJob(job), candidates, from };
     this.arrived(job.id);
     this.#entries.set(job.id, entry);
     for (const of of candidates) addTo(this.#byCandidate, of, entry);
@@ -135,8 +137,10 @@ class Lot implements ParkingLot {
     return this.breaker.states().map((state) => ({ ...state, waiting: this.#byCandidate.get(state.of)?.size ?? 0 }));
   }
 
-  #waitingFor(of: string): number {
-    return this.#byCandidate.get(of)?.size ?? 0;
+  #waitingFor(of: string, now: Ms): number {
+    let count = 0;
+    for (const { from } of this.#byCandidate.get(of)?.values() ?? []) if (from <= now) count++;
+    return count;
   }
 
   /** Puts as many jobs back into the queue as there is room for: those that wait longest, with all of their keys. */
@@ -145,34 +149,39 @@ class Lot implements ParkingLot {
     const waiting = this.#byCandidate.get(of);
     if (!waiting || signal.aborted) return;
     const now = clock.now();
-    let room = this.breaker.room(of) - this.#countWoken(waiting, now);
+    const { woken, from } = this.#look(waiting, now);
+    let room = this.breaker.room(of) - woken;
     for (const entry of room > 0 ? [...waiting.values()] : []) {
       if (room <= 0) break;
       const group = [...(this.#byKey.get(toGroup(entry.job))?.values() ?? [])];
       if (entry.wokenAt !== undefined || group.some(({ wokenAt }) => wokenAt !== undefined)) continue;
       const jobs = group.toSorted((a, b) => (isBefore(a.job, b.job) ? -1 : 1)).slice(0, MAX_WOKEN);
+      if ((jobs[0]?.from ?? 0) > now) continue;
       for (const one of jobs) one.wokenAt = now;
       void this.#wake(jobs.map(({ job }) => job));
       room--;
     }
-    if (waiting.size > 0) this.#lookLater(of, now);
+    if (waiting.size > 0) this.#lookLater(of, now, from);
   }
 
-  /** How many keys were woken and not taken yet. Forgets those that another worker must have. */
-  #countWoken(waiting: ReadonlyMap<string, Entry>, now: Ms): number {
+  /** How many keys were woken and not taken yet, and when the next job may be woken. Forgets jobs that another worker must have. */
+  #look(waiting: ReadonlyMap<string, Entry>, now: Ms): { woken: number; from: Ms } {
     const keys = new Set<string>();
-    for (const [id, { job, wokenAt }] of waiting) {
+    let from = Infinity;
+    for (const [id, entry] of waiting) {
+      const { job, wokenAt } = entry;
+      if (wokenAt === undefined && entry.from > now && entry.from < from) from = entry.from;
       if (wokenAt === undefined) continue;
       if (now - wokenAt > FORGET_MS) this.arrived(id);
       else if (now - wokenAt < WOKEN_MS) keys.add(toGroup(job));
     }
-    return keys.size;
+    return { woken: keys.size, from };
   }
 
-  #lookLater(of: string, now: Ms): void {
+  #lookLater(of: string, now: Ms, earliest: Ms): void {
     const { clock, signal } = this.#options;
     const { until = 0 } = this.breaker.states().find((state) => state.of === of) ?? {};
-    const at = until > now ? until : now + WOKEN_MS;
+    const at = Math.min(until > now ? until : now + WOKEN_MS, earliest);
     const known = this.#timers.get(of);
     if (known !== undefined && known > now && known <= at) return;
     this.#timers.set(of, at);

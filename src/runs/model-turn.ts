@@ -1,4 +1,4 @@
-import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools } from "../approvals/judge.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { plainText } from "../core/text.ts";
@@ -14,6 +14,8 @@ export interface ModelTurnParts {
   model: ResolvedModel;
   prepared: Prepared;
   journal: RunJournal;
+  /** Asked before each model call. */
+  gate: CallGate;
 }
 
 /** The run whose turn is taken, and its steps so far. */
@@ -27,7 +29,7 @@ interface TurnRun {
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 export async function takeModelTurn(
-  { agent, model, prepared, journal }: ModelTurnParts,
+  { agent, model, prepared, journal, gate }: ModelTurnParts,
   { kind: { context, job, canAsk }, deps, signal, run, steps }: TurnRun,
 ): Promise<ModelTurn | PausedTurn> {
   const { id, kind, mapping, spec, boundaryId } = run;
@@ -53,6 +55,7 @@ export async function takeModelTurn(
     question: question ?? plainText(spec.input),
     extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
     journal,
+    gate,
     onUnknown: job ? "ask" : "tell",
     ...(boundaryId === undefined ? {} : { boundaryId }),
     ...input,

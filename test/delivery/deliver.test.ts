@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newParking } from "../parking.ts";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/deliver.ts";
 import { planDelivery } from "../../src/delivery/plan.ts";
@@ -46,6 +47,7 @@ function openWorker(): DeliveryWorker {
   lines = kept.lines;
   return createDeliveryWorker({
     store,
+    parking: newParking(store, clock),
     queue: told,
     channels: () => createChannels([], channels),
     mainAgentId: () => "main",
