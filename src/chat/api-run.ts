@@ -47,9 +47,16 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
     const { calls, finish, usage, citations } = result;
     return { ok: true, text, calls, finish, usage, citations };
   }
-  const { code, retryAfterMs, vendor } = result;
+  const { code, retryAfterMs, vendor, blocked } = result;
   const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
-  return { ok: false, code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(vendor && { vendor }) };
+  return {
+    ok: false,
+    code,
+    message,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(vendor && { vendor }),
+    ...(blocked && { isAway: true }),
+  };
 }
 
 function buildTurnInput(

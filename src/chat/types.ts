@@ -47,7 +47,7 @@ export type ChatEnd =
       usage: Usage;
       citations: readonly Citation[];
     }
-  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number };
+  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number; isAway?: true };
 
 export interface ChatListener {
   onText(delta: string): void;

@@ -19,6 +19,8 @@ export interface Metrics {
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
   watchMcpServers(read: () => readonly { name: string; state: string; tools: number; losses: number }[]): void;
+  /** Reads the breakers at each scrape. */
+  watchBreakers(read: () => readonly { of: string; state: string; waiting: number }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
   failureAcknowledged(path: string): void;
@@ -163,6 +165,25 @@ function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["wat
   add("rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses);
 }
 
+function addBreakers(registers: prom.Registry[], read: Parameters<Metrics["watchBreakers"]>[0]): void {
+  const add = (name: string, help: string, value: (breaker: ReturnType<typeof read>[number]) => number): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ["of"],
+      registers,
+      collect() {
+        this.reset();
+        for (const breaker of read()) this.set({ of: breaker.of }, value(breaker));
+      },
+    });
+  };
+  add("rouse_breaker_open", "Whether calls of a model or a channel are held back since its last calls failed.", ({ state }) =>
+    state === "closed" ? 0 : 1,
+  );
+  add("rouse_breaker_waiting", "Runs or deliveries that wait for a model or a channel at this gateway.", ({ waiting }) => waiting);
+}
+
 /** The counters and histograms that count as something happens. */
 function createInstruments(registers: prom.Registry[]) {
   const hooks = new Counter({ name: "rouse_hooks_total", help: "Hooks by path and outcome.", labelNames: ["path", "outcome"], registers });
@@ -271,6 +292,7 @@ export function createMetrics(): Metrics {
     watchCounts: (read) => addCounts(registers, read),
     watchChannels: (read) => addChannels(registers, read),
     watchMcpServers: (read) => addMcpServers(registers, read),
+    watchBreakers: (read) => addBreakers(registers, read),
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       getAnswerCounter(outcome).observe(seconds);

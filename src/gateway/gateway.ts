@@ -10,6 +10,7 @@ import { createApps, type Apps } from "../http/app.ts";
 import { createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
 import { createRejections } from "../http/errors.ts";
+import { breakerView } from "../admin/views.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/callers.ts";
@@ -161,6 +162,7 @@ function createStatus({ snapshot, reloader }: Resources, workers: Workers, servi
     services: services.states(),
     channels: workers.health.states(),
     mcpServers: snapshot().runtime.mcpServers(),
+    breakers: workers.parking.states().map(breakerView),
   });
 }
 

@@ -134,6 +134,7 @@ export function createWorkers(resources: Resources): Workers {
   const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine, approvals });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
+  metrics.watchBreakers(parking.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
   const chats = createChats({ ...runDeps, gateway: cluster.id });
   return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health, parking };

@@ -19,8 +19,11 @@ export interface ParkingLot {
   /** A worker has taken the job: it does not wait any more. */
   arrived(jobId: string): void;
   /** The states of the breakers, and how many jobs wait for each here. */
-  states(): (BreakerState & { waiting: number })[];
+  states(): WaitState[];
 }
+
+/** A breaker, and how many jobs wait for it at this gateway. */
+export type WaitState = BreakerState & { waiting: number };
 
 interface Entry {
   job: WaitingJob;
@@ -133,9 +136,9 @@ class Lot implements ParkingLot {
     removeFrom(this.#byKey, toGroup(entry.job), jobId);
   }
 
-  states(): (BreakerState & { waiting: number })[] {
-    return this.breaker.states().map((state) => ({ ...state, waiting: this.#byCandidate.get(state.of)?.size ?? 0 }));
-  }
+  /** Bound, since it is handed on. */
+  readonly states = (): WaitState[] =>
+    this.breaker.states().map((state) => ({ ...state, waiting: this.#byCandidate.get(state.of)?.size ?? 0 }));
 
   #waitingFor(of: string, now: Ms): number {
     let count = 0;

@@ -134,3 +134,172 @@ describe("a provider that is away", () => {
     expect(provider.asked.length - during).toBe(500);
   });
 });
+
+describe("sessions, while a provider is away", () => {
+  it("go on with runs that use another model; those that wait keep their order", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    // Hooks of one path and credential share a session under one key.
+    for (let n = 0; n < 8; n++) await order({ message: `warm ${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 8, MINUTE);
+    const first = await order({ message: "first", sessionKey: "hook:a" });
+    const second = await order({ message: "second", sessionKey: "hook:a", model: "local/small" });
+    const third = await order({ message: "third", sessionKey: "hook:a" });
+    await passUntil(async () => (await read(second)).status === "succeeded", MINUTE);
+    expect((await read(first)).parked).toMatchObject({ reason: "provider", of: "local/big" });
+    await passUntil(async () => (await read(third)).status === "parked", MINUTE);
+    expect((await read(third)).status).toBe("parked");
+    await pass(10 * MINUTE);
+    provider.answer = () => undefined;
+    const late = await order({ message: "fourth", sessionKey: "hook:a" });
+    await passUntil(async () => (await read(late)).status === "succeeded", 5 * MINUTE);
+    const answered = provider.asked
+      .slice(-11)
+      .map(({ text }) => /first|second|third|fourth/g.exec(text.slice(text.lastIndexOf("EXTERNAL")) || text)?.[0] ?? "");
+    const ends = await Promise.all([first, second, third, late].map(async (id) => Date.parse((await read(id)).endedAt)));
+    expect(answered.length).toBeGreaterThan(0);
+    expect(ends[1]).toBeLessThan(ends[0] as number);
+    expect([ends[0], ends[2], ends[3]]).toEqual([ends[0], ends[2], ends[3]].toSorted((a, b) => (a as number) - (b as number)));
+    expect(new Set([first, third, late]).size).toBe(3);
+  });
+
+  it("whose models differ do not wait for each other, and a fallback answers", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    const big = await order({ sessionKey: "hook:big" });
+    await pass(2 * MINUTE);
+    const small = await order({ sessionKey: "hook:small", agentId: "other" });
+    const safe = await order({ sessionKey: "hook:safe", agentId: "safe" });
+    await passUntil(async () => (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded", 5000);
+    expect((await read(big)).status).toBe("parked");
+    await pass(8 * MINUTE);
+    expect((await read(big)).status).toBe("parked");
+    provider.answer = () => undefined;
+    await passUntil(async () => (await read(big)).status === "succeeded", 2 * MINUTE);
+  });
+});
+
+describe("a provider that limits its callers", () => {
+  it("once, with Retry-After, delays no other session", { timeout: 60_000 }, async () => {
+    await start();
+    let limited = 0;
+    provider.answer = (_model, text) =>
+      text.includes("the one") && limited++ === 0 ? { status: 429, headers: { "retry-after": "600" } } : undefined;
+    const one = await order({ message: "the one" });
+    await pass(2000);
+    const others = await Promise.all(Array.from({ length: 8 }, (_, n) => order({ message: `other ${n}` })));
+    await passUntil(async () => (await Promise.all(others.map(read))).every(({ status }) => status === "succeeded"), 5000);
+    expect((await read(one)).status).toBe("queued");
+    await pass(9 * MINUTE);
+    expect(limited).toBe(1);
+    await passUntil(async () => (await read(one)).status === "succeeded", 3 * MINUTE);
+  });
+
+  it("with Retry-After: 86400 is asked again after runs.maxRetryAfter", { timeout: 60_000 }, async () => {
+    await start();
+    let limited = 0;
+    provider.answer = () => (limited++ === 0 ? { status: 429, headers: { "retry-after": "86400" } } : undefined);
+    const id = await order();
+    const began = clock.now();
+    await passUntil(async () => (await read(id)).status === "succeeded", 20 * MINUTE);
+    const waited = (provider.asked[1]?.at ?? 0) - began;
+    expect(waited).toBeGreaterThanOrEqual(15 * MINUTE - 1000);
+    expect(waited).toBeLessThanOrEqual(17 * MINUTE);
+  });
+
+  it("at more than three calls at a time is soon asked by about as many, and all runs succeed", { timeout: 60_000 }, async () => {
+    await start({ agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, maxConcurrent: 24 } } });
+    provider.turns = 30;
+    provider.answer = () => (running > 3 ? { status: 429 } : undefined);
+    for (let n = 0; n < 200; n++) await order({ message: `number ${n}` });
+    await passUntil(async () => (await counts())["runs.succeeded"] === 200, 30 * MINUTE);
+    // Without the limit, every run of the crowd is refused again and again.
+    const half = provider.asked.length / 2;
+    expect(provider.asked.length).toBeLessThan(400);
+    expect(half).toBeGreaterThan(100);
+  });
+});
+
+describe("a caller of the API", () => {
+  it("is answered at once while the breaker is open, and its call may be the test that closes it", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    for (let n = 0; n < 2; n++) {
+      const answer = chat("main");
+      await pass(10_000);
+      expect((await answer).status).toBeGreaterThanOrEqual(500);
+    }
+    const before = provider.asked.length;
+    const refused = await chat("main");
+    expect([refused.status, refused.body.error.code]).toEqual([503, "provider_unavailable"]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(provider.asked.length).toBe(before);
+    expect((await chat("safe")).status).toBe(200);
+    expect(provider.asked.at(-1)?.model).toBe("small");
+    provider.answer = () => undefined;
+    await pass(2 * MINUTE);
+    expect((await chat("main")).status).toBe(200);
+    expect(provider.asked.length).toBe(before + 2);
+  });
+});
+
+describe("a run that waits for a provider", () => {
+  it("is still there after a restart, and one call at a time tests the provider", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => order({ message: `number ${n}`, sessionKey: `hook:${n % 3}` })));
+    await passUntil(async () => (await counts())["runs.parked"] === 30, MINUTE);
+    await stop();
+    const before = provider.asked.length;
+    await start();
+    await pass(5000);
+    expect((await counts())["runs.parked"]).toBe(30);
+    // Tests at once, and two and four seconds later.
+    expect(provider.asked.length - before).toBeLessThanOrEqual(4);
+    const during = provider.asked.length;
+    provider.answer = () => undefined;
+    await passUntil(async () => (await counts())["runs.succeeded"] === 30, 5 * MINUTE);
+    expect(provider.asked.length - during).toBe(30);
+    for (let session = 0; session < 3; session++) {
+      const ends = (await Promise.all(ids.filter((_, n) => n % 3 === session).map(read))).map((run) => run.startedAt as string);
+      expect(ends).toEqual(ends.toSorted());
+    }
+  });
+
+  it("ends with its provider's last error after runs.maxAge", { timeout: 60_000 }, async () => {
+    await start({ runs: { maxAge: "30m" } });
+    provider.answer = down("big");
+    const id = await order();
+    await pass(29 * MINUTE, 5000);
+    expect((await read(id)).status).toBe("parked");
+    await pass(2 * MINUTE, 5000);
+    const run = await read(id);
+    expect(run).toMatchObject({
+      status: "failed",
+      attempts: expect.any(Number),
+      error: { code: "provider_unavailable", vendor: { status: 503 } },
+    });
+    expect(run.error.message).toBe('the provider "local" answered 503; given up after 30 min (runs.maxAge)');
+  });
+
+  it("is shown by metrics, doctor, /readyz?detail and the log", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    const id = await order();
+    await passUntil(async () => (await read(id)).status === "parked", MINUTE);
+    const metrics = (await world.admin("/metrics")).body as string;
+    expect(metrics).toContain('rouse_breaker_open{of="local/big"} 1');
+    expect(metrics).toContain('rouse_breaker_waiting{of="local/big"} 1');
+    const { checks } = (await world.admin("/admin/v1/doctor")).body;
+    expect(checks.find((check: { id: string }) => check.id === "breakers")).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining("local/big since"),
+    });
+    expect((await world.admin("/readyz?detail")).body.breakers).toMatchObject([{ of: "local/big", waiting: 1 }]);
+    provider.answer = () => undefined;
+    await passUntil(async () => (await read(id)).status === "succeeded", 2 * MINUTE);
+    const lines = world.logged.filter((line) => line.includes('"of":"local/big"'));
+    expect(lines.map((line) => JSON.parse(line).level)).toEqual(["warn", "info"]);
+    expect((await world.admin("/metrics")).body).toContain('rouse_breaker_open{of="local/big"} 0');
+  });
+});
