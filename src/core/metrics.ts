@@ -134,54 +134,45 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
   });
 }
 
-function addChannels(registers: prom.Registry[], read: () => readonly { id: string; ok: boolean }[]): void {
-  new Gauge({
-    name: "rouse_channel_up",
-    help: "Whether a channel could be reached when it was looked at last.",
-    labelNames: ["channel"],
-    registers,
-    collect() {
-      this.reset();
-      for (const { id, ok } of read()) this.set({ channel: id }, ok ? 1 : 0);
-    },
-  });
+/** Adds gauges that are read together at each scrape: one series for each row, with its name as the label. */
+function addRowGauges<T>(
+  registers: prom.Registry[],
+  { label, read, toName }: { label: string; read: () => readonly T[]; toName: (row: T) => string },
+  gauges: readonly [name: string, help: string, value: (row: T) => number][],
+): void {
+  for (const [name, help, value] of gauges)
+    new Gauge({
+      name,
+      help,
+      labelNames: [label],
+      registers,
+      collect() {
+        this.reset();
+        for (const row of read()) this.set({ [label]: toName(row) }, value(row));
+      },
+    });
+}
+
+function addChannels(registers: prom.Registry[], read: Parameters<Metrics["watchChannels"]>[0]): void {
+  addRowGauges(registers, { label: "channel", read, toName: ({ id }) => id }, [
+    ["rouse_channel_up", "Whether a channel could be reached when it was looked at last.", ({ ok }) => (ok ? 1 : 0)],
+  ]);
 }
 
 function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["watchMcpServers"]>[0]): void {
-  const add = (name: string, help: string, value: (server: ReturnType<typeof read>[number]) => number): void => {
-    new Gauge({
-      name,
-      help,
-      labelNames: ["server"],
-      registers,
-      collect() {
-        this.reset();
-        for (const server of read()) if (server.state !== "idle") this.set({ server: server.name }, value(server));
-      },
-    });
-  };
-  add("rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0));
-  add("rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools);
-  add("rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses);
+  const readUsed = () => read().filter(({ state }) => state !== "idle");
+  addRowGauges(registers, { label: "server", read: readUsed, toName: ({ name }) => name }, [
+    ["rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0)],
+    ["rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools],
+    ["rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses],
+  ]);
 }
 
 function addBreakers(registers: prom.Registry[], read: Parameters<Metrics["watchBreakers"]>[0]): void {
-  const add = (name: string, help: string, value: (breaker: ReturnType<typeof read>[number]) => number): void => {
-    new Gauge({
-      name,
-      help,
-      labelNames: ["of"],
-      registers,
-      collect() {
-        this.reset();
-        for (const breaker of read()) this.set({ of: breaker.of }, value(breaker));
-      },
-    });
-  };
-  add("rouse_breaker_open", "Whether calls of a model or a channel are held back since its last calls failed.", ({ state }) =>
-    state === "closed" ? 0 : 1,
-  );
-  add("rouse_breaker_waiting", "Runs or deliveries that wait for a model or a channel at this gateway.", ({ waiting }) => waiting);
+  addRowGauges(registers, { label: "of", read, toName: ({ of }) => of }, [
+    ["rouse_breaker_open", "Whether calls of a model or a channel are held back.", ({ state }) => (state === "closed" ? 0 : 1)],
+    ["rouse_breaker_waiting", "Runs or deliveries that wait for a model or a channel at this gateway.", ({ waiting }) => waiting],
+  ]);
 }
 
 /** The counters and histograms that count as something happens. */

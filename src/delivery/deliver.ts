@@ -5,7 +5,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 import type { Telemetry } from "../telemetry/types.ts";
-import { LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
+import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store } from "../store/types.ts";
@@ -73,6 +73,11 @@ function toOutcome(result: SendResult, signal: AbortSignal): CallOutcome {
   return result.afterMs === undefined ? "away" : "busy";
 }
 
+/** Tells the breaker how a send ended. A delivery that goes on keeps its permission. */
+function leave(pass: Pass | undefined, result: SendResult | undefined, signal: AbortSignal): void {
+  if (result && result.status !== "sent") pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
+}
+
 /** Sends what is in the outbox: in order per recipient, recipients in parallel. */
 class DeliverySender {
   readonly worker: PullWorker;
@@ -92,14 +97,18 @@ class DeliverySender {
     const { store, telemetry } = this.#options;
     const found = await store.get("delivery", (job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
-      this.#options.parking.arrived(job.id);
+      endWait(job, this.#options.parking);
       await store.commit((tx) => tx.settle(job), job);
       return;
     }
     const pass = this.#enter(job, found);
     if (pass && isRefusal(pass)) return this.#wait(job, found, pass);
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
-    const sendAll = (): Promise<void> => this.#sendAll(job, delivery, signal, pass).finally(() => pass?.leave("none"));
+    const sendAll = (): Promise<void> =>
+      this.#sendAll(job, delivery, signal, pass).finally(() => {
+        pass?.leave("none");
+        this.#options.parking.forget(job.id);
+      });
     return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
   }
 
@@ -115,7 +124,7 @@ class DeliverySender {
     const endsAt = job.enqueuedAt + maxAgeMs();
     const message = delivery.error?.code === "retry" ? delivery.error.message : `the channel ${of} takes no messages now`;
     if (now >= endsAt) {
-      parking.arrived(job.id);
+      endWait(job, parking);
       return this.#end(job, delivery, "failed", { code: "given_up", message: `not sent within delivery.maxAge: ${message}` });
     }
     const held = await this.worker.commit(job, (tx) => {
@@ -140,22 +149,13 @@ class DeliverySender {
         return this.#later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress, true);
       const { channel } = delivery.route;
       const result = await this.#send(delivery, text, asked, signal);
-      if (result && result.status !== "sent")
-        pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
+      leave(pass, result, signal);
       if (!result)
         return this.#end(job, delivery, "failed", {
           code: "no_such_channel",
           message: `the channel is no longer configured: add channels.${channel} and retry the delivery`,
         });
-      if (result.status === "retry") {
-        const isAway = !signal.aborted && channel !== CALLBACK && this.#options.parking.breaker.isOpen(channel);
-        if (!isAway) return this.#later(job, delivery, result, progress, signal.aborted);
-        return this.#wait(
-          job,
-          { ...delivery, error: { code: "retry", message: result.reason } },
-          { of: channel, until: this.#options.clock.now() },
-        );
-      }
+      if (result.status === "retry") return this.#laterOrWait(job, delivery, result, progress, signal);
       if (result.status !== "sent")
         return this.#end(job, delivery, result.status, {
           code: result.status === "failed" ? "refused" : "unknown",
@@ -201,6 +201,14 @@ class DeliverySender {
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
     return traced(() => sendPiece((until) => channel.send(message, until), clock, signal));
+  }
+
+  /** Puts a delivery back whose send failed: to wait for its channel if that is away, else for its next try. */
+  #laterOrWait(job: Job, delivery: DeliveryRecord, result: Retry, progress: boolean, { aborted }: AbortSignal): Promise<void> {
+    const { parking, clock } = this.#options;
+    const { channel: of } = delivery.route;
+    if (aborted || !parking.breaker.isOpen(of)) return this.#later(job, delivery, result, progress, aborted);
+    return this.#wait(job, { ...delivery, error: { code: "retry", message: result.reason } }, { of, until: clock.now() });
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */

@@ -70,24 +70,9 @@ function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, s
   return knowledge;
 }
 
-/** Makes the workers, and starts none of them. */
-export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
-  const parking = createParkingLot({
-    store,
-    clock,
-    log,
-    signal: ended.signal,
-    maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
-  });
-  const heartbeat = createHeartbeat({
-    store,
-    cluster,
-    clock,
-    log,
-    settings: () => ({ agentId: snapshot().agents.default.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
-  });
-  const deliveries = createDeliveryWorker({
+/** What sends replies and receipts. */
+function createDeliveries({ store, queue, clock, log, metrics, telemetry, snapshot }: Resources, parking: ParkingLot): DeliveryWorker {
+  return createDeliveryWorker({
     store,
     parking,
     queue,
@@ -108,6 +93,26 @@ export function createWorkers(resources: Resources): Workers {
     telemetry,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
+}
+
+/** Makes the workers, and starts none of them. */
+export function createWorkers(resources: Resources): Workers {
+  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
+  const parking = createParkingLot({
+    store,
+    clock,
+    log,
+    signal: ended.signal,
+    maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
+  });
+  const heartbeat = createHeartbeat({
+    store,
+    cluster,
+    clock,
+    log,
+    settings: () => ({ agentId: snapshot().agents.default.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
+  });
+  const deliveries = createDeliveries(resources, parking);
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);

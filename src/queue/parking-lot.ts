@@ -16,8 +16,10 @@ export interface ParkingLot {
   enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal;
   /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
   park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
-  /** A worker has taken the job: it does not wait any more. */
+  /** The job does not wait any more. One that waits again has its place before those that came later, until `forget`. */
   arrived(jobId: string): void;
+  /** An attempt of the job is over: its place is forgotten, unless it waits. */
+  forget(jobId: string): void;
   /** The states of the breakers, and how many jobs wait for each here. */
   states(): WaitState[];
 }
@@ -28,6 +30,8 @@ export type WaitState = BreakerState & { waiting: number };
 interface Entry {
   job: WaitingJob;
   candidates: readonly string[];
+  /** The place among those of its key. Jobs of a key are taken in order, so that the first to wait is the first. */
+  place: number;
   /** It is put back no earlier. */
   from: Ms;
   /** Set once it was put back into the queue. */
@@ -63,8 +67,6 @@ export const toParkedJob = (job: WaitingJob, of: string, runAt: Ms): NewJob => (
 
 export const toWaitingJob = ({ id, kind, key, data, enqueuedAt }: WaitingJob): WaitingJob => ({ id, kind, key, data, enqueuedAt });
 
-const isBefore = (a: WaitingJob, b: WaitingJob): boolean => (a.enqueuedAt === b.enqueuedAt ? a.id < b.id : a.enqueuedAt < b.enqueuedAt);
-
 export interface ParkingLotOptions {
   store: Pick<Store, "commit">;
   clock: Clock;
@@ -82,6 +84,8 @@ class Lot implements ParkingLot {
   /** Ids by candidate, and by kind and key. */
   readonly #byCandidate = new Map<string, Map<string, Entry>>();
   readonly #byKey = new Map<string, Map<string, Entry>>();
+  readonly #places = new Map<string, number>();
+  #lastPlace = 0;
   /** When each breaker is looked at next. */
   readonly #timers = new Map<string, Ms>();
 
@@ -103,7 +107,9 @@ class Lot implements ParkingLot {
 
   enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal {
     const now = this.#options.clock.now();
-    const earlier = [...(this.#byKey.get(toGroup(job))?.values() ?? [])].filter((entry) => isBefore(entry.job, job));
+    const earlier = [...(this.#byKey.get(toGroup(job))?.values() ?? [])].filter(
+      ({ place }) => place < (this.#places.get(job.id) ?? Infinity),
+    );
     const isWoken = this.#entries.get(job.id)?.wokenAt !== undefined;
     let refusal: Refusal | undefined;
     for (const of of candidates) {
@@ -120,12 +126,18 @@ class Lot implements ParkingLot {
   }
 
   park(job: WaitingJob, candidates: readonly string[], from = 0): void {
-    const entry: Entry = { job: toWaitingJob(job), candidates, from };
+    const place = this.#places.get(job.id) ?? ++this.#lastPlace;
+    const entry: Entry = { job: toWaitingJob(job), candidates, place, from };
+    this.#places.set(job.id, place);
     this.arrived(job.id);
     this.#entries.set(job.id, entry);
     for (const of of candidates) addTo(this.#byCandidate, of, entry);
     addTo(this.#byKey, toGroup(job), entry);
     for (const of of candidates) this.#wakeNext(of);
+  }
+
+  forget(jobId: string): void {
+    if (!this.#entries.has(jobId)) this.#places.delete(jobId);
   }
 
   arrived(jobId: string): void {
@@ -139,6 +151,11 @@ class Lot implements ParkingLot {
   /** Bound, since it is handed on. */
   readonly states = (): WaitState[] =>
     this.breaker.states().map((state) => ({ ...state, waiting: this.#byCandidate.get(state.of)?.size ?? 0 }));
+
+  #drop(jobId: string): void {
+    this.arrived(jobId);
+    this.forget(jobId);
+  }
 
   #waitingFor(of: string, now: Ms): number {
     let count = 0;
@@ -158,7 +175,7 @@ class Lot implements ParkingLot {
       if (room <= 0) break;
       const group = [...(this.#byKey.get(toGroup(entry.job))?.values() ?? [])];
       if (entry.wokenAt !== undefined || group.some(({ wokenAt }) => wokenAt !== undefined)) continue;
-      const jobs = group.toSorted((a, b) => (isBefore(a.job, b.job) ? -1 : 1)).slice(0, MAX_WOKEN);
+      const jobs = group.toSorted((a, b) => a.place - b.place).slice(0, MAX_WOKEN);
       if ((jobs[0]?.from ?? 0) > now) continue;
       for (const one of jobs) one.wokenAt = now;
       void this.#wake(jobs.map(({ job }) => job));
@@ -175,7 +192,7 @@ class Lot implements ParkingLot {
       const { job, wokenAt } = entry;
       if (wokenAt === undefined && entry.from > now && entry.from < from) from = entry.from;
       if (wokenAt === undefined) continue;
-      if (now - wokenAt > FORGET_MS) this.arrived(id);
+      if (now - wokenAt > FORGET_MS) this.#drop(id);
       else if (now - wokenAt < WOKEN_MS) keys.add(toGroup(job));
     }
     return { woken: keys.size, from };
@@ -231,4 +248,11 @@ function removeFrom(index: Map<string, Map<string, Entry>>, name: string, jobId:
 /** Creates the place where jobs wait for breakers, and the breakers. */
 export function createParkingLot(options: ParkingLotOptions): ParkingLot {
   return new Lot(options);
+}
+
+/** A job that may have waited does so no more, and its attempts are over. */
+export function endWait(job: Pick<Job, "id"> | undefined, parking: ParkingLot): void {
+  if (!job) return;
+  parking.arrived(job.id);
+  parking.forget(job.id);
 }

@@ -1,14 +1,15 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import { addUsage } from "../agent/usage.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { isRefusal, type Refusal } from "../core/breaker.ts";
+import type { Refusal } from "../core/breaker.ts";
 import { writeDelivery } from "../delivery/plan.ts";
+import { endWait } from "../queue/parking-lot.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
-import { AttemptGate, countWaited, findExpired, planAfterFailure, toCandidates, writeProviderWait } from "./provider-wait.ts";
+import { AttemptGate, countWaited, findExpired, openGate, planAfterFailure, toCandidates, writeProviderWait } from "./provider-wait.ts";
 import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
 import { traceRun, type TryEnd } from "./traced-run.ts";
 import { commitEnd, waitForPeople } from "./waiting.ts";
@@ -46,11 +47,15 @@ const RELEASED_MS = 3_600_000;
  */
 export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
   const loaded = await kind.load();
-  if (!loaded) return kind.job && deps.parking.arrived(kind.job.id);
+  if (!loaded) return endWait(kind.job, deps.parking);
   // A run that has not begun has none.
   const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
   const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps] };
-  return traceRun(loaded, current, () => executeTry(loaded, current));
+  try {
+    await traceRun(loaded, current, () => executeTry(loaded, current));
+  } finally {
+    if (kind.job) deps.parking.forget(kind.job.id);
+  }
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
@@ -59,11 +64,11 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   try {
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
-      if (kind.job) deps.parking.arrived(kind.job.id);
+      endWait(kind.job, deps.parking);
       await endRun(buildFailure(ready), current);
       return admission?.release(run, { tokens: 0, again: false });
     }
-    const gate = openGate(ready.model, current);
+    const gate = openGate(ready.model, kind.job, deps.parking);
     if (!(gate instanceof AttemptGate)) return admission?.release(run, await waitForProvider(gate, ready.model, current));
     try {
       const parked = await admission?.start(run, deps.clock.now());
@@ -108,14 +113,6 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { 
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
   const model = context.models.resolve(run.spec.model ?? agent.model, run.spec.model === undefined ? agent.fallbacks : []);
   return model.ok ? { agent, model: model.model } : model;
-}
-
-/** Asks whether the run's models take calls. A run without a job has a caller, who is answered at once. */
-function openGate(model: ResolvedModel, { kind, deps: { parking } }: Try): AttemptGate | Refusal {
-  const candidates = toCandidates(model);
-  if (!kind.job || candidates.length === 0) return new AttemptGate(parking.breaker);
-  const pass = parking.enter(kind.job, candidates);
-  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass);
 }
 
 /** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */

@@ -61,6 +61,14 @@ export class AttemptGate implements CallGate {
   }
 }
 
+/** Asks whether one of a run's models takes calls. A run without a job has a caller, who is answered at once. */
+export function openGate(model: ResolvedModel, job: Job | undefined, parking: ParkingLot): AttemptGate | Refusal {
+  const candidates = toCandidates(model);
+  if (!job || candidates.length === 0) return new AttemptGate(parking.breaker);
+  const pass = parking.enter(job, candidates);
+  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass);
+}
+
 /** Time in which a run has waited for people and limits until `now`, as a change of the run when it starts or waits for a provider. */
 export function countWaited({ waitedMs = 0, pausedAt, waiting }: RunRecord, now: Ms): { waitedMs?: Ms } {
   const since = waiting?.since ?? pausedAt;
