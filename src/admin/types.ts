@@ -9,7 +9,7 @@ import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
 import type { Denial, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
-import type { WaitState } from "../queue/parking-lot.ts";
+import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
 import type { DeliveryRecord, Cluster, Queue, Store } from "../store/types.ts";

@@ -13,7 +13,7 @@ import type {
   ToolCallRecord,
   ToolOutput,
 } from "../store/types.ts";
-import type { WaitState } from "../queue/parking-lot.ts";
+import type { WaitState } from "../core/breaker.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
 import type { BreakerView } from "./types.ts";
 

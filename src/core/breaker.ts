@@ -39,6 +39,9 @@ export interface BreakerState {
   limit?: number;
 }
 
+/** A breaker, and how many jobs wait for it at this gateway. */
+export type WaitState = BreakerState & { waiting: number };
+
 export interface Breaker {
   /** Asks for permission for a call. `limited`: also refused while as many calls are under way as the limit says. */
   enter(of: string, limited?: boolean): Pass | Refusal;

@@ -19,7 +19,6 @@ export interface Metrics {
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
   watchMcpServers(read: () => readonly { name: string; state: string; tools: number; losses: number }[]): void;
-  /** Reads the breakers at each scrape. */
   watchBreakers(read: () => readonly { of: string; state: string; waiting: number }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
@@ -134,7 +133,7 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
   });
 }
 
-/** Adds gauges that are read together at each scrape: one series for each row, with its name as the label. */
+/** Adds gauges with one series for each row that `read` gives at a scrape. */
 function addRowGauges<T>(
   registers: prom.Registry[],
   { label, read, toName }: { label: string; read: () => readonly T[]; toName: (row: T) => string },

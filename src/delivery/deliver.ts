@@ -78,6 +78,9 @@ function leave(pass: Pass | undefined, result: SendResult | undefined, signal: A
   if (result && result.status !== "sent") pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
 }
 
+/** Whether a delivery waits for a vendor that is away. Receipts go to many addresses, a question to the next approver. */
+const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean => route.channel !== CALLBACK && !ask?.next.length;
+
 /** Sends what is in the outbox: in order per recipient, recipients in parallel. */
 class DeliverySender {
   readonly worker: PullWorker;
@@ -112,9 +115,9 @@ class DeliverySender {
     return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
   }
 
-  /** Asks whether the channel's vendor takes messages. Receipts go to many addresses: none holds up another. */
-  #enter(job: Job, { route }: DeliveryRecord): Pass | Refusal | undefined {
-    return route.channel === CALLBACK ? undefined : this.#options.parking.enter(job, [route.channel]);
+  /** Asks whether the channel's vendor takes messages. */
+  #enter(job: Job, delivery: DeliveryRecord): Pass | Refusal | undefined {
+    return waitsForVendor(delivery) ? this.#options.parking.enter(job, [delivery.route.channel]) : undefined;
   }
 
   /** Puts a delivery back until its channel's vendor takes messages again: no try is used up. */
@@ -207,7 +210,7 @@ class DeliverySender {
   #laterOrWait(job: Job, delivery: DeliveryRecord, result: Retry, progress: boolean, { aborted }: AbortSignal): Promise<void> {
     const { parking, clock } = this.#options;
     const { channel: of } = delivery.route;
-    if (aborted || !parking.breaker.isOpen(of)) return this.#later(job, delivery, result, progress, aborted);
+    if (aborted || !waitsForVendor(delivery) || !parking.breaker.isOpen(of)) return this.#later(job, delivery, result, progress, aborted);
     return this.#wait(job, { ...delivery, error: { code: "retry", message: result.reason } }, { of, until: clock.now() });
   }
 

@@ -1,4 +1,4 @@
-import { createBreaker, isRefusal, type Breaker, type BreakerState, type Pass, type Refusal } from "../core/breaker.ts";
+import { createBreaker, isRefusal, type Breaker, type WaitState, type Pass, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -23,9 +23,6 @@ export interface ParkingLot {
   /** The states of the breakers, and how many jobs wait for each here. */
   states(): WaitState[];
 }
-
-/** A breaker, and how many jobs wait for it at this gateway. */
-export type WaitState = BreakerState & { waiting: number };
 
 interface Entry {
   job: WaitingJob;

@@ -61,7 +61,7 @@ export class AttemptGate implements CallGate {
   }
 }
 
-/** Asks whether one of a run's models takes calls. A run without a job has a caller, who is answered at once. */
+/** Asks whether one of a run's models takes calls. A run without a job has a caller, who is answered immediately. */
 export function openGate(model: ResolvedModel, job: Job | undefined, parking: ParkingLot): AttemptGate | Refusal {
   const candidates = toCandidates(model);
   if (!job || candidates.length === 0) return new AttemptGate(parking.breaker);
@@ -152,7 +152,7 @@ export async function writeProviderWait(
   { of, candidates, now, from }: { of: string; candidates: readonly string[]; now: Ms; from?: Ms },
 ): Promise<void> {
   const job = kind.job as Job;
-  // A run that is not stored is made anew when it is taken.
+  // A run that is not stored is made again when it is taken.
   const deadline = isStored ? getDeadline(run, kind, now) : Infinity;
   const lookAt = from === undefined ? now + LOOK_MS * (0.9 + Math.random() / 5) : from + LATE_MS;
   const held = await deps.store.commit((tx) => {
