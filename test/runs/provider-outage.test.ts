@@ -106,7 +106,10 @@ async function stop(): Promise<void> {
 
 /** Moves the time on a second at a time, so that what a moment starts is done before the next. */
 async function pass(ms: number, stepMs = 1000): Promise<void> {
-  for (let passed = 0; passed < ms; passed += stepMs) await clock.advance(stepMs);
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    await clock.advance(stepMs);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
 }
 async function passUntil(check: () => Promise<boolean>, most: number): Promise<void> {
   for (let passed = 0; passed < most; passed += 1000) {
