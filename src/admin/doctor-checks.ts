@@ -102,7 +102,7 @@ export const limits: Check = async (deps, snapshot) => {
     );
   const { "runs.parked": count = 0 } = await deps.store.counts();
   const parked = count === 0 ? [] : parkedBy(await deps.store.list("runs", { status: "parked", limit: MAX_RUNS }), snapshot);
-  const held = count === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
+  const held = parked.length === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
   const slow = deps.cluster.shared ? [COUNTED_LIMITS] : [];
   const text = [...held, ...used, ...slow].join("; ");
   return held.length + slow.length === 0 ? passedCheck(text) : warningCheck(text);

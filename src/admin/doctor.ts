@@ -59,7 +59,7 @@ const backlog: Check = async (deps) => {
   const { "runs.parked": parked = 0, "runs.waiting": asking = 0 } = await deps.store.counts();
   // More turns at the same time would not help what a limit holds back.
   if (parked > 0 && deliveries.oldestMs < BACKLOG_WARN_MS && parked >= turns.count)
-    return passedCheck(`${text}, ${age}: all of these turns are parked by a limit, see \`limits\``);
+    return passedCheck(`${text}, ${age}: all of these turns are parked by a limit or a provider, see \`limits\` and \`breakers\``);
   if (asking > 0 && deliveries.oldestMs < BACKLOG_WARN_MS)
     return passedCheck(
       `${text}, ${age}: ${asking} runs wait for a person, and later runs of their sessions behind them, see \`approvals\``,
@@ -150,6 +150,17 @@ const mcpServers: Check = (deps) => {
   if (failing.length > 0) return fail(`${failing.map(describe).join("; ")}. Runs go on without these tools: see mcp.servers`);
   if (states.length === 0) return passedCheck("no agent uses an MCP server");
   return passedCheck(states.map(({ name, state, tools }) => `${name}: ${state}, ${tools} tools`).join("; "));
+};
+
+const breakers: Check = (deps) => {
+  const open = deps.status().breakers.filter(({ state }) => state !== "closed");
+  if (open.length === 0) return passedCheck("no model and no channel is away");
+  const text = open.map(
+    ({ of, since, nextTest, waiting }) => `${of} since ${since}, tested next at ${nextTest}, ${waiting} wait for it here`,
+  );
+  return warningCheck(
+    `away: ${text.join("; ")}. What waits is started when a test succeeds: see the provider's or vendor's status page, and \`rouse runs list --status parked\``,
+  );
 };
 
 const at = ({ host, pid }: Pick<GatewayView, "host" | "pid">): string => `${host ?? "an unknown gateway"} (process ${pid ?? "?"})`;
@@ -256,6 +267,7 @@ const CHECKS: Record<string, Check> = {
   services,
   "mcp-servers": mcpServers,
   limits,
+  breakers,
   gateways,
   leases,
   "file-modes": modes,

@@ -13,7 +13,9 @@ import type {
   ToolCallRecord,
   ToolOutput,
 } from "../store/types.ts";
+import type { WaitState } from "../core/breaker.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
+import type { BreakerView } from "./types.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export type EventView = ReturnType<typeof eventView>;
@@ -132,6 +134,17 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
     endedAt: isoOrNull(run.endedAt),
   };
 }
+
+/** Renders a breaker. */
+export const breakerView = ({ of, state, since, until, running, limit, waiting }: WaitState): BreakerView => ({
+  of,
+  state,
+  since: isoOrNull(since),
+  nextTest: isoOrNull(until),
+  running,
+  limit: limit ?? null,
+  waiting,
+});
 
 /** Renders a run with what the agent was given and what it replied. */
 export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined) {

@@ -193,7 +193,7 @@ export function createStepCall(
         throw error;
       });
     const hasSpoken = (): boolean => speaker?.hasSpoken() ?? false;
-    const made = await callWithFallbacks(candidates, attempt, { signal, clock, deadline, timeoutMs, hasSpoken });
+    const made = await callWithFallbacks(candidates, attempt, { signal, clock, deadline, timeoutMs, hasSpoken, gate: input.gate });
     if (!made.ok) throw new StepFailedError(made.failure);
     const fallback = renderFallback(made.failed, made.candidate);
     if (fallback !== undefined && !warnings.includes(fallback)) warnings.push(fallback);

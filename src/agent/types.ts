@@ -1,5 +1,6 @@
 import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
+import type { Pass, Refusal } from "../core/breaker.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../core/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
@@ -157,8 +158,18 @@ export interface TurnInput {
   journal?: Journal;
   /** Asked before each call of a tool. Default: every call is made. */
   judge?: (call: JudgedCall) => CallVerdict | undefined;
+  /** Default: every model may be called. */
+  gate?: CallGate;
   /** What becomes of a call that was started and has no answer. Default: `"tell"`, with a warning. */
   onUnknown?: "ask" | "tell";
+}
+
+/** Asked before each model call of a turn. */
+export interface CallGate {
+  /** `isRetry`: the call before was one of the same model, and failed. */
+  enter(ref: string, isRetry: boolean): Pass | Refusal;
+  /** Whether calls of a model are refused because its provider is away. */
+  isOpen(ref: string): boolean;
 }
 
 /** A turn that has not ended: a person has to decide (`waiting`), or another gateway has the run (`lost`). */
@@ -202,6 +213,8 @@ export type TurnResult =
       /** True if the same turn may succeed later. */
       retryable: boolean;
       retryAfterMs?: number;
+      /** Set if none of the models takes calls: the one that may be called next, and when. */
+      blocked?: Refusal;
       warnings: string[];
     };
 

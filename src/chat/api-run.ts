@@ -48,9 +48,16 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
     const { calls, finish, usage, citations } = result;
     return { ok: true, text, calls, finish, usage, citations };
   }
-  const { code, retryAfterMs, vendor } = result;
+  const { code, retryAfterMs, vendor, blocked } = result;
   const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
-  return { ok: false, code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(vendor && { vendor }) };
+  return {
+    ok: false,
+    code,
+    message,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(vendor && { vendor }),
+    ...(blocked && { isAway: true }),
+  };
 }
 
 function buildTurnInput(
@@ -75,7 +82,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
   let history: ChatHistory;
   return {
     context,
-    maxTries: 1,
+    isRetried: false,
     canAsk: request.canAsk ?? false,
     onApproval: turn.ask,
     start: "meanwhile",

@@ -47,7 +47,7 @@ export type ChatEnd =
       usage: Usage;
       citations: readonly Citation[];
     }
-  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number };
+  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number; isAway?: true };
 
 export interface ChatListener {
   onText(delta: string): void;
@@ -91,6 +91,8 @@ export interface ChatDeps {
   questions: TurnDeps["questions"];
   /** Calls that people have approved for good. */
   rules: Pick<ApprovalRules, "list">;
+  /** The breakers of models. */
+  parking: TurnDeps["parking"];
   metrics?: TurnMetrics;
   knowledge?: KnowledgeSearch;
 }

@@ -19,6 +19,7 @@ export interface Metrics {
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
   watchMcpServers(read: () => readonly { name: string; state: string; tools: number; losses: number }[]): void;
+  watchBreakers(read: () => readonly { of: string; state: string; waiting: number }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
   failureAcknowledged(path: string): void;
@@ -132,35 +133,45 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
   });
 }
 
-function addChannels(registers: prom.Registry[], read: () => readonly { id: string; ok: boolean }[]): void {
-  new Gauge({
-    name: "rouse_channel_up",
-    help: "Whether a channel could be reached when it was looked at last.",
-    labelNames: ["channel"],
-    registers,
-    collect() {
-      this.reset();
-      for (const { id, ok } of read()) this.set({ channel: id }, ok ? 1 : 0);
-    },
-  });
-}
-
-function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["watchMcpServers"]>[0]): void {
-  const add = (name: string, help: string, value: (server: ReturnType<typeof read>[number]) => number): void => {
+/** Adds gauges with one series for each row that `read` gives at a scrape. */
+function addRowGauges<T>(
+  registers: prom.Registry[],
+  { label, read, toName }: { label: string; read: () => readonly T[]; toName: (row: T) => string },
+  gauges: readonly [name: string, help: string, value: (row: T) => number][],
+): void {
+  for (const [name, help, value] of gauges)
     new Gauge({
       name,
       help,
-      labelNames: ["server"],
+      labelNames: [label],
       registers,
       collect() {
         this.reset();
-        for (const server of read()) if (server.state !== "idle") this.set({ server: server.name }, value(server));
+        for (const row of read()) this.set({ [label]: toName(row) }, value(row));
       },
     });
-  };
-  add("rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0));
-  add("rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools);
-  add("rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses);
+}
+
+function addChannels(registers: prom.Registry[], read: Parameters<Metrics["watchChannels"]>[0]): void {
+  addRowGauges(registers, { label: "channel", read, toName: ({ id }) => id }, [
+    ["rouse_channel_up", "Whether a channel could be reached when it was looked at last.", ({ ok }) => (ok ? 1 : 0)],
+  ]);
+}
+
+function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["watchMcpServers"]>[0]): void {
+  const readUsed = () => read().filter(({ state }) => state !== "idle");
+  addRowGauges(registers, { label: "server", read: readUsed, toName: ({ name }) => name }, [
+    ["rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0)],
+    ["rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools],
+    ["rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses],
+  ]);
+}
+
+function addBreakers(registers: prom.Registry[], read: Parameters<Metrics["watchBreakers"]>[0]): void {
+  addRowGauges(registers, { label: "of", read, toName: ({ of }) => of }, [
+    ["rouse_breaker_open", "Whether calls of a model or a channel are held back.", ({ state }) => (state === "closed" ? 0 : 1)],
+    ["rouse_breaker_waiting", "Runs or deliveries that wait for a model or a channel at this gateway.", ({ waiting }) => waiting],
+  ]);
 }
 
 /** The counters and histograms that count as something happens. */
@@ -271,6 +282,7 @@ export function createMetrics(): Metrics {
     watchCounts: (read) => addCounts(registers, read),
     watchChannels: (read) => addChannels(registers, read),
     watchMcpServers: (read) => addMcpServers(registers, read),
+    watchBreakers: (read) => addBreakers(registers, read),
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       getAnswerCounter(outcome).observe(seconds);

@@ -11,6 +11,7 @@ import { createDirectHooks, type DirectHandler } from "../http/direct-hooks.ts";
 import { type AnswerHook, createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
 import { createRejections } from "../http/errors.ts";
+import { breakerView } from "../admin/views.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/callers.ts";
@@ -164,6 +165,7 @@ function createStatus({ snapshot, reloader }: Resources, workers: Workers, servi
     services: services.states(),
     channels: workers.health.states(),
     mcpServers: snapshot().runtime.mcpServers(),
+    breakers: workers.parking.states().map(breakerView),
   });
 }
 

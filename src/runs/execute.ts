@@ -1,12 +1,14 @@
 import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { backOff } from "../core/backoff.ts";
+import type { Refusal } from "../core/breaker.ts";
 import { writeDelivery } from "../delivery/plan.ts";
+import { endWait } from "../queue/parking-lot.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
+import { AttemptGate, countWaited, findExpired, openGate, planAfterFailure, toCandidates, writeProviderWait } from "./provider-wait.ts";
 import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
 import { traceRun, type TryEnd } from "./traced-run.ts";
 import { addRunUsage, commitEnd, waitForPeople } from "./waiting.ts";
@@ -33,13 +35,10 @@ interface Spent {
   again: boolean;
 }
 
-/** Tries of a turn whose provider error may pass, since its last progress. */
-export const MAX_TRIES = 6;
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
 /** The same for a run that is taken from the queue and never comes as far as its start. */
 const MAX_TAKEN = 20;
-const RETRY = { firstMs: 2_000, longestMs: 300_000 };
 /** A run that waits for another run is released by it; should that get lost, it looks again then. */
 const RELEASED_MS = 3_600_000;
 
@@ -49,11 +48,15 @@ const RELEASED_MS = 3_600_000;
  */
 export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
   const loaded = await kind.load();
-  if (!loaded) return;
+  if (!loaded) return endWait(kind.job, deps.parking);
   // A run that has not begun has none.
   const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
   const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps] };
-  return traceRun(loaded, current, () => executeTry(loaded, current));
+  try {
+    await traceRun(loaded, current, () => executeTry(loaded, current));
+  } finally {
+    if (kind.job) deps.parking.forget(kind.job.id);
+  }
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
@@ -62,19 +65,26 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   try {
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
+      endWait(kind.job, deps.parking);
       await endRun(buildFailure(ready), current);
       return admission?.release(run, { tokens: 0, again: false });
     }
-    const parked = await admission?.start(run, deps.clock.now());
-    if (parked) {
-      await park(run, parked, current);
-      return await admission?.parked?.(run.id);
-    }
-    let spent: Spent = { tokens: 0, again: true };
+    const gate = openGate(ready.model, kind.job, deps.parking);
+    if (!(gate instanceof AttemptGate)) return admission?.release(run, await waitForProvider(gate, ready.model, current));
     try {
-      spent = await tryRun(ready.agent, ready.model, current);
+      const parked = await admission?.start(run, deps.clock.now());
+      if (parked) {
+        await park(run, parked, current);
+        return await admission?.parked?.(run.id);
+      }
+      let spent: Spent = { tokens: 0, again: true };
+      try {
+        spent = await tryRun({ ...ready, gate }, current);
+      } finally {
+        admission?.release(run, spent);
+      }
     } finally {
-      admission?.release(run, spent);
+      gate.close();
     }
   } catch (error) {
     if (!kind.recover) throw error;
@@ -106,21 +116,38 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { 
   return model.ok ? { agent, model: model.model } : model;
 }
 
+/** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
+async function waitForProvider(refusal: Refusal, model: ResolvedModel, current: Try): Promise<Spent> {
+  const { kind, deps, run, steps, isStored } = current;
+  const now = deps.clock.now();
+  const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
+  if (expired) {
+    await endRun(expired, current);
+    return toSpent(getUsed(expired, current).usage, false);
+  }
+  current.end = { status: "parked" };
+  const change = { status: "parked" as const, parked: { reason: "provider" as const, ...refusal }, crashCount: countCrashes(run, steps) };
+  await writeProviderWait(current, change, { of: refusal.of, candidates: toCandidates(model), now });
+  return toSpent(addRunUsage(current), true);
+}
+
 async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
   const { kind, deps, steps } = current;
   current.end = { status: "parked" };
   const job = kind.job as Job;
   await deps.store.commit((tx) => {
-    tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run, steps) });
+    const pausedAt = run.pausedAt ?? deps.clock.now();
+    tx.update("run", run.id, { status: "parked", parked, pausedAt, crashCount: countCrashes(run, steps) });
     tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
   }, job);
 }
 
-async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise<Spent> {
+async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">, current: Try): Promise<Spent> {
   const { kind, deps, signal, run: before, steps } = current;
   const prepared = await kind.prepare(before, agent);
   const start = {
     ...prepared.change,
+    ...countWaited(before, deps.clock.now()),
     status: "running" as const,
     attempts: before.attempts + 1,
     crashCount: countCrashes(before, steps),
@@ -135,7 +162,7 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
   const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
-  const turn = { agent, model, prepared, journal };
+  const turn = { agent, model, prepared, journal, gate };
   const [first] = await Promise.all([
     takeModelTurn(turn, current),
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
@@ -147,16 +174,33 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
-    const isDrained = result.code === "cancelled" && signal.reason === "drain";
-    const failures = (journal.committed > 0 ? 0 : (run.failures ?? 0)) + 1;
-    const maxTries = steps.length > 0 ? MAX_TRIES : kind.maxTries;
-    if (isDrained || (result.retryable && failures < maxTries)) {
-      await putBack(kind.job, result, isDrained ? { attempts: run.attempts - 1 } : { failures }, current);
+    if (result.code === "cancelled" && signal.reason === "drain") {
+      await putBackDrained(kind.job, current);
       return toSpent(addRunUsage(current), true);
     }
+    return putBackOrEnd(result, model, journal.committed > 0, current);
   }
   await endRun(result, current);
   return toSpent(getUsed(result, current).usage, false);
+}
+
+/** Puts a run back whose attempt failed, to be tried again or to wait for its provider; or ends it. */
+async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgress: boolean, current: Try): Promise<Spent> {
+  const { kind, deps, run, steps, isStored } = current;
+  const now = deps.clock.now();
+  const plan = planAfterFailure(result, { kind, run, isStored, hasSteps: steps.length > 0, hasProgress, now });
+  if (plan.do === "end") {
+    await endRun(plan.failure, current);
+    return toSpent(getUsed(plan.failure, current).usage, false);
+  }
+  const isParked = plan.do === "wait";
+  current.end = { status: isParked ? "parked" : "queued", error: result.code };
+  const { of, from, ...change } = isParked
+    ? { status: "parked" as const, parked: { reason: "provider" as const, ...plan.blocked }, of: plan.blocked.of, from: undefined }
+    : { status: "queued" as const, failures: plan.failures, of: model.ref, from: plan.at };
+  const wait = { of, candidates: toCandidates(model), now, ...(from === undefined ? {} : { from }) };
+  await writeProviderWait(current, { ...change, crashCount: 0, error: toRunError(result) }, wait);
+  return toSpent(addRunUsage(current), true);
 }
 
 const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): Spent => ({
@@ -187,7 +231,7 @@ async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts,
 async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepared, current: Try): Promise<boolean> {
   const { kind, deps, run } = current;
   const held = await deps.store.commit((tx) => {
-    if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null });
+    if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null, pausedAt: null });
     else tx.add("run", run);
     write?.(tx);
   }, kind.job);
@@ -200,16 +244,13 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
   !result.ok && (result.code === "waiting" || result.code === "lost");
 
-/** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
-async function putBack(job: Job, failure: FailedTurn, change: { attempts: number } | { failures: number }, current: Try): Promise<void> {
+/** Puts a run back as if it had not begun: the gateway stops. */
+async function putBackDrained(job: Job, current: Try): Promise<void> {
   const { deps, run, isStored } = current;
-  current.end = { status: "queued", error: failure.code };
-  const isDrained = "attempts" in change;
-  const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
-  const error = isDrained ? {} : { error: toRunError(failure) };
+  current.end = { status: "queued", error: "cancelled" };
   await deps.store.commit((tx) => {
-    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
-    tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
+    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, attempts: run.attempts - 1 });
+    tx.settle(job, deps.clock.now(), { resetAttempts: true });
   }, job);
 }
 

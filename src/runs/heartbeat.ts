@@ -131,7 +131,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
     context,
     job,
     // The job is tried again, but as another run: with the events that are queued then.
-    maxTries: 1,
+    isRetried: false,
     canAsk: true,
     start: "never",
     async load() {

@@ -1,4 +1,4 @@
-import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools } from "../approvals/judge.ts";
 import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
@@ -17,6 +17,8 @@ export interface ModelTurnParts {
   model: ResolvedModel;
   prepared: Prepared;
   journal: RunJournal;
+  /** Asked before each model call. */
+  gate: CallGate;
 }
 
 /** The run whose turn is taken, and its steps so far. */
@@ -32,7 +34,7 @@ interface TurnRun {
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 export async function takeModelTurn(
-  { agent, model, prepared, journal }: ModelTurnParts,
+  { agent, model, prepared, journal, gate }: ModelTurnParts,
   current: TurnRun,
 ): Promise<ModelTurn | PausedTurn> {
   const {
@@ -74,6 +76,7 @@ export async function takeModelTurn(
     question: question ?? plainText(spec.input),
     extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
     journal,
+    gate,
     onUnknown: job ? "ask" : "tell",
     ...(boundaryId === undefined ? {} : { boundaryId }),
     ...input,

@@ -59,8 +59,8 @@ export interface RunKind {
   readonly job?: Job;
   /** Whether a person can be asked about a call. A run with a job waits; one without stays under way meanwhile. */
   readonly canAsk: boolean;
-  /** Tries of a turn whose error may pass. */
-  readonly maxTries: number;
+  /** Whether a run without a step is tried again after an error that may pass, while its provider takes calls. */
+  readonly isRetried: boolean;
   /** When the start is written: before the turn, while the model thinks because a person waits, or never. */
   readonly start: "before" | "meanwhile" | "never";
   /** Loads or makes the run. Undefined if there is nothing to execute: the kind has settled its job. */
@@ -77,6 +77,6 @@ export interface RunKind {
 
 export type ExecutorDeps = Pick<
   TurnDeps,
-  "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules" | "telemetry"
+  "store" | "clock" | "log" | "metrics" | "knowledge" | "parking" | "onApproval" | "questions" | "rules" | "telemetry"
 > &
   Partial<Pick<TurnDeps, "onRunEnd">>;

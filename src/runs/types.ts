@@ -14,6 +14,7 @@ import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
 import type { ApprovalRecord, Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
+import type { ParkingLot } from "../queue/parking-lot.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
 
 /** The agents of a snapshot; there is always at least one. */
@@ -98,6 +99,8 @@ export interface TurnDeps {
   /** Called once a question to a person is on disk. */
   onApproval?(approval: ApprovalRecord): void;
   admission: Admission;
+  /** Where runs wait for providers that are away. */
+  parking: ParkingLot;
   /** Calls that people have approved for good. */
   rules: Pick<ApprovalRules, "list">;
   /** Cancels a run, whichever gateway executes it. */

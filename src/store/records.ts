@@ -254,6 +254,10 @@ export interface RunRecord {
   progress?: number;
   /** Attempts since its last progress that ended with an error that may pass. */
   failures?: number;
+  /** Time in which it waited for people and limits, in milliseconds: `runs.maxAge` does not count it. */
+  waitedMs?: Ms;
+  /** Since when it waits for a limit. */
+  pausedAt?: Ms;
   /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
   systemEventIds?: string[];
   /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */
@@ -264,10 +268,13 @@ export interface RunRecord {
 }
 
 /** What may change in a run; null takes a field away. */
-export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "endedAt">> & {
+export type RunChange = Partial<
+  Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "pausedAt" | "endedAt">
+> & {
   error?: RunError | null;
   parked?: Parked | null;
   waiting?: RunRecord["waiting"] | null;
+  pausedAt?: Ms | null;
   endedAt?: Ms | null;
 };
 
