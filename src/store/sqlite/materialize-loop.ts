@@ -1,7 +1,8 @@
 import type { WakeMode } from "../../config/schema/common.ts";
 import { collectJob, buildRunJobs, buildRun, buildSystemEvent } from "../materialize.ts";
 import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
-import type { Statements, SqliteGroupCommit } from "./statements.ts";
+import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { Statements } from "./statements.ts";
 import { insertRunOnce, type SqliteWrites } from "./writes.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -10,7 +11,7 @@ import type { SqliteSignals } from "./signals.ts";
 /** Events of one transaction: bounds how long accepting waits for it. */
 const SLICE = 256;
 
-/** What a slice brought. `settle` must be called once it is on disk. */
+/** What a slice brought. `settle` must be called once it is committed. */
 export interface Materialized {
   wakes: Map<string, WakeMode>;
   settle(): void;
@@ -169,7 +170,7 @@ export class MaterializeLoop {
   async #materializeSlice(): Promise<void> {
     const { materializer, group, signals, newWrites } = this.#parts;
     const writes = newWrites();
-    const materialized = await group.add(() => materializer.materialize(writes), { many: true });
+    const materialized = await group.derive(() => materializer.materialize(writes));
     materialized.settle();
     signals.announce(writes.touched);
     signals.woke(materialized.wakes);
