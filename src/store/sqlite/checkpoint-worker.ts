@@ -16,7 +16,10 @@ function run(call: Exclude<CheckpointCall, "close">): CheckpointReply {
   try {
     const done = call === "restart" ? restartLog(db) : checkpoint(db);
     // Nothing was written meanwhile, so that the next writer would find the log to be restarted.
-    return { ok: true, done: call === "copy" && done.complete ? restartLog(db) : { ...done, complete: call === "restart" && done.complete } };
+    return {
+      ok: true,
+      done: call === "copy" && done.complete ? restartLog(db) : { ...done, complete: call === "restart" && done.complete },
+    };
   } catch (error) {
     const { errcode, errstr } = error as { errcode?: number; errstr?: string };
     return { ok: false, errcode, reason: errstr };

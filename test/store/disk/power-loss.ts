@@ -18,7 +18,7 @@ const HEAD = 24;
 export function readOperations(file: string): Operation[] {
   const all = readFileSync(file);
   const operations: Operation[] = [];
-  for (let at = 0; at + HEAD <= all.length; ) {
+  for (let at = 0; at + HEAD <= all.length;) {
     const kind = String.fromCharCode(all[at] ?? 0) as Operation["kind"];
     const length = Number(all.readBigUInt64LE(at + 16));
     const end = at + HEAD + length;
@@ -54,7 +54,8 @@ class Image {
 
   copy(): Image {
     const image = new Image();
-    image.write(0, this.bytes);
+    image.#bytes = Buffer.from(this.#bytes);
+    image.#size = this.#size;
     return image;
   }
 
@@ -63,11 +64,12 @@ class Image {
   }
 }
 
-/** How much of what was not synced stays: `keep` of its pieces, which are as long as `piece` at the most. */
+/** What stays of the writes that were not synced. */
 export interface Loss {
-  keep: number;
+  /** Whether the disk has kept a piece of a write: the writes are numbered by their order, from 0 to 1. */
+  keeps(order: number): boolean;
+  /** The most bytes that the disk writes at once. */
   piece: number;
-  random(): number;
 }
 
 /** One file of the database on a disk that keeps nothing for certain before a sync of it has ended. */
@@ -94,17 +96,18 @@ class DiskFile {
   }
 
   /** What is found after a power loss. */
-  afterLoss({ keep, piece, random }: Loss): Buffer {
+  afterLoss({ keeps, piece }: Loss): Buffer {
     const image = this.#durable.copy();
-    for (const { kind, at, bytes } of keep === 0 ? [] : this.#unsynced) {
+    for (const [index, { kind, at, bytes }] of this.#unsynced.entries()) {
+      const order = index / this.#unsynced.length;
       if (kind === "t") {
-        if (random() < keep) image.truncate(at);
+        if (keeps(order)) image.truncate(at);
         continue;
       }
-      for (let from = 0; from < bytes.length; ) {
+      for (let from = 0; from < bytes.length;) {
         // Pieces of a disk begin at multiples of their length in the file.
         const to = Math.min(bytes.length, from + piece - ((at + from) % piece));
-        if (random() < keep) image.write(at + from, bytes.subarray(from, to));
+        if (keeps(order)) image.write(at + from, bytes.subarray(from, to));
         from = to;
       }
     }
