@@ -50,7 +50,7 @@ export class Checkpoints {
     const worker = this.#worker;
     if (!worker) return;
     worker.ref();
-    worker.postMessage("close" satisfies CheckpointCall);
+    worker.postMessage("close" satisfies CheckpointCall, []);
     await once(worker, "exit");
   }
 
@@ -73,7 +73,7 @@ export class Checkpoints {
     const died = once(worker, "exit", { signal }).then(() => {
       throw new Error("the thread of checkpoints ended");
     });
-    worker.postMessage(call);
+    worker.postMessage(call, []);
     try {
       const [reply] = (await Promise.race([once(worker, "message", { signal }), died])) as [CheckpointReply];
       if (!reply.ok) throw new Error("a checkpoint failed", { cause: { errcode: reply.errcode, errstr: reply.reason } });

@@ -171,7 +171,7 @@ class GroupCommit implements SqliteGroupCommit {
   #push<T>(queue: Member[], write: () => T, many: boolean): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#broken) return reject(this.#broken);
-      queue.push({ write, many, resolve: resolve as (value: unknown) => void, reject });
+      queue.push({ write, many, resolve, reject });
       this.#start();
     });
   }

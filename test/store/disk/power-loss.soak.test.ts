@@ -78,7 +78,8 @@ describeWithCompiler("a power loss", () => {
       cwd: dir,
       env: { LD_PRELOAD: compileShim(), DISK_LOG: log, DISK_FOLDER: state, DISK_DELAY_MS: "2" },
     });
-    const acknowledged = await sendHooks(rouse.url, log).finally(() => rouse.kill());
+    const acknowledged = await sendHooks(rouse.url, log);
+    await rouse.kill();
     expect(acknowledged).toHaveLength(HOOKS);
 
     const operations = readOperations(log);

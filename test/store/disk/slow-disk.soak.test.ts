@@ -13,7 +13,9 @@ const TOKEN = "slow-disk-token-0123456789";
 const KEY = "rk_slow-disk-key-0123456789-0123456789";
 const START = [join(ROOT, "bin/rouse.js"), "start"];
 const SENDERS = 24;
-const MEASURED_MS = 5000;
+const MEASURED_MS = 6000;
+/** Each sender sends so often at the most: both runs have the same load. */
+const PACE_MS = 150;
 
 let dir: string;
 beforeEach(() => {
@@ -62,9 +64,10 @@ async function measure({ url }: Program): Promise<Measured> {
   const [livez, gaps]: [number[], number[]] = [[], []];
   let hooks = 0;
   const send = async (): Promise<void> => {
-    while (performance.now() < end) {
-      const answer = await post(`${url}/hooks/wake`, TOKEN, { text: randomBytes(9000).toString("base64"), mode: "next-heartbeat" });
+    for (let began = performance.now(); began < end; began = performance.now()) {
+      const answer = await post(`${url}/hooks/wake`, TOKEN, { text: randomBytes(24_000).toString("base64"), mode: "next-heartbeat" });
       if (answer.ok) hooks++;
+      await sleep(began + PACE_MS - performance.now());
     }
   };
   const look = async (): Promise<void> => {
