@@ -1,9 +1,9 @@
 /** The main file of the thread that copies the log into the database: a checkpoint waits for the disk several times. */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
-import { checkpoint, restartLog, type Checkpointed } from "./restart-log.ts";
+import { copyLog, restartLog, type Checkpointed } from "./restart-log.ts";
 
-/** `copy`: what can be copied while others write. `restart`: the rest, while nobody writes. */
+/** `copy`: what can be copied while others write. `restart`: the rest, while the gateway writes nothing. */
 export type CheckpointCall = "copy" | "restart" | "close";
 export type CheckpointReply = { ok: true; done: Checkpointed } | { ok: false; errcode: number | undefined; reason: string | undefined };
 
@@ -14,7 +14,7 @@ db.exec("PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeo
 
 function run(call: Exclude<CheckpointCall, "close">): CheckpointReply {
   try {
-    const done = call === "restart" ? restartLog(db) : checkpoint(db);
+    const done = call === "restart" ? restartLog(db) : copyLog(db);
     // Nothing was written meanwhile, so that the next writer would find the log to be restarted.
     return {
       ok: true,
