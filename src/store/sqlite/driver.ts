@@ -1,10 +1,15 @@
 import type { Ms, Queue, StoreHandle } from "../types.ts";
-import { type SqliteGroupCommit, createSqliteGroupCommit, Statements } from "./statements.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
+import { LogFile } from "./log-file.ts";
 import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
 import { SqliteJobs } from "./jobs.ts";
+import { restartLog } from "./restart-log.ts";
 import { type SqliteSignals, createSqliteSignals } from "./signals.ts";
+import { Statements } from "./statements.ts";
 import { DatabaseSync } from "node:sqlite";
 import type { Clock } from "../../core/clock.ts";
+import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
@@ -51,19 +56,54 @@ const describeFailure = (error: unknown): object => {
   return { errcode, reason: errstr };
 };
 
+/** Answers are sent within this time. */
+const LAST_WORDS: Ms = 200;
+
+/**
+ * Ends the process after a sync that failed. The system forgets what it could not write, and the next sync succeeds
+ * without it: only reading the files again shows what is there. The next start does so, and copies it to where a sync
+ * of its own confirms it.
+ */
+function endProcess(log: Logger, file: string, error: unknown): void {
+  const { code = "error" } = error as { code?: string };
+  const message = `the disk did not confirm what was written to ${file} (${code}), so the process ends; check the disk, then start again: what was acknowledged before is kept`;
+  log.fatal({ err: safeError(error) }, message);
+  setTimeout(() => {
+    throw new RouseError({ code: "store_unavailable", message });
+  }, LAST_WORDS);
+}
+
+/** Brings the schema up to date. From here on this connection waits neither for the disk nor for a lock. */
+function openLog(db: DatabaseSync, now: Ms): LogFile {
+  prepareDatabase(db, now);
+  // What a process wrote before it died is visible, and may not be on disk.
+  restartLog(db);
+  db.exec("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=0;");
+  return new LogFile(db.location() ?? "");
+}
+
 /** The store and its queue on a database that is open, and belongs to this process alone. */
 export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
-  prepareDatabase(db, clock.now());
+  const logFile = openLog(db, clock.now());
+  const file = db.location() ?? "";
   const now = (): number => clock.now();
   const sql = new Statements(db);
   const jobs = new SqliteJobs(sql);
   const materializer = new Materializer(sql);
   const newWrites = () => createWrites({ sql, jobs, now });
-  const group = createSqliteGroupCommit(sql, createFailureLog(log, describeFailure));
+  const onFailure = createFailureLog(log, describeFailure);
+  const group = createSqliteGroupCommit({
+    sql,
+    sync: () => logFile.sync(),
+    onCommit: () => checkpoints.committed(),
+    onFailure,
+    onBroken: (error) => endProcess(log, file, error),
+  });
+  const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
   const signals = createSqliteSignals({ jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
   return {
-    store: createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }),
+    store: createSqliteStore({ sql, jobs, group, checkpoints, logFile, materializer, loop, signals, newWrites, now }),
     queue: createSqliteQueue({ jobs, group, loop, signals, now }),
     cluster: singleNode(now, log),
   };

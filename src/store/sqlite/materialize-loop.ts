@@ -1,16 +1,17 @@
 import type { WakeMode } from "../../config/schema/common.ts";
 import { collectJob, buildRunJobs, buildRun, buildSystemEvent } from "../materialize.ts";
 import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
-import type { Statements, SqliteGroupCommit } from "./statements.ts";
+import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { Statements } from "./statements.ts";
 import { insertRunOnce, type SqliteWrites } from "./writes.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { SqliteSignals } from "./signals.ts";
 
-/** Events of one transaction: bounds how long accepting waits for it. */
-const SLICE = 256;
+/** Events, and about as many actions, of one transaction: accepting waits for no more than some milliseconds. */
+const SLICE = 64;
 
-/** What a slice brought. `settle` must be called once it is on disk. */
+/** What a slice brought. `settle` must be called once it is committed. */
 export interface Materialized {
   wakes: Map<string, WakeMode>;
   settle(): void;
@@ -66,14 +67,18 @@ export class Materializer {
     );
     const wakes = new Map<string, WakeMode>();
     const outcomes = new Map<EventOutcome, number>();
+    let taken = 0;
+    // Numbers without a row were given to commits that failed.
+    let last = given;
     for (const row of rows) {
+      if (taken >= SLICE) break;
+      last = row.seq;
       outcomes.set(row.outcome, (outcomes.get(row.outcome) ?? 0) + 1);
       const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
+      taken += actions.length;
       for (const action of actions) this.#apply(action, row, writes, wakes);
     }
     for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
-    // Numbers without a row were given to commits that failed.
-    const last = rows.at(-1)?.seq ?? given;
     this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
     return { wakes, settle: () => void (this.#done = last) };
   }
@@ -169,7 +174,7 @@ export class MaterializeLoop {
   async #materializeSlice(): Promise<void> {
     const { materializer, group, signals, newWrites } = this.#parts;
     const writes = newWrites();
-    const materialized = await group.add(() => materializer.materialize(writes), { many: true });
+    const materialized = await group.derive(() => materializer.materialize(writes));
     materialized.settle();
     signals.announce(writes.touched);
     signals.woke(materialized.wakes);

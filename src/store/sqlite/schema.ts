@@ -157,7 +157,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
 export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = SQLITE_MIGRATIONS): void {
   db.exec(
     // Pages of 8 KB: a body of 20 KB spreads over half as many, and small rows cost the same (`npm run bench`).
-    "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
+    "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
   );
   db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)");
   db.function("key_number", { deterministic: true }, (scope, key) => keyNumber(String(scope), String(key)));
