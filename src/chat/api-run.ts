@@ -79,7 +79,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
     onApproval: turn.ask,
     start: "meanwhile",
     async load() {
-      const run = buildRun(request, turn, deps.gateway);
+      const run = buildRun(request, turn, deps.cluster.id);
       if (before) {
         await store.commit((tx) => tx.add("run", run));
         await before;
@@ -119,7 +119,10 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       log.error({ err: safeError(error), runId }, "a turn of the API could not be executed");
       abort.abort("failed");
       const { code, message }: RunError = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
-      return { ok: false, code, message, retryable: false, warnings: [] };
+      const failure: FailedTurn = { ok: false, code, message, retryable: false, warnings: [] };
+      // The caller does not wait until the failure is written.
+      turn.finish(toChatEnd(failure, "", "failed"));
+      return failure;
     },
   } satisfies RunKind;
 }

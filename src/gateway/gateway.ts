@@ -7,6 +7,8 @@ import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
 import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
+import { createFirstAnswers } from "../http/first-answers.ts";
+import type { PlatformDeps } from "../http/platform/types.ts";
 import { createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
 import { createRejections } from "../http/errors.ts";
@@ -35,14 +37,14 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
 function createLazyPlatform(
   { options, store, clock, log, snapshot }: Resources,
   { chats, keys, knowledge, approvals }: Workers,
-  sharedCounts: ReturnType<typeof createSharedCounts>,
+  shared: Pick<PlatformDeps, "sharedCounts" | "firstAnswers">,
   status: () => RuntimeStatus,
 ) {
   const { startedAt } = status();
   return lazy(async () => {
     const { createPlatform } = await import("../http/platform/app.ts");
     return createPlatform({
-      sharedCounts,
+      ...shared,
       chats,
       keys,
       knowledge,
@@ -93,12 +95,14 @@ function createSurface(
     chats,
     knowledge,
   };
-  const platform = createLazyPlatform(resources, workers, sharedCounts, status);
+  const firstAnswers = cluster.responding && createFirstAnswers(cluster.responding);
+  const platform = createLazyPlatform(resources, workers, { sharedCounts, firstAnswers }, status);
   const serviceRequest = services.request;
   const receipts = createReceipts({ store, waitForRun: runEnds.wait });
   return createApps({
     admin,
-    hooks: createHooks({ intake, snapshot, receipts }),
+    hooks: createHooks({ intake, snapshot, receipts, firstAnswers }),
+    firstAnswers,
     receipts,
     hasCredential: intake.hasCredential,
     bodyBudget: intake.bodyBudget,

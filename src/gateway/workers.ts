@@ -107,6 +107,7 @@ export function createWorkers(resources: Resources): Workers {
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = {
     store,
+    cluster,
     clock,
     log,
     metrics,
@@ -122,12 +123,13 @@ export function createWorkers(resources: Resources): Workers {
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
-  const chats = createChats({ ...runDeps, gateway: cluster.id });
+  const chats = createChats(runDeps);
   return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health };
 }
 
-const aliveIds = async (cluster: Cluster): Promise<Set<string>> =>
-  new Set((await cluster.list()).filter((peer) => peer.alive).map((peer) => peer.id));
+/** The gateways that have not ended. One that cannot be heard of because the store is away may carry its runs out. */
+const listPresent = async (cluster: Cluster): Promise<Set<string>> =>
+  new Set((await cluster.list()).filter((peer) => !peer.gone).map((peer) => peer.id));
 
 /** Between looks for what gateways that are gone have left behind. */
 const LEFT_MS = 10_000;
@@ -139,8 +141,8 @@ async function recoverLeft(
   { chats, admission }: Workers,
 ): Promise<void> {
   while (!signal.aborted) {
-    await aliveIds(cluster)
-      .then((alive) => chats.recover(alive, fencingToken))
+    await listPresent(cluster)
+      .then((present) => chats.recover(present, fencingToken))
       .then(() => admission.tidy?.())
       .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
     await clock.sleep(LEFT_MS, signal);
@@ -154,7 +156,7 @@ export async function restoreWorkers({ queue, cluster, swapped, log }: Resources
   });
   await knowledge.sweep();
   await queue.recover();
-  await chats.recover(await aliveIds(cluster));
+  await chats.recover(await listPresent(cluster));
   await admission.recount();
   // Limits may have changed with the config: the start times of waiting runs are calculated again.
   swapped.push(() => {

@@ -3,6 +3,7 @@ import type { Receipts } from "../runs/read-receipts.ts";
 import type { DeniedRequest, DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
 import { getStatus } from "../core/errors.ts";
 import { errorBody, failureResponse } from "./errors.ts";
+import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { ServicesOptions } from "../plugin/services.ts";
 import { bodySource, getCaller, getHeaders, getQuery } from "./request.ts";
@@ -118,6 +119,8 @@ export function answerReceived(c: Context, input: RawInput, received: Received, 
 
 export interface HooksDeps extends AnswerDeps {
   intake: Pick<Intake, "receive">;
+  /** Absent if the store cannot hang. */
+  firstAnswers: FirstAnswers | undefined;
 }
 
 /** Creates the handler of `{base}/<path>`, for every method: reads the request as the intake takes it, and writes the answer. */
@@ -127,7 +130,8 @@ export function createHooks(deps: HooksDeps): (c: Context, path: string) => Prom
     const headers = getHeaders(c);
     const { address, share } = getCaller(c, headers["x-forwarded-for"], deps.snapshot());
     const input = { method, path, query: getQuery(url), headers, body: bodySource(c), url };
-    return answerReceived(c, input, await deps.intake.receive(input, { kind: "http", address, share }), deps);
+    const receiving = deps.intake.receive(input, { kind: "http", address, share });
+    return answerReceived(c, input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
   };
 }
 

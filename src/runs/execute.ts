@@ -5,8 +5,10 @@ import { backOff } from "../core/backoff.ts";
 import { writeDelivery } from "../delivery/plan.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import { LOST } from "../queue/worker.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
+import { persist } from "./persist.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
 import { traceRun, type TryEnd } from "./traced-run.ts";
@@ -21,6 +23,8 @@ interface Try {
   isStored: boolean;
   /** The steps so far, those of earlier tries first. */
   readonly steps: StepRecord[];
+  /** Starts that ended with their process, since the run got further last. */
+  crashes: number;
   /** What the try has come to. */
   end?: TryEnd;
 }
@@ -51,18 +55,24 @@ export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSi
   if (!loaded) return;
   // A run that has not begun has none.
   const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
-  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps] };
+  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps], crashes: 0 };
   return traceRun(loaded, current, () => executeTry(loaded, current));
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   const { run, admission } = loaded;
-  const { kind, deps } = current;
+  const { kind, deps, signal } = current;
+  let leave: (() => void) | undefined;
   try {
+    current.crashes = await countCrashes(run, current.steps, deps);
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
       await endRun(buildFailure(ready), current);
       return admission?.release(run, { tokens: 0, again: false });
+    }
+    if (kind.job) {
+      if (!(await noteCrash(current))) return;
+      leave = await deps.quarantine?.enter(current.crashes === MAX_CRASHES - 1, signal);
     }
     const parked = await admission?.start(run, deps.clock.now());
     if (parked) {
@@ -78,6 +88,8 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   } catch (error) {
     if (!kind.recover) throw error;
     await endRun(kind.recover(error), current);
+  } finally {
+    leave?.();
   }
 }
 
@@ -87,17 +99,39 @@ const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, 
 export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
 
 /**
- * Starts of a run that a crash has cut off, since it got further last. Being taken from the queue is no start: only one that
- * is on disk counts.
+ * Counts the starts of a run that ended with their process, since it got further last. Being taken from the queue is no
+ * start: only one that is on disk counts. A start of a gateway that still runs was given back: its store was unavailable.
  */
-function countCrashes({ crashCount, cutOff = 0, status, progress = 0 }: RunRecord, steps: readonly StepRecord[]): number {
-  return getProgress(steps) > progress ? 0 : (crashCount ?? cutOff) + (status === "running" ? 1 : 0);
+async function countCrashes(run: RunRecord, steps: readonly StepRecord[], { cluster }: ExecutorDeps): Promise<number> {
+  const { crashCount, cutOff = 0, status, gateway, progress = 0 } = run;
+  if (getProgress(steps) > progress) return 0;
+  const isCrash = status === "running" && gateway !== cluster.id && (await isGone(gateway, cluster));
+  return (crashCount ?? cutOff) + (isCrash ? 1 : 0);
 }
 
+/** True if a gateway has ended, or if an earlier version has not noted which one it was. */
+async function isGone(gateway: string | undefined, cluster: ExecutorDeps["cluster"]): Promise<boolean> {
+  if (gateway === undefined) return true;
+  return (await cluster.list()).find(({ id }) => id === gateway)?.gone ?? true;
+}
+
+/** Keeps the count of a run whose last start ended with its process: a crash before its next start is none of its own. */
+async function noteCrash(current: Try): Promise<boolean> {
+  const { run, crashes, kind, deps, isStored } = current;
+  if (!isStored || run.status !== "running") return true;
+  return persistFor(current, () =>
+    deps.store.commit((tx) => tx.update("run", run.id, { status: "queued", crashCount: crashes }), kind.job),
+  );
+}
+
+/** Does what needs the store until it is done, or the run is another gateway's. */
+const persistFor = <T>({ run, kind, signal, deps }: Try, attempt: () => T | Promise<T>): Promise<T> =>
+  persist(attempt, { runId: run.id, job: kind.job, signal }, deps);
+
 /** Resolves what a run is executed with, or says why it cannot be. */
-function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { agent: Agent; model: ResolvedModel } | RunError {
+function checkRun({ run, agent, isStored }: LoadedRun, { kind, crashes }: Try): { agent: Agent; model: ResolvedModel } | RunError {
   const { context, job } = kind;
-  if (countCrashes(run, steps) >= MAX_CRASHES) return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
+  if (crashes >= MAX_CRASHES) return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
@@ -106,13 +140,15 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { 
 }
 
 async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
-  const { kind, deps, steps } = current;
+  const { kind, deps, crashes } = current;
   current.end = { status: "parked" };
   const job = kind.job as Job;
-  await deps.store.commit((tx) => {
-    tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run, steps) });
-    tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
-  }, job);
+  await persistFor(current, () =>
+    deps.store.commit((tx) => {
+      tx.update("run", run.id, { status: "parked", parked, crashCount: crashes });
+      tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
+    }, job),
+  );
 }
 
 async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise<Spent> {
@@ -122,7 +158,8 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
     ...prepared.change,
     status: "running" as const,
     attempts: before.attempts + 1,
-    crashCount: countCrashes(before, steps),
+    crashCount: current.crashes,
+    gateway: deps.cluster.id,
     progress: getProgress(steps),
     startedAt: deps.clock.now(),
     model: model.ref,
@@ -143,6 +180,10 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   if (isPaused(result)) {
     current.end = { status: result.code };
     return result.code === "waiting" ? toSpent(addUsage(steps.map(({ usage }) => usage)), false) : { tokens: 0, again: false };
+  }
+  if (signal.reason === LOST) {
+    current.end = { status: "lost" };
+    return { tokens: 0, again: false };
   }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
@@ -185,11 +226,14 @@ async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts,
 /** Writes that the run is under way. False if another gateway has the job by now. */
 async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepared, current: Try): Promise<boolean> {
   const { kind, deps, run } = current;
-  const held = await deps.store.commit((tx) => {
-    if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null });
-    else tx.add("run", run);
-    write?.(tx);
-  }, kind.job);
+  const commit = (): Promise<boolean> =>
+    deps.store.commit((tx) => {
+      if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null });
+      else tx.add("run", run);
+      write?.(tx);
+    }, kind.job);
+  // Someone waits for the answer of a run without a job.
+  const held = await (kind.job ? persistFor(current, commit) : commit());
   current.isStored = true;
   const since = kind.job?.enqueuedAt ?? run.createdAt;
   if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
@@ -206,10 +250,12 @@ async function putBack(job: Job, failure: FailedTurn, change: { attempts: number
   const isDrained = "attempts" in change;
   const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
   const error = isDrained ? {} : { error: toRunError(failure) };
-  await deps.store.commit((tx) => {
-    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
-    tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
-  }, job);
+  await persistFor(current, () =>
+    deps.store.commit((tx) => {
+      if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
+      tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
+    }, job),
+  );
 }
 
 /** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
@@ -221,13 +267,13 @@ function getUsed(result: ModelTurn, steps: readonly StepRecord[]): Pick<RunRecor
 
 /** Writes the end of a run and all that follows from it, in one commit. */
 async function endRun(result: ModelTurn, current: Try): Promise<void> {
-  const { kind, deps, run, isStored, steps } = current;
+  const { kind, deps, run, isStored, steps, signal } = current;
   const { context, job } = kind;
   const now = deps.clock.now();
   const status = getRunStatus(result);
   const used = getUsed(result, steps);
   current.end = result.ok ? { status } : { status, error: result.code };
-  const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now, steps);
+  const { change, warnings = [], planned, write, after } = await persistFor(current, () => kind.finish(run, result, now, steps));
   const end = {
     status,
     endedAt: now,
@@ -244,7 +290,13 @@ async function endRun(result: ModelTurn, current: Try): Promise<void> {
     if (planned) writeDelivery(tx, planned);
     write(tx);
   };
-  const done = await commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps });
+  const isWritten = async (): Promise<boolean> => (await deps.store.get("run", run.id))?.endedAt === now;
+  const done = await persist(
+    () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }),
+    { runId: run.id, job, signal },
+    deps,
+    { isWritten, written: true },
+  );
   if (done) {
     deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
     const { mapping = "", spec } = run;

@@ -74,6 +74,6 @@ export interface RunKind {
 
 export type ExecutorDeps = Pick<
   TurnDeps,
-  "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules" | "telemetry"
+  "store" | "cluster" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules" | "telemetry" | "quarantine"
 > &
   Partial<Pick<TurnDeps, "onRunEnd">>;

@@ -6,6 +6,7 @@ import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
+import { createQuarantine } from "./quarantine.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
@@ -112,7 +113,8 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
 }
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
-export function createTurnWorker(deps: TurnDeps): TurnWorker {
+export function createTurnWorker(parts: TurnDeps): TurnWorker {
+  const deps: TurnDeps = { ...parts, quarantine: createQuarantine() };
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;

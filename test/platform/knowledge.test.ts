@@ -61,7 +61,7 @@ beforeEach(async () => {
   };
   chats = createChats({
     questions: { plan: () => [], planEnd: async () => [] },
-    gateway: handle.cluster.id,
+    cluster: handle.cluster,
     store: handle.store,
     clock: systemClock,
     log,
