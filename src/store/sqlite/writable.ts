@@ -22,7 +22,7 @@ export function createWritable(sql: Statements, group: () => SqliteGroupCommit):
 
   const look = (): void => {
     group()
-      .add(() => sql.run("UPDATE marks SET seq = seq WHERE name = 'intake'"), { many: false })
+      .add(() => sql.run("INSERT INTO marks VALUES ('written', 0) ON CONFLICT (name) DO UPDATE SET seq = seq + 1"), { many: false })
       .then(
         () => (timer = undefined),
         () => lookLater(),
