@@ -55,7 +55,8 @@ const post = (to: Program, message: string): Promise<Response> =>
     headers: bearer(TOKEN),
     body: JSON.stringify({ message, sessionKey: `hook:${message}`, deliver: false, wakeMode: "next-heartbeat" }),
   });
-const accept = async (to: Program, message: string): Promise<string> => ((await (await post(to, message)).json()) as { runId: string }).runId;
+const accept = async (to: Program, message: string): Promise<string> =>
+  ((await (await post(to, message)).json()) as { runId: string }).runId;
 const until = async (done: () => boolean | Promise<boolean>, ms: number): Promise<void> => {
   for (const end = Date.now() + ms; !(await done()) && Date.now() < end;) await pause(100);
 };
@@ -117,28 +118,32 @@ describePrivatePostgres("turns under way while PostgreSQL is away", () => {
     expect(provider.requests).toHaveLength(12);
   });
 
-  it("and whose gateway was suspended while another one took its jobs: the late one is aborted, and writes nothing", { timeout: 180_000 }, async () => {
-    const first = await start();
-    const closed: string[] = [];
-    provider.answer = (_request, response) => {
-      const n = provider.requests.length;
-      response.on("close", () => void (response.writableEnded || closed.push(`call ${n}`)));
-      return n === 1 ? new Promise(() => undefined) : "second";
-    };
-    const id = await accept(first, "order-0.");
-    await until(() => provider.requests.length === 1, 20_000);
-    const second = await start();
-    first.child.kill("SIGSTOP");
-    await until(() => provider.requests.length === 2, 60_000);
-    const [run] = await ended([id]);
-    expect(run).toMatchObject({ status: "succeeded", reply: "second", attempts: 2 });
-    expect(closed).toEqual([]);
-    first.child.kill("SIGCONT");
-    await until(() => closed.length > 0, 20_000);
-    expect(closed).toEqual(["call 1"]);
-    expect((await ended([id]))[0]).toEqual(run);
-    expect((await second.stop()) === 0 && asked("order-0.")).toBe(2);
-  });
+  it(
+    "and whose gateway was suspended while another one took its jobs: the late one is aborted, and writes nothing",
+    { timeout: 180_000 },
+    async () => {
+      const first = await start();
+      const closed: string[] = [];
+      provider.answer = (_request, response) => {
+        const n = provider.requests.length;
+        response.on("close", () => void (response.writableEnded || closed.push(`call ${n}`)));
+        return n === 1 ? new Promise(() => undefined) : "second";
+      };
+      const id = await accept(first, "order-0.");
+      await until(() => provider.requests.length === 1, 20_000);
+      const second = await start();
+      first.child.kill("SIGSTOP");
+      await until(() => provider.requests.length === 2, 60_000);
+      const [run] = await ended([id]);
+      expect(run).toMatchObject({ status: "succeeded", reply: "second", attempts: 2 });
+      expect(closed).toEqual([]);
+      first.child.kill("SIGCONT");
+      await until(() => closed.length > 0, 20_000);
+      expect(closed).toEqual(["call 1"]);
+      expect((await ended([id]))[0]).toEqual(run);
+      expect((await second.stop()) === 0 && asked("order-0.")).toBe(2);
+    },
+  );
 });
 
 describePrivatePostgres("PostgreSQL that is suspended", () => {

@@ -3,6 +3,7 @@ import { collectJob, buildRunJobs, buildRun, buildSystemEvent } from "../materia
 import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
 import type { Statements, SqliteGroupCommit } from "./statements.ts";
 import { insertRunOnce, type SqliteWrites } from "./writes.ts";
+import { isEventsFault, queueOrSetAside } from "./broken-events.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { SqliteSignals } from "./signals.ts";
@@ -13,6 +14,8 @@ const SLICE = 256;
 /** What a slice brought. `settle` must be called once it is on disk. */
 export interface Materialized {
   wakes: Map<string, WakeMode>;
+  /** Events that were set aside, with what was thrown. */
+  broken: { eventId: string; error: unknown }[];
   settle(): void;
 }
 
@@ -35,6 +38,8 @@ export class Materializer {
   readonly #sql: Statements;
   #given: number;
   #done: number;
+  /** Each event of the next slice is on its own: one of the last slice could not be taken up. */
+  isCareful = false;
 
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -66,16 +71,27 @@ export class Materializer {
     );
     const wakes = new Map<string, WakeMode>();
     const outcomes = new Map<EventOutcome, number>();
+    const broken: Materialized["broken"] = [];
     for (const row of rows) {
-      outcomes.set(row.outcome, (outcomes.get(row.outcome) ?? 0) + 1);
-      const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
-      for (const action of actions) this.#apply(action, row, writes, wakes);
+      const queue = (): void => this.#queue(row, writes, wakes);
+      const report = (error: unknown): void => void broken.push({ eventId: row.id, error });
+      const outcome = this.isCareful ? queueOrSetAside(this.#sql, row, queue, report) : (queue(), row.outcome);
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     }
     for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
     // Numbers without a row were given to commits that failed.
     const last = rows.at(-1)?.seq ?? given;
     this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
-    return { wakes, settle: () => void (this.#done = last) };
+    const settle = (): void => {
+      this.#done = last;
+      this.isCareful = false;
+    };
+    return { wakes, broken, settle };
+  }
+
+  #queue(row: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
+    const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
+    for (const action of actions) this.#apply(action, row, writes, wakes);
   }
 
   #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
@@ -167,10 +183,19 @@ export class MaterializeLoop {
   }
 
   async #materializeSlice(): Promise<void> {
-    const { materializer, group, signals, newWrites } = this.#parts;
+    const { materializer, group, signals, newWrites, log } = this.#parts;
     const writes = newWrites();
-    const materialized = await group.add(() => materializer.materialize(writes), { many: true });
+    let materialized: Materialized;
+    try {
+      materialized = await group.add(() => materializer.materialize(writes), { many: true });
+    } catch (error) {
+      if (materializer.isCareful || !isEventsFault(error)) throw error;
+      materializer.isCareful = true;
+      return this.#materializeSlice();
+    }
     materialized.settle();
+    for (const { eventId, error } of materialized.broken)
+      log.error({ err: safeError(error), eventId }, "an accepted event is broken: it was set aside, and can be replayed");
     signals.announce(writes.touched);
     signals.woke(materialized.wakes);
   }
