@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { countMails, createMailWorld, mailConfig, mailPlugins } from "../runs/mail.ts";
 import { startDiskBound, type DiskBound } from "./full-disk.ts";
 import { createProvider, modelConfig, type Provider } from "./provider.ts";
 
@@ -67,3 +68,45 @@ it("a full disk: finished turns are kept and written once there is room, with on
   await until(async () => (await ready()) === 200);
   expect(provider.requests).toHaveLength(4);
 });
+
+it.each(["the model answers", "a tool answers"])(
+  "a disk that is full when %s: the step is kept, and nothing is asked or called twice",
+  async (moment) => {
+    const mail = await createMailWorld();
+    try {
+      const config = { gateway: { port: 0, drainSeconds: 1 }, ...mailConfig(mail) } as { hooks: object };
+      writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ ...config, hooks: { ...config.hooks, enabled: true, token: TOKEN } }));
+      for (const [name, source] of Object.entries(mailPlugins(mail))) {
+        mkdirSync(dirname(join(dir, name)), { recursive: true });
+        writeFileSync(join(dir, name), source);
+      }
+      const bound = (disk = await startDiskBound(dir));
+      const { url } = bound.program;
+      const unready = async (): Promise<boolean> => (await fetch(`${url}/readyz`)).status === 503;
+      let isFull = false;
+      mail.watch = async ({ kind, index }, when) => {
+        if (index !== 1 || kind !== (moment === "a tool answers" ? "mail" : "model") || when !== "before") return;
+        await bound.fill();
+        isFull = true;
+      };
+      const answer = await fetch(`${url}/hooks/agent`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ message: "Mail them.", agentId: "post", deliver: false, wakeMode: "next-heartbeat" }),
+      });
+      const { runId } = (await answer.json()) as { runId: string };
+      await until(() => isFull);
+      await until(unready);
+      await new Promise((next) => setTimeout(next, 1000));
+      await bound.empty();
+      const read = async (): Promise<object & { status: string }> =>
+        ((await (await fetch(`${url}/hooks/runs/${runId}`, { headers })).json()) as { run: { status: string } }).run;
+      await until(async () => ["succeeded", "failed", "waiting"].includes((await read()).status));
+      expect(await read()).toMatchObject({ status: "succeeded", attempts: 1 });
+      expect(countMails(mail.sent)).toEqual({ 1: 1, 2: 1, 3: 1 });
+      expect(mail.requests).toHaveLength(4);
+    } finally {
+      await mail.close();
+    }
+  },
+);
