@@ -8,6 +8,7 @@ import { VERSION } from "../core/version.ts";
 import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
 import { createApps, type Apps } from "../http/app.ts";
 import { createFirstAnswers } from "../http/first-answers.ts";
+import { STORE_UNAVAILABLE } from "../store/types.ts";
 import type { PlatformDeps } from "../http/platform/types.ts";
 import { createHooks, createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
@@ -95,7 +96,7 @@ function createSurface(
     chats,
     knowledge,
   };
-  const firstAnswers = cluster.responding && createFirstAnswers(cluster.responding);
+  const firstAnswers = cluster.responding && createFirstAnswers(cluster.responding, STORE_UNAVAILABLE);
   const platform = createLazyPlatform(resources, workers, { sharedCounts, firstAnswers }, status);
   const serviceRequest = services.request;
   const receipts = createReceipts({ store, waitForRun: runEnds.wait });

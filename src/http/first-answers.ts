@@ -1,19 +1,18 @@
-import { RouseError } from "../core/errors.ts";
-import { STORE_UNAVAILABLE } from "../store/types.ts";
+import { RouseError, type Failure } from "../core/errors.ts";
 
 /** How often it is looked whether the store answers, while callers wait. */
 const LOOK_MS = 100;
 
 export interface FirstAnswers {
-  /** The same answer, or a rejection with `store_unavailable` as soon as the store is known not to answer. */
+  /** The same answer, or a rejection as soon as the store is known not to answer. */
   before<T>(answer: Promise<T>): Promise<T>;
 }
 
 /**
  * Bounds how long callers wait for the beginning of an answer while the store hangs: senders give up after some seconds,
- * and then nobody has told them to try again. `responding`: see `Cluster`.
+ * and then nobody has told them to try again. `responding`: see `Cluster`; `unavailable`: what they are answered.
  */
-export function createFirstAnswers(responding: () => boolean): FirstAnswers {
+export function createFirstAnswers(responding: () => boolean, unavailable: Failure): FirstAnswers {
   const waiting = new Set<(reason: unknown) => void>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -23,7 +22,7 @@ export function createFirstAnswers(responding: () => boolean): FirstAnswers {
   };
   const look = (): void => {
     if (responding()) return;
-    for (const reject of waiting) reject(new RouseError(STORE_UNAVAILABLE));
+    for (const reject of waiting) reject(new RouseError(unavailable));
   };
 
   return {

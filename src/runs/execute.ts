@@ -6,6 +6,7 @@ import { writeDelivery } from "../delivery/plan.ts";
 import { countUsedTokens } from "../limits/limiter.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import { LOST } from "../queue/worker.ts";
+import { countCrashes } from "./crashes.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import { persist } from "./persist.ts";
@@ -97,23 +98,6 @@ const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, 
 
 /** The part of a failure that the run keeps. */
 export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
-
-/**
- * Counts the starts of a run that ended with their process, since it got further last. Being taken from the queue is no
- * start: only one that is on disk counts. A start of a gateway that still runs was given back: its store was unavailable.
- */
-async function countCrashes(run: RunRecord, steps: readonly StepRecord[], { cluster }: ExecutorDeps): Promise<number> {
-  const { crashCount, cutOff = 0, status, gateway, progress = 0 } = run;
-  if (getProgress(steps) > progress) return 0;
-  const isCrash = status === "running" && gateway !== cluster.id && (await isGone(gateway, cluster));
-  return (crashCount ?? cutOff) + (isCrash ? 1 : 0);
-}
-
-/** True if a gateway has ended, or if an earlier version has not noted which one it was. */
-async function isGone(gateway: string | undefined, cluster: ExecutorDeps["cluster"]): Promise<boolean> {
-  if (gateway === undefined) return true;
-  return (await cluster.list()).find(({ id }) => id === gateway)?.gone ?? true;
-}
 
 /** Keeps the count of a run whose last start ended with its process: a crash before its next start is none of its own. */
 async function noteCrash(current: Try): Promise<boolean> {

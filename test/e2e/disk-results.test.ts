@@ -74,8 +74,9 @@ it.each(["the model answers", "a tool answers"])(
   async (moment) => {
     const mail = await createMailWorld();
     try {
-      const config = { gateway: { port: 0, drainSeconds: 1 }, ...mailConfig(mail) } as { hooks: object };
-      writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ ...config, hooks: { ...config.hooks, enabled: true, token: TOKEN } }));
+      const { hooks, ...config } = mailConfig(mail) as { hooks: object };
+      const gateway = { port: 0, drainSeconds: 1 };
+      writeFileSync(join(dir, "rouse.json5"), JSON.stringify({ ...config, gateway, hooks: { ...hooks, enabled: true, token: TOKEN } }));
       for (const [name, source] of Object.entries(mailPlugins(mail))) {
         mkdirSync(dirname(join(dir, name)), { recursive: true });
         writeFileSync(join(dir, name), source);
