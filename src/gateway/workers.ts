@@ -127,7 +127,7 @@ export function createWorkers(resources: Resources): Workers {
   return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health };
 }
 
-/** The gateways that have not ended. One that cannot be heard of because the store is away may carry its runs out. */
+/** The gateways that have not ended. One that cannot reach the store may still execute its runs. */
 const listPresent = async (cluster: Cluster): Promise<Set<string>> =>
   new Set((await cluster.list()).filter((peer) => !peer.gone).map((peer) => peer.id));
 

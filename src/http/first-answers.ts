@@ -10,7 +10,7 @@ export interface FirstAnswers {
 
 /**
  * Bounds how long callers wait for the beginning of an answer while the store hangs: senders give up after some seconds,
- * and then nobody has told them to try again. `responding`: see `Cluster`; `unavailable`: what they are answered.
+ * without an answer that asks them to try again. `responding`: see `Cluster`; `unavailable`: what they are answered.
  */
 export function createFirstAnswers(responding: () => boolean, unavailable: Failure): FirstAnswers {
   const waiting = new Set<(reason: unknown) => void>();

@@ -38,7 +38,7 @@ export interface Peer {
   lastSeen: Ms;
   /** Heard of within the time of a lease. */
   alive: boolean;
-  /** Not heard of for the time of a lease in which the store could be reached: its process has ended. */
+  /** No sign of life for the time of a lease in which the store could be reached: its process has ended. */
   gone: boolean;
   info: PeerInfo | undefined;
 }
