@@ -162,7 +162,6 @@ describePrivatePostgres("PostgreSQL that is suspended", () => {
       ["runs", () => fetch(`${gateway.url}/admin/v1/runs`, { headers: bearer(OPERATOR) })],
       ["events", () => fetch(`${gateway.url}/admin/v1/events`, { headers: bearer(OPERATOR) })],
       ["retry", () => fetch(`${gateway.url}/admin/v1/runs/${first}/retry`, { method: "POST", headers: bearer(OPERATOR) })],
-      ["approvals", () => fetch(`${gateway.url}/v1/approvals`, { headers: bearer(KEY) })],
       ["chat", () => fetch(`${gateway.url}/v1/chat/completions`, { method: "POST", headers: bearer(KEY), body: chat })],
     ];
     // Connections and prepared statements are there.
