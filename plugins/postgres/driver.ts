@@ -124,6 +124,7 @@ async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): P
       committed,
       failed,
       patienceMs,
+      responding: db.responding,
     });
   const [accepting, committing] = [createCommits(db.accepts, ACCEPT_MS), createCommits(db)];
 

@@ -41,6 +41,8 @@ export interface GroupCommitParts {
   failed(error: unknown): void;
   /** How long a member waits for its commit; then it is told that the store is unavailable. Absent: as long as the database takes. */
   patienceMs?: number | undefined;
+  /** False once PostgreSQL hangs: whoever has patience hears at once, before it can be written after all. */
+  responding?(): boolean;
 }
 
 /**
@@ -81,7 +83,8 @@ export class GroupCommit {
   /** A late member that is in no group yet is not written at all; one that is under way may be. */
   #rejectLate(): void {
     const before = performance.now() - (this.#parts.patienceMs ?? Infinity);
-    const isLate = ({ since }: Member): boolean => since < before;
+    const isHung = this.#parts.responding?.() === false;
+    const isLate = ({ since }: Member): boolean => isHung || since < before;
     const late = [...this.#settling, ...this.#waiting].filter(isLate);
     this.#waiting = this.#waiting.filter((member) => !isLate(member));
     for (const member of late) member.reject(new RouseError(STORE_UNAVAILABLE));
