@@ -14,7 +14,7 @@ import { parseAddress } from "./address.ts";
 import { createNotifier } from "./notify.ts";
 import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
-import { openDb, type Db } from "./db.ts";
+import { openDb, type Db, type Lane } from "./db.ts";
 import { sqlState } from "./errors.ts";
 import { commitGroup, type Committed } from "./group.ts";
 import { createMembership } from "./membership.ts";
@@ -32,6 +32,9 @@ import { createPostgresStore } from "./store.ts";
 const SAME_MS = 100;
 /** What other gateways tell is passed on at most so often: a flood of hooks there is no flood of looks here. */
 const PASS_ON_MS = 5;
+
+/** Who sends a hook hears within so long that it could not be taken: the most impatient senders wait 5 seconds. */
+const ACCEPT_MS = 3000;
 
 /** PostgreSQL's code for a failure, which quotes nothing. */
 const describeFailure = (error: unknown): object => {
@@ -115,13 +118,19 @@ async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): P
     notifier.tell(ready, wakes);
   };
   const failed = createFailureLog(log, describeFailure);
-  const createCommits = (): GroupCommit =>
-    new GroupCommit({ commit: (requests, careful) => commitGroup(requests, { db, jobs, now, dbTime }, careful), committed, failed });
-  const [accepting, committing] = [createCommits(), createCommits()];
+  const createCommits = (lane: Lane, patienceMs?: Ms): GroupCommit =>
+    new GroupCommit({
+      commit: (requests, careful) => commitGroup(requests, { db: lane, jobs, now, dbTime }, careful),
+      committed,
+      failed,
+      patienceMs,
+      responding: db.responding,
+    });
+  const [accepting, committing] = [createCommits(db.accepts, ACCEPT_MS), createCommits(db)];
 
   const tidy = async (): Promise<void> => {
     skew = await measureSkew(db, now);
-    const freed = await jobs.free(dbTime(now()));
+    const freed = await jobs.free(dbTime(now()), membership.steady());
     if (freed.length > 0) log.warn({ jobs: freed.length }, "jobs of a gateway that is gone start again");
     const strays = await handedOut.strays(async () => jobs.heldBy(await membership.id()));
     if (strays.length > 0) {

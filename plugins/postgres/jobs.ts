@@ -1,4 +1,4 @@
-import type { Job, JobKind, Ms, Sql } from "#store-kit";
+import type { HeldJob, Job, JobKind, Ms, Sql } from "#store-kit";
 import type { Db, Statement } from "./db.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
@@ -46,13 +46,6 @@ interface TakenRow {
   enqueued: Ms;
 }
 
-/** A job that somebody holds, with the number of its start. */
-export interface HeldJob {
-  kind: JobKind;
-  id: string;
-  lease: number;
-}
-
 /** What is ready now, what is not any more, and when something will be. */
 export interface Taken {
   jobs: Job[];
@@ -61,8 +54,12 @@ export interface Taken {
   later: Ms | undefined;
 }
 
-const LOST = `holder IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM holders WHERE holders.id = jobs.holder AND holders.seen > now() - interval '${LEASE_MS} ms')`;
+/** Whether the server has run for the time of a lease: all that were connected before had the time to be heard of again. */
+export const STEADY = `pg_postmaster_start_time() < now() - interval '${LEASE_MS} ms'`;
+
+/** Held by someone who has left; with `silent`, also by someone who is not heard of any more. */
+const LOST = (silent: string): string => `holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders WHERE holders.id = jobs.holder
+  AND (holders.seen > now() - interval '${LEASE_MS} ms' OR NOT (${silent} AND ${STEADY})))`;
 
 /** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
 export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): { before: Statement[]; after: Statement[] } {
@@ -151,15 +148,18 @@ export class Jobs {
     return { jobs, alive: rows[0]?.alive ?? false, later: rows[0]?.later ?? undefined };
   }
 
-  /** Jobs whose holder is not heard of any more may start again; with `own`, those of that holder too. Returns their kinds. */
-  async free(now: Ms, own?: number): Promise<JobKind[]> {
-    const mine = own === undefined ? "" : "holder = $2 OR ";
+  /**
+   * Jobs whose holder has left may start again; with `steady` (see `Membership`), also those whose holder is not heard of
+   * any more. With `own`, those of that holder too. Returns their kinds.
+   */
+  async free(now: Ms, steady: boolean, own?: number): Promise<JobKind[]> {
+    const mine = own === undefined ? "" : "holder = $3 OR ";
     // The start that was cut off stays counted, and its lease is worth nothing any more.
     const rows = await this.#db.query<{ kind: JobKind }>(
-      `UPDATE jobs SET holder = NULL, run_at = $1, ready = $1 WHERE holder IS NOT NULL AND (${mine}(${LOST})) RETURNING kind`,
-      own === undefined ? [now] : [now, own],
+      `UPDATE jobs SET holder = NULL, run_at = $1, ready = $1 WHERE holder IS NOT NULL AND (${mine}(${LOST("$2::boolean")})) RETURNING kind`,
+      [now, steady, ...(own === undefined ? [] : [own])],
     );
-    await this.#db.query("DELETE FROM holders WHERE seen < now() - interval '1 hour'");
+    if (steady) await this.#db.query(`DELETE FROM holders WHERE seen < now() - interval '1 hour' AND ${STEADY}`);
     return rows.map((row) => row.kind);
   }
 

@@ -68,7 +68,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
     async findDuplicates(keys) {
       if (keys.length === 0) return [];
       const ids = keys.map(({ scope, key }) => digest(scope, key));
-      const records = await readDedupeRecords(db, ids);
+      const records = await readDedupeRecords(db.accepts, ids);
       return ids.map((id) => {
         const record = records.get(id.toString("hex"));
         return record && record.expiresAt > now() ? record : undefined;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
-import { NO_ROUTE } from "../store/types.ts";
+import { BROKEN, NO_ROUTE } from "../store/types.ts";
 import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkSenders } from "./doctor-checks.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
@@ -74,6 +74,17 @@ const runs: Check = async ({ store }) => {
   return failed === 0
     ? passedCheck("no run has failed")
     : warningCheck(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
+};
+
+const events: Check = async ({ store }) => {
+  const { "events.failed": failed = 0 } = await store.counts();
+  const newest = failed === 0 ? [] : await store.list("events", { outcome: "failed", limit: MAX_LISTED });
+  const broken = newest.filter(({ reason }) => reason?.startsWith(BROKEN));
+  const [first] = broken;
+  if (!first) return passedCheck("the work of every accepted event could be queued");
+  return warningCheck(
+    `accepted events whose work could not be queued: ${broken.length}, the newest ${first.id}: \`rouse events show\`, then \`rouse events replay\``,
+  );
 };
 
 const approvals: Check = async ({ approvals: asked, clock: { now } }, { approvers }) => {
@@ -261,6 +272,7 @@ const CHECKS: Record<string, Check> = {
   approvals,
   deliveries,
   routes,
+  events,
   "system-events": systemEvents,
   signatures,
   senders: checkSenders,

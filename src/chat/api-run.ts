@@ -1,7 +1,8 @@
 import { createReplyCleaner } from "../agent/links.ts";
 import { safeError } from "../core/errors.ts";
 import { getHistoryLimits } from "../runs/checkpoint.ts";
-import { execute, toRunError } from "../runs/execute.ts";
+import { toRunError } from "../runs/end-run.ts";
+import { execute } from "../runs/execute.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
 import type { ActionContext } from "../runs/types.ts";
@@ -87,7 +88,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
     onApproval: turn.ask,
     start: "meanwhile",
     async load() {
-      const run = buildRun(request, turn, deps.gateway);
+      const run = buildRun(request, turn, deps.cluster.id);
       if (before) {
         await store.commit((tx) => tx.add("run", run));
         await before;
@@ -128,7 +129,10 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       log.error({ err: safeError(error), runId }, "a turn of the API could not be executed");
       abort.abort("failed");
       const { code, message }: RunError = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
-      return { ok: false, code, message, retryable: false, warnings: [] };
+      const failure: FailedTurn = { ok: false, code, message, retryable: false, warnings: [] };
+      // The caller does not wait until the failure is written.
+      turn.finish(toChatEnd(failure, "", "failed"));
+      return failure;
     },
   } satisfies RunKind;
 }

@@ -1,14 +1,11 @@
 import { hostname } from "node:os";
-import { createEarlierRuns } from "../chat/earlier-runs.ts";
-import { createReceipts } from "../runs/read-receipts.ts";
 import { retryOnRedelivery } from "../runs/retry-on-redelivery.ts";
 import { RouseError } from "../core/errors.ts";
-import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
 import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
-import { createApps, type Apps } from "../http/app.ts";
+import type { Apps } from "../http/app.ts";
 import { createDirectHooks, type DirectHandler } from "../http/direct-hooks.ts";
-import { type AnswerHook, createHooks, createServiceHook } from "../http/hooks.ts";
+import { createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
 import { createRejections } from "../http/errors.ts";
 import { breakerView } from "../admin/views.ts";
@@ -19,6 +16,7 @@ import { createReceive } from "./library.ts";
 import { traceIntake } from "../intake/traced-intake.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
+import { createSurface } from "./surface.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
 const ALIVE_MS = 2 ** 30;
@@ -31,93 +29,6 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
   /** The operator's token. */
   readonly operatorToken: string;
   readonly status: () => RuntimeStatus;
-}
-
-/** The platform API, which is loaded when the first request for it comes. */
-function createLazyPlatform(
-  { options, store, clock, log, snapshot }: Resources,
-  { chats, keys, knowledge, approvals }: Workers,
-  sharedCounts: ReturnType<typeof createSharedCounts>,
-  status: () => RuntimeStatus,
-) {
-  const { startedAt } = status();
-  return lazy(async () => {
-    const { createPlatform } = await import("../http/platform/app.ts");
-    return createPlatform({
-      sharedCounts,
-      chats,
-      keys,
-      knowledge,
-      approvals,
-      earlierRuns: createEarlierRuns(store),
-      clock,
-      fetch: options.fetch,
-      log,
-      snapshot,
-      draining: () => status().draining,
-      startedAt,
-    });
-  });
-}
-
-function createSurface(
-  resources: Resources,
-  workers: Workers,
-  services: Services,
-  input: ReturnType<typeof createInput>,
-  status: () => RuntimeStatus,
-): Apps & { hooks: AnswerHook } {
-  const { store, queue, cluster, clock, log, metrics, telemetry, snapshot, reloader, operatorToken } = resources;
-  const { turns, chats, keys, knowledge, deliveries, runEnds, approvals, rules, admission, health } = workers;
-  const { intake, sharedCounts } = input;
-  const draining = (): boolean => status().draining;
-  const admin = {
-    clock,
-    log,
-    store,
-    queue,
-    cluster,
-    snapshot,
-    status,
-    refusals: intake.denials.list,
-    signatures: intake.signatures,
-    runs: { ...turns, cancel: workers.cancel },
-    approvals,
-    rules,
-    limits: () => admission.usage(),
-    channels: health,
-    replay: intake.replay,
-    retryDelivery: deliveries.retry,
-    sendEvent: createServiceHook(intake),
-    reload: reloader.reload,
-    metrics: metrics.render,
-    keys,
-    chats,
-    knowledge,
-  };
-  const platform = createLazyPlatform(resources, workers, sharedCounts, status);
-  const serviceRequest = services.request;
-  const receipts = createReceipts({ store, waitForRun: runEnds.wait });
-  const hooks = createHooks({ intake, snapshot, receipts });
-  const apps = createApps({
-    admin,
-    hooks,
-    receipts,
-    hasCredential: intake.hasCredential,
-    bodyBudget: intake.bodyBudget,
-    denials: intake.denials,
-    platform,
-    keys,
-    clock,
-    log,
-    snapshot,
-    operatorToken,
-    ready: () => !draining() && cluster.reachable(),
-    sharedCounts,
-    serviceRequest,
-    telemetry,
-  });
-  return { ...apps, hooks };
 }
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */

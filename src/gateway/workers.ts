@@ -125,6 +125,7 @@ export function createWorkers(resources: Resources): Workers {
   const runDeps = {
     store,
     parking,
+    cluster,
     clock,
     log,
     metrics,
@@ -141,12 +142,13 @@ export function createWorkers(resources: Resources): Workers {
   metrics.watchChannels(health.states);
   metrics.watchBreakers(parking.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
-  const chats = createChats({ ...runDeps, gateway: cluster.id });
+  const chats = createChats(runDeps);
   return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health, parking };
 }
 
-const aliveIds = async (cluster: Cluster): Promise<Set<string>> =>
-  new Set((await cluster.list()).filter((peer) => peer.alive).map((peer) => peer.id));
+/** The gateways that have not ended. One that cannot reach the store may still execute its runs. */
+const listPresent = async (cluster: Cluster): Promise<Set<string>> =>
+  new Set((await cluster.list()).filter((peer) => !peer.gone).map((peer) => peer.id));
 
 /** Between looks for what gateways that are gone have left behind. */
 const LEFT_MS = 10_000;
@@ -158,8 +160,8 @@ async function recoverLeft(
   { chats, admission }: Workers,
 ): Promise<void> {
   while (!signal.aborted) {
-    await aliveIds(cluster)
-      .then((alive) => chats.recover(alive, fencingToken))
+    await listPresent(cluster)
+      .then((present) => chats.recover(present, fencingToken))
       .then(() => admission.tidy?.())
       .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
     await clock.sleep(LEFT_MS, signal);
@@ -173,7 +175,7 @@ export async function restoreWorkers({ queue, cluster, swapped, log }: Resources
   });
   await knowledge.sweep();
   await queue.recover();
-  await chats.recover(await aliveIds(cluster));
+  await chats.recover(await listPresent(cluster));
   await admission.recount();
   // Limits may have changed with the config: the start times of waiting runs are calculated again.
   swapped.push(() => {

@@ -14,6 +14,7 @@ import { createFailureLimiter, type createSharedCounts } from "../intake/callers
 import { answerChannelRequest, type ChannelRequestDeps, createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
 import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet, createConsoleSessions } from "./console/routes.ts";
 import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
+import type { FirstAnswers } from "./first-answers.ts";
 import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { Receipts } from "../runs/read-receipts.ts";
@@ -36,6 +37,8 @@ export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   log: Logger;
   operatorToken: string;
   ready(): boolean;
+  /** Absent if the store cannot hang. */
+  firstAnswers: FirstAnswers | undefined;
   sharedCounts: ReturnType<typeof createSharedCounts>;
   telemetry?: Telemetry | undefined;
 }
@@ -53,6 +56,11 @@ const NO_TOKEN: Failure = { code: "unauthorized", message: "send the gateway tok
 const PRIVATE = { "cache-control": "no-store" };
 
 const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
+
+/** An answer that begins while the store can be asked, or the error that it cannot. */
+function inTime(answer: () => Promise<Response>, { firstAnswers }: Pick<AppDeps, "firstAnswers">): Promise<Response> {
+  return firstAnswers ? firstAnswers.before(answer()) : answer();
+}
 
 const isPlatform = (path: string): boolean => path === "/v1" || path.startsWith("/v1/");
 
@@ -107,7 +115,7 @@ function operatorRoutes(deps: AppDeps): Hono {
     const { createAdminRoutes } = await import("./admin/app.ts");
     return new Hono().route("/admin/v1", createAdminRoutes(deps.admin));
   });
-  app.all("/admin/v1/*", async (c) => (await admin()).fetch(c.req.raw, c.env));
+  app.all("/admin/v1/*", (c) => inTime(async () => (await admin()).fetch(c.req.raw, c.env), deps));
   app.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...(await showReadiness(deps.admin)) }, deps.ready() ? 200 : 503));
   return app;
 }
@@ -162,7 +170,7 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
   const { telemetry } = deps;
   app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
     const id = c.req.param("id");
-    const answer = async (): Promise<Response> => (await answerChannelRequest(c, id, deps)) ?? notFound(c);
+    const answer = (): Promise<Response> => inTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(c), deps);
     return telemetry ? serveTraced(c, `/channels/${id}/*`, telemetry, answer) : answer();
   });
   app.all("*", (c, next) => {
@@ -177,7 +185,7 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
     if (!c.req.path.startsWith(`${hooks.path}/`)) return next();
     const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
-    if (receipt) return answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string);
+    if (receipt) return inTime(() => answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string), deps);
     const answer = async (): Promise<Response> => {
       const { method, url } = c.req;
       return toResponse(c, await deps.hooks({ method, url, path, headers: getHeaders(c), body: bodySource(c), peer: getPeer(c) }));

@@ -2,6 +2,7 @@ import type { Receipts } from "../runs/read-receipts.ts";
 import type { DeniedRequest, DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
 import { getStatus } from "../core/errors.ts";
 import { errorBody, type HttpAnswer, renderFailure } from "./errors.ts";
+import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { ServicesOptions } from "../plugin/services.ts";
 import { getQuery, resolveCaller } from "./request.ts";
@@ -117,6 +118,8 @@ function answerReceived(input: RawInput, received: Received, deps: AnswerDeps): 
 
 export interface HooksDeps extends AnswerDeps {
   intake: Pick<Intake, "receive">;
+  /** Absent if the store cannot hang. */
+  firstAnswers: FirstAnswers | undefined;
 }
 
 /** A request below the hooks' base path. */
@@ -135,7 +138,8 @@ export function createHooks(deps: HooksDeps): AnswerHook {
   return async ({ peer, ...request }) => {
     const { address, share } = resolveCaller(peer, request.headers["x-forwarded-for"], deps.snapshot());
     const input = { ...request, query: getQuery(request.url) };
-    return answerReceived(input, await deps.intake.receive(input, { kind: "http", address, share }), deps);
+    const receiving = deps.intake.receive(input, { kind: "http", address, share });
+    return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
   };
 }
 

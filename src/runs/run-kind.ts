@@ -77,6 +77,17 @@ export interface RunKind {
 
 export type ExecutorDeps = Pick<
   TurnDeps,
-  "store" | "clock" | "log" | "metrics" | "knowledge" | "parking" | "onApproval" | "questions" | "rules" | "telemetry"
+  | "store"
+  | "cluster"
+  | "clock"
+  | "log"
+  | "metrics"
+  | "knowledge"
+  | "parking"
+  | "onApproval"
+  | "questions"
+  | "rules"
+  | "telemetry"
+  | "quarantine"
 > &
   Partial<Pick<TurnDeps, "onRunEnd">>;

@@ -7,6 +7,7 @@ import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
+import { persist } from "./persist.ts";
 import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type {
@@ -124,7 +125,11 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
   if (paused.code === "lost") return false;
   const timeoutMs = kind.context.config.tools.approvalTimeout;
   const usage = addRunUsage(current);
-  const approvals = await writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
+  const approvals = await persist(
+    () => writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
+    { runId: run.id, job: kind.job, signal },
+    deps,
+  );
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {
     deps.onApproval?.(approval);

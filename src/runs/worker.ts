@@ -7,6 +7,7 @@ import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { fromParkedKey, toWaitingJob } from "../queue/parking-lot.ts";
+import { createQuarantine } from "./quarantine.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
@@ -124,7 +125,8 @@ async function returnToSession(job: Job, key: string, { store }: TurnDeps): Prom
 }
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
-export function createTurnWorker(deps: TurnDeps): TurnWorker {
+export function createTurnWorker(parts: TurnDeps): TurnWorker {
+  const deps: TurnDeps = { ...parts, quarantine: createQuarantine() };
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;

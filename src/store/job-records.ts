@@ -16,3 +16,5 @@ export interface Job {
 /** `command`: a person's command to the gateway, which no turn may hold back. */
 export type JobKind = "turn" | "delivery" | "command";
 export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };
+/** One start of a job: `lease` distinguishes it from the other starts. */
+export type HeldJob = Pick<Job, "kind" | "id" | "lease">;

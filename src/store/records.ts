@@ -237,7 +237,7 @@ export interface RunRecord {
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
-  /** Starts that were committed; `crashCount` of them, since the run was put back in order last, ended by a crash. */
+  /** Starts that were committed; `crashCount` of them, since the run was put back in order last, ended with their process. */
   attempts: number;
   crashCount?: number;
   /** `crashCount`, as an earlier version wrote it. */
@@ -260,7 +260,7 @@ export interface RunRecord {
   pausedAt?: Ms;
   /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
   systemEventIds?: string[];
-  /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */
+  /** The gateway of the last start; of a turn of the API from the beginning, since that one ends with its process. */
   gateway?: string;
   createdAt: Ms;
   startedAt?: Ms;

@@ -4,7 +4,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
-import type { Job, JobKind } from "./job-records.ts";
+import type { HeldJob, Job, JobKind } from "./job-records.ts";
 import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
@@ -101,6 +101,11 @@ export interface Queue {
   fetch(kind: JobKind, limit: number): Promise<Job[]>;
   /** Called when a job may have become ready (new work, a key that is free, a wait that is over). Returns its undo. */
   onReady(listener: (kind: JobKind) => void): () => void;
+  /**
+   * Called with a job that `fetch` gave this process and that it does not hold any more, since another gateway has it or
+   * may have it. Returns its undo. Absent if no other gateway can.
+   */
+  onLost?(listener: (job: HeldJob) => void): () => void;
   /** Jobs that wait, by kind; and the age of the oldest. */
   waiting(kind: JobKind): Promise<{ count: number; oldestMs: number }>;
   /** At start: jobs that a crash cut off may start again. Returns how many. */

@@ -62,7 +62,7 @@ beforeEach(async () => {
   };
   chats = createChats({
     questions: { plan: () => [], planEnd: async () => [] },
-    gateway: handle.cluster.id,
+    cluster: handle.cluster,
     parking: newParking(handle.store, systemClock),
     store: handle.store,
     clock: systemClock,

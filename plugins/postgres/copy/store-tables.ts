@@ -86,8 +86,8 @@ export const STORE_TABLES: readonly CopiedTable[] = [
     numbered: "seq",
   },
   sameTable("meta", "t:key t:value", { order: "key" }),
-  // How far retention has come. The other mark is of the embedded store's intake, which has come to its end.
-  sameTable("marks", "t:name n:seq", { order: "name", where: "name <> 'intake'" }),
+  // How far retention has come. The other marks are of the embedded store alone: its intake has come to its end.
+  sameTable("marks", "t:name n:seq", { order: "name", where: "name NOT IN ('intake', 'written')" }),
 ];
 
 /** What is counted by and by is counted once, and tables go on numbering after what they have, and after what they once had. */

@@ -15,6 +15,7 @@ import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
+import { createWritable } from "./writable.ts";
 import { createWrites } from "./writes.ts";
 
 interface Parts {
@@ -91,8 +92,13 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   const jobs = new SqliteJobs(sql);
   const materializer = new Materializer(sql);
   const newWrites = () => createWrites({ sql, jobs, now });
-  const onFailure = createFailureLog(log, describeFailure);
-  const group = createSqliteGroupCommit({
+  const logFailure = createFailureLog(log, describeFailure);
+  const writable = createWritable(sql, () => group);
+  const onFailure = (error: unknown): void => {
+    logFailure(error);
+    writable.failed();
+  };
+  const group: SqliteGroupCommit = createSqliteGroupCommit({
     sql,
     sync: () => logFile.sync(),
     onCommit: () => checkpoints.committed(),
@@ -102,10 +108,15 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
   const signals = createSqliteSignals({ jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
+  const store = createSqliteStore({ sql, jobs, group, checkpoints, logFile, materializer, loop, signals, newWrites, now });
+  const close = (): Promise<void> => {
+    writable.close();
+    return store.close();
+  };
   return {
-    store: createSqliteStore({ sql, jobs, group, checkpoints, logFile, materializer, loop, signals, newWrites, now }),
+    store: { ...store, close },
     queue: createSqliteQueue({ jobs, group, loop, signals, now }),
-    cluster: singleNode(now, log),
+    cluster: { ...singleNode(now, log), reachable: writable.isWritable },
   };
 }
 
