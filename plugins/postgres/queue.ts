@@ -74,7 +74,7 @@ export function createPostgresQueue({ jobs, membership, signals, handedOut, now,
     },
     async recover() {
       membership.start();
-      const freed = await jobs.free(dbTime(now()), await membership.id());
+      const freed = await jobs.free(await membership.id());
       signals.announce(new Set(freed));
       return freed.length;
     },

@@ -4,6 +4,7 @@ import { testCluster } from "./store/cluster.ts";
 import { testCommits } from "./store/commits.ts";
 import { testLists } from "./store/lists.ts";
 import type { Home } from "./store/make.ts";
+import { testQueueClock } from "./store/queue-clock.ts";
 import { testQueueLeases } from "./store/queue-leases.ts";
 import { testQueueOrder } from "./store/queue-order.ts";
 import { testRecords } from "./store/records.ts";
@@ -30,6 +31,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     const stage = createStage(makeHome);
     testQueueOrder(stage);
     testQueueLeases(stage);
+    testQueueClock(stage);
   });
   describe(`cluster on ${name}`, () => testCluster(createStage(makeHome)));
 }

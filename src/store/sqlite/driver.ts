@@ -4,7 +4,7 @@ import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
 import { SqliteJobs } from "./jobs.ts";
 import { type SqliteSignals, createSqliteSignals } from "./signals.ts";
 import { DatabaseSync } from "node:sqlite";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
@@ -17,17 +17,27 @@ interface Parts {
   group: SqliteGroupCommit;
   loop: MaterializeLoop;
   signals: SqliteSignals;
+  watch: StepWatch;
   now: () => Ms;
 }
 
 /** The queue over the store's own database, so that work and jobs share a commit. */
-export function createSqliteQueue({ jobs, group, loop, signals, now }: Parts): Queue {
+export function createSqliteQueue({ jobs, group, loop, signals, watch, now }: Parts): Queue {
+  /** Keeps delays as long as they were to be, if the clock is set back now or while no process runs. */
+  const followClock = async (): Promise<void> => {
+    const step = watch.look();
+    if (step < 0) await group.add(() => jobs.moveBack(-step, now()), { many: true });
+  };
   return {
     async fetch(kind, limit) {
+      await followClock();
       // Jobs that are ready came in before all that is still to be taken up: only where they are too few, wait for more.
       if (jobs.readyCount(kind, now(), limit) < limit) await loop.catchUp();
       const taken = jobs.readyCount(kind, now(), 1) === 0 ? [] : await group.add(() => jobs.take(kind, limit, now()), { many: true });
-      signals.watchTime(kind);
+      if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
+        await group.add(() => jobs.note(now()), { many: false });
+      // A caller that was given as many as it asked for asks again by itself.
+      if (taken.length < limit) signals.watchTime(kind);
       return taken;
     },
     onReady: signals.onReady,
@@ -38,7 +48,7 @@ export function createSqliteQueue({ jobs, group, loop, signals, now }: Parts): Q
     },
     async recover() {
       await loop.catchUp();
-      const released = await group.add(() => jobs.recover(now()), { many: true });
+      const released = await group.add(() => jobs.recover(), { many: true });
       signals.announce(new Set(released));
       return released.length;
     },
@@ -51,8 +61,18 @@ const describeFailure = (error: unknown): object => {
   return { errcode, reason: errstr };
 };
 
+/** Moves the ends of delays if the clock was set back while no process used the file. */
+function makeUpForStep({ sql, jobs, now, log }: { sql: Statements; jobs: SqliteJobs; now: () => Ms; log: Logger }): void {
+  const step = jobs.getStepBack(now());
+  if (step === 0) return;
+  log.warn({ stepMs: -step }, "the system clock was set back since the store was used last; delays end as if it had not been");
+  sql.run("BEGIN IMMEDIATE");
+  jobs.moveBack(step, now());
+  sql.run("COMMIT");
+}
+
 /** The store and its queue on a database that is open, and belongs to this process alone. */
-export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
+export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
   prepareDatabase(db, clock.now());
   const now = (): number => clock.now();
   const sql = new Statements(db);
@@ -61,16 +81,18 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   const newWrites = () => createWrites({ sql, jobs, now });
   const group = createSqliteGroupCommit(sql, createFailureLog(log, describeFailure));
   const signals = createSqliteSignals({ jobs, now, log });
+  const watch = createStepWatch(clock, log);
+  makeUpForStep({ sql, jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
   return {
     store: createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }),
-    queue: createSqliteQueue({ jobs, group, loop, signals, now }),
+    queue: createSqliteQueue({ jobs, group, loop, signals, watch, now }),
     cluster: singleNode(now, log),
   };
 }
 
 /** Opens the embedded store and its queue on a file. */
-export function openSqlite(file: string, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
+export function openSqlite(file: string, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
   const db = new DatabaseSync(file);
   try {
     return createSqlite(db, clock, log);

@@ -149,7 +149,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       turn: (session, turn) => addTurn(sql, session, turn),
       systemEvent: (event) => addSystemEvent(sql, event),
       delivery: (delivery) => addDelivery(sql, delivery),
-      job: (job) => void (jobs.enqueue(job) && touched.add(job.kind)),
+      job: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
       step: (step) => addStep(sql, step),
       toolResult(result) {
         const text = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
@@ -173,7 +173,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
         for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
       },
       job(kind, id, runAt) {
-        jobs.reschedule(kind, id, runAt);
+        jobs.reschedule(kind, id, runAt, now());
         touched.add(kind);
       },
       toolCall: (runId, callId, change) => updateToolCall(sql, runId, callId, change),
@@ -195,7 +195,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     },
     settle(job, retryAt, options) {
       if (retryAt === undefined) jobs.complete(job, now());
-      else jobs.retry(job, retryAt, options?.resetAttempts ?? false);
+      else jobs.retry(job, retryAt, options?.resetAttempts ?? false, now());
       touched.add(job.kind);
     },
   });
