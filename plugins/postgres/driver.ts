@@ -1,4 +1,5 @@
 import {
+  clampTimes,
   type Clock,
   createStepWatch,
   createFailureLog,
@@ -99,6 +100,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   const dbClock = new DatabaseClock(db, clock);
   await dbClock.measure();
   const dbTime = (at: Ms): Ms => dbClock.toDbTime(at);
+  const getLatest = (): Ms => Math.min(now(), dbTime(now()));
   const jobs = new Jobs(db);
   const followClock = async (): Promise<void> => {
     const step = await jobs.followClock();
@@ -178,7 +180,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   };
 
   return {
-    store: createPostgresStore({ db, now, accepting, committing, signals, close }),
+    store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
     queue: createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }),
     sharedUsage: createSharedUsage({
       db,

@@ -10,6 +10,8 @@ export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
 export { sameTable, toColumns, type CopiedCount, type CopiedTable, type OnProgress } from "./copied-table.ts";
+export { clampTimes } from "./clamp-times.ts";
+export { oldestBody } from "./oldest-body.ts";
 export { createFailureLog, ID_TAKEN, NOT_OPEN, urlError } from "./errors.ts";
 export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
 export { getListLimit } from "./list-limit.ts";

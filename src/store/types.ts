@@ -78,6 +78,11 @@ export interface Store {
     retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms },
     fencingToken?: FencingToken,
   ): Promise<number>;
+  /**
+   * When the oldest event was received that still has its body though its runs have ended; undefined if there is none. Events whose
+   * times lie ahead of `now` are left out.
+   */
+  oldestBody(now: Ms): Promise<Ms | undefined>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
   close(): Promise<void>;

@@ -11,6 +11,7 @@ import { testRecords } from "./store/records.ts";
 import { createStage } from "./store/stage.ts";
 import { testSteps } from "./store/steps.ts";
 import { testSweep } from "./store/sweep.ts";
+import { testSweepClock } from "./store/sweep-clock.ts";
 import { testStepSweep } from "./store/sweep-steps.ts";
 
 export { createTestClock, type Home as StoreHome, type TestClock } from "./store/make.ts";
@@ -24,6 +25,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     testRecords(stage);
     testLists(stage);
     testSweep(stage);
+    testSweepClock(stage);
     testSteps(stage);
     testStepSweep(stage);
   });

@@ -6,6 +6,7 @@ import { type SqliteSignals, createSqliteSignals } from "./signals.ts";
 import { DatabaseSync } from "node:sqlite";
 import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
+import { clampTimes } from "../clamp-times.ts";
 import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
@@ -85,7 +86,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monot
   makeUpForStep({ sql, jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
   return {
-    store: createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }),
+    store: clampTimes(createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }), now),
     queue: createSqliteQueue({ jobs, group, loop, signals, watch, now }),
     cluster: singleNode(now, log),
   };

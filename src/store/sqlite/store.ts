@@ -13,10 +13,11 @@ import {
   type Writes,
 } from "../types.ts";
 import { type SqliteGroupCommit, sqliteError, type Statements } from "./statements.ts";
+import { oldestBody } from "../oldest-body.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
 import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";
-import { sweepSteps } from "./sweep.ts";
+import { DIALECT, sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
 import { insertEvent, type SqliteWrites } from "./writes.ts";
 import type { SqliteJobs } from "./jobs.ts";
@@ -117,6 +118,9 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
         }
       }
       return total;
+    },
+    async oldestBody(at) {
+      return sql.get<{ at: Ms }>(oldestBody(DIALECT, "?1"), at)?.at;
     },
     backup: (file) => copyTo(sql, file),
     async close() {

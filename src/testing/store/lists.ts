@@ -32,6 +32,7 @@ export function testLists(stage: Stage): void {
     });
 
     it("events: by outcome, path, mapping, time and failed runs, and all of them together", async () => {
+      stage.home.clock.advance(HOUR);
       const [bad, good] = [runAction(), runAction()];
       const events = [
         event({ path: "a", mapping: "m1", actions: [bad] }),
@@ -66,6 +67,7 @@ export function testLists(stage: Stage): void {
     });
 
     it("runs: by status, session and event", async () => {
+      stage.home.clock.advance(HOUR);
       const runs = [
         run({ eventId: "evt_1", spec: spec("hook:a") }),
         run({ eventId: "evt_1", status: "failed", endedAt: START }),

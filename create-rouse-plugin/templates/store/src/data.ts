@@ -111,7 +111,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       },
       job(given) {
         const job = copy(given);
-        later(() => data.jobs.add(job) && touched.add(job.kind));
+        later(() => data.jobs.add(job, now) && touched.add(job.kind));
       },
       step: (step) => addAs("step", data.steps, JSON.stringify([step.runId, step.index]), copy(step)),
       toolResult: (result) => addOnce("tool result", data.toolResults, copy(result)),
@@ -153,7 +153,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         });
       },
       job(kind, id, runAt) {
-        later(() => data.jobs.reschedule(kind, id, runAt));
+        later(() => data.jobs.reschedule(kind, id, runAt, now));
         touched.add(kind);
       },
       toolCall(runId, callId, given) {
@@ -177,7 +177,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       },
     },
     settle(job, retryAt, { resetAttempts = false } = {}) {
-      later(() => (retryAt === undefined ? data.jobs.end(job, now) : data.jobs.putBack(job, retryAt, resetAttempts)));
+      later(() => (retryAt === undefined ? data.jobs.end(job, now) : data.jobs.putBack(job, retryAt, resetAttempts, now)));
       touched.add(job.kind);
     },
   });
