@@ -10,7 +10,7 @@ const ATTEMPTS = 5;
 const JOIN_AT_ONCE = 256;
 
 /** SQL: the next place in the line (`FIRST_TIME`). All gateways share it with the numbers of jobs. */
-export const NEXT_PLACE = "nextval('jobs_seq_seq')";
+export const NEXT_PLACE = "next_place()";
 
 /** SQL: the `ready` of a job whose delay ends at a time; 0 stands for one without a delay. */
 export const readyAt = (delayEnd: string): string => `CASE WHEN ${delayEnd} = 0 THEN ${NEXT_PLACE} ELSE ${delayEnd} END`;

@@ -15,6 +15,8 @@ export interface Metrics {
   setPaths(paths: readonly string[]): void;
   /** Gauges that are read at each scrape, by names such as `runs.queued`. */
   watchCounts(read: () => Promise<Record<string, number>>): void;
+  /** `read`: how long the oldest body has been kept beyond retention, in milliseconds. */
+  watchBodies(read: () => Promise<number>): void;
   /** Reads the health of the channels at each scrape. */
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
@@ -128,6 +130,22 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
         const [kind = name, state = "all"] = name.split(".");
         this.set({ kind, state }, count);
       }
+    },
+  });
+}
+
+function addBodies(registers: prom.Registry[], read: () => Promise<number>): void {
+  new Gauge({
+    name: "rouse_store_bodies_overdue_seconds",
+    help: "How long the oldest body whose runs have ended has been kept beyond hooks.retention.",
+    registers,
+    async collect() {
+      const late = new Promise<undefined>((done) => setTimeout(() => done(undefined), COUNTS_MS).unref());
+      const overdue = await Promise.race([read().catch(() => undefined), late]);
+      this.reset();
+      // No value is better than an old one.
+      if (overdue === undefined) this.remove();
+      else this.set(overdue / 1000);
     },
   });
 }
@@ -269,6 +287,7 @@ export function createMetrics(): Metrics {
       for (const path of configured) acknowledged.inc({ path }, 0);
     },
     watchCounts: (read) => addCounts(registers, read),
+    watchBodies: (read) => addBodies(registers, read),
     watchChannels: (read) => addChannels(registers, read),
     watchMcpServers: (read) => addMcpServers(registers, read),
     hookAnswered({ path, outcome, seconds }) {

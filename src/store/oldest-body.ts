@@ -1,4 +1,3 @@
-import type { Retention } from "./redact.ts";
 import { AHEAD_MS, UNFINISHED, type SweepDialect } from "./sweep-plan.ts";
 import type { Ms, Store } from "./types.ts";
 
@@ -16,7 +15,7 @@ export const oldestBody = ({ hasBody }: Pick<SweepDialect, "hasBody">, now: stri
   WHERE has AND NOT unfinished AND at <= ${now} + ${AHEAD_MS} ORDER BY seq LIMIT 1`;
 
 /** How long the oldest body has been kept beyond retention, in milliseconds; 0 if none has been. */
-export async function getBodiesOverdue(store: Pick<Store, "oldestBody">, now: Ms, { bodies }: Pick<Retention, "bodies">): Promise<Ms> {
+export async function getBodiesOverdue(store: Pick<Store, "oldestBody">, now: Ms, retention: Ms): Promise<Ms> {
   const oldest = await store.oldestBody(now);
-  return oldest === undefined ? 0 : Math.max(0, now - oldest - bodies);
+  return oldest === undefined ? 0 : Math.max(0, now - oldest - retention);
 }
