@@ -19,10 +19,20 @@ async function startOf(sql: Sql, table: string, query: ListQuery): Promise<numbe
   return ((await one<{ seq: number }>(sql, `SELECT seq FROM ${table} ORDER BY seq DESC LIMIT 1`))?.seq ?? 0) + 1;
 }
 
+/** Whether it is known that there is no row of these names. */
+async function isNone(sql: Sql, names: readonly string[]): Promise<boolean> {
+  const text = `SELECT sum(n)::bigint AS n FROM (
+    SELECT n FROM counts WHERE name = ANY($1::text[]) UNION ALL SELECT n FROM count_deltas WHERE name = ANY($1::text[])) AS all_of_it`;
+  const counted = await one<{ n: number | null }>(sql, text, [names]);
+  return (counted?.n ?? 0) === 0;
+}
+
 /** Records newest first, looked for window by window. */
 export async function listNewest<Q extends ListQuery, T>(sql: Sql, page: Page<Q, T>, query: Q): Promise<T[]> {
   const { table, columns, at, conditions, read } = page;
   const limit = getListLimit(query);
+  const names = page.counted(query);
+  if (names && (await isNone(sql, names))) return [];
   const since = query.since ?? 0;
   const prefix = query.idPrefix === undefined ? [] : [["starts_with(id, ?)", query.idPrefix] as const];
   const where = toWhere([...conditions(query), ...prefix], (n) => `$${n + FIXED}`);

@@ -26,8 +26,13 @@ export interface Page<Q, T> {
   /** The column of the row's time. */
   at: "at" | "created";
   conditions(query: Q): Condition[];
+  /** The names in `counts` of the states that a query asks for; undefined if it asks for all. No row is looked for if their sum is 0. */
+  counted(query: Q): readonly string[] | undefined;
   read(row: unknown): T;
 }
+
+const named = (kind: string, state: string | undefined): readonly string[] | undefined =>
+  state === undefined ? undefined : [`${kind}.${state}`];
 
 const FAILED_RUNS = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.status IN ('failed', 'timed_out'))";
 /** Written out, so that a planner knows them for those of the index of open runs. */
@@ -45,6 +50,7 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
       ...is("mapping", mapping),
       ...(failedRuns ? [[FAILED_RUNS] as const] : []),
     ],
+    counted: ({ outcome, failedRuns }) => (failedRuns ? ["runs.failed", "runs.timed_out"] : named("events", outcome)),
     read: (row) => toEvent(row as EventRow),
   },
   runs: {
@@ -56,6 +62,7 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
       ...is("session_key", sessionKey),
       ...is("event_id", eventId),
     ],
+    counted: ({ status }) => named("runs", status),
     read: (row) => toRun(row as RunRow),
   },
   deliveries: {
@@ -66,6 +73,7 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
       ...(status === "failed" ? [["status IN ('failed', 'no_route')"] as const] : is("status", status)),
       ...is("channel", channel),
     ],
+    counted: ({ status }) => (status === "failed" ? ["deliveries.failed", "deliveries.no_route"] : named("deliveries", status)),
     read: (row) => parseRecord<DeliveryRecord>(row as JsonRow),
   },
   systemEvents: {
@@ -73,6 +81,7 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
     columns: "seq, state, failures, record",
     at: "at",
     conditions: ({ agentId, state }) => [...is("agent", agentId), ...is("state", state)],
+    counted: ({ state }) => named("systemEvents", state),
     read: (row) => toSystemEvent(row as SystemEventRow),
   },
   approvals: {
@@ -80,6 +89,7 @@ export const PAGES: { [K in "events" | "runs" | "deliveries" | "systemEvents" | 
     columns: "record",
     at: "at",
     conditions: ({ state, runId }) => [...is("state", state), ...is("run_id", runId)],
+    counted: ({ state }) => named("approvals", state),
     read: (row) => parseRecord<ApprovalRecord>(row as JsonRow),
   },
 };

@@ -14,10 +14,20 @@ function getFirstSeq(sql: Statements, table: string, query: ListQuery): number |
   return (sql.get<{ seq: number | null }>(`SELECT max(seq) AS seq FROM ${table}`)?.seq ?? 0) + 1;
 }
 
+/** Whether it is known that there is no row of these names. Events that are not counted yet may be of any. */
+function isNone(sql: Statements, names: readonly string[]): boolean {
+  const text = `SELECT (SELECT sum(n) FROM counts WHERE name IN (${names.map(() => "?").join(", ")})) AS n,
+    EXISTS (SELECT 1 FROM events WHERE seq > (SELECT seq FROM marks WHERE name = 'intake')) AS more`;
+  const counted = sql.get<{ n: number | null; more: number }>(text, ...names);
+  return counted?.n === 0 && counted.more === 0;
+}
+
 /** Records newest first, looked for window by window. */
 export async function listNewestInSqlite<Q extends ListQuery, T>(sql: Statements, page: Page<Q, T>, query: Q): Promise<T[]> {
   const { table, columns, at, conditions, read } = page;
   const limit = getListLimit(query);
+  const names = page.counted(query);
+  if (names && isNone(sql, names)) return [];
   const since = query.since ?? 0;
   const prefix = query.idPrefix === undefined ? [] : [["instr(id, ?) = 1", query.idPrefix] as const];
   const where = toWhere([...conditions(query), ...prefix], () => "?");
