@@ -5,7 +5,7 @@ import { newKeys } from "./keys.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import { createReads } from "./reads.ts";
 import type { Signals } from "./signals.ts";
-import { DIALECT, sweep } from "./sweep.ts";
+import { POSTGRES_DIALECT, sweep } from "./sweep.ts";
 
 export interface StoreParts {
   db: Db;
@@ -50,7 +50,7 @@ export function createPostgresStore({ db, now, getLatest, accepting, committing,
     sweep: (at, retention, fencingToken) =>
       sweep(db, at - (now() - getLatest()), retention, { fencingToken, stopped: () => closing !== undefined }),
     async oldestBody(at) {
-      const [row] = await db.query<{ at: Ms }>(oldestBody(DIALECT, "$1::bigint"), [Math.round(at)]);
+      const [row] = await db.query<{ at: Ms }>(oldestBody(POSTGRES_DIALECT, "$1::bigint"), [Math.round(at)]);
       return row?.at;
     },
     async backup() {

@@ -23,7 +23,7 @@ import {
 import type { Db } from "./db.ts";
 import { standing } from "./leases.ts";
 
-export const DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
+export const POSTGRES_DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
 /** No transaction takes so long: what is older has all that there will ever be of it. */
 const SETTLED_MS = 600_000;
 
@@ -123,7 +123,7 @@ function deleteKeys(now: Ms): Step {
 
 function sweepSteps(now: Ms, keep: Retention): Step[] {
   return [
-    ...getRedactions(now, keep, DIALECT).map((redaction) => redactTexts(redaction, now)),
+    ...getRedactions(now, keep, POSTGRES_DIALECT).map((redaction) => redactTexts(redaction, now)),
     ...getAgedTables(now, keep).map(deleteAged),
     deleteSessions("hook", now - keep.hookSessions),
     deleteSessions("api", now - keep.apiSessions),

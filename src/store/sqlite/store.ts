@@ -17,7 +17,7 @@ import { oldestBody } from "../oldest-body.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
 import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";
-import { DIALECT, sweepSteps } from "./sweep.ts";
+import { SQLITE_DIALECT, sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
 import { insertEvent, type SqliteWrites } from "./writes.ts";
 import type { SqliteJobs } from "./jobs.ts";
@@ -120,7 +120,7 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
       return total;
     },
     async oldestBody(at) {
-      return sql.get<{ at: Ms }>(oldestBody(DIALECT, "?1"), at)?.at;
+      return sql.get<{ at: Ms }>(oldestBody(SQLITE_DIALECT, "?1"), at)?.at;
     },
     backup: (file) => copyTo(sql, file),
     async close() {

@@ -20,7 +20,7 @@ import {
 import type { Ms } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
-export const DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'", find: "instr" };
+export const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'", find: "instr" };
 
 /** What one transaction did. `more` asks for another; `settle` is called once it is on disk, since it may be run again before. */
 interface Slice {
@@ -112,7 +112,7 @@ function deleteKeys(sql: Statements, now: Ms): Step {
 export function sweepSteps(sql: Statements, now: Ms, keep: Retention, upTo: number): Step[] {
   const getLast = (table: string): number => (table === "events" ? upTo : Number.MAX_SAFE_INTEGER);
   return [
-    ...getRedactions(now, keep, DIALECT).map((redaction) => redactTexts(sql, redaction, getLast(redaction.table))),
+    ...getRedactions(now, keep, SQLITE_DIALECT).map((redaction) => redactTexts(sql, redaction, getLast(redaction.table))),
     ...getAgedTables(now, keep).map((aged) => deleteAged(sql, aged, getLast(aged.table))),
     deleteSessions(sql, "hook", now - keep.hookSessions),
     deleteSessions(sql, "api", now - keep.apiSessions),
