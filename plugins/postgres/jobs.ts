@@ -1,4 +1,4 @@
-import type { Job, JobKind, Ms, Sql } from "#store-kit";
+import type { Job, JobKind, JobPosition, Ms, Sql } from "#store-kit";
 import type { Db, Statement } from "./db.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
@@ -34,6 +34,13 @@ export const TAKE = `
   SELECT (SELECT id FROM holders WHERE id = $4) IS NOT NULL AS alive,
     (SELECT ready FROM jobs WHERE kind = $1 AND ready IS NOT NULL AND ready > $2 ORDER BY ready LIMIT 1) AS later, taken.*
   FROM (SELECT 1) AS one LEFT JOIN taken ON true ORDER BY taken.was, taken.seq`;
+
+/** Where a job stands: the first of its key is the one that `TAKE` takes. */
+const FIND = `
+  SELECT run_at AS "runAt", holder IS NOT NULL AS held,
+    coalesce((SELECT begun.id FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0 LIMIT 1),
+      (SELECT first.id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) AS head
+  FROM jobs WHERE kind = $1 AND id = $2`;
 
 interface TakenRow {
   alive: boolean;
@@ -185,6 +192,12 @@ export class Jobs {
       [now],
     );
     return rows.map((row) => row.kind);
+  }
+
+  /** Where a job stands, by the database's time. */
+  async find(kind: JobKind, id: string): Promise<JobPosition | undefined> {
+    const [row] = await this.#db.query<JobPosition>(FIND, [kind, id]);
+    return row;
   }
 
   /** How many nobody holds, and since when the oldest of them waits. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { plainText } from "../core/text.ts";
-import type { RunDetail, StepView, ToolCallView } from "../admin/views.ts";
+import type { RunDetail, RunView, StepView, ToolCallView } from "../admin/views.ts";
 import { connected, read, withId } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
@@ -32,7 +32,9 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     run.agentId,
     run.sessionKey,
     run.delivery ?? "–",
-    run.error ? `${run.error.code}: ${run.error.message}` : run.name,
+    [run.error ? `${run.error.code}: ${run.error.message}` : run.name, renderWait(run, (iso) => shortTime(iso, io.now()))]
+      .filter((text) => text !== null)
+      .join("; waits for "),
   ]);
   printTable(io, ["RUN", "CREATED", "STATUS", "TOOK", "AGENT", "SESSION", "DELIVERY", "NAME OR ERROR"], rows);
   printMore(io, "rouse runs list", next);
@@ -43,12 +45,24 @@ function recipient(run: RunDetail): string | null {
   return run.route ? run.route.reason : null;
 }
 
-/** The limit, the model or the people that a run waits for. */
-function waitsFor({ parked, waiting }: RunDetail): string | null {
-  if (waiting !== null) return `a person, since ${localTime(waiting.since)}: \`rouse approvals list\` (${waiting.approvalIds.join(", ")})`;
-  if (parked === null) return null;
-  const until = parked.until === null ? "" : `, until ${localTime(parked.until)}`;
-  return parked.reason === "provider" ? `the model ${parked.of}${until}` : `limits.${parked.limit} of ${parked.scope}${until}`;
+/** What a run waits for, and until when. `renderTime` is that of the table or of the page. */
+function renderWait({ waitsFor, status }: RunView, renderTime: (iso: string) => string): string | null {
+  switch (waitsFor?.kind) {
+    case undefined:
+      return null;
+    case "session":
+      return `${waitsFor.head}, the run of its session that goes first`;
+    case "limit":
+      return `limits.${waitsFor.limit} of ${waitsFor.scope}${waitsFor.until === null ? "" : `, until ${renderTime(waitsFor.until)}`}`;
+    case "breaker":
+      return `the model ${waitsFor.of}, which is tried again at ${renderTime(waitsFor.until)}`;
+    case "delay":
+      return `${status === "collecting" ? "further events of its batch" : "its next try"}, until ${renderTime(waitsFor.until)}`;
+    case "approval":
+      return `a person, until ${renderTime(waitsFor.until)}: \`rouse approvals list\` (${waitsFor.approvalIds.join(", ")})`;
+    case "worker":
+      return "a free worker: all are busy, or no gateway has workers";
+  }
 }
 
 /** What the provider said with its error, in one line. */
@@ -62,7 +76,8 @@ function printRun(run: RunDetail, io: CliIo): void {
   printFields(io, {
     run: run.id,
     status: run.status,
-    "waits for": waitsFor(run),
+    "waits for": renderWait(run, localTime),
+    "waits since": run.waiting && localTime(run.waiting.since),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
     "provider said": renderVendorError(run.error),
     name: run.name,

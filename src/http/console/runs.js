@@ -2,7 +2,7 @@ import { act, ask, elapsed, facts, h, link, parts, state, time } from "./dom.js"
 import { list } from "./list.js";
 import { sessionLink } from "./sessions.js";
 
-const STATUSES = ["queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"];
+const STATUSES = ["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"];
 
 /** What a tool answered. A text that was cut can be read whole. */
 function outputOf(runId, { output, stored }) {
@@ -76,7 +76,17 @@ const stepOf = (runId) => (step) =>
     step.calls.map(callOf(runId)),
   );
 
-const waitsFor = ({ approvalIds, since }) => ["a person, since ", time(since), approvalIds.map((id) => [" ", link("approvals", id)])];
+const WAITS = {
+  session: ({ head }) => ["the run of its session that goes first: ", link("runs", head)],
+  limit: ({ scope, limit, until }) => [`limits.${limit} of ${scope}`, until && [", until ", time(until)]],
+  breaker: ({ of, until }) => [`the model ${of}, which is tried again at `, time(until)],
+  delay: ({ until }) => ["its time: ", time(until)],
+  approval: ({ approvalIds, until }) => ["a person, until ", time(until), approvalIds.map((id) => [" ", link("approvals", id)])],
+  worker: () => "a free worker: all are busy, or no gateway has workers",
+};
+
+/** What a run waits for, and until when. */
+const waitsFor = ({ waitsFor: reason }) => reason && WAITS[reason.kind](reason);
 
 async function runDetail(id, refresh) {
   const path = `/runs/${encodeURIComponent(id)}`;
@@ -90,7 +100,8 @@ async function runDetail(id, refresh) {
     facts([
       ["status", state(run.status)],
       ["error", run.error && `${run.error.code}: ${run.error.message}`],
-      ["waits for", run.waiting && waitsFor(run.waiting)],
+      ["waits for", waitsFor(run)],
+      ["waits since", run.waiting && time(run.waiting.since)],
       ["provider said", run.error && vendorOf(run.error)],
       ["name", run.name],
       ["agent", run.agentId],
@@ -135,6 +146,7 @@ export const runs = {
       ["status", (row) => state(row.status)],
       ["session", (row) => row.sessionKey],
       ["delivery", (row) => state(row.delivery)],
+      ["waits for", (row) => waitsFor(row) ?? ""],
       ["error", (row) => row.error?.message ?? ""],
     ],
   }),

@@ -31,6 +31,10 @@ export function createSqliteQueue({ jobs, group, loop, signals, now }: Parts): Q
       return taken;
     },
     onReady: signals.onReady,
+    async find(kind, id) {
+      await loop.catchUp();
+      return jobs.find(kind, id);
+    },
     async waiting(kind) {
       await loop.catchUp();
       const { count, oldest } = jobs.waiting(kind);
