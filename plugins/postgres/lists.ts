@@ -1,4 +1,4 @@
-import { getListLimit, type ListQuery, type Page, type Sql, toWhere } from "#store-kit";
+import { getListLimit, type JsonField, type ListQuery, type Page, type Sql, toWhere } from "#store-kit";
 
 /** Rows that one statement looks at: a filter that finds nothing must not run into the time that a statement has. */
 const WINDOW = 20_000;
@@ -7,6 +7,8 @@ const DISORDER_MS = 3_600_000;
 
 /** Values that come before those of the conditions: below, from, since, limit. */
 const FIXED = 4;
+
+const toJsonField: JsonField = (name) => `record::json ->> '${name}'`;
 
 async function one<T>(sql: Sql, text: string, values: readonly unknown[] = []): Promise<T | undefined> {
   return (await sql.query<T>(text, values))[0];
@@ -25,7 +27,7 @@ export async function listNewest<Q extends ListQuery, T>(sql: Sql, page: Page<Q,
   const limit = getListLimit(query);
   const since = query.since ?? 0;
   const prefix = query.idPrefix === undefined ? [] : [["starts_with(id, ?)", query.idPrefix] as const];
-  const where = toWhere([...conditions(query), ...prefix], (n) => `$${n + FIXED}`);
+  const where = toWhere([...conditions(query, toJsonField), ...prefix], (n) => `$${n + FIXED}`);
   const found: T[] = [];
   let below = await startOf(sql, table, query);
   while (below > 0) {

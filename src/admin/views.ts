@@ -155,6 +155,8 @@ export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
   };
 }
 
+const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({ at: iso(at), model, error, waitedMs: waitedMs ?? null });
+
 /** Renders a run with what the agent was given and what it replied. */
 export function runDetail(run: RunRecord, facts: RunFacts) {
   const { spec } = run;
@@ -171,6 +173,8 @@ export function runDetail(run: RunRecord, facts: RunFacts) {
     timeoutSeconds: spec.timeoutSeconds ?? null,
     wakeMode: spec.wakeMode,
     allowUnsafeExternalContent: spec.unsafe,
+    /** Model calls at which tries of the run ended; those before an answer are in the steps. */
+    failedAttempts: (run.failedAttempts ?? []).map(attemptView),
     /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
     debug: spec.debug ?? null,
   };
@@ -220,8 +224,6 @@ function toolCallView(call: ToolCallRecord, approvals: readonly ApprovalRecord[]
     approvals: approvals.filter(({ callId }) => callId === call.id).map(askedView),
   };
 }
-
-const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({ at: iso(at), model, error, waitedMs: waitedMs ?? null });
 
 /** Renders a step of a run: one model call and the tool calls that it asked for. */
 export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[]) {

@@ -194,7 +194,7 @@ export function createStepCall(
       });
     const hasSpoken = (): boolean => speaker?.hasSpoken() ?? false;
     const made = await callWithFallbacks(candidates, attempt, { signal, clock, deadline, timeoutMs, hasSpoken });
-    if (!made.ok) throw new StepFailedError(made.failure);
+    if (!made.ok) throw new StepFailedError({ ...made.failure, failedAttempts: made.failed });
     const fallback = renderFallback(made.failed, made.candidate);
     if (fallback !== undefined && !warnings.includes(fallback)) warnings.push(fallback);
     return made.failed.length === 0 ? made.value : { ...made.value, failedAttempts: made.failed };

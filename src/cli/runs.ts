@@ -139,15 +139,17 @@ function renderCall(call: ToolCallView): string {
   ].join("\n");
 }
 
+function renderAttempt({ model, error, waitedMs }: StepView["failedAttempts"][number]): string {
+  const vendor = renderVendorError(error);
+  const again = waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
+  return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
+}
+
 function printStep(step: StepView, io: CliIo): void {
   const facts = [step.model, renderDuration(step.startedAt, step.endedAt), renderTokens(step.usage), step.finish].filter(
     (fact) => fact !== "",
   );
-  const failed = step.failedAttempts.map(({ model, error, waitedMs }) => {
-    const vendor = renderVendorError(error);
-    const again = waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
-    return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
-  });
+  const failed = step.failedAttempts.map(renderAttempt);
   const fallback = step.insteadOf === null ? [] : [`${step.model} answered instead of ${step.insteadOf}`];
   const said = [step.thinking === null ? [] : [`thinking: ${step.thinking}`], step.text === null ? [] : [step.text]].flat();
   printBlock(
@@ -166,6 +168,9 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
   if (options.json) return printJson(io, answer);
   printRun(answer.run, io);
   for (const step of answer.steps) printStep(step, io);
+  const { failedAttempts } = answer.run;
+  if (failedAttempts.length > 0)
+    printBlock(io, "model calls without an answer", failedAttempts.map((one) => `${localTime(one.at)}  ${renderAttempt(one)}`).join("\n"));
   if (answer.run.reply !== null) printBlock(io, "reply", answer.run.reply);
   printDebug(io, answer.run.debug);
 }

@@ -58,6 +58,20 @@ export function writeEnd(
   if (callback) writeDelivery(tx, callback);
 }
 
+/** The most failed model calls that a run keeps: the newest. */
+const MAX_ATTEMPTS = 100;
+
+/** What a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider said. */
+export function keepFailedAttempts(run: RunRecord, result: ModelTurn, { config }: ActionContext): Pick<RunRecord, "failedAttempts"> {
+  const failed = result.ok ? [] : (result.failedAttempts ?? []);
+  if (failed.length === 0) return {};
+  const kept = failed.map(({ error: { code, message, vendor }, ...attempt }) => ({
+    ...attempt,
+    error: { code, message, ...(vendor && config.hooks.retention > 0 && { vendor }) },
+  }));
+  return { failedAttempts: [...(run.failedAttempts ?? []), ...kept].slice(-MAX_ATTEMPTS) };
+}
+
 /** Appends a run's turn to its session. */
 export function appendTurn(tx: Writes, run: RunRecord, messages: unknown[], { config }: ActionContext, now: number): void {
   const { id, kind, mapping, spec, boundaryId } = run;

@@ -4,6 +4,7 @@ import type { WrittenDecision } from "../core/decision.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
+import type { FailedAttempt } from "./steps.ts";
 import type { RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
@@ -254,6 +255,8 @@ export interface RunRecord {
   progress?: number;
   /** Attempts since its last progress that ended with an error that may pass. */
   failures?: number;
+  /** Model calls without an answer at which tries of the run ended, oldest first; those before an answer are in its step. */
+  failedAttempts?: FailedAttempt[];
   /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
   systemEventIds?: string[];
   /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */

@@ -87,6 +87,15 @@ export interface ApprovalDecision {
   note?: string;
 }
 
+/** A decision that was refused. */
+export interface RefusedDecision extends Pick<ApprovalDecision, "verdict" | "by" | "at"> {
+  /** Why: `approval_decided`, `approval_expired`, `approval_changed`, `not_approver`, `run_ended` or `usage`. */
+  code: string;
+}
+
+/** The most refused decisions that an approval keeps: the newest. */
+const MAX_REFUSED = 20;
+
 /** An approval is open until it has a decision. */
 export type ApprovalState = "open" | "decided";
 
@@ -108,4 +117,12 @@ export interface ApprovalRecord {
   askedAt: Ms;
   expiresAt: Ms;
   decision?: ApprovalDecision;
+  /** Oldest first. */
+  refused?: RefusedDecision[];
 }
+
+/** Returns an approval with one more refused decision. */
+export const withRefused = (approval: ApprovalRecord, refused: RefusedDecision): ApprovalRecord => ({
+  ...approval,
+  refused: [...(approval.refused ?? []), refused].slice(-MAX_REFUSED),
+});

@@ -110,6 +110,7 @@ async function runDetail(id, refresh) {
       ["tokens", run.usage?.totalTokens],
       ["cost", run.usage && (run.usage.costUsd === undefined ? "unknown" : `$${run.usage.costUsd}`)],
       ["attempts", run.attempts],
+      ["model calls without an answer", run.failedAttempts.map(attemptOf)],
       ["warnings", run.warnings.map((warning) => h("div", { class: "warn" }, warning))],
       ["delivery", run.delivery && [state(run.delivery), run.route?.reason ? ` ${run.route.reason}` : ""]],
       ["tokens", run.usage && `${run.usage.inputTokens ?? "?"} in, ${run.usage.outputTokens ?? "?"} out`],

@@ -1,5 +1,5 @@
 import { getListLimit } from "../list-limit.ts";
-import { toWhere, type Page } from "../read-table.ts";
+import { toWhere, type JsonField, type Page } from "../read-table.ts";
 import type { ListQuery } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
@@ -14,13 +14,15 @@ function getFirstSeq(sql: Statements, table: string, query: ListQuery): number |
   return (sql.get<{ seq: number | null }>(`SELECT max(seq) AS seq FROM ${table}`)?.seq ?? 0) + 1;
 }
 
+const toJsonField: JsonField = (name) => `json_extract(record, '$.${name}')`;
+
 /** Records newest first, looked for window by window. */
 export async function listNewestInSqlite<Q extends ListQuery, T>(sql: Statements, page: Page<Q, T>, query: Q): Promise<T[]> {
   const { table, columns, at, conditions, read } = page;
   const limit = getListLimit(query);
   const since = query.since ?? 0;
   const prefix = query.idPrefix === undefined ? [] : [["instr(id, ?) = 1", query.idPrefix] as const];
-  const where = toWhere([...conditions(query), ...prefix], () => "?");
+  const where = toWhere([...conditions(query, toJsonField), ...prefix], () => "?");
   const found: T[] = [];
   const oldest = sql.get<{ seq: number | null }>(`SELECT min(seq) AS seq FROM ${table}`)?.seq ?? 0;
   let below = getFirstSeq(sql, table, query) ?? 0;

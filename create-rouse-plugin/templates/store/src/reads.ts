@@ -146,6 +146,7 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
         conditions: [
           [query.state, getApprovalState(approval)],
           [query.runId, approval.runId],
+          [query.agents?.includes(approval.agentId) === false ? "" : undefined, approval.agentId],
         ],
       })),
     collected: async (runId) => data.collected.get(runId) ?? [],
