@@ -107,8 +107,10 @@ const counted = (count: number | undefined, what: string): string[] =>
 const inner = (parts: readonly string[]): string => (parts.length === 0 ? "" : ` (${parts.join(", ")})`);
 
 /** Tokens of a step: `1,200 in (800 cached), 30 out (10 reasoning)`. */
-function renderTokens({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: StepView["usage"]): string {
-  const input = counted(inputTokens, "in").map((text) => text + inner(counted(cachedInputTokens, "cached")));
+function renderTokens({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens }: StepView["usage"]): string {
+  const input = counted(inputTokens, "in").map(
+    (text) => text + inner([...counted(cachedInputTokens, "cached"), ...counted(cacheWriteTokens, "written to the cache")]),
+  );
   const output = counted(outputTokens, "out").map((text) => text + inner(counted(reasoningTokens, "reasoning")));
   return [...input, ...output].join(", ");
 }

@@ -158,7 +158,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       return {
         ...(acknowledged ? { change: { reply: result.text, route } } : planAnswer(run, { ...result, text, route }, context, now)),
         write(tx) {
-          appendTurn(tx, run, result.messages, context, now);
+          appendTurn(tx, run, result, context, now);
           tx.update("systemEvents", ids, { state: "done" });
           tx.settle(job);
         },

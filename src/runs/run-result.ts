@@ -10,7 +10,7 @@ import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, R
 import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
 import { withSources, type Citation } from "./knowledge.ts";
 import { buildReceipt } from "./receipts.ts";
-import type { ModelTurn } from "./run-kind.ts";
+import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
 const MAX_SUMMARY = 2000;
@@ -73,7 +73,13 @@ export function keepFailedAttempts(run: RunRecord, result: ModelTurn, { config }
 }
 
 /** Appends a run's turn to its session. */
-export function appendTurn(tx: Writes, run: RunRecord, messages: unknown[], { config }: ActionContext, now: number): void {
+export function appendTurn(
+  tx: Writes,
+  run: RunRecord,
+  { messages, context = [] }: Pick<AnsweredTurn, "messages" | "context">,
+  { config }: ActionContext,
+  now: number,
+): void {
   const { id, kind, mapping, spec, boundaryId } = run;
   const turn: NewTurn = {
     runId: id,
@@ -82,6 +88,7 @@ export function appendTurn(tx: Writes, run: RunRecord, messages: unknown[], { co
     input: spec.input,
     unsafe: spec.unsafe,
     messages,
+    ...(context.length > 0 && { context }),
     ...(boundaryId !== undefined && { boundaryId }),
     ...(kind === "hook" && { trustedHook: mapping ?? spec.hook }),
   };

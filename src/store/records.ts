@@ -198,6 +198,8 @@ export interface Usage {
   totalTokens?: number;
   /** Of the input tokens, those that the provider had cached; of the output tokens, those of thinking. */
   cachedInputTokens?: number;
+  /** Of the input tokens, those that the provider wrote to its cache. */
+  cacheWriteTokens?: number;
   reasoningTokens?: number;
   /** In US dollars; absent if the price of a model that was used is unknown. */
   costUsd?: number;

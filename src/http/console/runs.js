@@ -37,10 +37,11 @@ const callOf = (runId) => (call) =>
     outputOf(runId, call),
   );
 
-const tokensOf = ({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }) =>
+const tokensOf = ({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens }) =>
   [
     [inputTokens, "in"],
     [cachedInputTokens, "of them cached"],
+    [cacheWriteTokens, "of them written to the cache"],
     [outputTokens, "out"],
     [reasoningTokens, "of them reasoning"],
   ]
