@@ -1,4 +1,5 @@
 /** What a commit can add, set, change and delete, and what can be read. */
+import type { UsageQuery, UsageSum } from "./usage-sums.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventOutcome, EventRecord } from "./event-record.ts";
 import type { JobKind, NewJob } from "./job-records.ts";
@@ -105,4 +106,6 @@ export interface Lists {
   steps: { of: string; is: StepRecord };
   /** `agents`: of one of these agents. */
   approvals: { of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] }; is: ApprovalRecord };
+  /** What runs have used, added up; in no order. */
+  usage: { of: UsageQuery; is: UsageSum };
 }

@@ -18,6 +18,7 @@ export type * from "./operations.ts";
 export * from "./routes.ts";
 export * from "./session-records.ts";
 export * from "./steps.ts";
+export * from "./usage-sums.ts";
 export type * from "./job-records.ts";
 export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
