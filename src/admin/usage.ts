@@ -2,6 +2,8 @@ import { mergeUsage, type UsageQuery, type UsageSum } from "../store/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
 
+export { USAGE_KEYS } from "../store/types.ts";
+
 const NOTHING: Omit<UsageSum, "key"> = {
   runs: 0,
   inputTokens: 0,

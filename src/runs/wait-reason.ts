@@ -10,7 +10,7 @@ export type WaitReason =
   | { kind: "breaker"; of: string; until: Ms }
   /** The wait before another try, or a batch that further events may join. */
   | { kind: "delay"; until: Ms }
-  /** Calls that nobody has decided about; `until` is when the first of them expires. */
+  /** Calls that are not decided about yet; `until` is when the first of them expires. */
   | { kind: "approval"; approvalIds: string[]; until: Ms }
   /** It is ready: all workers are busy, or no gateway has workers. */
   | { kind: "worker" };

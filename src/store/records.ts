@@ -4,7 +4,6 @@ import type { WrittenDecision } from "../core/decision.ts";
 import type { Failure, RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces, TraceContext } from "../core/trace-context.ts";
-import type { FailedAttempt } from "./steps.ts";
 import type { RouteDecision } from "./routes.ts";
 
 /** All times are milliseconds since the epoch. */
@@ -221,6 +220,15 @@ export interface RunError {
   message: string;
   /** For the operator and for callers of `/v1`. Receipts for senders leave it out. */
   vendor?: VendorError;
+}
+
+/** A try at a model call that gave no answer. */
+export interface FailedAttempt {
+  at: Ms;
+  model: string;
+  error: RunError;
+  /** Milliseconds until the next try; absent if there was none. */
+  waitedMs?: number;
 }
 
 export interface RunRecord {

@@ -1,6 +1,6 @@
 /** The journal of a run: what the model said, which tools it called, and what became of each call. */
 import type { Verdict } from "../core/decision.ts";
-import type { RunError, Ms, Usage } from "./records.ts";
+import type { FailedAttempt, Ms, Usage } from "./records.ts";
 
 export type { Verdict };
 
@@ -40,15 +40,6 @@ export interface ToolCallRecord {
   stored?: { id: string; length: number };
   /** The approval that the call waits for, or waited for. */
   approvalId?: string;
-}
-
-/** A try at a model call that gave no answer. */
-export interface FailedAttempt {
-  at: Ms;
-  model: string;
-  error: RunError;
-  /** Milliseconds until the next try; absent if there was none. */
-  waitedMs?: number;
 }
 
 /** One model call, and the tool calls that it asked for. */

@@ -9,8 +9,7 @@ import { testHook } from "../../admin/test-hook.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
-import { readUsage } from "../../admin/usage.ts";
-import { USAGE_KEYS } from "../../store/types.ts";
+import { readUsage, USAGE_KEYS } from "../../admin/usage.ts";
 import { jsonAnswer } from "./answer.ts";
 import { jsonBody, query, since } from "./query.ts";
 
