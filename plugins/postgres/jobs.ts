@@ -1,4 +1,4 @@
-import { FIRST_TIME, getDelayEnd, getReadyUntil, type Job, type JobKind, type Ms, type Sql, STEP_MS } from "#store-kit";
+import { FIRST_TIME, getDelayEnd, getReadyUntil, type Job, type JobKind, type JobPosition, type Ms, type Sql, STEP_MS } from "#store-kit";
 import type { Db, Statement } from "./db.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
@@ -67,6 +67,13 @@ const FOLLOW_CLOCK = `
     FROM step WHERE run_at > step.at),
   heard AS (UPDATE holders SET seen = now() FROM step WHERE seen > now())
   SELECT ms FROM step`;
+
+/** Where a job stands: the first of its key is the one that `TAKE` takes. */
+const FIND = `
+  SELECT run_at AS "runAt", holder IS NOT NULL AS held,
+    coalesce((SELECT begun.id FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0 LIMIT 1),
+      (SELECT first.id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) AS head
+  FROM jobs WHERE kind = $1 AND id = $2`;
 
 interface TakenRow {
   alive: boolean;
@@ -228,6 +235,12 @@ export class Jobs {
       [getReadyUntil(now)],
     );
     return rows.map((row) => row.kind);
+  }
+
+  /** Where a job stands, by the database's time. */
+  async find(kind: JobKind, id: string): Promise<JobPosition | undefined> {
+    const [row] = await this.#db.query<JobPosition>(FIND, [kind, id]);
+    return row;
   }
 
   /** How many nobody holds, and since when the oldest of them waits. */

@@ -68,6 +68,11 @@ export function createPostgresQueue({ jobs, membership, signals, handedOut, now,
       return fetched;
     },
     onReady: signals.onReady,
+    async find(kind, id) {
+      const found = await jobs.find(kind, id);
+      // The database's time as ours.
+      return found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
+    },
     async waiting(kind) {
       const { count, oldest } = await jobs.waiting(kind);
       return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };

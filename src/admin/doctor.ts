@@ -83,7 +83,9 @@ const approvals: Check = async ({ approvals: asked, clock: { now } }, { approver
   const oldest = open.at(-1);
   if (!oldest) return passedCheck(`no call waits for approval; who may decide: ${approvers.join(", ")}`);
   const count = open.length === MAX_LISTED ? `${MAX_LISTED} or more` : open.length;
-  const until = `${new Date(oldest.expiresAt).toISOString()}, in ${Math.max(0, Math.round((oldest.expiresAt - now()) / 60_000))} minutes`;
+  const leftMs = oldest.expiresAt - now();
+  const left = leftMs <= 0 ? "which is over: its run continues without it" : `in ${Math.max(1, Math.round(leftMs / 60_000))} minutes`;
+  const until = `${new Date(oldest.expiresAt).toISOString()}, ${left}`;
   return warningCheck(
     `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals list\``,
   );

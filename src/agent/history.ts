@@ -2,6 +2,7 @@ import type { ModelMessage } from "ai";
 import { cutText, plainText } from "../core/text.ts";
 import type { TurnRecord } from "../store/types.ts";
 import { createBoundary, trustedLine, type Boundary } from "./boundary.ts";
+import { renderParts } from "./context.ts";
 import { markBoundary } from "./bound-results.ts";
 
 /** An estimate that is rather too high: three characters a token, one where the script has no spaces. */
@@ -31,7 +32,8 @@ export function getShare(sizes: readonly number[], total: number): number {
 }
 
 function turnTokens(turn: TurnRecord): number {
-  return estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
+  const context = (turn.context ?? []).reduce((sum, { text }) => sum + estimateTokens(text) + 30, 0);
+  return context + estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
 }
 
 /** The part of the budget that one cut frees when a history has grown too long. */
@@ -81,11 +83,12 @@ export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessag
  */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
   return turns.flatMap((turn): ModelMessage[] => {
-    const { hook, boundaryId, trustedHook, unsafe } = turn;
+    const { hook, boundaryId, trustedHook, unsafe, context = [] } = turn;
     const own = boundaryId === undefined ? boundary : createBoundary(boundaryId);
     const origin = hook.startsWith("channels/") ? hook : `hook ${trustedHook ?? hook}`;
     const lead = trustedHook === undefined ? "" : `${trustedLine(trustedHook)}\n\n`;
-    const said = lead + own.renderInput(turn.input, { origin, unsafe });
+    const before = context.length === 0 ? "" : `${renderParts(context, own)}\n\n`;
+    const said = before + lead + own.renderInput(turn.input, { origin, unsafe });
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
     const messages = turn.messages as ModelMessage[];

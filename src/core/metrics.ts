@@ -45,6 +45,7 @@ export interface ModelUse {
   model: string;
   inputTokens?: number | undefined;
   cachedInputTokens?: number | undefined;
+  cacheWriteTokens?: number | undefined;
   outputTokens?: number | undefined;
   costUsd?: number | undefined;
 }
@@ -236,7 +237,7 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
   const labelNames = ["agent", "mapping", "model"] as const;
   const tokens = new Counter({
     name: "rouse_tokens_total",
-    help: "Tokens that runs used; kind is input, cached_input (a part of input) or output.",
+    help: "Tokens that runs used; kind is input, cached_input and cache_write (parts of input) or output.",
     labelNames: [...labelNames, "kind"],
     registers,
   });
@@ -255,10 +256,11 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
       }),
     ),
   );
-  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, costUsd }) => {
+  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, cacheWriteTokens = 0, outputTokens = 0, costUsd }) => {
     const counters = getCounters(agent)(mapping)(model);
     tokens.inc({ ...counters.labels, kind: "input" }, inputTokens);
     tokens.inc({ ...counters.labels, kind: "cached_input" }, cachedInputTokens);
+    tokens.inc({ ...counters.labels, kind: "cache_write" }, cacheWriteTokens);
     tokens.inc({ ...counters.labels, kind: "output" }, outputTokens);
     if (costUsd === undefined) counters.unpriced.inc();
     else counters.cost.inc(costUsd);

@@ -85,6 +85,7 @@ export function createWorkers(resources: Resources): Workers {
       getCallback: (mapping) => (mapping === undefined ? snapshot().config.tools.approvalCallback : snapshot().getCallback(mapping)),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
+      getTrace: () => telemetry?.current(),
     }),
     isDecided: async (id) => {
       const approval = await store.get("approval", id);

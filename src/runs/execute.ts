@@ -8,7 +8,7 @@ import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Write
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
-import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
+import { getRunStatus, keepFailedAttempts, reportNoRoute, writeEnd } from "./run-result.ts";
 import { traceRun, type TryEnd } from "./traced-run.ts";
 import { commitEnd, waitForPeople } from "./waiting.ts";
 
@@ -205,7 +205,7 @@ async function putBack(job: Job, failure: FailedTurn, change: { attempts: number
   current.end = { status: "queued", error: failure.code };
   const isDrained = "attempts" in change;
   const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
-  const error = isDrained ? {} : { error: toRunError(failure) };
+  const error = isDrained ? {} : { error: toRunError(failure), ...keepFailedAttempts(run, failure, current.kind.context) };
   await deps.store.commit((tx) => {
     if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
     tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
@@ -233,7 +233,7 @@ async function endRun(result: ModelTurn, current: Try): Promise<void> {
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
     ...used,
-    ...(result.ok ? {} : { error: toRunError(result) }),
+    ...(result.ok ? {} : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };

@@ -4,7 +4,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
-import type { Job, JobKind } from "./job-records.ts";
+import type { Job, JobKind, JobPosition } from "./job-records.ts";
 import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
@@ -17,7 +17,8 @@ export * from "./records.ts";
 export type * from "./operations.ts";
 export * from "./routes.ts";
 export * from "./session-records.ts";
-export type * from "./steps.ts";
+export * from "./steps.ts";
+export * from "./usage-sums.ts";
 export type * from "./job-records.ts";
 export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
@@ -97,6 +98,8 @@ export interface Queue {
   fetch(kind: JobKind, limit: number): Promise<Job[]>;
   /** Called when a job may have become ready (new work, a key that is free, a wait that is over). Returns its undo. */
   onReady(listener: (kind: JobKind) => void): () => void;
+  /** Where a job stands; undefined if it is not in the queue. */
+  find(kind: JobKind, id: string): Promise<JobPosition | undefined>;
   /** Jobs that wait, by kind; and the age of the oldest. */
   waiting(kind: JobKind): Promise<{ count: number; oldestMs: number }>;
   /** At start: jobs that a crash cut off may start again. Returns how many. */

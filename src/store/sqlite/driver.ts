@@ -42,6 +42,10 @@ export function createSqliteQueue({ jobs, group, loop, signals, watch, now }: Pa
       return taken;
     },
     onReady: signals.onReady,
+    async find(kind, id) {
+      await loop.catchUp();
+      return jobs.find(kind, id);
+    },
     async waiting(kind) {
       await loop.catchUp();
       const { count, oldest } = jobs.waiting(kind);

@@ -1,6 +1,6 @@
 import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
-import type { Job, JobKind, Ms, NewJob } from "../types.ts";
+import type { Job, JobKind, JobPosition, Ms, NewJob } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -220,6 +220,18 @@ export class SqliteJobs {
       kind,
       FIRST_TIME,
     )?.ready;
+  }
+
+  /** Where a job stands. The first of its key is the one that may start or is under way. */
+  find(kind: JobKind, id: string): JobPosition | undefined {
+    const row = this.#sql.get<{ head: string; runAt: Ms; held: number }>(
+      `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,
+          coalesce((SELECT id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key AND (first.held = 1 OR first.ready IS NOT NULL) ORDER BY seq LIMIT 1), id)) AS head
+        FROM jobs WHERE kind = ? AND id = ?`,
+      kind,
+      id,
+    );
+    return row && { ...row, held: row.held === 1 };
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {

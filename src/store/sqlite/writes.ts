@@ -1,5 +1,5 @@
 import { RouseError } from "../../core/errors.ts";
-import { deliveryState, sessionId } from "../types.ts";
+import { deliveryState, sessionId, withRefused } from "../types.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,
@@ -11,6 +11,7 @@ import type {
   NewDelivery,
   NewSystemEvent,
   NewTurn,
+  RefusedDecision,
   RunChange,
   RunRecord,
   SessionRef,
@@ -140,6 +141,13 @@ function decide(sql: Statements, id: string, decision: ApprovalDecision): void {
   sql.run("UPDATE approvals SET state = ?, record = ? WHERE seq = ?", state, record, row.seq);
 }
 
+function addRefused(sql: Statements, id: string, refused: RefusedDecision): void {
+  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM approvals WHERE id = ?", id);
+  if (!row) return;
+  const { record } = toApprovalRow(withRefused(JSON.parse(row.record) as ApprovalRecord, refused));
+  sql.run("UPDATE approvals SET record = ? WHERE seq = ?", record, row.seq);
+}
+
 /** Writes of one commit, inside its transaction: each is written immediately. */
 export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: SqliteJobs; now: () => Ms }): SqliteWrites {
   const touched = new Set<JobKind>();
@@ -157,6 +165,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       },
       approval: (approval) => addApproval(sql, approval),
       decision: (id, decision) => decide(sql, id, decision),
+      refusedDecision: (id, refused) => addRefused(sql, id, refused),
     },
     set: {
       lastRoute: ({ agentId, channel, to, thread, at }) => void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),

@@ -6,6 +6,7 @@ import {
   sessionId,
   toWrites,
   withChange,
+  withRefused,
   type ApprovalRecord,
   type Collected,
   type DedupeRecord,
@@ -125,6 +126,10 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         const approval = approvals.get(id);
         if (!approval || approval.decision) throw new RouseError(NOT_OPEN);
         keepApproval({ ...approval, decision: copy(decision) });
+      },
+      refusedDecision(id, refused) {
+        const approval = approvals.get(id);
+        if (approval) keepApproval(withRefused(approval, copy(refused)));
       },
     },
     set: {

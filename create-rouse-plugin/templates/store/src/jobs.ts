@@ -1,4 +1,4 @@
-import { getDelayEnd, type Job, type JobKind, type Ms, type NewJob } from "rouse/store-kit";
+import { getDelayEnd, type Job, type JobKind, type JobPosition, type Ms, type NewJob } from "rouse/store-kit";
 
 interface Entry extends Omit<Job, "lease"> {
   seq: number;
@@ -103,6 +103,13 @@ export class Jobs {
   nextAt(kind: JobKind): Ms | undefined {
     const times = this.#first(kind).map(({ runAt }) => runAt);
     return times.length === 0 ? undefined : Math.min(...times);
+  }
+
+  /** Where a job stands. */
+  find(kind: JobKind, id: string): JobPosition | undefined {
+    const entry = this.#byId.get(`${kind}/${id}`);
+    const [first = entry] = this.#byKey.get(`${kind}/${entry?.key}`) ?? [];
+    return entry && first && { head: first.id, runAt: entry.runAt, held: entry.lease !== undefined };
   }
 
   waiting(kind: JobKind, now: Ms): { count: number; oldestMs: number } {

@@ -136,6 +136,7 @@ function createQueue({ data: { jobs }, listeners, now, checkOpen, announce, watc
       return taken;
     },
     onReady: (listener) => listeners.onReady(listener),
+    find: async (kind, id) => jobs.find(kind, id),
     waiting: async (kind) => jobs.waiting(kind, now()),
     async recover() {
       const released = jobs.recover();
