@@ -88,13 +88,18 @@ export function createPostgresQueue({ jobs, membership, signals, handedOut, now,
     },
     onReady: signals.onReady,
     onLost: (listener) => handedOut.onLost(listener),
+    async find(kind, id) {
+      const found = await jobs.find(kind, id);
+      // The database's time as ours.
+      return found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
+    },
     async waiting(kind) {
       const { count, oldest } = await jobs.waiting(kind);
       return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };
     },
     async recover() {
       membership.start();
-      const freed = await jobs.free(dbTime(now()), membership.steady(), await membership.id());
+      const freed = await jobs.free(membership.steady(), await membership.id());
       signals.announce(new Set(freed));
       return freed.length;
     },

@@ -23,7 +23,7 @@ import { readCounts } from "./counts.ts";
 import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 import { readDedupeRecords } from "./keys.ts";
-import { listNewest } from "./lists.ts";
+import { listNewest, sumUsage } from "./lists.ts";
 
 const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
 
@@ -89,6 +89,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
       list: {
         events: (query) => listNewest(db, PAGES.events, query),
         runs: (query) => listNewest(db, PAGES.runs, query),
+        usage: (query) => sumUsage(db, query),
         deliveries: (query) => listNewest(db, PAGES.deliveries, query),
         systemEvents: (query) => listNewest(db, PAGES.systemEvents, query),
         sessions: async (query) => (await sessions(db, query)).map(toSession),

@@ -13,6 +13,7 @@ import {
   newDeliveryRecord,
   type NewJob,
   type NewSystemEvent,
+  type RefusedDecision,
   type RunChange,
   type SessionRef,
   type StoredAction,
@@ -53,7 +54,8 @@ export type StepOp =
   | { op: "call"; runId: string; callId: string; change: ToolCallChange }
   | { op: "result"; id: string; runId: string; record: string }
   | { op: "approval"; approval: ApprovalRecord }
-  | { op: "decision"; id: string; decision: ApprovalDecision };
+  | { op: "decision"; id: string; decision: ApprovalDecision }
+  | { op: "refused"; id: string; refused: RefusedDecision };
 
 /** What one commit asks for, table by table; within a table in the order in which it was asked for. */
 export interface Ops {
@@ -114,6 +116,7 @@ export const createWriteLog = (ops: Ops): Writes =>
         ops.steps.push({ op: "approval", approval });
       },
       decision: (id, decision) => void ops.steps.push({ op: "decision", id, decision }),
+      refusedDecision: (id, refused) => void ops.steps.push({ op: "refused", id, refused }),
     },
     set: {
       lastRoute: (route) => void ops.routes.push(route),

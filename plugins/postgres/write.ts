@@ -254,5 +254,5 @@ function* approvals({ steps }: UnitOfWork): Generator<Statement> {
 export function planStatements(plan: UnitOfWork, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
   const { before, after } = jobStatements(plan.jobs, now, dbTime);
   const parts = [runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
-  return [...before, ...addWork(plan, dbTime), ...after, ...parts.flatMap((part) => [...part(plan, now)])];
+  return [...before, ...addWork(plan, now, dbTime), ...after, ...parts.flatMap((part) => [...part(plan, now)])];
 }

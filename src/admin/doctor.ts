@@ -4,11 +4,13 @@ import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import { BROKEN, NO_ROUTE } from "../store/types.ts";
+import { getBodiesOverdue } from "../store/oldest-body.ts";
 import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkSenders } from "./doctor-checks.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;
+const DAY_MS = 86_400_000;
 const LITTLE_SPACE_MB = 200;
 const MAX_LISTED = 100;
 
@@ -92,7 +94,9 @@ const approvals: Check = async ({ approvals: asked, clock: { now } }, { approver
   const oldest = open.at(-1);
   if (!oldest) return passedCheck(`no call waits for approval; who may decide: ${approvers.join(", ")}`);
   const count = open.length === MAX_LISTED ? `${MAX_LISTED} or more` : open.length;
-  const until = `${new Date(oldest.expiresAt).toISOString()}, in ${Math.max(0, Math.round((oldest.expiresAt - now()) / 60_000))} minutes`;
+  const leftMs = oldest.expiresAt - now();
+  const left = leftMs <= 0 ? "which is over: its run continues without it" : `in ${Math.max(1, Math.round(leftMs / 60_000))} minutes`;
+  const until = `${new Date(oldest.expiresAt).toISOString()}, ${left}`;
   return warningCheck(
     `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals list\``,
   );
@@ -259,6 +263,15 @@ const clock: Check = async (deps) => {
     : passedCheck(new Date(deps.clock.now()).toISOString());
 };
 
+const bodies: Check = async ({ store, clock: { now } }, { config }) => {
+  const overdueMs = await getBodiesOverdue(store, now(), config.hooks.retention);
+  if (overdueMs <= DAY_MS) return passedCheck("bodies are removed when hooks.retention says");
+  const days = Math.floor(overdueMs / DAY_MS);
+  return fail(
+    `the oldest body has been kept for ${days} ${days === 1 ? "day" : "days"} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
+  );
+};
+
 /** The checks in the order in which they are shown. */
 const CHECKS: Record<string, Check> = {
   bind,
@@ -285,6 +298,7 @@ const CHECKS: Record<string, Check> = {
   "file-modes": modes,
   "disk-space": space,
   store,
+  bodies,
   clock,
 };
 

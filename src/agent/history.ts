@@ -2,6 +2,7 @@ import type { ModelMessage } from "ai";
 import { cutText, plainText } from "../core/text.ts";
 import type { TurnRecord } from "../store/types.ts";
 import { createBoundary, trustedLine, type Boundary } from "./boundary.ts";
+import { renderParts } from "./context.ts";
 import { markBoundary } from "./bound-results.ts";
 
 /** An estimate that is rather too high: three characters a token, one where the script has no spaces. */
@@ -32,7 +33,8 @@ export function getShare(sizes: readonly number[], total: number): number {
 
 /** An estimate of the tokens of a turn, as a model gets it. */
 export function getTurnTokens(turn: TurnRecord): number {
-  return estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
+  const context = (turn.context ?? []).reduce((sum, { text }) => sum + estimateTokens(text) + 30, 0);
+  return context + estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
 }
 
 /** The part of the budget that one cut frees when a history has grown too long. */
@@ -93,12 +95,13 @@ export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessag
  */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
   return turns.flatMap((turn): ModelMessage[] => {
-    const { hook, boundaryId, trustedHook, unsafe, checkpoint } = turn;
+    const { hook, boundaryId, trustedHook, unsafe, checkpoint, context = [] } = turn;
     const own = boundaryId === undefined ? boundary : createBoundary(boundaryId);
     const sender = hook.startsWith("channels/") ? hook : `hook ${trustedHook ?? hook}`;
     const origin = checkpoint ? "summary of earlier turns" : sender;
     const lead = trustedHook === undefined ? "" : `${trustedLine(trustedHook)}\n\n`;
-    const said = lead + own.renderInput(turn.input, { origin, unsafe });
+    const before = context.length === 0 ? "" : `${renderParts(context, own)}\n\n`;
+    const said = before + lead + own.renderInput(turn.input, { origin, unsafe });
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
     const messages = turn.messages as ModelMessage[];

@@ -120,9 +120,13 @@ function renderSaid(message: ConversationMessage): ModelMessage {
 function withContext(said: readonly ConversationMessage[], context: string): readonly ConversationMessage[] {
   if (context === "") return said;
   const last = said.findLastIndex((message) => message.role === "user");
-  return said.map((message, index) =>
-    index === last && message.role === "user" ? { role: "user", parts: [{ type: "text", text: context }, ...message.parts] } : message,
-  );
+  return said.map((message, index) => {
+    if (index !== last || message.role !== "user") return message;
+    const [first, ...rest] = message.parts;
+    // One text, as later turns of the session have it.
+    if (first?.type === "text") return { role: "user", parts: [{ type: "text", text: `${context}\n\n${first.text}` }, ...rest] };
+    return { role: "user", parts: [{ type: "text", text: context }, ...message.parts] };
+  });
 }
 
 export interface MessageOptions {

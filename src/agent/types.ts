@@ -5,7 +5,7 @@ import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../core/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
 import type { ModelPrice, ModelProvider, ModelSettings, Part, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
-import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
+import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
@@ -215,6 +215,8 @@ export type TurnResult =
       retryAfterMs?: number;
       /** Set if none of the models takes calls: the one that may be called next, and when. */
       blocked?: Refusal;
+      /** The model calls without an answer that the turn ended with, oldest first. */
+      failedAttempts?: readonly FailedAttempt[];
       warnings: string[];
     };
 

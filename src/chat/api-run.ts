@@ -119,7 +119,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
         write(tx) {
           const append = (kept: NewTurn): void => tx.add("turn", run.spec.session, turnToKeep(kept, context.config.hooks.retention));
           history.copied.forEach(append);
-          const kept = turnToAppend(run, history, result.messages, now);
+          const kept = turnToAppend(run, history, result, now);
           if (kept) append(kept);
         },
         after,

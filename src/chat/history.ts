@@ -1,4 +1,5 @@
 import type { ConversationMessage } from "../agent/types.ts";
+import type { AnsweredTurn } from "../runs/run-kind.ts";
 import type { TextPart } from "../core/text.ts";
 import type { NewTurn, RunRecord, SessionRef, Store, TurnRecord } from "../store/types.ts";
 import { findTurn, getLastTurn, NO_HISTORY, readHistory, type HistoryLimits, type SessionHistory } from "../runs/session-history.ts";
@@ -113,10 +114,15 @@ export function withToolNames(messages: readonly ConversationMessage[], turns: r
 }
 
 /** The turn as its session keeps it; undefined if it does not. */
-export function turnToAppend(run: RunRecord, { store: keep }: ChatHistory, messages: readonly unknown[], now: number): NewTurn | undefined {
+export function turnToAppend(
+  run: RunRecord,
+  { store: keep }: ChatHistory,
+  { messages, context = [] }: Pick<AnsweredTurn, "messages" | "context">,
+  now: number,
+): NewTurn | undefined {
   if (keep === "nothing") return undefined;
   const { boundaryId, spec } = run;
   const turn = { runId: run.id, at: now, hook: spec.hook, unsafe: false, ...(boundaryId !== undefined && { boundaryId }) };
-  if (keep === "turn") return { ...turn, input: spec.input, messages: [...messages] };
+  if (keep === "turn") return { ...turn, input: spec.input, messages: [...messages], ...(context.length > 0 && { context }) };
   return { ...turn, input: [], messages: [...keep, ...messages] };
 }

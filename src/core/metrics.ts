@@ -15,6 +15,8 @@ export interface Metrics {
   setPaths(paths: readonly string[]): void;
   /** Gauges that are read at each scrape, by names such as `runs.queued`. */
   watchCounts(read: () => Promise<Record<string, number>>): void;
+  /** `read`: how long the oldest body has been kept beyond retention, in milliseconds. */
+  watchBodies(read: () => Promise<number>): void;
   /** Reads the health of the channels at each scrape. */
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
@@ -44,6 +46,7 @@ export interface ModelUse {
   model: string;
   inputTokens?: number | undefined;
   cachedInputTokens?: number | undefined;
+  cacheWriteTokens?: number | undefined;
   outputTokens?: number | undefined;
   costUsd?: number | undefined;
 }
@@ -129,6 +132,22 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
         const [kind = name, state = "all"] = name.split(".");
         this.set({ kind, state }, count);
       }
+    },
+  });
+}
+
+function addBodies(registers: prom.Registry[], read: () => Promise<number>): void {
+  new Gauge({
+    name: "rouse_store_bodies_overdue_seconds",
+    help: "How long the oldest body whose runs have ended has been kept beyond hooks.retention.",
+    registers,
+    async collect() {
+      const late = new Promise<undefined>((done) => setTimeout(() => done(undefined), COUNTS_MS).unref());
+      const overdue = await Promise.race([read().catch(() => undefined), late]);
+      this.reset();
+      // No value is better than an old one.
+      if (overdue === undefined) this.remove();
+      else this.set(overdue / 1000);
     },
   });
 }
@@ -229,7 +248,7 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
   const labelNames = ["agent", "mapping", "model"] as const;
   const tokens = new Counter({
     name: "rouse_tokens_total",
-    help: "Tokens that runs used; kind is input, cached_input (a part of input) or output.",
+    help: "Tokens that runs used; kind is input, cached_input and cache_write (parts of input) or output.",
     labelNames: [...labelNames, "kind"],
     registers,
   });
@@ -248,10 +267,11 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
       }),
     ),
   );
-  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, costUsd }) => {
+  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, cacheWriteTokens = 0, outputTokens = 0, costUsd }) => {
     const counters = getCounters(agent)(mapping)(model);
     tokens.inc({ ...counters.labels, kind: "input" }, inputTokens);
     tokens.inc({ ...counters.labels, kind: "cached_input" }, cachedInputTokens);
+    tokens.inc({ ...counters.labels, kind: "cache_write" }, cacheWriteTokens);
     tokens.inc({ ...counters.labels, kind: "output" }, outputTokens);
     if (costUsd === undefined) counters.unpriced.inc();
     else counters.cost.inc(costUsd);
@@ -280,6 +300,7 @@ export function createMetrics(): Metrics {
       for (const path of configured) acknowledged.inc({ path }, 0);
     },
     watchCounts: (read) => addCounts(registers, read),
+    watchBodies: (read) => addBodies(registers, read),
     watchChannels: (read) => addChannels(registers, read),
     watchMcpServers: (read) => addMcpServers(registers, read),
     watchBreakers: (read) => addBreakers(registers, read),

@@ -9,6 +9,7 @@ import { createTransformPool } from "../mapping/transform-pool.ts";
 import { reportingStore, type Reporter } from "./library.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
+import { getBodiesOverdue } from "../store/oldest-body.ts";
 import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
@@ -146,6 +147,7 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   const store = wrapStore(handle.store, telemetry, options.reporter);
   if (driver.shared) shared = createSharedValues(store);
   metrics.watchCounts(() => store.counts());
+  metrics.watchBodies(() => getBodiesOverdue(store, clock.now(), reloader.snapshot().config.hooks.retention));
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
   return {
     ...handle,

@@ -82,6 +82,7 @@ function createDeliveries({ store, queue, clock, log, metrics, telemetry, snapsh
       getCallback: (mapping) => (mapping === undefined ? snapshot().config.tools.approvalCallback : snapshot().getCallback(mapping)),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
+      getTrace: () => telemetry?.current(),
     }),
     isDecided: async (id) => {
       const approval = await store.get("approval", id);

@@ -3,7 +3,7 @@ import { countUsedTokens } from "../limits/limiter.ts";
 import type { RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import { persist } from "./persist.ts";
 import type { ExecutorDeps, ModelTurn, RunKind } from "./run-kind.ts";
-import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
+import { getRunStatus, keepFailedAttempts, reportNoRoute, writeEnd } from "./run-result.ts";
 import type { TryEnd } from "./traced-run.ts";
 import { addRunUsage, commitEnd } from "./waiting.ts";
 
@@ -66,7 +66,7 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
     endedAt: now,
     warnings: [...run.warnings, ...result.warnings, ...warnings],
     ...used,
-    ...(result.ok ? {} : { error: toRunError(result) }),
+    ...(result.ok ? {} : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
     ...(planned ? { deliveryId: planned.delivery.id } : {}),
     ...change,
   };

@@ -10,6 +10,7 @@ import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 import { AttemptGate, countWaited, findExpired, openGate, planAfterFailure, toCandidates, writeProviderWait } from "./provider-wait.ts";
+import { keepFailedAttempts } from "./run-result.ts";
 import { traceRun } from "./traced-run.ts";
 import { addRunUsage, waitForPeople } from "./waiting.ts";
 
@@ -190,7 +191,13 @@ async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgres
     ? { status: "parked" as const, parked: { reason: "provider" as const, ...plan.blocked }, of: plan.blocked.of, from: undefined }
     : { status: "queued" as const, failures: plan.failures, of: model.ref, from: plan.at };
   const wait = { of, candidates: toCandidates(model), now, ...(from === undefined ? {} : { from }) };
-  await persistFor(current, () => writeProviderWait(current, { ...change, crashCount: 0, error: toRunError(result) }, wait));
+  await persistFor(current, () =>
+    writeProviderWait(
+      current,
+      { ...change, crashCount: 0, error: toRunError(result), ...keepFailedAttempts(run, result, kind.context) },
+      wait,
+    ),
+  );
   return toSpent(addRunUsage(current), true);
 }
 

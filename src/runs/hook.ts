@@ -84,7 +84,7 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
       return {
         ...end,
         write(tx) {
-          if (result.ok) appendTurn(tx, run, result.messages, context, now);
+          if (result.ok) appendTurn(tx, run, result, context, now);
           if (isHook(run)) tx.add("systemEvent", summaryEvent(run, mainAgentId, now, ending));
           tx.settle(job);
         },

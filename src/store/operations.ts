@@ -1,10 +1,19 @@
 /** What a commit can add, set, change and delete, and what can be read. */
+import type { UsageQuery, UsageSum } from "./usage-sums.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventOutcome, EventRecord } from "./event-record.ts";
 import type { JobKind, NewJob } from "./job-records.ts";
 import type { Collected, Ms, RunChange, RunRecord, RunStatus, SessionOrigin, SessionRef } from "./records.ts";
 import type { LastRoute, NewSystemEvent, NewTurn, SessionRecord, SystemEvent, SystemEventState, TurnRecord } from "./session-records.ts";
-import type { ApprovalDecision, ApprovalRecord, ApprovalState, StepRecord, ToolCallChange, ToolResultRecord } from "./steps.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  ApprovalState,
+  RefusedDecision,
+  StepRecord,
+  ToolCallChange,
+  ToolResultRecord,
+} from "./steps.ts";
 
 /** What a commit can add, and what it takes to add one. A refused commit throws `ID_TAKEN`, or for a decision `NOT_OPEN`. */
 export interface Adds {
@@ -24,6 +33,8 @@ export interface Adds {
   approval: [approval: ApprovalRecord];
   /** An approval that is not open, or not there, refuses the whole commit. */
   decision: [approvalId: string, decision: ApprovalDecision];
+  /** What was refused about an approval, open or decided, stays with it. */
+  refusedDecision: [approvalId: string, refused: RefusedDecision];
 }
 
 /** What a commit can set, whether or not it was set before. */
@@ -99,5 +110,8 @@ export interface Lists {
   lastRoutes: { of: string; is: LastRoute };
   /** The steps of a run with their tool calls, in order. */
   steps: { of: string; is: StepRecord };
-  approvals: { of: ListQuery & { state?: ApprovalState; runId?: string }; is: ApprovalRecord };
+  /** `agents`: of one of these agents. */
+  approvals: { of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] }; is: ApprovalRecord };
+  /** What runs have used, added up; in no order. */
+  usage: { of: UsageQuery; is: UsageSum };
 }

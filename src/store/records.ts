@@ -197,6 +197,8 @@ export interface Usage {
   totalTokens?: number;
   /** Of the input tokens, those that the provider had cached; of the output tokens, those of thinking. */
   cachedInputTokens?: number;
+  /** Of the input tokens, those that the provider wrote to its cache. */
+  cacheWriteTokens?: number;
   reasoningTokens?: number;
   /** In US dollars; absent if the price of a model that was used is unknown. */
   costUsd?: number;
@@ -218,6 +220,15 @@ export interface RunError {
   message: string;
   /** For the operator and for callers of `/v1`. Receipts for senders leave it out. */
   vendor?: VendorError;
+}
+
+/** A try at a model call that gave no answer. */
+export interface FailedAttempt {
+  at: Ms;
+  model: string;
+  error: RunError;
+  /** Milliseconds until the next try; absent if there was none. */
+  waitedMs?: number;
 }
 
 export interface RunRecord {
@@ -258,6 +269,8 @@ export interface RunRecord {
   waitedMs?: Ms;
   /** Since when it waits for a limit. */
   pausedAt?: Ms;
+  /** Model calls without an answer at which tries of the run ended, oldest first; those before an answer are in its step. */
+  failedAttempts?: FailedAttempt[];
   /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
   systemEventIds?: string[];
   /** The gateway of the last start; of a turn of the API from the beginning, since that one ends with its process. */

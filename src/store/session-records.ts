@@ -5,6 +5,14 @@ import type { Ms, SessionRef, Usage } from "./records.ts";
 import type { Route } from "./routes.ts";
 
 /** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
+/** Text that was put before the input of a turn: passages, and what plugins added. */
+export interface ContextPart {
+  text: string;
+  from: "operator" | "outside";
+  /** How the boundary names it, if it is from outside. */
+  label?: string;
+}
+
 export interface TurnRecord {
   seq: number;
   runId: string;
@@ -14,6 +22,8 @@ export interface TurnRecord {
   unsafe: boolean;
   /** What the model answered, as the `ai` package's response messages (plain JSON). */
   messages: unknown[];
+  /** What stood before the input, so that later turns of the session begin with the same text; absent if nothing did. */
+  context?: readonly ContextPart[];
   /** The id of the boundary that the turn was rendered with, so that it stays the same. Absent in what an earlier version wrote. */
   boundaryId?: string;
   /** What the trusted line before the input names; absent if there was none. */

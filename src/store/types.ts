@@ -4,7 +4,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
-import type { HeldJob, Job, JobKind } from "./job-records.ts";
+import type { HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
 import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
@@ -17,7 +17,8 @@ export * from "./records.ts";
 export type * from "./operations.ts";
 export * from "./routes.ts";
 export * from "./session-records.ts";
-export type * from "./steps.ts";
+export * from "./steps.ts";
+export * from "./usage-sums.ts";
 export type * from "./job-records.ts";
 export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
@@ -87,6 +88,11 @@ export interface Store {
    * as many. Returns how many rows went or were changed.
    */
   sweep(now: Ms, retention: Retention, fencingToken?: FencingToken): Promise<number>;
+  /**
+   * When the oldest event was received that still has its body though its runs have ended; undefined if there is none. Events whose
+   * times lie ahead of `now` are left out.
+   */
+  oldestBody(now: Ms): Promise<Ms | undefined>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
   close(): Promise<void>;
@@ -106,6 +112,8 @@ export interface Queue {
    * may have it. Returns its undo. Absent if no other gateway can.
    */
   onLost?(listener: (job: HeldJob) => void): () => void;
+  /** Where a job stands; undefined if it is not in the queue. */
+  find(kind: JobKind, id: string): Promise<JobPosition | undefined>;
   /** Jobs that wait, by kind; and the age of the oldest. */
   waiting(kind: JobKind): Promise<{ count: number; oldestMs: number }>;
   /** At start: jobs that a crash cut off may start again. Returns how many. */
@@ -143,7 +151,7 @@ export interface OpenOptions {
   url: string;
   /** The environment of the gateway, for what the URL leaves out, such as a user or a password. */
   env?: Env | undefined;
-  clock: Pick<Clock, "now">;
+  clock: Pick<Clock, "now" | "monotonic">;
   log: Logger;
 }
 

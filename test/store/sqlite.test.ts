@@ -342,7 +342,8 @@ describe("ten thousand jobs behind one key", () => {
         tx.add("job", job("late"));
         tx.delete("job", "turn", "late");
       });
-      return [...ran];
+      // The time is written down now and then, whatever waits.
+      return ran.filter((sql) => !sql.includes("'clock'"));
     };
     await store.commit((tx) => {
       for (let n = 0; n < 4; n++) tx.add("job", job(`a${n}`));

@@ -114,6 +114,11 @@ export const modelsSchema = z
         z.strictObject({
           input: z.number().min(0).describe("A million input tokens."),
           cachedInput: z.number().min(0).optional().describe("A million input tokens that the provider had in its cache; default `input`."),
+          cacheWrite: z
+            .number()
+            .min(0)
+            .optional()
+            .describe("A million input tokens that the provider wrote to its cache; default `input`."),
           output: z.number().min(0).describe("A million output tokens."),
         }),
       )

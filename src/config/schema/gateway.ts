@@ -93,6 +93,10 @@ export const platformSchema = z
   .prefault({})
   .describe("The API for programs that talk to agents.");
 
+const callTimeout = durationOr("60s").describe(
+  "How long one call of a tool may take. After that its outcome is unknown: the call is repeated if the tool may be, and otherwise a person decides.",
+);
+
 export const mcpSchema = z
   .strictObject({
     servers: z
@@ -103,11 +107,13 @@ export const mcpSchema = z
             url: z.url().describe("The server's address."),
             type: z.enum(["http", "sse"]).default("http").describe("The transport."),
             headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request."),
+            callTimeout,
           }),
           z.strictObject({
             command: z.string().min(1).describe("The program to start."),
             args: z.array(z.string()).default([]).describe("Its arguments."),
             env: z.record(z.string(), secretSchema).default({}).describe("Its environment."),
+            callTimeout,
           }),
         ]),
       )

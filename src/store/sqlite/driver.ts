@@ -8,9 +8,10 @@ import { restartLog } from "./restart-log.ts";
 import { type SqliteSignals, createSqliteSignals } from "./signals.ts";
 import { Statements } from "./statements.ts";
 import { DatabaseSync } from "node:sqlite";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
 import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { clampTimes } from "../clamp-times.ts";
 import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
@@ -23,20 +24,34 @@ interface Parts {
   group: SqliteGroupCommit;
   loop: MaterializeLoop;
   signals: SqliteSignals;
+  watch: StepWatch;
   now: () => Ms;
 }
 
 /** The queue over the store's own database, so that work and jobs share a commit. */
-export function createSqliteQueue({ jobs, group, loop, signals, now }: Parts): Queue {
+export function createSqliteQueue({ jobs, group, loop, signals, watch, now }: Parts): Queue {
+  /** Keeps delays as long as they were to be, if the clock is set back now or while no process runs. */
+  const followClock = async (): Promise<void> => {
+    const step = watch.look();
+    if (step < 0) await group.add(() => jobs.moveBack(-step, now()), { many: true });
+  };
   return {
     async fetch(kind, limit) {
+      await followClock();
       // Jobs that are ready came in before all that is still to be taken up: only where they are too few, wait for more.
       if (jobs.readyCount(kind, now(), limit) < limit) await loop.catchUp();
       const taken = jobs.readyCount(kind, now(), 1) === 0 ? [] : await group.add(() => jobs.take(kind, limit, now()), { many: true });
-      signals.watchTime(kind);
+      if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
+        await group.add(() => jobs.note(now()), { many: false });
+      // A caller that was given as many as it asked for asks again by itself.
+      if (taken.length < limit) signals.watchTime(kind);
       return taken;
     },
     onReady: signals.onReady,
+    async find(kind, id) {
+      await loop.catchUp();
+      return jobs.find(kind, id);
+    },
     async waiting(kind) {
       await loop.catchUp();
       const { count, oldest } = jobs.waiting(kind);
@@ -44,7 +59,7 @@ export function createSqliteQueue({ jobs, group, loop, signals, now }: Parts): Q
     },
     async recover() {
       await loop.catchUp();
-      const released = await group.add(() => jobs.recover(now()), { many: true });
+      const released = await group.add(() => jobs.recover(), { many: true });
       signals.announce(new Set(released));
       return released.length;
     },
@@ -83,8 +98,18 @@ function openLog(db: DatabaseSync, now: Ms): LogFile {
   return new LogFile(db.location() ?? "");
 }
 
+/** Moves the ends of delays if the clock was set back while no process used the file. */
+function makeUpForStep({ sql, jobs, now, log }: { sql: Statements; jobs: SqliteJobs; now: () => Ms; log: Logger }): void {
+  const step = jobs.getStepBack(now());
+  if (step === 0) return;
+  log.warn({ stepMs: -step }, "the system clock was set back since the store was used last; delays end as if it had not been");
+  sql.run("BEGIN IMMEDIATE");
+  jobs.moveBack(step, now());
+  sql.run("COMMIT");
+}
+
 /** The store and its queue on a database that is open, and belongs to this process alone. */
-export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
+export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
   const logFile = openLog(db, clock.now());
   const file = db.location() ?? "";
   const now = (): number => clock.now();
@@ -107,6 +132,8 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
   });
   const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
   const signals = createSqliteSignals({ jobs, now, log });
+  const watch = createStepWatch(clock, log);
+  makeUpForStep({ sql, jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
   const store = createSqliteStore({ sql, jobs, group, checkpoints, logFile, materializer, loop, signals, newWrites, now });
   const close = (): Promise<void> => {
@@ -114,14 +141,14 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
     return store.close();
   };
   return {
-    store: { ...store, close },
-    queue: createSqliteQueue({ jobs, group, loop, signals, now }),
+    store: { ...clampTimes(store, now), close },
+    queue: createSqliteQueue({ jobs, group, loop, signals, watch, now }),
     cluster: { ...singleNode(now, log), reachable: writable.isWritable },
   };
 }
 
 /** Opens the embedded store and its queue on a file. */
-export function openSqlite(file: string, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
+export function openSqlite(file: string, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
   const db = new DatabaseSync(file);
   try {
     return createSqlite(db, clock, log);

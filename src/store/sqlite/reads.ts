@@ -15,7 +15,7 @@ import {
 import { sessionId, type Collected, type Lists, type Ms, type SessionRecord, type Store, type ToolResultRecord } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
-import { listNewestInSqlite } from "./lists.ts";
+import { listNewestInSqlite, sumUsageInSqlite } from "./lists.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
 import type { Statements } from "./statements.ts";
 
@@ -106,6 +106,7 @@ export function createSqliteReads(parts: {
       list: {
         events: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.events, query)),
         runs: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.runs, query)),
+        usage: (query) => sumUsageInSqlite(sql, query),
         deliveries: (query) => listNewestInSqlite(sql, PAGES.deliveries, query),
         systemEvents: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.systemEvents, query)),
         sessions: (query) => listSessions(sql, query),

@@ -16,10 +16,11 @@ import type { Checkpoints } from "./checkpoints.ts";
 import type { SqliteGroupCommit } from "./group-commit.ts";
 import type { LogFile } from "./log-file.ts";
 import { sqliteError, type Statements } from "./statements.ts";
+import { oldestBody } from "../oldest-body.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
 import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";
-import { sweepSteps } from "./sweep.ts";
+import { SQLITE_DIALECT, sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
 import { insertEvent, type SqliteWrites } from "./writes.ts";
 import type { SqliteJobs } from "./jobs.ts";
@@ -145,6 +146,9 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
         }
       }
       return total;
+    },
+    async oldestBody(at) {
+      return sql.get<{ at: Ms }>(oldestBody(SQLITE_DIALECT, "?1"), at)?.at;
     },
     backup: (file) => copyTo(sql, file),
     async close() {

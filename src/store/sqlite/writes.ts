@@ -1,5 +1,5 @@
 import { RouseError } from "../../core/errors.ts";
-import { deliveryState, sessionId } from "../types.ts";
+import { deliveryState, sessionId, withRefused } from "../types.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,
@@ -11,6 +11,7 @@ import type {
   NewDelivery,
   NewSystemEvent,
   NewTurn,
+  RefusedDecision,
   RunChange,
   RunRecord,
   SessionRef,
@@ -141,6 +142,13 @@ function decide(sql: Statements, id: string, decision: ApprovalDecision): void {
   sql.run("UPDATE approvals SET state = ?, record = ? WHERE seq = ?", state, record, row.seq);
 }
 
+function addRefused(sql: Statements, id: string, refused: RefusedDecision): void {
+  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM approvals WHERE id = ?", id);
+  if (!row) return;
+  const { record } = toApprovalRow(withRefused(JSON.parse(row.record) as ApprovalRecord, refused));
+  sql.run("UPDATE approvals SET record = ? WHERE seq = ?", record, row.seq);
+}
+
 /** Writes of one commit, inside its transaction: each is written immediately. */
 export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: SqliteJobs; now: () => Ms }): SqliteWrites {
   const touched = new Set<JobKind>();
@@ -150,7 +158,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       turn: (session, turn) => addTurn(sql, session, turn),
       systemEvent: (event) => addSystemEvent(sql, event),
       delivery: (delivery) => addDelivery(sql, delivery),
-      job: (job) => void (jobs.enqueue(job) && touched.add(job.kind)),
+      job: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
       step: (step) => addStep(sql, step),
       toolResult(result) {
         const text = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
@@ -158,6 +166,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       },
       approval: (approval) => addApproval(sql, approval),
       decision: (id, decision) => decide(sql, id, decision),
+      refusedDecision: (id, refused) => addRefused(sql, id, refused),
     },
     set: {
       lastRoute: ({ agentId, channel, to, thread, at }) => void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
@@ -174,7 +183,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
         for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
       },
       job(kind, id, runAt) {
-        jobs.reschedule(kind, id, runAt);
+        jobs.reschedule(kind, id, runAt, now());
         touched.add(kind);
       },
       toolCall: (runId, callId, change) => updateToolCall(sql, runId, callId, change),
@@ -196,7 +205,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     },
     settle(job, retryAt, options) {
       if (retryAt === undefined) jobs.complete(job, now());
-      else jobs.retry(job, retryAt, options?.resetAttempts ?? false);
+      else jobs.retry(job, retryAt, options?.resetAttempts ?? false, now());
       touched.add(job.kind);
     },
   });

@@ -34,7 +34,13 @@ export interface Home {
 
 export interface TestClock {
   now(): number;
+  monotonic(): number;
+  /** Lets time pass. */
   advance(ms: number): void;
+  /** Sets the clock, as an operator or a time server does: no time passes. */
+  set(ms: number): void;
+  /** From now on `ms` milliseconds pass at each look at the clock. */
+  passAtEachLook(ms: number): void;
 }
 
 export const START = Date.UTC(2026, 0, 5, 12);
@@ -54,7 +60,22 @@ export const KEEP = {
 /** Creates a clock that stands still until a test moves it. */
 export function createTestClock(): TestClock {
   let at = START;
-  return { now: () => at, advance: (ms) => void (at += ms) };
+  let passed = 0;
+  let each = 0;
+  const advance = (ms: number): void => {
+    at += ms;
+    passed += ms;
+  };
+  return {
+    now() {
+      advance(each);
+      return at;
+    },
+    monotonic: () => passed,
+    advance,
+    set: (ms) => void (at += ms),
+    passAtEachLook: (ms) => void (each = ms),
+  };
 }
 
 export const MAIN_SESSION: SessionRef = { agentId: "main", origin: "main", key: "main" };

@@ -21,6 +21,7 @@ import type { Stage } from "./stage.ts";
 export function testRecords(stage: Stage): void {
   describe("sessions", () => {
     it("keep their turns in order, apart by agent and origin", async () => {
+      stage.home.clock.advance(HOUR);
       const ref = hookSession("k");
       const others = [hookSession("k", "other"), { agentId: "main", origin: "api" as const, key: "k" }];
       await stage.handle.store.commit((tx) => {

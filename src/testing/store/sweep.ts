@@ -32,6 +32,7 @@ export function testSweep(stage: Stage): void {
 
   describe("sweep", () => {
     it("takes a body away when its time is over, and keeps the rest of the request and the work", async () => {
+      stage.home.clock.advance(DAY);
       const old = await accepted();
       const young = await accepted({ receivedAt: START + DAY });
       await end(old.action);
@@ -141,6 +142,7 @@ export function testSweep(stage: Stage): void {
     });
 
     it("deletes events and runs after their time, but none that has work left", async () => {
+      stage.home.clock.advance(DAY);
       const [done, open] = [await accepted(), await accepted()];
       await end(done.action, START + DAY);
       const at = START + 30 * DAY;
@@ -176,6 +178,7 @@ export function testSweep(stage: Stage): void {
     });
 
     it("deletes sessions of hooks, and later of the API, that are not used any more, and no others", async () => {
+      stage.home.clock.advance(DAY);
       const refs = [
         hookSession("old"),
         hookSession("used"),
@@ -217,6 +220,7 @@ export function testSweep(stage: Stage): void {
     });
 
     it("deletes what has ended of deliveries and system events, and keys that are free", async () => {
+      stage.home.clock.advance(DAY);
       await stage.handle.store.accept(event(), [dedupe(), dedupe({ key: "k2", expiresAt: START + 90 * DAY })]);
       await stage.handle.store.commit((tx) => {
         tx.add("delivery", delivery("done"));

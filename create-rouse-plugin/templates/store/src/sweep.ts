@@ -1,4 +1,5 @@
 import {
+  AHEAD_MS,
   redactActions,
   redactApproval,
   redactDebug,
@@ -104,11 +105,23 @@ function trimSessions(data: Data, keep: number): number {
   return changed;
 }
 
+/** The events whose runs have not all ended. */
+const getUnfinished = (data: Data): Set<string | null> =>
+  new Set([...data.runs.values()].flatMap((run) => (run.endedAt === undefined ? [run.eventId] : [])));
+
+/** When the oldest event was received that still has its body though its runs have ended. */
+export function getOldestBody(data: Data, now: Ms): Ms | undefined {
+  const unfinished = getUnfinished(data);
+  const kept = [...data.events.values()].filter(({ id, request }) => request.body !== null && !unfinished.has(id));
+  const times = kept.map(({ receivedAt }) => receivedAt).filter((at) => at <= now + AHEAD_MS);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
 /** Deletes what retention lets go of. Returns how many records went or were changed. */
 export function sweep(data: Data, now: Ms, keep: Retention): number {
   const ended = (before: Ms) => (record: { createdAt: Ms; endedAt?: Ms }) =>
     record.createdAt < before && record.endedAt !== undefined && record.endedAt < before;
-  const unfinished = new Set([...data.runs.values()].flatMap((run) => (run.endedAt === undefined ? [run.eventId] : [])));
+  const unfinished = getUnfinished(data);
   const sessionAge: Partial<Record<string, Ms>> = { hook: keep.hookSessions, api: keep.apiSessions };
   const isUnused = ({ ref, lastUsedAt }: { ref: { origin: string }; lastUsedAt: Ms }): boolean =>
     lastUsedAt < now - (sessionAge[ref.origin] ?? Infinity);
