@@ -1,17 +1,13 @@
-import { stat, statfs } from "node:fs/promises";
-import { join } from "node:path";
 import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
 import { BROKEN, NO_ROUTE } from "../store/types.ts";
-import { getBodiesOverdue } from "../store/oldest-body.ts";
-import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkSenders } from "./doctor-checks.ts";
+import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkBodies, checkSenders } from "./doctor-checks.ts";
+import { checkClock, checkModes, checkSpace, checkStore } from "./machine-checks.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;
-const DAY_MS = 86_400_000;
-const LITTLE_SPACE_MB = 200;
 const MAX_LISTED = 100;
 
 const bind: Check = (_deps, { config }) => {
@@ -223,55 +219,6 @@ const leases: Check = async ({ cluster }) => {
     : passedCheck(text);
 };
 
-const modes: Check = async (deps) => {
-  if (process.platform === "win32") return passedCheck("file modes do not apply on this system");
-  const { stateDir } = deps.status();
-  const open: string[] = [];
-  for (const name of ["", "rouse.db", "hook-token", "gateway-token", "gateway.json"]) {
-    const found = await stat(join(stateDir, name)).catch(() => undefined);
-    if (found && (found.mode & 0o077) !== 0) open.push(name === "" ? stateDir : join(stateDir, name));
-  }
-  return open.length === 0
-    ? passedCheck("the state folder is for its owner alone")
-    : warningCheck(`others can read ${open.join(", ")}: chmod go-rwx`);
-};
-
-const space: Check = async (deps) => {
-  const disk = await statfs(deps.status().stateDir);
-  const free = Math.floor((disk.bavail * disk.bsize) / 1e6);
-  return free > LITTLE_SPACE_MB
-    ? passedCheck(`${free} MB free`)
-    : fail(`only ${free} MB free for the state folder: hooks are refused once it is full`);
-};
-
-const store: Check = async (deps) => {
-  try {
-    await deps.store.commit((tx) => tx.set("value", "doctor.at", deps.clock.now()));
-    return passedCheck("takes writes");
-  } catch (error) {
-    return fail(
-      `takes no writes (${safeError(error).code ?? safeError(error).name}): hooks are answered 503; look at the disk of the state folder`,
-    );
-  }
-};
-
-const clock: Check = async (deps) => {
-  const [newest] = await deps.store.list("events", { limit: 1 });
-  const ahead = (newest?.receivedAt ?? 0) - deps.clock.now();
-  return ahead > 60_000
-    ? fail(`the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`)
-    : passedCheck(new Date(deps.clock.now()).toISOString());
-};
-
-const bodies: Check = async ({ store, clock: { now } }, { config }) => {
-  const overdueMs = await getBodiesOverdue(store, now(), config.hooks.retention);
-  if (overdueMs <= DAY_MS) return passedCheck("bodies are removed when hooks.retention says");
-  const days = Math.floor(overdueMs / DAY_MS);
-  return fail(
-    `the oldest body has been kept for ${days} ${days === 1 ? "day" : "days"} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
-  );
-};
-
 /** The checks in the order in which they are shown. */
 const CHECKS: Record<string, Check> = {
   bind,
@@ -295,11 +242,11 @@ const CHECKS: Record<string, Check> = {
   breakers,
   gateways,
   leases,
-  "file-modes": modes,
-  "disk-space": space,
-  store,
-  bodies,
-  clock,
+  "file-modes": checkModes,
+  "disk-space": checkSpace,
+  store: checkStore,
+  bodies: checkBodies,
+  clock: checkClock,
 };
 
 async function probes({ channels }: AdminDeps): Promise<CheckView[]> {

@@ -140,7 +140,7 @@ export function toResponse(c: Context, { status, headers, body, reason }: HttpAn
 }
 
 /** The answer to a failure: JSON, `x-request-id`, and `Retry-After` where the failure names a time. */
-export function renderFailure(failure: Failure, requestId: string, headers?: Record<string, string>): HttpAnswer {
+export function renderFailureAnswer(failure: Failure, requestId: string, headers?: Record<string, string>): HttpAnswer {
   const all: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...headers };
   if (failure.retryAfterSeconds !== undefined) all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
   const body = JSON.stringify(errorBody(failure, requestId));
@@ -149,15 +149,15 @@ export function renderFailure(failure: Failure, requestId: string, headers?: Rec
 
 /** Answers with a failure. */
 export function failureResponse(c: Context, failure: Failure, requestId: string, headers?: Record<string, string>): Response {
-  return toResponse(c, renderFailure(failure, requestId, headers));
+  return toResponse(c, renderFailureAnswer(failure, requestId, headers));
 }
 
 /** The answer to an error that was thrown: an unexpected one becomes `internal`, with a log line that quotes no data. */
 export function renderThrown(error: unknown, log: Logger): HttpAnswer {
   const requestId = newId("req");
-  if (error instanceof RouseError) return renderFailure(error, requestId);
+  if (error instanceof RouseError) return renderFailureAnswer(error, requestId);
   log.error({ err: safeError(error), requestId }, "a request failed unexpectedly");
-  return renderFailure({ code: "internal", message: "something failed inside the gateway; its log has the request id" }, requestId);
+  return renderFailureAnswer({ code: "internal", message: "something failed inside the gateway; its log has the request id" }, requestId);
 }
 
 /** Hono's error handler. */

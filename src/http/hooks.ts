@@ -1,7 +1,7 @@
 import type { Receipts } from "../runs/read-receipts.ts";
 import type { DeniedRequest, DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
 import { getStatus } from "../core/errors.ts";
-import { errorBody, type HttpAnswer, renderFailure } from "./errors.ts";
+import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
 import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { ServicesOptions } from "../plugin/services.ts";
@@ -100,10 +100,10 @@ function answerReceived(input: RawInput, received: Received, deps: AnswerDeps): 
     const { status, headers, body } = received.answer;
     return { status, headers: { ...headers }, body };
   }
-  if (received.kind === "denied") return renderFailure(received.error, received.requestId, hintHeaders(received.hints));
+  if (received.kind === "denied") return renderFailureAnswer(received.error, received.requestId, hintHeaders(received.hints));
   const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
   headers["x-request-id"] = received.eventId;
-  if (received.error && !received.acknowledged) return renderFailure(received.error, received.eventId, headers);
+  if (received.error && !received.acknowledged) return renderFailureAnswer(received.error, received.eventId, headers);
   if (received.repeats) headers["idempotent-replayed"] = "true";
   const answer = renderAnswer(received);
   const seconds = input.path === "agent" && answer.status === 202 ? waitSeconds(input.headers["prefer"]) : 0;

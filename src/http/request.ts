@@ -73,13 +73,13 @@ function getTrusted(snapshot: Snapshot): AddressList | undefined {
 }
 
 /** A client's address, and whose share of the budget for unauthenticated bodies its body counts against. */
-export interface Caller {
+export interface ResolvedCaller {
   address: string;
   share: string | undefined;
 }
 
 /** Returns the client of a request. */
-export function getCaller(c: Context, forwardedFor: string | undefined, snapshot: Snapshot): Caller {
+export function getCaller(c: Context, forwardedFor: string | undefined, snapshot: Snapshot): ResolvedCaller {
   return resolveCaller(getPeer(c), forwardedFor, snapshot);
 }
 
@@ -87,7 +87,7 @@ export function getCaller(c: Context, forwardedFor: string | undefined, snapshot
 export const getPeer = (c: Context): string | undefined => getIncoming(c)?.socket.remoteAddress;
 
 /** Returns the client behind a connection. */
-export function resolveCaller(peer = "127.0.0.1", forwardedFor: string | undefined, snapshot: Snapshot): Caller {
+export function resolveCaller(peer = "127.0.0.1", forwardedFor: string | undefined, snapshot: Snapshot): ResolvedCaller {
   const trusted = getTrusted(snapshot);
   const address = clientAddress(peer, forwardedFor, trusted);
   return { address, share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }) };

@@ -25,7 +25,7 @@ export interface Try {
 }
 
 /** What a run has used in all when a try is over, and whether the run is back in the queue. */
-export interface Spent {
+export interface AttemptUsage {
   tokens: number;
   costUsd?: number | undefined;
   again: boolean;
@@ -38,7 +38,7 @@ export const persistFor = <T>({ run, kind, signal, deps }: Try, attempt: () => T
 /** The part of a failure that the run keeps. */
 export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
 
-export const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): Spent => ({
+export const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): AttemptUsage => ({
   tokens: countUsedTokens({ usage }),
   costUsd: usage.costUsd,
   again,

@@ -5,7 +5,7 @@ import { endWait } from "../queue/parking-lot.ts";
 import type { Job, Ms, Parked, RunChange, RunError, RunRecord, Writes } from "../store/types.ts";
 import { LOST } from "../queue/worker.ts";
 import { countCrashes } from "./crashes.ts";
-import { endRun, getUsed, persistFor, type Spent, toRunError, toSpent, type Try } from "./end-run.ts";
+import { endRun, getUsed, persistFor, type AttemptUsage, toRunError, toSpent, type Try } from "./end-run.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
@@ -62,7 +62,7 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
         await park(run, parked, current);
         return await admission?.parked?.(run.id);
       }
-      let spent: Spent = { tokens: 0, again: true };
+      let spent: AttemptUsage = { tokens: 0, again: true };
       try {
         spent = await tryRun({ ...ready, gate }, current);
       } finally {
@@ -102,7 +102,7 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, crashes }: Try): 
 }
 
 /** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
-async function waitForProvider(refusal: Refusal, model: ResolvedModel, current: Try): Promise<Spent> {
+async function waitForProvider(refusal: Refusal, model: ResolvedModel, current: Try): Promise<AttemptUsage> {
   const { kind, deps, run, isStored } = current;
   const now = deps.clock.now();
   const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
@@ -129,7 +129,7 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
   );
 }
 
-async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">, current: Try): Promise<Spent> {
+async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">, current: Try): Promise<AttemptUsage> {
   const { kind, deps, signal, run: before, steps } = current;
   const prepared = await kind.prepare(before, agent);
   const start = {
@@ -177,7 +177,7 @@ async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "mo
 }
 
 /** Puts a run back whose attempt failed, to be tried again or to wait for its provider; or ends it. */
-async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgress: boolean, current: Try): Promise<Spent> {
+async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgress: boolean, current: Try): Promise<AttemptUsage> {
   const { kind, deps, run, steps, isStored } = current;
   const now = deps.clock.now();
   const plan = planAfterFailure(result, { kind, run, isStored, hasSteps: steps.length > 0, hasProgress, now });
