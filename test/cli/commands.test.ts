@@ -238,7 +238,7 @@ describe("runs show", () => {
     const { code, out, err } = await cli.rouse(["runs", "show", run]);
     expect([code, err]).toEqual([0, ""]);
     const local = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
-    expect(out).toMatch(new RegExp(`waits for +a person, since ${local}: .rouse approvals list. \\(apr_${run}_2\\)`));
+    expect(out).toMatch(new RegExp(`waits for +a person, until ${local}: .rouse approvals list. \\(apr_${run}_2\\)`));
     const shown = out.slice(out.indexOf("\nstep 1")).replaceAll(new RegExp(local, "g"), "<time>").replaceAll(run, "<run>");
     expect(shown).toBe(`
 step 1: acme/large, 1.2 s, 1,200 in (800 cached), 30 out (10 reasoning), tool-calls

@@ -8,9 +8,12 @@ export interface ManualClock extends Clock {
   advance(ms: number): Promise<void>;
 }
 
-/** Lets promises and the store's commits, which take a turn of the event loop, come to their end. */
+/** Lets promises and the store's commits come to their end: commits wait for the disk in a thread of libuv. */
 export async function settle(turns = 20): Promise<void> {
-  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+  for (let quiet = 0; quiet < turns;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    quiet = process.getActiveResourcesInfo().includes("FSReqCallback") ? 0 : quiet + 1;
+  }
 }
 
 export function manualClock(start = 1_800_000_000_000): ManualClock {
