@@ -1,17 +1,19 @@
 import { execFile } from "node:child_process";
-import { statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { startProgram, type Program } from "./program.ts";
 
 const ROUSE = resolve(import.meta.dirname, "../../bin/rouse.js");
 const run = promisify(execFile);
 
-/** A gateway whose files can be kept from growing, which is what a full disk is to a program that only writes. */
+/**
+ * A gateway whose writes to files can be made to fail, which is what a full disk is to a program. The log of its store is
+ * restarted in place: a bound at the size that the files have would leave room in it.
+ */
 export interface DiskBound {
   program: Program;
-  /** From now on no file may be longer than the store's longest is; with some KB of `room`, than that. */
-  fill(room?: number): Promise<void>;
+  /** From now on no file takes a byte, not even in place of another. */
+  fill(): Promise<void>;
   /** There is room again. */
   empty(): Promise<void>;
 }
@@ -21,14 +23,11 @@ export async function startDiskBound(dir: string, ...args: string[]): Promise<Di
   const command = `trap '' XFSZ; exec "$0" "$@"`;
   const env = { ROUSE_LOG_LEVEL: process.env["FLEET_LOG"] ?? "silent" };
   const program = await startProgram("bash", ["-c", command, process.execPath, ROUSE, "start", ...args], { cwd: dir, env });
-  const limit = (bytes: number | "unlimited"): Promise<unknown> =>
+  const limit = (bytes: 0 | "unlimited"): Promise<unknown> =>
     run("prlimit", ["--pid", String(program.child.pid), `--fsize=${bytes}:unlimited`]);
   return {
     program,
-    async fill(room = 0) {
-      const sizes = ["rouse.db", "rouse.db-wal"].map((name) => statSync(join(dir, ".rouse", name)).size);
-      await limit(Math.max(...sizes) + room * 1024);
-    },
+    fill: async () => void (await limit(0)),
     empty: async () => void (await limit("unlimited")),
   };
 }
