@@ -26,6 +26,12 @@ export const NEXT_PLACE = "next_place()";
 /** SQL: the `ready` of a job whose delay ends at a time; 0 stands for one without a delay. */
 export const readyAt = (delayEnd: string): string => `CASE WHEN ${delayEnd} = 0 THEN ${NEXT_PLACE} ELSE ${delayEnd} END`;
 
+/**
+ * SQL: the lease of a start, the same for no other of the last two thousand million: a job that was ended and added again has
+ * leases of its own, while a gateway that stood still may have an old one.
+ */
+const NEXT_LEASE = `(${NEXT_PLACE} % 2000000000)::int + 1`;
+
 /** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
 const PROMOTE = `
   UPDATE jobs SET ready = CASE WHEN jobs.run_at > $3 THEN jobs.run_at ELSE ${NEXT_PLACE} END
@@ -49,7 +55,7 @@ export const TAKE = `
       AND (SELECT id FROM holders WHERE id = $4) IS NOT NULL
     ORDER BY ready, seq LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED),
   taken AS (
-    UPDATE jobs SET holder = $4, ready = NULL, attempts = attempts + 1, starts = starts + 1 FROM next WHERE jobs.seq = next.seq
+    UPDATE jobs SET holder = $4, ready = NULL, attempts = attempts + 1, starts = ${NEXT_LEASE} FROM next WHERE jobs.seq = next.seq
     RETURNING next.ready AS was, jobs.seq, jobs.id, jobs.name, jobs.data, jobs.attempts, jobs.starts, jobs.enqueued)
   SELECT (SELECT id FROM holders WHERE id = $4) IS NOT NULL AS alive,
     EXISTS (SELECT 1 FROM jobs WHERE kind = $1 AND ready IS NOT NULL AND ready >= ${FIRST_TIME} AND ready <= $2) AS due,
@@ -173,7 +179,7 @@ export class Jobs {
     );
   }
 
-  /** Takes up to `limit` jobs that may start at `now` and counts their starts. */
+  /** Takes up to `limit` jobs that may start at `now` and gives each start its lease. */
   async take(kind: JobKind, limit: number, now: Ms, holder: number, attempt = 1): Promise<Taken> {
     let rows: TakenRow[];
     const until = getReadyUntil(now);

@@ -8,11 +8,19 @@ export interface ManualClock extends Clock {
   advance(ms: number): Promise<void>;
 }
 
-/** Lets promises and the store's commits come to their end: commits wait for the disk in a thread of libuv. */
+/** Lets so many turns of the event loop pass. */
+export async function passTurns(turns: number): Promise<void> {
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Files that are read or written meanwhile: a commit of the store is one until it is on disk, however long that takes. */
+const isDiskBusy = (): boolean => process.getActiveResourcesInfo().includes("FSReqCallback");
+
+/** Lets promises and the store's commits come to their end: so many turns of the event loop without work for the disk. */
 export async function settle(turns = 20): Promise<void> {
-  for (let quiet = 0; quiet < turns;) {
-    await new Promise((resolve) => setImmediate(resolve));
-    quiet = process.getActiveResourcesInfo().includes("FSReqCallback") ? 0 : quiet + 1;
+  for (let quiet = 0; quiet < turns; quiet++) {
+    await passTurns(1);
+    for (; isDiskBusy(); quiet = 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }
 }
 

@@ -28,6 +28,8 @@ export class SqliteJobs {
   readonly #sql: Statements;
   /** The last place that was given. */
   #line: number;
+  /** The last lease that this process gave. A job that was ended and added again begins to count anew; its leases do not. */
+  #lease = 0;
   #noted = -Infinity;
 
   constructor(sql: Statements) {
@@ -79,7 +81,7 @@ export class SqliteJobs {
     for (const { seq } of due) this.#sql.run("UPDATE jobs SET run_at = 0, ready = ? WHERE seq = ?", ++this.#line, seq);
   }
 
-  /** Takes up to `limit` jobs that may start at `now` and counts their starts. */
+  /** Takes up to `limit` jobs that may start at `now` and gives each start its lease. */
   take(kind: JobKind, limit: number, now: Ms): Job[] {
     this.#join(kind, now);
     if (this.shouldNote(now)) this.note(now);
@@ -90,7 +92,8 @@ export class SqliteJobs {
       limit,
     );
     return rows.map((row) => {
-      this.#sql.run("UPDATE jobs SET held = 1, ready = NULL, attempts = attempts + 1, starts = starts + 1 WHERE seq = ?", row.seq);
+      this.#lease = Math.max(row.starts, this.#lease) + 1;
+      this.#sql.run("UPDATE jobs SET held = 1, ready = NULL, attempts = attempts + 1, starts = ? WHERE seq = ?", this.#lease, row.seq);
       return {
         id: row.id,
         kind: row.kind,
@@ -98,7 +101,7 @@ export class SqliteJobs {
         data: JSON.parse(row.data) as unknown,
         attempts: row.attempts + 1,
         enqueuedAt: row.enqueued,
-        lease: row.starts + 1,
+        lease: this.#lease,
       };
     });
   }

@@ -36,6 +36,24 @@ export function testQueueLeases(stage: Stage): void {
       expect(await complete(now)).toBe(true);
     });
 
+    it("is another where the job was ended and added again under its id", async () => {
+      const leases: unknown[] = [];
+      let old: Job | undefined;
+      for (const key of ["parked", "a", "a"]) {
+        await enqueue(["a", { key }]);
+        const now = await fetchOne();
+        leases.push(now.lease);
+        if (old) expect(await stage.handle.store.commit((tx) => tx.set("value", "late", true), old)).toBe(false);
+        old = now;
+        await stage.handle.store.commit((tx) => tx.settle(now, stage.home.clock.now()), now);
+        const again = await fetchOne();
+        leases.push(again.lease);
+        await complete(again);
+      }
+      expect(await stage.handle.store.get("value", "late")).toBeUndefined();
+      expect(new Set(leases).size).toBe(leases.length);
+    });
+
     it("that was never given writes nothing", async () => {
       await enqueue(["a"]);
       expect(await complete({ ...job("a"), attempts: 1 })).toBe(false);
