@@ -104,17 +104,21 @@ async function stop(): Promise<void> {
   await stopped;
 }
 
-/** Moves the time on a second at a time, so that what a moment starts is done before the next. */
+/** What a moment starts is committed before the next: commits wait for the disk, which the clock does not move. */
+const keepUp = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
+
+/** Moves the time on a second at a time. */
 async function pass(ms: number, stepMs = 1000): Promise<void> {
   for (let passed = 0; passed < ms; passed += stepMs) {
     await clock.advance(stepMs);
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await keepUp();
   }
 }
 async function passUntil(check: () => Promise<boolean>, most: number): Promise<void> {
   for (let passed = 0; passed < most; passed += 1000) {
     if (await check()) return;
     await clock.advance(1000);
+    await keepUp();
   }
   expect(await check()).toBe(true);
 }
