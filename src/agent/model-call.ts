@@ -86,7 +86,7 @@ function chooseFailure(failures: readonly ModelFailure[]): ModelFailure {
 /** A model that is not called: its provider is away, or limits how many calls it takes. */
 function toRefusedFailure({ of, until }: Refusal, { provider }: ModelCandidate, now: Ms): ModelFailure {
   const message = `the provider "${provider.settings.name}" is not asked for ${of} now: its last calls failed, or it takes no more of them`;
-  return { ok: false, code: "provider_unavailable", message, retryable: true, retryAfterMs: Math.max(0, until - now) };
+  return { ok: false, code: "provider_unavailable", message, retryable: true, retryAfterMs: Math.max(0, until - now), isRefused: true };
 }
 
 /** What keeps all models from being called; undefined if one of them may be. */

@@ -215,6 +215,8 @@ export type TurnResult =
       retryAfterMs?: number;
       /** Set if none of the models takes calls: the one that may be called next, and when. */
       blocked?: Refusal;
+      /** True if the failure is that of a model that was not called, since its breaker refused. */
+      isRefused?: true;
       /** The model calls without an answer that the turn ended with, oldest first. */
       failedAttempts?: readonly FailedAttempt[];
       warnings: string[];

@@ -49,7 +49,7 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
     const { calls, finish, usage, citations } = result;
     return { ok: true, text, calls, finish, usage, citations };
   }
-  const { code, retryAfterMs, vendor, blocked } = result;
+  const { code, retryAfterMs, vendor, isRefused } = result;
   const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
   return {
     ok: false,
@@ -57,7 +57,7 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
     message,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(vendor && { vendor }),
-    ...(blocked && { isAway: true }),
+    ...(isRefused && { isAway: true }),
   };
 }
 

@@ -3,7 +3,7 @@ import { createChats } from "../../src/chat/chats.ts";
 import type { ChatEnd, ChatRequest, Chats } from "../../src/chat/types.ts";
 import type { Citation } from "../../src/runs/knowledge.ts";
 import { RouseError } from "../../src/core/errors.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { REAL } from "../gateway.ts";
@@ -35,12 +35,16 @@ let handle: StoreHandle;
 let loaded: LoadedSnapshot;
 let chats: Chats;
 const asked: object[] = [];
+let passed: number;
+let clock: Clock;
 const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
 
 beforeEach(async () => {
   dir = await createCli();
   model = await startModel();
   asked.length = 0;
+  passed = 0;
+  clock = { now: () => Date.now() + passed, sleep: systemClock.sleep };
   await dir.write("rouse.json", {
     models: { providers: { local: { type: "openai-compatible", baseUrl: model.url } } },
     agents: {
@@ -65,7 +69,7 @@ beforeEach(async () => {
     cluster: handle.cluster,
     parking: newParking(handle.store, systemClock),
     store: handle.store,
-    clock: systemClock,
+    clock,
     log,
     context: () => loaded.snapshot,
     rules: { list: async () => [] },
@@ -142,17 +146,36 @@ describe("passages", () => {
 });
 
 describe("a store that fails", () => {
-  it.each([0, 1])(
-    "at commit %i ends the turn with a failure that says to try again, and keeps the record where it can",
-    async (failing) => {
-      let commits = 0;
-      const { commit } = handle.store;
-      handle.store.commit = (...args) =>
-        commits++ === failing ? Promise.reject(new RouseError({ code: "store_unavailable", message: "full" })) : commit(...args);
-      await expect(ask("legal", "x")).rejects.toThrow("the store cannot take work just now");
-      expect(await handle.store.list("runs", {})).toMatchObject([{ kind: "api", status: "failed", error: { code: "store_unavailable" } }]);
-    },
-  );
+  const commitFailing = (fails: (commit: number) => boolean): void => {
+    let commits = 0;
+    const { commit } = handle.store;
+    handle.store.commit = (...args) =>
+      fails(commits++) ? Promise.reject(new RouseError({ code: "store_unavailable", message: "full" })) : commit(...args);
+  };
+
+  it("at its first commit ends the turn with a failure that says to try again, and keeps the record where it can", async () => {
+    commitFailing((commit) => commit === 0);
+    await expect(ask("legal", "x")).rejects.toThrow("the store cannot take work just now");
+    // The caller has not waited for the record.
+    await chats.stop(10_000);
+    expect(await handle.store.list("runs", {})).toMatchObject([{ kind: "api", status: "failed", error: { code: "store_unavailable" } }]);
+  });
+
+  it("for a moment at the turn's end keeps its answer, and asks the model once", async () => {
+    commitFailing((commit) => commit === 1);
+    const { end } = await ask("legal", "x");
+    expect(end.text).toBe("fine");
+    expect(model.asked).toHaveLength(1);
+    expect(await handle.store.list("runs", {})).toMatchObject([{ kind: "api", status: "succeeded" }]);
+  });
+
+  it("for longer at the turn's end ends it with a failure that says to try again", async () => {
+    commitFailing((commit) => commit > 0);
+    // Each wait for the store takes a minute.
+    clock.sleep = async () => void (passed += 60_000);
+    await expect(ask("legal", "x")).rejects.toThrow("the store cannot take work just now");
+    expect(model.asked).toHaveLength(1);
+  });
 });
 
 describe("citations", () => {
