@@ -1,4 +1,3 @@
-import { COUNTED_LIMITS, limitsPath } from "../limits/limit-text.ts";
 import { unknownToAgents } from "../config/checks.ts";
 import { isLoopback } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
@@ -18,8 +17,6 @@ export function getWarnings({ config, budgets, mappings, channels, rooms, store 
       ? undefined
       : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
   if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
-  const [limited] = budgets.all;
-  if (limited && store?.shared) warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
   for (const { id, at } of mappings.mappings)
     warnings.push(...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list));
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {

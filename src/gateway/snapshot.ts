@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
-import { createBudgets } from "../limits/limiter.ts";
+import { createBudgets } from "../limits/budgets.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";

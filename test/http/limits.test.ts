@@ -83,7 +83,7 @@ describe("runs an hour", () => {
         /^3 runs are parked: 3 by hooks\.mappings\[0\]\.limits\.runsPerHour \(2 an hour\), the next may start at 20\d\d-.*: wait, or raise that limit .*; mapping:shop: 2 of 2 runs this hour, 3 wait$/,
       ),
     });
-    await later(3_601_000, hooks);
+    await later(3_661_000, hooks);
     await ended(answers.slice(2, 4));
     expect(await statusOf(answers[4] as Answer)).toBe("parked");
     expect(asked().slice(2).toSorted()).toEqual(["3", "4"]);
@@ -222,7 +222,7 @@ describe("tokens a day", () => {
     expect(parked).toMatchObject({ scope: "mapping:shop", limit: "tokensPerDay" });
     expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(86_000_000);
     await world.until(async () => (await told()).length === 1);
-    await later(86_401_000, hooks);
+    await later(87_301_000, hooks);
     await ended([third]);
   });
 });
@@ -255,7 +255,7 @@ describe("a budget of money", () => {
     };
     await restart(0);
     expect((await post("shop", 4)).body.status).toBe("parked");
-    await restart(86_401_000);
+    await restart(87_301_000);
     await ended([third]);
     rmSync(world.dir, { recursive: true, force: true });
   });

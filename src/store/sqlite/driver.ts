@@ -10,6 +10,7 @@ import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
+import { createSqliteUsage } from "./usage.ts";
 import { createWrites } from "./writes.ts";
 
 interface Parts {
@@ -66,6 +67,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: L
     store: createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }),
     queue: createSqliteQueue({ jobs, group, loop, signals, now }),
     cluster: singleNode(now, log),
+    usage: createSqliteUsage({ sql, jobs, group, loop, signals, now }),
   };
 }
 
