@@ -4,12 +4,11 @@ import type { Issue } from "../core/errors.ts";
 import { LAST_CHANNEL } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { StoreDriver } from "../store/types.ts";
 
-type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms"> & { store: StoreDriver | undefined };
+type WarnedParts = Pick<Snapshot, "config" | "mappings" | "channels" | "rooms">;
 
 /** Returns what is allowed in a config and probably not meant, as far as the parts of a snapshot show it. */
-export function getWarnings({ config, budgets, mappings, channels, rooms, store }: WarnedParts): Issue[] {
+export function getWarnings({ config, mappings, channels, rooms }: WarnedParts): Issue[] {
   const warnings: Issue[] = [];
   const { channel, to } = config.agents.defaults.heartbeat;
   const heartbeat =

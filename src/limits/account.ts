@@ -95,9 +95,11 @@ export class Account {
   }
 
   request(): LoanRequest {
-    const ahead = this.short.size > 0 || this.needed === 0 ? 0 : Math.min(this.#recent, MAX_AHEAD);
-    const share = (name: "tokens" | "micros"): number => (this.needed > 0 && this.#free[name] <= 0 ? ANY : 0);
-    const most = (name: "starts" | "places"): number => Math.max(0, this.needed + ahead - this.#free[name]);
+    const isBusy = this.needed > 0;
+    const runs = this.short.size > 0 || !isBusy ? 0 : Math.min(this.#recent, MAX_AHEAD);
+    const lacks = (name: Resource): number => Math.max(0, this.needed - this.#free[name]);
+    const isOut = (name: "tokens" | "micros"): boolean => isBusy && this.#free[name] <= 0;
+    const share = (name: "tokens" | "micros"): number => (isOut(name) ? ANY : 0);
     this.#isStale = false;
     return {
       scope: this.scope,
@@ -109,13 +111,14 @@ export class Account {
         tokens: Math.max(0, this.#free.tokens),
         micros: Math.max(0, this.#free.micros),
       },
-      wanted: { starts: most("starts"), places: most("places"), tokens: share("tokens"), micros: share("micros") },
+      needed: { starts: lacks("starts"), places: lacks("places"), tokens: Number(isOut("tokens")), micros: Number(isOut("micros")) },
+      ahead: { starts: runs, places: runs, tokens: share("tokens"), micros: share("micros") },
     };
   }
 
-  borrow({ lent, hour, day }: Loan, now: Ms): void {
+  borrow({ lent, hour, day, parked }: Loan, now: Ms): void {
     for (const name of RESOURCES) this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
-    this.#counted = { ...this.#counted, ...(this.#limits.starts !== undefined && { hour }), ...(this.#hasDay() && { day }) };
+    this.#counted = { ...this.#counted, parked, ...(this.#limits.starts !== undefined && { hour }), ...(this.#hasDay() && { day }) };
     this.#borrowedAt = now;
   }
 
@@ -216,9 +219,11 @@ export class Account {
     const { starts: perHour = 0, places = 0, tokens = 0, micros = 0 } = this.#limits;
     const { hour, day, parked } = this.#counted;
     const later = (at: Ms | undefined): Ms | undefined => (at !== undefined && at > now ? at : undefined);
+    // What others have borrowed, or what is about to start, is as good as started.
+    const ahead = parked + Math.max(0, perHour - sumStarts(hour, now));
     return {
       starts: missing.has("starts") ? perHour : 0,
-      nextStartAt: missing.has("starts") ? later(forecastStart(hour, perHour, parked, now)) : undefined,
+      nextStartAt: missing.has("starts") ? later(forecastStart(hour, perHour, ahead, now)) : undefined,
       tokens: missing.has("tokens") ? tokens : 0,
       tokensFreeAt: missing.has("tokens") ? later(findDayFree(day, "tokens", tokens, now)) : undefined,
       costUsd: missing.has("micros") ? Infinity : 0,

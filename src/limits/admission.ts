@@ -3,14 +3,17 @@ import { countUsedTokens, MICRO, type Ms, type ParkedByLimit, type Resource, typ
 import type { Account, Need } from "./account.ts";
 import { createBatches, type Batched, type Batches, type Joined } from "./batches.ts";
 import { buildNotice, fullFailure, toLimitKey } from "./limit-text.ts";
-import { findMissing, Loans, NOTICE_MS } from "./loans.ts";
+import { findMissing, Loans } from "./loans.ts";
 import { decide } from "./policy.ts";
+import { createReasons } from "./reasons.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumDay, sumStarts } from "./windows.ts";
 import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, RunSpend } from "./types.ts";
 
 /** What is known of other gateways' use is that old at most, if it only predicts: `limits.queue`, and the answer's status. */
 const FRESH_MS = 1000;
+/** The main session hears of a limit at most so often. */
+const NOTICE_MS = 3_600_000;
 const TICK_MS = 1000;
 /** Ticks between looks for parked runs that nobody has told of, and between those for counters of times that are over. */
 const LOOK_TICKS = 10;
@@ -49,6 +52,7 @@ class LimitAdmission implements Admission {
   readonly #loans: Loans;
   readonly #batches: Batches;
   readonly #release: () => Promise<Released>;
+  readonly #reasons: ReturnType<typeof createReasons>;
   readonly #active = new Map<string, Active>();
   readonly #notifiedAt = new Map<string, Ms>();
   #isRestored = false;
@@ -63,6 +67,7 @@ class LimitAdmission implements Admission {
     this.#deps = deps;
     this.#loans = new Loans(deps);
     this.#batches = createBatches(deps.batches);
+    this.#reasons = createReasons(deps.store);
     this.#release = createReleaser({ ...deps, findRoom: (budgets) => this.#loans.findRoom(budgets) });
   }
 
@@ -163,11 +168,18 @@ class LimitAdmission implements Admission {
   }
 
   #park(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
-    const usage = this.#loans.of(budgets).map((account) => [account.scope, account.refuse(missing.get(account.scope) ?? new Set(), now)] as const);
+    const reason = this.#explain(budgets, missing, now);
+    if (reason) this.#hold(reason, now);
+    return reason;
+  }
+
+  /** Why a run has to wait that lacks so much. */
+  #explain(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
+    const usage = this.#loans
+      .of(budgets)
+      .map((account) => [account.scope, account.refuse(missing.get(account.scope) ?? new Set(), now)] as const);
     const decision = decide(new Map(usage), budgets, now);
-    if (decision.start) return undefined;
-    this.#hold(decision.reason, now);
-    return decision.reason;
+    return decision.start ? undefined : decision.reason;
   }
 
   started(runId: string): void {
@@ -300,19 +312,32 @@ class LimitAdmission implements Admission {
       .finally(() => (this.#releasing = undefined));
   }
 
+  async #explainAll(lanes: readonly string[], short: ReadonlyMap<string, ReadonlySet<Resource>>): Promise<void> {
+    const now = this.#deps.clock.now();
+    const reasons = lanes.flatMap((lane) => {
+      const reason = this.#explain(this.#getBudgets(toMapping(lane)), short, now);
+      return reason ? [[lane, reason] as const] : [];
+    });
+    await this.#reasons(new Map(reasons), now);
+  }
+
   async #releaseAll(): Promise<void> {
     while (this.#isWanted) {
       this.#isWanted = false;
-      const { waits, more, short } = await this.#release();
+      const { waits, more, short, mappings } = await this.#release();
       this.#mayWait = waits;
       for (const account of this.#loans.all) {
         account.short.clear();
         for (const name of short.get(account.scope) ?? []) account.short.add(name);
       }
       if (more) this.#isWanted = true;
+      else await this.#explainAll(mappings, short);
     }
   }
 }
+
+/** The mapping of a lane. */
+const toMapping = (lane: string): string | undefined => (lane === "" ? undefined : lane);
 
 const isBatched = (applicant: Applicant): applicant is Batched => applicant.action.kind === "run" && applicant.batch !== undefined;
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import { HOUR_WINDOW, type Counted, type Loan, type Resource, type UsageStore } from "../store/types.ts";
+import { type Counted, type Loan, type Resource, type UsageStore } from "../store/types.ts";
 import { Account, type Need } from "./account.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
@@ -134,5 +134,3 @@ export function findMissing(accounts: readonly Account[], need: Need, now: numbe
   const missing = new Map(accounts.map((account) => [account.scope, new Set(account.findMissing(need, now))]));
   return [...missing.values()].some(({ size }) => size > 0) ? missing : undefined;
 }
-
-export const NOTICE_MS = HOUR_WINDOW.lengthMs;

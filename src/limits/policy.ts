@@ -8,11 +8,7 @@ function buildWait(scope: string, limit: ParkedByLimit["limit"], until: Ms | und
   return until > now ? { scope, limit, until } : undefined;
 }
 
-function waitForHour(
-  { scope, limits: { runsPerHour } }: BudgetLimits,
-  { starts, nextStartAt }: BudgetUsage,
-  now: Ms,
-): Wait {
+function waitForHour({ scope, limits: { runsPerHour } }: BudgetLimits, { starts, nextStartAt }: BudgetUsage, now: Ms): Wait {
   if (runsPerHour === undefined) return undefined;
   return starts < runsPerHour ? undefined : buildWait(scope, "runsPerHour", nextStartAt, now);
 }

@@ -38,6 +38,8 @@ export interface Released {
   more: boolean;
   /** What runs wait for, by scope. */
   short: Map<string, Set<Resource>>;
+  /** The mappings whose runs wait. */
+  mappings: readonly string[];
 }
 
 interface ReleaserParts extends Pick<AdmissionDeps, "usage" | "context"> {
@@ -76,7 +78,7 @@ export function createReleaser({ usage, context, findRoom }: ReleaserParts): () 
     const waiting = lanes.filter(({ waits }) => waits);
     if (waiting.length === 0) {
       served.clear();
-      return { waits: known.parked > 0, more: false, short: new Map() };
+      return { waits: known.parked > 0, more: false, short: new Map(), mappings: [] };
     }
     const budgets = [...new Map(waiting.flatMap((lane) => lane.budgets.map((budget) => [budget.scope, budget]))).values()];
     const room = new Room(budgets.length === 0 ? [] : await findRoom(budgets));
@@ -89,6 +91,11 @@ export function createReleaser({ usage, context, findRoom }: ReleaserParts): () 
     const short = new Map<string, Set<Resource>>();
     for (const budget of left.flatMap((lane) => lane.budgets)) short.set(budget.scope, new Set(room.findShort(budget)));
     // Of what a mapping has no more of, others may have.
-    return { waits: true, more: total >= MAX_RELEASED || (emptied.size > 0 && left.length > 0), short };
+    return {
+      waits: true,
+      more: total >= MAX_RELEASED || (emptied.size > 0 && left.length > 0),
+      short,
+      mappings: left.map(({ mapping }) => mapping),
+    };
   };
 }

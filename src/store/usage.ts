@@ -94,7 +94,9 @@ export interface LoanRequest extends CountedScope {
   limits: Partial<Amounts>;
   /** What it has left of earlier loans, and what is about to be counted: it replaces what is known of that. */
   held: Amounts;
-  wanted: Amounts;
+  /** For runs that are about to start; and what it would borrow ahead of need, of which it gets a share. */
+  needed: Amounts;
+  ahead: Amounts;
 }
 
 export interface Loan extends Counted {
@@ -141,8 +143,7 @@ export const PARKED_UNTIL = 8e15;
 export const PARKED_FROM = 4e15;
 
 /** When the job of a parked run may start by itself. */
-export const getParkedUntil = ({ reason, until }: NonNullable<RunRecord["parked"]>): Ms =>
-  reason === "provider" ? until : PARKED_UNTIL;
+export const getParkedUntil = ({ reason, until }: NonNullable<RunRecord["parked"]>): Ms => (reason === "provider" ? until : PARKED_UNTIL);
 
 /** What a change of a run adds to counters. */
 export interface UsageChange {

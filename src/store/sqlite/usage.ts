@@ -110,7 +110,7 @@ function releaseLane({ sql, jobs }: Parts, mapping: string, count: number, now: 
 /** The counters of a store that one gateway has for itself: what is left is all its own. */
 export function createSqliteUsage(parts: Parts): UsageStore {
   const { sql, group, loop, signals, now } = parts;
-  const lend = ({ scope, limits, held, wanted, ...request }: LoanRequest) => {
+  const lend = ({ scope, limits, held, needed, ahead, ...request }: LoanRequest) => {
     const needs = { hour: limits.starts !== undefined, day: limits.tokens !== undefined || limits.micros !== undefined };
     const counted = readCounted(sql, { scope, ...request }, needs, now());
     const used = {
@@ -126,8 +126,8 @@ export function createSqliteUsage(parts: Parts): UsageStore {
     return {
       scope,
       ...counted,
-      lent: Object.fromEntries(set.map(({ name, room }) => [name, Math.min(room, wanted[name])])),
-      left: Object.fromEntries(set.map(({ name, room }) => [name, Math.max(0, room - wanted[name])])),
+      lent: Object.fromEntries(set.map(({ name, room }) => [name, Math.min(room, needed[name] + ahead[name])])),
+      left: Object.fromEntries(set.map(({ name, room }) => [name, Math.max(0, room - needed[name] - ahead[name])])),
     };
   };
   return {

@@ -81,6 +81,17 @@ export class Jobs {
     return times.length === 0 ? undefined : Math.min(...times);
   }
 
+  /** Ids of the jobs that are the first of their keys and may not start before `at`, in the order in which they came. */
+  firstFrom(kind: JobKind, at: Ms): string[] {
+    const later = this.#first(kind).filter(({ runAt }) => runAt >= at);
+    return later.toSorted((one, other) => one.seq - other.seq).map(({ id }) => id);
+  }
+
+  /** Whether a job may not start before `at`. */
+  waitsUntil(kind: JobKind, id: string, at: Ms): boolean {
+    return (this.#byId.get(`${kind}/${id}`)?.runAt ?? 0) >= at;
+  }
+
   waiting(kind: JobKind, now: Ms): { count: number; oldestMs: number } {
     const waiting = [...this.#byId.values()].filter((entry) => entry.kind === kind && entry.lease === undefined);
     return { count: waiting.length, oldestMs: waiting.reduce((oldest, { enqueuedAt }) => Math.max(oldest, now - enqueuedAt), 0) };

@@ -26,6 +26,7 @@ import {
 import { copy, createWrites, Data } from "./data.ts";
 import { createReads } from "./reads.ts";
 import { sweep } from "./sweep.ts";
+import { createUsage } from "./usage.ts";
 
 const KINDS: readonly JobKind[] = ["turn", "delivery", "command"];
 
@@ -170,7 +171,12 @@ function open(data: Data, { clock, log }: Pick<OpenOptions, "clock" | "log">): S
     listeners.close();
     for (const timer of timers.values()) clearTimeout(timer);
   };
-  return { store: { ...createStore(parts), close }, queue: createQueue(parts), cluster: singleNode(now, log) };
+  return {
+    store: { ...createStore(parts), close },
+    queue: createQueue(parts),
+    cluster: singleNode(now, log),
+    usage: createUsage(data, now, () => announce(["turn"])),
+  };
 }
 
 /**
