@@ -154,22 +154,19 @@ const toNames = (scopes: readonly CountedScope[]): [string[], string[]] => {
   return [pairs.map(([scope]) => scope), pairs.map(([, counter]) => counter)];
 };
 
-/** The counters that gateways share, and what each of them has borrowed. */
-export function createUsage({ db, membership, gateway, now, dbTime, ready }: UsageParts): UsageStore {
-  const ours = (at: Ms): Ms => at - dbTime(0);
-  const known = new Set<string>();
+const toCounted = ({ running, waiting, parked, hours, days }: CountedRow, skew: Ms): Counted => ({
+  running,
+  waiting,
+  parked,
+  hour: (hours ?? []).map(([at, starts]) => ({ at: at - skew, starts })),
+  day: (days ?? []).map(([at, tokens, micros]) => ({ at: at - skew, tokens, micros })),
+});
 
-  const toCounted = ({ running, waiting, parked, hours, days }: CountedRow): Counted => ({
-    running,
-    waiting,
-    parked,
-    hour: (hours ?? []).map(([at, starts]) => ({ at: ours(at), starts })),
-    day: (days ?? []).map(([at, tokens, micros]) => ({ at: ours(at), tokens, micros })),
-  });
-  const times = (): Ms[] => {
-    const at = dbTime(now());
-    return [HOUR_WINDOW, DAY_WINDOW].flatMap((window) => [countsAfter(window, at), countsUntil(window, at)]);
-  };
+/** Bounds of the buckets that count, at the database's time. */
+const toTimes = (at: Ms): Ms[] => [HOUR_WINDOW, DAY_WINDOW].flatMap((window) => [countsAfter(window, at), countsUntil(window, at)]);
+
+function createLend({ db, membership, gateway, now, dbTime }: UsageParts): UsageStore["lend"] {
+  const known = new Set<string>();
   /** Budgets have rows to be locked by. */
   const addBudgets = async (scopes: readonly string[]): Promise<void> => {
     const fresh = scopes.filter((scope) => !known.has(scope));
@@ -177,47 +174,54 @@ export function createUsage({ db, membership, gateway, now, dbTime, ready }: Usa
     await db.query("INSERT INTO budgets (scope) SELECT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING", [fresh]);
     for (const scope of fresh) known.add(scope);
   };
+  return async (requests: readonly LoanRequest[]) => {
+    membership.start();
+    await membership.id();
+    await addBudgets(requests.map(({ scope }) => scope));
+    const asked = requests.flatMap(({ scope, limits, held, needed, ahead }) =>
+      RESOURCES.flatMap((name) => {
+        const most = limits[name];
+        return most === undefined ? [] : [{ scope, name, most, held: held[name], needed: needed[name], ahead: ahead[name] }];
+      }),
+    );
+    const hasDay = asked.some(({ name }) => name === "tokens" || name === "micros");
+    const text = lendText(
+      asked.some(({ name }) => name === "starts"),
+      hasDay,
+    );
+    const rows = await db.query<LentRow>(text, [
+      asked.map(({ scope }) => scope),
+      asked.map(({ name }) => name),
+      asked.map(({ most }) => most),
+      asked.map(({ held }) => held),
+      asked.map(({ needed }) => needed),
+      asked.map(({ ahead }) => ahead),
+      ...toNames(requests),
+      gateway,
+      ...toTimes(dbTime(now())),
+    ]);
+    return rows.map((row): Loan => {
+      const pairs = Object.entries(row.lent ?? {});
+      return {
+        scope: row.scope,
+        ...toCounted(row, dbTime(0)),
+        lent: Object.fromEntries(pairs.map(([name, [lent]]) => [name, lent])),
+        left: Object.fromEntries(pairs.map(([name, [, left]]) => [name, left])),
+      };
+    });
+  };
+}
 
+/** The counters that gateways share, and what each of them has borrowed. */
+export function createUsage(parts: UsageParts): UsageStore {
+  const { db, now, dbTime, ready } = parts;
+  const times = (): Ms[] => toTimes(dbTime(now()));
   return {
     shared: true,
-    async lend(requests: readonly LoanRequest[]) {
-      membership.start();
-      await membership.id();
-      await addBudgets(requests.map(({ scope }) => scope));
-      const asked = requests.flatMap(({ scope, limits, held, needed, ahead }) =>
-        RESOURCES.flatMap((name) => {
-          const most = limits[name];
-          return most === undefined ? [] : [{ scope, name, most, held: held[name], needed: needed[name], ahead: ahead[name] }];
-        }),
-      );
-      const text = lendText(
-        asked.some(({ name }) => name === "starts"),
-        asked.some(({ name }) => name === "tokens" || name === "micros"),
-      );
-      const rows = await db.query<LentRow>(text, [
-        asked.map(({ scope }) => scope),
-        asked.map(({ name }) => name),
-        asked.map(({ most }) => most),
-        asked.map(({ held }) => held),
-        asked.map(({ needed }) => needed),
-        asked.map(({ ahead }) => ahead),
-        ...toNames(requests),
-        gateway,
-        ...times(),
-      ]);
-      return rows.map((row): Loan => {
-        const pairs = Object.entries(row.lent ?? {});
-        return {
-          scope: row.scope,
-          ...toCounted(row),
-          lent: Object.fromEntries(pairs.map(([name, [lent]]) => [name, lent])),
-          left: Object.fromEntries(pairs.map(([name, [, left]]) => [name, left])),
-        };
-      });
-    },
+    lend: createLend(parts),
     async count(scopes) {
       const rows = await db.query<CountedRow>(COUNT, [...toNames(scopes), ...times()]);
-      return new Map(rows.map((row) => [row.scope, toCounted(row)]));
+      return new Map(rows.map((row) => [row.scope, toCounted(row, dbTime(0))]));
     },
     async lanes() {
       const rows = await db.query<{ [K in keyof Lane]: Lane[K] | null } & { parked: number | null }>(LANES);

@@ -326,3 +326,40 @@ describe("limits in the config", () => {
     await expect(start({ limits: { runsPerHour: 0 } }, { start: false })).rejects.toThrow(/hooks\.limits\.runsPerHour/);
   });
 });
+
+describe("fair shares", () => {
+  it("let a mapping's first run go in its turn, however many runs of another mapping are parked", async () => {
+    hold();
+    world = await start({ limits: { concurrent: 1 }, mappings: [mapping("busy", { sessionKey: "hook:{{n}}" }), mapping("calm")] });
+    const first = await post("busy", 0);
+    await world.until(async () => held.length === 1);
+    await Promise.all(Array.from({ length: 300 }, (_, n) => post("busy", n + 1)));
+    const calm = await post("calm", 9999);
+    expect(calm.body.status).toBe("parked");
+    for (let round = 0; (await statusOf(calm)) !== "succeeded" && round < 20; round++) {
+      const before = provider.requests.length;
+      for (const go of held.splice(0)) go();
+      await world.until(async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded");
+    }
+    await ended([first, calm]);
+    // One of the other mapping's runs may have had its turn before.
+    expect(asked().indexOf("9999")).toBeLessThanOrEqual(2);
+  });
+
+  it("let a session key's first run go in its turn, however many runs of another key are parked", async () => {
+    hold();
+    world = await start({ mappings: [mapping("shop", { sessionKey: "hook:{{key}}", limits: { concurrent: 1 } })] });
+    const ask = (key: string, n: number) => world.post("/hooks/shop", { key, n });
+    await ask("busy", 0);
+    await world.until(async () => held.length === 1);
+    for (let n = 1; n <= 50; n++) await ask("busy", n);
+    const calm = await ask("calm", 9999);
+    for (let round = 0; (await statusOf(calm)) !== "succeeded" && round < 20; round++) {
+      const before = provider.requests.length;
+      for (const go of held.splice(0)) go();
+      await world.until(async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded");
+    }
+    await ended([calm]);
+    expect(asked().indexOf("9999")).toBeLessThanOrEqual(2);
+  });
+});

@@ -16,7 +16,6 @@ import {
   type Window,
 } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
-import type { MaterializeLoop } from "./materialize-loop.ts";
 import type { SqliteSignals } from "./signals.ts";
 import type { SqliteGroupCommit, Statements } from "./statements.ts";
 
@@ -77,7 +76,7 @@ interface Parts {
   sql: Statements;
   jobs: SqliteJobs;
   group: SqliteGroupCommit;
-  loop: Pick<MaterializeLoop, "catchUp">;
+  loop: { catchUp(): Promise<void> };
   signals: SqliteSignals;
   now: () => Ms;
 }

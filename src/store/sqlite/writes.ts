@@ -56,6 +56,11 @@ function countRun(sql: Statements, before: Omit<RunRecord, "spec"> | undefined, 
   if (change) addUsage(sql, after.id, change, now);
 }
 
+function addRun(sql: Statements, run: RunRecord, now: Ms): void {
+  sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run));
+  countRun(sql, undefined, run, now);
+}
+
 /** Adds the run of an accepted action, unless there is one with its id. */
 export function insertRunOnce(sql: Statements, run: RunRecord, now: Ms): boolean {
   const isNew = sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runValues(run)) === 1;
@@ -155,10 +160,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
   const touched = new Set<JobKind>();
   const writes = toWrites({
     add: {
-      run(run) {
-        sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run));
-        countRun(sql, undefined, run, now());
-      },
+      run: (run) => addRun(sql, run, now()),
       turn: (session, turn) => addTurn(sql, session, turn),
       systemEvent: (event) => addSystemEvent(sql, event),
       delivery: (delivery) => addDelivery(sql, delivery),
