@@ -26,7 +26,7 @@ const ADD_USAGE = `INSERT INTO usage (counter, width, at, starts, tokens, micros
     starts = starts + excluded.starts, tokens = tokens + excluded.tokens, micros = micros + excluded.micros`;
 
 /** Adds the change of a run to the counters, inside the transaction that changes it. */
-export function addUsage(sql: Statements, runId: string, { counters, running, waiting, parked, used }: UsageChange, now: Ms): void {
+export function writeUsage(sql: Statements, runId: string, { counters, running, waiting, parked, used }: UsageChange, now: Ms): void {
   const { starts, tokens, micros } = used;
   for (const counter of counters) {
     if (running !== 0 || waiting !== 0 || parked !== 0) sql.run(ADD_COUNTS, counter, running, waiting, parked);

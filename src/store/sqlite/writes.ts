@@ -24,7 +24,7 @@ import type { SqliteJobs } from "./jobs.ts";
 import { NOT_OPEN } from "../errors.ts";
 import { toApprovalRow, toEventRow, newDeliveryRecord, toRunRow, toStepRow, withChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
-import { addUsage } from "./usage.ts";
+import { writeUsage } from "./usage.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
 export function insertEvent(sql: Statements, seq: number, event: EventRecord): void {
@@ -53,7 +53,7 @@ function runValues(run: RunRecord): [string, string | null, string, string, numb
 
 function countRun(sql: Statements, before: Omit<RunRecord, "spec"> | undefined, after: Omit<RunRecord, "spec">, now: Ms): void {
   const change = countChange(before, after);
-  if (change) addUsage(sql, after.id, change, now);
+  if (change) writeUsage(sql, after.id, change, now);
 }
 
 function addRun(sql: Statements, run: RunRecord, now: Ms): void {
