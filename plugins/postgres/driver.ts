@@ -13,6 +13,7 @@ import {
   type StoreHandle,
 } from "#store-kit";
 import { parseAddress } from "./address.ts";
+import { createBatches } from "./batches.ts";
 import { createNotifier } from "./notify.ts";
 import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
@@ -23,7 +24,7 @@ import { createMembership } from "./membership.ts";
 import { Jobs } from "./jobs.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { createLeases } from "./leases.ts";
-import { createSharedUsage } from "./shared-usage.ts";
+import { createUsage } from "./usage.ts";
 import { migrate } from "./migrate.ts";
 import { createCluster, createTopics } from "./cluster.ts";
 import { createPostgresQueue, HandedOutJobs } from "./queue.ts";
@@ -151,9 +152,9 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     notifier.tell(ready, wakes);
   };
   const failed = createFailureLog(log, describeFailure);
-  const createCommits = (): GroupCommit =>
-    new GroupCommit({ commit: (requests, careful) => commitGroup(requests, { db, jobs, now, dbTime }, careful), committed, failed });
-  const [accepting, committing] = [createCommits(), createCommits()];
+  const createCommits = (part: string): GroupCommit =>
+    new GroupCommit({ commit: (requests, careful) => commitGroup(requests, { db, part, jobs, now, dbTime }, careful), committed, failed });
+  const [accepting, committing] = [createCommits(`${gateway}+`), createCommits(gateway)];
 
   const tidy = async (): Promise<void> => {
     watch.look();
@@ -182,8 +183,10 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   return {
     store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
     queue: createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }),
-    sharedUsage: createSharedUsage({
+    batches: createBatches({ db, dbTime }),
+    usage: createUsage({
       db,
+      membership,
       gateway,
       now,
       dbTime,

@@ -1,7 +1,6 @@
 import { createApprovals, type Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createAdmission } from "../limits/admission.ts";
-import { createSharedAdmission } from "../limits/shared-admission.ts";
 import { cancelRun } from "../runs/cancel.ts";
 import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
@@ -68,7 +67,7 @@ function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, s
 
 /** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
+  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } = resources;
   const heartbeat = createHeartbeat({
     store,
     cluster,
@@ -98,8 +97,7 @@ export function createWorkers(resources: Resources): Workers {
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
-  const admissionDeps = { store, clock, log, context: snapshot };
-  const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
+  const admission = createAdmission({ store, usage, batches, clock, log, context: snapshot });
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
   const questions = createQuestions({ store, clock }, snapshot);
   const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, questions });
@@ -142,7 +140,7 @@ async function recoverLeft(
   while (!signal.aborted) {
     await aliveIds(cluster)
       .then((alive) => chats.recover(alive, fencingToken))
-      .then(() => admission.tidy?.())
+      .then(() => admission.tidy())
       .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
     await clock.sleep(LEFT_MS, signal);
   }
@@ -170,7 +168,7 @@ export async function startWorkers(
   services: Services,
   { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
-  const { heartbeat, turns, deliveries, health, knowledge } = workers;
+  const { heartbeat, turns, deliveries, health, knowledge, admission } = workers;
   const { store, cluster, clock, log, snapshot, ended, reloader, swapped } = resources;
   const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
     recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
@@ -186,6 +184,7 @@ export async function startWorkers(
   cluster.on("cancel", (runIds) => {
     for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
   });
+  void admission.run(ended.signal);
   turns.start();
   deliveries.start();
   await heartbeat.start();

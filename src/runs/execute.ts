@@ -3,8 +3,18 @@ import { addUsage } from "../agent/usage.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { backOff } from "../core/backoff.ts";
 import { writeDelivery } from "../delivery/plan.ts";
-import { countUsedTokens } from "../limits/limiter.ts";
-import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import {
+  countUsedTokens,
+  getParkedUntil,
+  type Job,
+  type Ms,
+  type Parked,
+  type RunChange,
+  type RunError,
+  type RunRecord,
+  type StepRecord,
+  type Writes,
+} from "../store/types.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
@@ -17,6 +27,7 @@ interface Try {
   readonly kind: RunKind;
   readonly deps: ExecutorDeps;
   readonly signal: AbortSignal;
+  readonly admission: LoadedRun["admission"];
   run: RunRecord;
   isStored: boolean;
   /** The steps so far, those of earlier tries first. */
@@ -39,8 +50,6 @@ const MAX_CRASHES = 3;
 /** The same for a run that is taken from the queue and never comes as far as its start. */
 const MAX_TAKEN = 20;
 const RETRY = { firstMs: 2_000, longestMs: 300_000 };
-/** A run that waits for another run is released by it; should that get lost, it looks again then. */
-const RELEASED_MS = 3_600_000;
 
 /**
  * Executes one try of a run. Every kind of run comes this way: load, check, admit, start, turn, end. All that a run ends
@@ -51,7 +60,8 @@ export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSi
   if (!loaded) return;
   // A run that has not begun has none.
   const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
-  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps] };
+  const { run, admission, isStored } = loaded;
+  const current: Try = { kind, deps, signal, admission, run, isStored, steps: [...steps] };
   return traceRun(loaded, current, () => executeTry(loaded, current));
 }
 
@@ -66,8 +76,7 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
     }
     const parked = await admission?.start(run, deps.clock.now());
     if (parked) {
-      await park(run, parked, current);
-      return await admission?.parked?.(run.id);
+      return await park(run, parked, current);
     }
     let spent: Spent = { tokens: 0, again: true };
     try {
@@ -111,7 +120,7 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
   const job = kind.job as Job;
   await deps.store.commit((tx) => {
     tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run, steps) });
-    tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
+    tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
   }, job);
 }
 
@@ -191,6 +200,7 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
     write?.(tx);
   }, kind.job);
   current.isStored = true;
+  if (held) current.admission?.started(run.id);
   const since = kind.job?.enqueuedAt ?? run.createdAt;
   if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
   return held;
@@ -201,13 +211,13 @@ const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
 
 /** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
 async function putBack(job: Job, failure: FailedTurn, change: { attempts: number } | { failures: number }, current: Try): Promise<void> {
-  const { deps, run, isStored } = current;
+  const { deps, run, isStored, steps } = current;
   current.end = { status: "queued", error: failure.code };
   const isDrained = "attempts" in change;
   const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
   const error = isDrained ? {} : { error: toRunError(failure), ...keepFailedAttempts(run, failure, current.kind.context) };
   await deps.store.commit((tx) => {
-    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
+    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error, ...getStepsUsage(steps) });
     tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
   }, job);
 }
@@ -217,6 +227,12 @@ function getUsed(result: ModelTurn, steps: readonly StepRecord[]): Pick<RunRecor
   if (result.ok) return { usage: result.usage, model: result.model };
   const last = steps.at(-1);
   return last ? { usage: addUsage(steps.map(({ usage }) => usage)), model: last.model } : {};
+}
+
+/** What the steps have used, for the run: limits count it from now on. */
+function getStepsUsage(steps: readonly StepRecord[]): Pick<RunRecord, "usage"> {
+  const usage = addUsage(steps.map((step) => step.usage));
+  return usage ? { usage } : {};
 }
 
 /** Writes the end of a run and all that follows from it, in one commit. */

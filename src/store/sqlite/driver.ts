@@ -11,6 +11,7 @@ import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
+import { createSqliteUsage } from "./usage.ts";
 import { createWrites } from "./writes.ts";
 
 interface Parts {
@@ -93,6 +94,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monot
     store: clampTimes(createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }), now),
     queue: createSqliteQueue({ jobs, group, loop, signals, watch, now }),
     cluster: singleNode(now, log),
+    usage: createSqliteUsage({ sql, jobs, group, loop, signals, now }),
   };
 }
 
