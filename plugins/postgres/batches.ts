@@ -3,7 +3,7 @@ import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 
 /** The batches that gateways collect together. */
-export function createBatches({ db, dbTime }: { db: Db; dbTime: (at: Ms) => Ms }): SharedBatches {
+export function createBatchWindows({ db, dbTime }: { db: Db; dbTime: (at: Ms) => Ms }): SharedBatches {
   const ours = (at: Ms): Ms => at - dbTime(0);
   return {
     async join({ name, runId, at, windowMs, maxMs, maxEvents, chars, maxChars }: BatchJoin) {

@@ -13,7 +13,7 @@ import {
   type StoreHandle,
 } from "#store-kit";
 import { parseAddress } from "./address.ts";
-import { createBatches } from "./batches.ts";
+import { createBatchWindows } from "./batches.ts";
 import { createNotifier } from "./notify.ts";
 import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
@@ -183,7 +183,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   return {
     store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
     queue: createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }),
-    batches: createBatches({ db, dbTime }),
+    batches: createBatchWindows({ db, dbTime }),
     usage: createUsage({
       db,
       membership,

@@ -5,6 +5,9 @@ import type { ParkedByLimit, RunRecord } from "../store/types.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { percent } from "../signatures/sender.ts";
 import { newestFirst } from "./bulk-replay.ts";
+import { getBodiesOverdue } from "../store/oldest-body.ts";
+
+const DAY_MS = 86_400_000;
 
 /** What a check has found. */
 export interface Found {
@@ -196,3 +199,13 @@ export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Pr
   if (!worst) return passedCheck("no sender is about to disable a hook for its errors");
   return { status: worst.status, message: found.map(({ message }) => message).join("; ") };
 }
+
+/** Whether bodies are removed when they should be. */
+export const checkBodies: Check = async ({ store, clock: { now } }, { config }) => {
+  const overdueMs = await getBodiesOverdue(store, now(), config.hooks.retention);
+  if (overdueMs <= DAY_MS) return passedCheck("bodies are removed when hooks.retention says");
+  const days = Math.floor(overdueMs / DAY_MS);
+  return fail(
+    `the oldest body has been kept for ${days} ${days === 1 ? "day" : "days"} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
+  );
+};

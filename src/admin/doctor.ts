@@ -3,14 +3,12 @@ import { join } from "node:path";
 import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
-import { getBodiesOverdue } from "../store/oldest-body.ts";
 import { NO_ROUTE } from "../store/types.ts";
-import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkSenders } from "./doctor-checks.ts";
+import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkBodies, checkSenders } from "./doctor-checks.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;
-const DAY_MS = 86_400_000;
 const LITTLE_SPACE_MB = 200;
 const MAX_LISTED = 100;
 
@@ -241,15 +239,6 @@ const clock: Check = async (deps) => {
     : passedCheck(new Date(deps.clock.now()).toISOString());
 };
 
-const bodies: Check = async ({ store, clock: { now } }, { config }) => {
-  const overdueMs = await getBodiesOverdue(store, now(), config.hooks.retention);
-  if (overdueMs <= DAY_MS) return passedCheck("bodies are removed when hooks.retention says");
-  const days = Math.floor(overdueMs / DAY_MS);
-  return fail(
-    `the oldest body has been kept for ${days} ${days === 1 ? "day" : "days"} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
-  );
-};
-
 /** The checks in the order in which they are shown. */
 const CHECKS: Record<string, Check> = {
   bind,
@@ -274,7 +263,7 @@ const CHECKS: Record<string, Check> = {
   "file-modes": modes,
   "disk-space": space,
   store,
-  bodies,
+  bodies: checkBodies,
   clock,
 };
 

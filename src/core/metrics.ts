@@ -1,13 +1,6 @@
-import { createRequire } from "node:module";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import type * as prom from "prom-client";
-
-// The package's index also loads its push gateway, cluster and default metrics: ten times the time of these four.
-const require = createRequire(import.meta.url);
-const Registry = require("prom-client/lib/registry.js") as typeof prom.Registry;
-const Counter = require("prom-client/lib/counter.js") as typeof prom.Counter;
-const Gauge = require("prom-client/lib/gauge.js") as typeof prom.Gauge;
-const Histogram = require("prom-client/lib/histogram.js") as typeof prom.Histogram;
+import { addProcess } from "./process-metrics.ts";
+import { Counter, Gauge, Histogram, Registry } from "./prometheus.ts";
 
 /** What the gateway counts. All calls are cheap enough for every request; times are seconds. */
 export interface Metrics {
@@ -56,7 +49,6 @@ const OTHER = "other";
 const MAX_VALUES = 100;
 const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const RUN_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
-const SAMPLE_MS = 20;
 /** The longest wait for the store, in milliseconds. Its gauges are left out after that, since scrapers wait ten seconds in total. */
 const COUNTS_MS = 3000;
 const WAIT_BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
@@ -72,48 +64,6 @@ function children<T>(make: (value: string) => T): (value: string) => T {
     made.set(value, child);
     return child;
   };
-}
-
-/** The process itself: memory, processor time, event-loop delay. Returns how to end the measuring. */
-function addProcess(registers: prom.Registry[]): () => void {
-  const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
-  // Node reports the whole time between two samples, the planned wait included.
-  const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - SAMPLE_MS / 1e3);
-  delay.enable();
-  new Gauge({
-    name: "rouse_event_loop_delay_seconds",
-    help: "Delay of the event loop since the last scrape.",
-    labelNames: ["quantile"],
-    registers,
-    collect() {
-      this.set({ quantile: "0.5" }, seconds(delay.percentile(50)));
-      this.set({ quantile: "0.99" }, seconds(delay.percentile(99)));
-      this.set({ quantile: "1" }, seconds(delay.max));
-      delay.reset();
-    },
-  });
-  new Gauge({
-    name: "process_resident_memory_bytes",
-    help: "Resident memory.",
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
-  });
-  new Counter({
-    name: "process_cpu_seconds_total",
-    help: "Processor time, user and system.",
-    registers,
-    collect() {
-      const { user, system } = process.cpuUsage();
-      this.reset();
-      this.inc((user + system) / 1e6);
-    },
-  });
-  new Gauge({ name: "process_start_time_seconds", help: "Start of the process, since the epoch.", registers }).set(
-    performance.timeOrigin / 1000,
-  );
-  return () => void delay.disable();
 }
 
 function addCounts(registers: prom.Registry[], read: () => Promise<Record<string, number>>): void {

@@ -33,7 +33,7 @@ const toLimits = ({ limits: { runsPerHour, concurrent, tokensPerDay, budget } }:
 });
 
 /** What this gateway knows of one budget, what it has borrowed from it, and what it has done with that. */
-export class Account {
+export class BudgetAccount {
   readonly #isShared: boolean;
   #limits: Partial<Amounts> = {};
   #counters: readonly string[] = [];

@@ -1,6 +1,6 @@
 import { safeError } from "../core/errors.ts";
 import { countUsedTokens, MICRO, type Ms, type ParkedByLimit, type Resource, type RunRecord } from "../store/types.ts";
-import type { Account, Need } from "./account.ts";
+import type { BudgetAccount, Need } from "./account.ts";
 import { createBatches, type Batched, type Batches, type Joined } from "./batches.ts";
 import { buildNotice, fullFailure, toLimitKey } from "./limit-text.ts";
 import { findMissing, Loans } from "./loans.ts";
@@ -36,7 +36,7 @@ export const QUEUED_PLACEMENT: Placement = { state: "queued" };
 
 /** A run that may start, or has. */
 interface Active {
-  accounts: readonly Account[];
+  accounts: readonly BudgetAccount[];
   need: Need;
   isStarted: boolean;
 }
@@ -148,7 +148,7 @@ class LimitAdmission implements Admission {
     return this.#startBorrowed(run, budgets, need);
   }
 
-  #take(run: RunRecord, accounts: readonly Account[], need: Need, now: Ms): boolean {
+  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need, now: Ms): boolean {
     if (need.starts + need.places > 0 && findMissing(accounts, need, now)) return false;
     for (const account of accounts) account.take(need);
     this.#active.set(run.id, { accounts, need, isStarted: false });

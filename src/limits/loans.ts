@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { type Counted, type Loan, type Resource, type UsageStore } from "../store/types.ts";
-import { Account, type Need } from "./account.ts";
+import { BudgetAccount, type Need } from "./account.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
 /** Another gateway that borrows at this moment is done within so long. */
@@ -12,10 +12,10 @@ export class Loans {
   readonly #usage: UsageStore;
   readonly #clock: Clock;
   readonly #context: AdmissionDeps["context"];
-  readonly #accounts = new Map<string, Account>();
+  readonly #accounts = new Map<string, BudgetAccount>();
   #busy: Promise<unknown> = Promise.resolve();
   #next: Promise<void> | undefined;
-  #waiting: { accounts: readonly Account[]; take(): void }[] = [];
+  #waiting: { accounts: readonly BudgetAccount[]; take(): void }[] = [];
 
   constructor({ usage, clock, context }: Pick<AdmissionDeps, "usage" | "clock" | "context">) {
     this.#usage = usage;
@@ -23,19 +23,19 @@ export class Loans {
     this.#context = context;
   }
 
-  get(budget: Budget): Account {
+  get(budget: Budget): BudgetAccount {
     const known = this.#accounts.get(budget.scope);
     if (known) return known;
-    const made = new Account(budget, this.#context().budgets.counters(budget.scope), this.#usage.shared);
+    const made = new BudgetAccount(budget, this.#context().budgets.counters(budget.scope), this.#usage.shared);
     this.#accounts.set(budget.scope, made);
     return made;
   }
 
-  of(budgets: readonly Budget[]): Account[] {
+  of(budgets: readonly Budget[]): BudgetAccount[] {
     return budgets.map((budget) => this.get(budget));
   }
 
-  get all(): readonly Account[] {
+  get all(): readonly BudgetAccount[] {
     return [...this.#accounts.values()];
   }
 
@@ -70,7 +70,7 @@ export class Loans {
    * Borrows for a run, and then calls `take` before anything else can be done with that. Runs that ask while another request is
    * under way share the next one.
    */
-  async borrow<T>(accounts: readonly Account[], take: () => T): Promise<T> {
+  async borrow<T>(accounts: readonly BudgetAccount[], take: () => T): Promise<T> {
     let taken: { value: T } | undefined;
     this.#waiting.push({ accounts, take: () => (taken = { value: take() }) });
     for (const account of accounts) account.needed++;
@@ -111,7 +111,7 @@ export class Loans {
     return done;
   }
 
-  async #lend(accounts: readonly Account[]): Promise<Loan[]> {
+  async #lend(accounts: readonly BudgetAccount[]): Promise<Loan[]> {
     const loans: Loan[] = [];
     let left = accounts;
     for (let tries = 0; left.length > 0 && tries < MAX_BUSY; tries++) {
@@ -130,7 +130,7 @@ export class Loans {
 }
 
 /** What a run lacks in all its budgets, by scope; undefined if nothing. */
-export function findMissing(accounts: readonly Account[], need: Need, now: number): Map<string, Set<Resource>> | undefined {
+export function findMissing(accounts: readonly BudgetAccount[], need: Need, now: number): Map<string, Set<Resource>> | undefined {
   const missing = new Map(accounts.map((account) => [account.scope, new Set(account.findMissing(need, now))]));
   return [...missing.values()].some(({ size }) => size > 0) ? missing : undefined;
 }

@@ -74,6 +74,7 @@ export interface SqliteWrites extends Writes {
   touched: Set<JobKind>;
 }
 
+const ADD_RESULT = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
 const RUN_CHANGE = "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?";
 const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
   ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
@@ -174,10 +175,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       delivery: (delivery) => addDelivery(sql, delivery),
       job: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
       step: (step) => addStep(sql, step),
-      toolResult(result) {
-        const text = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
-        sql.run(text, result.id, result.runId, now(), JSON.stringify(result));
-      },
+      toolResult: (result) => void sql.run(ADD_RESULT, result.id, result.runId, now(), JSON.stringify(result)),
       approval: (approval) => addApproval(sql, approval),
       decision: (id, decision) => decide(sql, id, decision),
       refusedDecision: (id, refused) => addRefused(sql, id, refused),

@@ -160,6 +160,10 @@ function testDecisions(stage: Stage): void {
     }, NOT_OPEN);
     expect(await stage.handle.store.get("approval", "apr_run_b")).toEqual(approval("run_b"));
   });
+}
+
+function testCodes(stage: Stage): void {
+  const { commit, expectRefused } = createSteps(stage);
 
   it("have a code of their own while they are open", async () => {
     await commit((tx) => tx.add("approval", approval("run_a")));
@@ -178,7 +182,7 @@ function testDecisions(stage: Stage): void {
   });
 }
 
-function testWaiting(stage: Stage): void {
+function testApprovalLists(stage: Stage): void {
   const { commit } = createSteps(stage);
 
   it("are listed by agents, so that a page is full while there are more", async () => {
@@ -211,6 +215,10 @@ function testWaiting(stage: Stage): void {
     expect(await ids({ since: START + 2 })).toEqual(["apr_3", "apr_2"]);
     expect(await ids({ idPrefix: "apr_2" })).toEqual(["apr_2"]);
   });
+}
+
+function testWaiting(stage: Stage): void {
+  const { commit } = createSteps(stage);
 
   it("a run that waits for them is counted and listed, keeps its job, and starts when it may", async () => {
     const record = run();
@@ -248,6 +256,8 @@ export function testSteps(stage: Stage): void {
   });
   describe("approvals", () => {
     testDecisions(stage);
+    testCodes(stage);
+    testApprovalLists(stage);
     testWaiting(stage);
   });
 }
