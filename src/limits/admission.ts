@@ -1,36 +1,22 @@
 import { safeError } from "../core/errors.ts";
-import { countUsedTokens, MICRO, type Ms, type ParkedByLimit, type Resource, type RunRecord } from "../store/types.ts";
+import { type Counted, countUsedTokens, MICRO, type Ms, type ParkedByLimit, type Resource, type RunRecord } from "../store/types.ts";
 import type { BudgetAccount, Need } from "./account.ts";
-import { createBatches, type Batched, type Batches, type Joined } from "./batches.ts";
-import { buildNotice, fullFailure, toLimitKey } from "./limit-text.ts";
+import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
+import { findFull } from "./budgets.ts";
+import { fullFailure } from "./limit-text.ts";
 import { findMissing, Loans } from "./loans.ts";
+import { createNotices } from "./notices.ts";
 import { decide } from "./policy.ts";
+import { Prediction } from "./prediction.ts";
 import { createReasons } from "./reasons.ts";
 import { createReleaser, type Released } from "./releaser.ts";
-import { sumDay, sumStarts } from "./windows.ts";
+import { sumUp } from "./windows.ts";
 import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, RunSpend } from "./types.ts";
 
-/** What is known of other gateways' use is that old at most, if it only predicts: `limits.queue`, and the answer's status. */
-const FRESH_MS = 1000;
-/** The main session hears of a limit at most so often. */
-const NOTICE_MS = 3_600_000;
 const TICK_MS = 1000;
 /** Ticks between looks for parked runs that nobody has told of, and between those for counters of times that are over. */
 const LOOK_TICKS = 10;
 const TIDY_TICKS = 600;
-
-/**
- * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
- * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
- */
-export function findFull(wanted: readonly Budget[], waiting: (scope: string) => number): Budget | undefined {
-  const counts = new Map<string, number>();
-  return wanted.find(({ scope, limits: { queue = Infinity } }) => {
-    const count = (counts.get(scope) ?? waiting(scope)) + 1;
-    counts.set(scope, count);
-    return count > queue;
-  });
-}
 
 export const QUEUED_PLACEMENT: Placement = { state: "queued" };
 
@@ -53,21 +39,22 @@ class LimitAdmission implements Admission {
   readonly #batches: Batches;
   readonly #release: () => Promise<Released>;
   readonly #reasons: ReturnType<typeof createReasons>;
+  readonly #notify: ReturnType<typeof createNotices>;
+  readonly #prediction: Prediction;
   readonly #active = new Map<string, Active>();
-  readonly #notifiedAt = new Map<string, Ms>();
   #isRestored = false;
   /** There may be runs that are parked. */
   #mayWait = true;
   #releasing: Promise<void> | undefined;
   #isWanted = false;
-  #readAt: Ms = -Infinity;
-  #reading: Promise<unknown> | undefined;
 
   constructor(deps: AdmissionDeps) {
     this.#deps = deps;
     this.#loans = new Loans(deps);
     this.#batches = createBatches(deps.batches);
     this.#reasons = createReasons(deps.store);
+    this.#notify = createNotices(deps);
+    this.#prediction = new Prediction(deps, this.#loans);
     this.#release = createReleaser({ ...deps, findRoom: (budgets) => this.#loans.findRoom(budgets) });
   }
 
@@ -86,7 +73,7 @@ class LimitAdmission implements Admission {
   }
 
   async #admitShared(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
-    await this.#refresh();
+    await this.#prediction.refresh();
     const joined = new Map<Applicant, Joined>();
     for (const one of applicants.filter(isBatched)) joined.set(one, await this.#batches.join(one));
     const opened = [...joined].filter(([, { opened }]) => opened);
@@ -110,7 +97,7 @@ class LimitAdmission implements Admission {
       if (join) settles.push(join.settle);
       const budgets = join && !join.opened ? [] : this.#getBudgets(action.mapping);
       if (budgets.length === 0) return join?.placement ?? QUEUED_PLACEMENT;
-      const parked = join ? undefined : this.#predict(budgets, now);
+      const parked = join ? undefined : this.#prediction.of(budgets, now);
       const accounts = this.#loans.of(budgets);
       for (const account of accounts) account.addWaiting(1);
       settles.push((accepted) => {
@@ -127,7 +114,7 @@ class LimitAdmission implements Admission {
     // A batch's run has waited since the batch was opened.
     const isCounted = status === "collecting";
     if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1);
-    const parked = this.#predict(budgets, now);
+    const parked = this.#prediction.of(budgets, now);
     for (const account of this.#loans.of(budgets)) account.addWaiting(1);
     if (parked) this.#hold(parked, now);
     return parked;
@@ -223,7 +210,7 @@ class LimitAdmission implements Admission {
     this.#isRestored = true;
     const fresh = this.#loans.reset();
     if (fresh.length > 0) await this.#loans.read(fresh);
-    this.#readAt = this.#deps.clock.now();
+    this.#prediction.markFresh();
     this.#kick();
     await this.#releasing;
   }
@@ -250,58 +237,17 @@ class LimitAdmission implements Admission {
   async usage(): Promise<BudgetView[]> {
     const { all } = this.#deps.context().budgets;
     const now = this.#deps.clock.now();
-    const counted = all.length === 0 ? new Map() : await this.#loans.read(all.map(({ scope }) => scope));
-    return all.map((budget) => {
-      const { hour, day, running, waiting } = counted.get(budget.scope) ?? { hour: [], day: [], running: 0, waiting: 0 };
-      const usage = {
-        startedLastHour: sumStarts(hour, now),
-        running,
-        waiting,
-        tokensLastDay: sumDay(day, "tokens", now),
-        costLastDay: sumDay(day, "micros", now) / MICRO,
-      };
-      return { ...budget, usage };
-    });
+    const counted = all.length === 0 ? new Map<string, Counted>() : await this.#loans.read(all.map(({ scope }) => scope));
+    return all.map((budget) => ({ ...budget, usage: sumUp(counted.get(budget.scope), now) }));
   }
 
   #getBudgets(mapping: string | undefined): readonly Budget[] {
     return this.#deps.context().budgets.of(mapping);
   }
 
-  /** Predicts what will hold a run back; it is decided when the run is about to start. */
-  #predict(budgets: readonly Budget[], now: Ms): ParkedByLimit | undefined {
-    const decision = decide(new Map(this.#loans.of(budgets).map((account) => [account.scope, account.predict(now)])), budgets, now);
-    return decision.start ? undefined : decision.reason;
-  }
-
-  /** Reads what other gateways have done. Waits only if nothing is known yet. */
-  async #refresh(): Promise<void> {
-    const { clock, log, context } = this.#deps;
-    if (Math.abs(clock.now() - this.#readAt) < FRESH_MS) return;
-    const isKnown = this.#readAt !== -Infinity;
-    this.#reading ??= this.#loans
-      .read(context().budgets.all.map(({ scope }) => scope))
-      .then(() => (this.#readAt = clock.now()))
-      .finally(() => (this.#reading = undefined));
-    if (!isKnown) await this.#reading;
-    else
-      this.#reading.catch((error: unknown) =>
-        log.warn({ err: safeError(error) }, "what limits have left could not be read; what is known stays in use"),
-      );
-  }
-
-  /** A run is parked. The main session hears of each limit once an hour: all gateways give the notice the same id. */
   #hold(parked: ParkedByLimit, now: Ms): void {
-    const { store, log, context } = this.#deps;
     this.#mayWait = true;
-    if (now - (this.#notifiedAt.get(toLimitKey(parked)) ?? 0) < NOTICE_MS) return;
-    this.#notifiedAt.set(toLimitKey(parked), now);
-    log.warn({ scope: parked.scope, limit: parked.limit }, "a limit is reached: runs are parked");
-    const id = `sev_limit:${toLimitKey(parked)}:${Math.floor(now / NOTICE_MS)}`;
-    const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
-    store
-      .commit((tx) => tx.add("systemEvent", { ...notice, id }))
-      .catch((error: unknown) => log.error({ err: safeError(error) }, "the main session could not be notified of a limit"));
+    this.#notify(parked, now);
   }
 
   /** Looks for parked runs that have room, soon. */
@@ -338,12 +284,6 @@ class LimitAdmission implements Admission {
 
 /** The mapping of a lane. */
 const toMapping = (lane: string): string | undefined => (lane === "" ? undefined : lane);
-
-const isBatched = (applicant: Applicant): applicant is Batched => applicant.action.kind === "run" && applicant.batch !== undefined;
-
-/** The mappings of runs that are not collected. */
-const toPlain = (applicants: readonly Applicant[]): (string | undefined)[] =>
-  applicants.flatMap(({ action, batch }) => (action.kind === "run" && !batch ? [action.mapping] : []));
 
 /** Creates the admission of a gateway: what may be accepted, what may start, and what has to wait. */
 export function createAdmission(deps: AdmissionDeps): Admission {

@@ -8,6 +8,12 @@ export type Batched = Pick<Applicant, "action" | "batch"> & {
   batch: NonNullable<Applicant["batch"]>;
 };
 
+export const isBatched = (applicant: Applicant): applicant is Batched => applicant.action.kind === "run" && applicant.batch !== undefined;
+
+/** The mappings of runs that are not collected. */
+export const toPlain = (applicants: readonly Applicant[]): (string | undefined)[] =>
+  applicants.flatMap(({ action, batch }) => (action.kind === "run" && !batch ? [action.mapping] : []));
+
 export interface Joined {
   placement: Extract<Placement, { state: "collecting" }>;
   /** True if this event opened the batch. */

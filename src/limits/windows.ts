@@ -1,4 +1,5 @@
-import { DAY_WINDOW, HOUR_WINDOW, type Counted, type Ms, type Window } from "../store/types.ts";
+import { DAY_WINDOW, HOUR_WINDOW, MICRO, type Counted, type Ms, type Window } from "../store/types.ts";
+import type { BudgetStatus } from "./types.ts";
 
 /** When a bucket counts no more. */
 const getEnd = ({ lengthMs, widthMs }: Window, at: Ms): Ms => at + widthMs + lengthMs;
@@ -39,4 +40,18 @@ export function findDayFree(day: Counted["day"], name: "tokens" | "micros", limi
     if (end > now && (left -= bucket[name]) < limit) return end;
   }
   return undefined;
+}
+
+/** What a budget has used that nobody has counted yet. */
+const NOTHING: Counted = { running: 0, waiting: 0, parked: 0, hour: [], day: [] };
+
+/** Adds up what is counted of a budget, for people to read. */
+export function sumUp({ hour, day, running, waiting }: Counted = NOTHING, now: Ms): BudgetStatus {
+  return {
+    startedLastHour: sumStarts(hour, now),
+    running,
+    waiting,
+    tokensLastDay: sumDay(day, "tokens", now),
+    costLastDay: sumDay(day, "micros", now) / MICRO,
+  };
 }
