@@ -14,7 +14,7 @@ import { sumUp } from "./windows.ts";
 import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, RunSpend } from "./types.ts";
 
 const TICK_MS = 1000;
-/** Ticks between looks for parked runs that nobody has told of, and between those for counters of times that are over. */
+/** Ticks between looks for parked runs that no commit of this gateway reported, and between those for counters of times that are over. */
 const LOOK_TICKS = 10;
 const TIDY_TICKS = 600;
 

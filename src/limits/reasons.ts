@@ -1,7 +1,7 @@
 import type { Ms, ParkedByLimit, Store } from "../store/types.ts";
 import { toLimitKey } from "./limit-text.ts";
 
-/** Runs whose reason is written anew at once: the newest, which are those that people look at. */
+/** Runs whose reason is written again together: the newest, which are those that people look at. */
 const MAX_RUNS = 500;
 
 /**

@@ -1,7 +1,7 @@
 import type { Loan, Resource } from "../store/types.ts";
 import type { AdmissionDeps, Budget } from "./types.ts";
 
-/** Runs that are released and have not started, at most, of each mapping; and all that are released at once. */
+/** Runs that are released and have not started, at most, of each mapping; and all that are released together. */
 const MAX_RELEASED = 200;
 
 /** The room that budgets have, by scope; what runs are released for is taken from it. */
@@ -34,7 +34,7 @@ class Room {
 export interface Released {
   /** Runs are parked still. */
   waits: boolean;
-  /** More could be released at once. */
+  /** More could be released immediately. */
   more: boolean;
   /** What runs wait for, by scope. */
   short: Map<string, Set<Resource>>;

@@ -42,7 +42,7 @@ export function findDayFree(day: Counted["day"], name: "tokens" | "micros", limi
   return undefined;
 }
 
-/** What a budget has used that nobody has counted yet. */
+/** What a budget has used that is not counted yet. */
 const NOTHING: Counted = { running: 0, waiting: 0, parked: 0, hour: [], day: [] };
 
 /** Adds up what is counted of a budget, for people to read. */

@@ -103,7 +103,7 @@ export interface Loan extends Counted {
   scope: string;
   /** Lent by this request. */
   lent: Partial<Amounts>;
-  /** What nobody has used or holds, after it. */
+  /** What is neither used nor held, after it. */
   left: Partial<Amounts>;
 }
 

@@ -14,7 +14,7 @@ interface JobRow {
   enqueued: number;
 }
 
-/** Jobs whose delay is over and that join the line in one transaction; the others are taken all the same once the line is empty. */
+/** Jobs whose delay is over and that join the line in one transaction; other jobs are taken all the same once the line is empty. */
 const JOIN_AT_ONCE = 256;
 /** The time of the clock is on disk at least so often while jobs wait for theirs: what is lost of a step while no process ran. */
 const NOTE_MS = 10_000;
