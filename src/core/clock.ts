@@ -4,7 +4,7 @@ import type { Logger } from "./log.ts";
 /** The source of time, so that tests can set it. Milliseconds since the epoch. */
 export interface Clock {
   now(): number;
-  /** Milliseconds since some moment, by a clock that no step of the system clock moves. A source of time without it is never set either. */
+  /** Milliseconds since some moment, by a clock that is never set. A source of time without it is never set either. */
   monotonic?(): number;
   /** Resolves after `ms`, or immediately when `signal` aborts. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;

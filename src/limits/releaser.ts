@@ -34,7 +34,7 @@ class Room {
 export interface Released {
   /** Runs are parked still. */
   waits: boolean;
-  /** More could be released immediately. */
+  /** More could be released in the same pass. */
   more: boolean;
   /** What runs wait for, by scope. */
   short: Map<string, Set<Resource>>;

@@ -4,7 +4,7 @@ import type { Ms } from "./records.ts";
 export const JOB_KINDS: readonly JobKind[] = ["turn", "delivery", "command"];
 
 /**
- * A job's `ready` below this number is its place in the line of jobs that may start at once; from here on it is the time
+ * A job's `ready` below this number is its place in the line of jobs that may start immediately; from here on it is the time
  * at which a delay ends. Work without a delay so starts in its order whatever the clock says. In milliseconds since the
  * epoch the number is in September 2001.
  */
