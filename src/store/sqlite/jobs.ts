@@ -1,6 +1,6 @@
 import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
-import type { Job, JobKind, JobPosition, Ms, NewJob } from "../types.ts";
+import { type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -14,7 +14,7 @@ interface JobRow {
   enqueued: number;
 }
 
-/** Jobs whose delay is over and that join the line in one transaction; the others are taken all the same once the line is empty. */
+/** Jobs whose delay is over and that join the line in one transaction; other jobs are taken all the same once the line is empty. */
 const JOIN_AT_ONCE = 256;
 /** The time of the clock is on disk at least so often while jobs wait for theirs: what is lost of a step while no process ran. */
 const NOTE_MS = 10_000;
@@ -193,10 +193,11 @@ export class SqliteJobs {
   /** Moves the ends of delays by a step back of the clock, so that they last as long as they were to. */
   moveBack(step: Ms, now: Ms): void {
     this.#sql.run(
-      "UPDATE jobs SET run_at = run_at - ?1, ready = iif(ready >= ?2, ready - ?1, ready) WHERE run_at > ?3",
+      "UPDATE jobs SET run_at = run_at - ?1, ready = iif(ready >= ?2, ready - ?1, ready) WHERE run_at > ?3 AND run_at < ?4",
       step,
       FIRST_TIME,
       now,
+      PARKED_FROM,
     );
     this.note(now);
   }

@@ -6,7 +6,7 @@ import type { SqliteJobs } from "./jobs.ts";
 export interface SqliteSignals extends Omit<Listeners, "any"> {
   /** Somebody waits for work. */
   readonly listened: boolean;
-  /** Announces the kind when its next delay ends: at once if that has happened since the last look at the queue. */
+  /** Announces the kind when its next delay ends: immediately if that has happened since the last look at the queue. */
   watchTime(kind: JobKind): void;
 }
 

@@ -60,6 +60,7 @@ export function testLists(stage: Stage): void {
     it("usage: added up by mapping, agent, model and day, of runs that have ended since", async () => {
       const usage = { inputTokens: 100, outputTokens: 10, cachedInputTokens: 40, cacheWriteTokens: 20, costUsd: 0.1 };
       const ended = { status: "succeeded" as const, endedAt: START + 1, model: "a/big" };
+      stage.home.clock.advance(DAY);
       await stage.handle.store.commit((tx) => {
         tx.add("run", run({ ...ended, mapping: "m1", usage }));
         tx.add("run", run({ ...ended, mapping: "m1", usage: { ...usage, costUsd: 0.2 } }));

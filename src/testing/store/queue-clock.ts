@@ -30,7 +30,7 @@ function testSteps(stage: Stage): void {
       expect(order).toEqual(["a1", "b", late.runId, "c", "a2"]);
     });
 
-    it("holds back no job that was cut off, and none that is put back at once", async () => {
+    it("holds back no job that was cut off, and none that is put back immediately", async () => {
       await enqueue(["a", { key: "a" }], ["b", { key: "b" }]);
       const held = await fetchOne();
       await stage.handle.store.commit((tx) => tx.settle(held, stage.home.clock.now()), held);
