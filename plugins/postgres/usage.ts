@@ -7,11 +7,11 @@ import {
   DAY_WINDOW,
   HOUR_WINDOW,
   type JobKind,
-  type Lane,
   type Loan,
   type LoanRequest,
   type Ms,
   PARKED_FROM,
+  type ParkedMapping,
   type Resource,
   RESOURCES,
   type UsageStore,
@@ -225,7 +225,7 @@ export function createUsage(parts: UsageParts): UsageStore {
       return new Map(rows.map((row) => [row.scope, toCounted(row, dbTime(0))]));
     },
     async lanes() {
-      const rows = await db.query<{ [K in keyof Lane]: Lane[K] | null } & { parked: number | null }>(LANES);
+      const rows = await db.query<{ [K in keyof ParkedMapping]: ParkedMapping[K] | null } & { parked: number | null }>(LANES);
       const lanes = rows.flatMap(({ mapping, waits, released }) =>
         mapping === null ? [] : [{ mapping, waits: waits ?? false, released: released ?? 0 }],
       );

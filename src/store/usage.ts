@@ -108,7 +108,7 @@ export interface Loan extends Counted {
 }
 
 /** Parked runs of one mapping that may be released: the first of their session keys. */
-export interface Lane {
+export interface ParkedMapping {
   /** The mapping; empty for runs without one. */
   mapping: string;
   /** False if all of them have been released. */
@@ -128,7 +128,7 @@ export interface UsageStore {
   lend(requests: readonly LoanRequest[]): Promise<Loan[]>;
   count(scopes: readonly CountedScope[]): Promise<Map<string, Counted>>;
   /** Mappings of which runs are parked, and how many runs are parked in all, also those behind others of their session keys. */
-  lanes(): Promise<{ lanes: Lane[]; parked: number }>;
+  lanes(): Promise<{ lanes: ParkedMapping[]; parked: number }>;
   /** Releases as many runs of each mapping as it says, in their order. Returns how many there were, in the same order. */
   release(wanted: readonly { mapping: string; count: number }[]): Promise<number[]>;
   /** Deletes what counts no more, and counts again what gateways of an earlier version have left uncounted. */

@@ -104,17 +104,18 @@ async function stop(): Promise<void> {
   await stopped;
 }
 
-/** Moves the time on a second at a time, so that what a moment starts is done before the next. */
+/** Moves the time on a second at a time, so that what a moment starts is done before the next: the disk takes real time. */
 async function pass(ms: number, stepMs = 1000): Promise<void> {
   for (let passed = 0; passed < ms; passed += stepMs) {
     await clock.advance(stepMs);
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
-async function passUntil(check: () => Promise<boolean>, most: number): Promise<void> {
-  for (let passed = 0; passed < most; passed += 1000) {
+async function passUntil(check: () => Promise<boolean>, most: number, stepMs = 1000): Promise<void> {
+  for (let passed = 0; passed < most; passed += stepMs) {
     if (await check()) return;
-    await clock.advance(1000);
+    await clock.advance(stepMs);
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
   expect(await check()).toBe(true);
 }
@@ -123,7 +124,7 @@ async function passWhile<T>(work: Promise<T>): Promise<T> {
   void work.finally(() => (isDone = true));
   while (!isDone) {
     await clock.advance(50);
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
   return work;
 }
@@ -199,7 +200,7 @@ describe("sessions, while a provider is away", () => {
     await pass(2 * MINUTE);
     const small = await order({ sessionKey: "hook:small", agentId: "other" });
     const safe = await order({ sessionKey: "hook:safe", agentId: "safe" });
-    await passUntil(async () => (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded", 5000);
+    await passUntil(async () => (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded", 5000, 50);
     expect((await read(big)).status).toBe("parked");
     await pass(8 * MINUTE);
     expect((await read(big)).status).toBe("parked");
@@ -217,7 +218,7 @@ describe("a provider that limits its callers", () => {
     const one = await order({ message: "the one" });
     await pass(2000);
     const others = await Promise.all(Array.from({ length: 8 }, (_, n) => order({ message: `other ${n}` })));
-    await passUntil(async () => (await Promise.all(others.map(read))).every(({ status }) => status === "succeeded"), 5000);
+    await passUntil(async () => (await Promise.all(others.map(read))).every(({ status }) => status === "succeeded"), 5000, 50);
     expect((await read(one)).status).toBe("queued");
     await pass(9 * MINUTE);
     expect(limited).toBe(1);

@@ -11,7 +11,7 @@ import {
   toCounter,
   type Counted,
   type CountedScope,
-  type Lane,
+  type ParkedMapping,
   type LoanRequest,
   type Ms,
   type RunRecord,
@@ -75,7 +75,7 @@ export function createUsage(data: Data, now: () => Ms, released: () => void): Us
     lend: async (requests) => requests.map((request) => lend(data, request, now())),
     count: async (scopes) => new Map(scopes.map(countScope)),
     async lanes() {
-      const lanes = new Map<string, Lane>();
+      const lanes = new Map<string, ParkedMapping>();
       const [runs, waiting] = [parked(), new Set(data.jobs.firstFrom("turn", PARKED_FROM))];
       for (const { id, mapping = "" } of runs) {
         const lane = lanes.get(mapping) ?? { mapping, waits: false, released: 0 };
