@@ -294,6 +294,18 @@ describe("a run that waits for a provider", () => {
     }
   });
 
+  it("takes no place of limits", { timeout: 60_000 }, async () => {
+    await start({ hooks: { allowRequestSessionKey: true, limits: { concurrent: 1, queue: 100 } } });
+    provider.answer = down("big");
+    for (let n = 0; n < 4; n++) await order({ message: `number ${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 4, MINUTE, 50);
+    await pass(MINUTE);
+    const small = await order({ agentId: "other" });
+    await passUntil(async () => (await read(small)).status === "succeeded", MINUTE, 200);
+    provider.answer = () => undefined;
+    await passUntil(async () => (await counts())["runs.succeeded"] === 5, 10 * MINUTE);
+  });
+
   it("ends with its provider's last error after runs.maxAge", { timeout: 60_000 }, async () => {
     await start({ runs: { maxAge: "30m" } });
     provider.answer = down("big");
