@@ -13,6 +13,7 @@ import {
   type StoreHandle,
 } from "#store-kit";
 import { parseAddress } from "./address.ts";
+import { createBatchWindows } from "./batches.ts";
 import { createNotifier } from "./notify.ts";
 import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
@@ -23,7 +24,7 @@ import { createMembership } from "./membership.ts";
 import { Jobs } from "./jobs.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { createLeases } from "./leases.ts";
-import { createSharedUsage } from "./shared-usage.ts";
+import { createUsage } from "./usage.ts";
 import { migrate } from "./migrate.ts";
 import { createCluster, createTopics } from "./cluster.ts";
 import { createPostgresQueue, HandedOutJobs } from "./queue.ts";
@@ -154,15 +155,15 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
     notifier.tell(ready, wakes);
   };
   const failed = createFailureLog(log, describeFailure);
-  const createCommits = (lane: Lane, patienceMs?: Ms): GroupCommit =>
+  const createCommits = (part: string, lane: Lane, patienceMs?: Ms): GroupCommit =>
     new GroupCommit({
-      commit: (requests, careful) => commitGroup(requests, { db: lane, jobs, now, dbTime }, careful),
+      commit: (requests, careful) => commitGroup(requests, { db: lane, part, jobs, now, dbTime }, careful),
       committed,
       failed,
       patienceMs,
       responding: db.responding,
     });
-  const [accepting, committing] = [createCommits(db.accepts, ACCEPT_MS), createCommits(db)];
+  const [accepting, committing] = [createCommits(`${gateway}+`, db.accepts, ACCEPT_MS), createCommits(gateway, db)];
 
   const tidy = async (): Promise<void> => {
     watch.look();
@@ -191,8 +192,10 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
   return {
     store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
     queue: createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }),
-    sharedUsage: createSharedUsage({
+    batches: createBatchWindows({ db, dbTime }),
+    usage: createUsage({
       db,
+      membership,
       gateway,
       now,
       dbTime,

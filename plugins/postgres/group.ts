@@ -13,7 +13,7 @@ import type { Db } from "./db.ts";
 import { jobKey } from "./job-plan.ts";
 import type { Jobs } from "./jobs.ts";
 import { standing } from "./leases.ts";
-import { openWindows } from "./shared-usage.ts";
+import { openWindows } from "./batches.ts";
 import { bindKeys, readDedupeRecords, unbindKeys, type NewDedupeKey } from "./keys.ts";
 import { loadSteps, NO_STEPS, wantNoSteps, wantSteps, type WantedSteps } from "./step-plan.ts";
 import { UnitOfWork, type Loaded } from "./unit-of-work.ts";
@@ -46,6 +46,8 @@ export interface Committed {
 
 export interface GroupParts {
   db: Pick<Db, "transaction" | "write">;
+  /** The part of the counters that these groups write: no others do, so that none waits for another. */
+  part: string;
   jobs: Jobs;
   now: () => Ms;
   dbTime: (at: Ms) => Ms;
@@ -188,7 +190,7 @@ export async function commitGroup(requests: readonly Request[], parts: GroupPart
   const planned = (loaded: Loaded, held: ReadonlyMap<string, DedupeRecord>) => {
     const plan = new UnitOfWork(loaded);
     const outcomes = requests.map((request) => toOutcome(request, plan, held));
-    return { plan, outcomes, statements: planStatements(plan, now, parts.dbTime) };
+    return { plan, outcomes, statements: planStatements(plan, now, parts) };
   };
   const committed = ({ plan, outcomes }: ReturnType<typeof planned>, rows: Ready[][]): Committed => ({
     outcomes,

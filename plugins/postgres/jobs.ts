@@ -7,6 +7,7 @@ import {
   type JobKind,
   type JobPosition,
   type Ms,
+  PARKED_FROM,
   type Sql,
   STEP_MS,
 } from "#store-kit";
@@ -81,7 +82,7 @@ const FOLLOW_CLOCK = `
   step AS MATERIALIZED (SELECT at, seq - at AS ms FROM mark WHERE seq - at >= ${STEP_MS}),
   noted AS (INSERT INTO marks (name, seq) VALUES ('clock', ${NOW}) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq),
   moved AS (UPDATE jobs SET run_at = run_at - step.ms, ready = CASE WHEN ready >= ${FIRST_TIME} THEN ready - step.ms ELSE ready END
-    FROM step WHERE run_at > step.at),
+    FROM step WHERE run_at > step.at AND run_at < ${PARKED_FROM}),
   heard AS (UPDATE holders SET seen = now() FROM step WHERE seen > now())
   SELECT ms FROM step`;
 

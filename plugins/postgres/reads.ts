@@ -26,6 +26,7 @@ import { readDedupeRecords } from "./keys.ts";
 import { listNewest, sumUsage } from "./lists.ts";
 
 const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
+const HOOK_SESSIONS = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2 ORDER BY used DESC`;
 
 type SessionQuery = Lists["sessions"]["of"];
 
@@ -102,10 +103,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
             read,
           );
         },
-        hookSessions({ agentId, key }) {
-          const text = `SELECT ${SESSION} FROM sessions WHERE key = $1 AND origin = 'hook' AND agent = $2 ORDER BY used DESC`;
-          return all(text, [key, agentId], toSession);
-        },
+        hookSessions: ({ agentId, key }) => all(HOOK_SESSIONS, [key, agentId], toSession),
         collected: (runId) => all("SELECT record FROM collected WHERE run_id = $1 ORDER BY seq", [runId], parseRecord<Collected>),
         lastRoutes(agentId) {
           const text = "SELECT agent, channel, recipient, thread, at FROM last_routes WHERE agent = $1 ORDER BY at DESC";

@@ -26,6 +26,7 @@ import { JobPlan, type LockedJob } from "./job-plan.ts";
 import { collectedRecord, type NewEvent, type Ops, type LoggedRunRow } from "./write-log.ts";
 import { SessionPlan } from "./session-plan.ts";
 import { type LoadedSteps, StepPlan } from "./step-plan.ts";
+import { UsagePlan } from "./usage-plan.ts";
 
 /** What is in the database of the rows that a group may change, read under locks before it writes. */
 export interface Loaded {
@@ -80,6 +81,7 @@ export class UnitOfWork {
   readonly values = new Map<string, string>();
   readonly steps: StepPlan;
   readonly jobs: JobPlan;
+  readonly usage = new UsagePlan();
   readonly wakes = new Map<string, WakeMode>();
 
   constructor(loaded: Loaded) {
@@ -163,15 +165,19 @@ export class UnitOfWork {
   }
 
   #newRun({ id, spec, sessionKey, record }: LoggedRunRow): void {
-    this.runs.set(id, { fresh: true, changed: true, row: { spec, sessionKey }, state: JSON.parse(record) as RunState });
+    const state = JSON.parse(record) as RunState;
+    this.runs.set(id, { fresh: true, changed: true, row: { spec, sessionKey }, state });
+    this.usage.add(undefined, state);
   }
 
   #updateRun(id: string, change: RunChange): void {
     const run = this.#run(id);
     if (!run) return;
     const { spec, ...rest } = change;
-    run.state = withChange(run.state, rest);
+    const before = run.state;
+    run.state = withChange(before, rest);
     run.changed = true;
+    this.usage.add(before, run.state);
     if (spec) run.row = { spec: JSON.stringify(spec), sessionKey: spec.session.key };
     this.runs.set(id, run);
   }

@@ -4,6 +4,7 @@ import type { Statement } from "./db.ts";
 import { jobStatements } from "./jobs.ts";
 import type { PlannedCall, PlannedResult, PlannedStep } from "./step-plan.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";
+import { usageStatements } from "./usage-plan.ts";
 
 const statement = (text: string, values: readonly unknown[]): Statement => ({ text, values });
 
@@ -251,8 +252,9 @@ function* approvals({ steps }: UnitOfWork): Generator<Statement> {
  * What a plan comes to: all of it goes to PostgreSQL one statement behind the other, table by table, in an order that is
  * the same for every gateway. Rows that come back name kinds of jobs; with `ready`, whether one of them is.
  */
-export function planStatements(plan: UnitOfWork, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
+export function planStatements(plan: UnitOfWork, now: Ms, { part, dbTime }: { part: string; dbTime: (at: Ms) => Ms }): Statement[] {
   const { before, after } = jobStatements(plan.jobs, now, dbTime);
   const parts = [runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
-  return [...before, ...addWork(plan, now, dbTime), ...after, ...parts.flatMap((part) => [...part(plan, now)])];
+  const written = parts.flatMap((statements) => [...statements(plan, now)]);
+  return [...before, ...addWork(plan, now, dbTime), ...after, ...written, ...usageStatements(plan.usage, part, dbTime(now))];
 }

@@ -1,6 +1,6 @@
 import type { Snapshot } from "../intake/types.ts";
 import type { AdminDeps } from "./types.ts";
-import { COUNTED_LIMITS, getLimit, toLimitKey, limitsPath } from "../limits/limit-text.ts";
+import { getLimit, toLimitKey, limitsPath } from "../limits/limit-text.ts";
 import type { ParkedByLimit, RunRecord } from "../store/types.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { percent } from "../signatures/sender.ts";
@@ -106,9 +106,8 @@ export const limits: Check = async (deps, snapshot) => {
   const { "runs.parked": count = 0 } = await deps.store.counts();
   const parked = count === 0 ? [] : parkedBy(await deps.store.list("runs", { status: "parked", limit: MAX_RUNS }), snapshot);
   const held = parked.length === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
-  const slow = deps.cluster.shared ? [COUNTED_LIMITS] : [];
-  const text = [...held, ...used, ...slow].join("; ");
-  return held.length + slow.length === 0 ? passedCheck(text) : warningCheck(text);
+  const text = [...held, ...used].join("; ");
+  return held.length === 0 ? passedCheck(text) : warningCheck(text);
 };
 
 type Rule = NonNullable<Sender["disablesAfter"]>;

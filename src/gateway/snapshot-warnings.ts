@@ -1,16 +1,14 @@
-import { COUNTED_LIMITS, limitsPath } from "../limits/limit-text.ts";
 import { unknownToAgents } from "../config/checks.ts";
 import { isLoopback } from "../core/address.ts";
 import type { Issue } from "../core/errors.ts";
 import { LAST_CHANNEL } from "../delivery/channels.ts";
 import { findRouteProblem } from "../delivery/last-route.ts";
 import type { Snapshot } from "../intake/types.ts";
-import type { StoreDriver } from "../store/types.ts";
 
-type WarnedParts = Pick<Snapshot, "config" | "budgets" | "mappings" | "channels" | "rooms"> & { store: StoreDriver | undefined };
+type WarnedParts = Pick<Snapshot, "config" | "mappings" | "channels" | "rooms">;
 
 /** Returns what is allowed in a config and probably not meant, as far as the parts of a snapshot show it. */
-export function getWarnings({ config, budgets, mappings, channels, rooms, store }: WarnedParts): Issue[] {
+export function getWarnings({ config, mappings, channels, rooms }: WarnedParts): Issue[] {
   const warnings: Issue[] = [];
   const { channel, to } = config.agents.defaults.heartbeat;
   const heartbeat =
@@ -18,8 +16,6 @@ export function getWarnings({ config, budgets, mappings, channels, rooms, store 
       ? undefined
       : findRouteProblem({ channel, ...(to !== undefined && { to }) }, channels, rooms.hasOwner);
   if (heartbeat) warnings.push({ path: `agents.defaults.heartbeat.${heartbeat.field}`, message: heartbeat.message });
-  const [limited] = budgets.all;
-  if (limited && store?.shared) warnings.push({ path: limitsPath(limited.scope, mappings.mappings), message: COUNTED_LIMITS });
   for (const { id, at } of mappings.mappings)
     warnings.push(...unknownToAgents(`${at}.tools`, mappings.settings(id)?.tools ?? [], config.agents.list));
   if (!isLoopback(config.gateway.host) && config.gateway.trustedProxies.length === 0) {

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findUnpricedModels } from "../agent/usage.ts";
-import { createBudgets } from "../limits/limiter.ts";
+import { createBudgets } from "../limits/budgets.ts";
 import { createAgents } from "../runs/agents.ts";
 import { createRooms } from "../runs/rooms.ts";
 import { mergeProviders } from "../agent/providers.ts";
@@ -25,7 +25,6 @@ import type { Plugin } from "../contract/define.ts";
 import { loadPlugins } from "../plugin/host.ts";
 import { hashFiles, hashForCluster } from "./snapshot-hash.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
-import type { StoreDriver } from "../store/types.ts";
 import { getWarnings } from "./snapshot-warnings.ts";
 import { unsignedHeaders } from "./unsigned-headers.ts";
 import { createVerifiers } from "../signatures/verifiers.ts";
@@ -184,7 +183,6 @@ function freezeSnapshot(
   loaded: LoadedConfig,
   { plugins, runtime, agents, rooms, approvers, ...parts }: SnapshotParts,
   { mappings, signatures }: Awaited<ReturnType<typeof compileHooks>>,
-  store: StoreDriver | undefined,
   files: readonly string[],
 ): Snapshot {
   const { config } = loaded;
@@ -214,7 +212,7 @@ function freezeSnapshot(
       ...unsignedHeaders(mappings.set, signatures.verifiers),
       ...plugins.warnings,
       ...parts.warnings,
-      ...getWarnings({ config, budgets, mappings: mappings.set, channels, rooms, store }),
+      ...getWarnings({ config, mappings: mappings.set, channels, rooms }),
     ],
   });
 }
@@ -246,7 +244,7 @@ export async function buildSnapshot(options: SnapshotOptions): Promise<BuildResu
     return { ok: false, issues: problems, ...named };
   }
   const files = [...loaded.files, ...compiled.mappings.set.files, ...compiled.signatures.files, ...parts.plugins.files];
-  const snapshot = freezeSnapshot(loaded, parts, compiled, store.driver, files);
+  const snapshot = freezeSnapshot(loaded, parts, compiled, files);
   const dirs = [
     config.hooks.mappingsDir,
     config.hooks.transformsDir,

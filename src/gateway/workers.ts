@@ -1,7 +1,6 @@
 import { createApprovals, type Approvals } from "../approvals/approvals.ts";
 import { createApprovalRules, type ApprovalRules } from "../approvals/rules.ts";
 import { createAdmission } from "../limits/admission.ts";
-import { createSharedAdmission } from "../limits/shared-admission.ts";
 import { cancelRun } from "../runs/cancel.ts";
 import { createChats } from "../chat/chats.ts";
 import type { Chats } from "../chat/types.ts";
@@ -98,7 +97,7 @@ function createDeliveries({ store, queue, clock, log, metrics, telemetry, snapsh
 
 /** Makes the workers, and starts none of them. */
 export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
+  const { store, queue, cluster, usage, batches, clock, log, metrics, telemetry, snapshot, ended } = resources;
   const parking = createParkingLot({
     store,
     clock,
@@ -115,8 +114,7 @@ export function createWorkers(resources: Resources): Workers {
   });
   const deliveries = createDeliveries(resources, parking);
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
-  const admissionDeps = { store, clock, log, context: snapshot };
-  const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
+  const admission = createAdmission({ store, usage, batches, clock, log, context: snapshot });
   const keys = createApiKeys({ store, cluster, clock, config: () => snapshot().config });
   const questions = createQuestions({ store, clock }, snapshot);
   const approvals = createApprovals({ store, clock, log, metrics, approvers: () => snapshot().approvers, questions });
@@ -163,7 +161,7 @@ async function recoverLeft(
   while (!signal.aborted) {
     await listPresent(cluster)
       .then((present) => chats.recover(present, fencingToken))
-      .then(() => admission.tidy?.())
+      .then(() => admission.tidy())
       .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
     await clock.sleep(LEFT_MS, signal);
   }
@@ -191,7 +189,7 @@ export async function startWorkers(
   services: Services,
   { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
-  const { heartbeat, turns, deliveries, health, knowledge, parking } = workers;
+  const { heartbeat, turns, deliveries, health, knowledge, parking, admission } = workers;
   const { store, cluster, clock, log, snapshot, ended, reloader, swapped } = resources;
   const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
     recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
@@ -208,6 +206,7 @@ export async function startWorkers(
     for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
   });
   await restoreWaitingRuns(parking, { store, clock, context: snapshot() });
+  void admission.run(ended.signal);
   turns.start();
   deliveries.start();
   await heartbeat.start();

@@ -1,265 +1,293 @@
 import { safeError } from "../core/errors.ts";
-import type { Ms, ParkedByLimit, ListQuery, RunRecord, RunStatus, Store, Writes } from "../store/types.ts";
-import { buildNotice, toLimitKey, fullFailure } from "./limit-text.ts";
-import { HOUR_MS, DAY_MS } from "./policy.ts";
-import type { AdmissionDeps, Budget, Admission, Admitted, Applicant, BudgetView, Placement, RunSpend } from "./types.ts";
-import { BatchWindows } from "./batch-windows.ts";
-import { Limiter } from "./limiter.ts";
+import { type Counted, countUsedTokens, MICRO, type Ms, type ParkedByLimit, type Resource, type RunRecord } from "../store/types.ts";
+import type { BudgetAccount, Need } from "./account.ts";
+import { createBatches, isBatched, toPlain, type Batches, type Joined } from "./batches.ts";
+import { findFull } from "./budgets.ts";
+import { fullFailure } from "./limit-text.ts";
+import { findMissing, Loans } from "./loans.ts";
+import { createNotices } from "./notices.ts";
+import { decide } from "./policy.ts";
+import { Prediction } from "./prediction.ts";
+import { createReasons } from "./reasons.ts";
+import { createReleaser, type Released } from "./releaser.ts";
+import { sumUp } from "./windows.ts";
+import type { Admission, AdmissionDeps, Admitted, Applicant, Budget, BudgetView, Placement, RunSpend } from "./types.ts";
 
-/** The key of the stored times at which limits were notified of. */
-const NOTIFIED_AT = "limits.told";
-
-/** The runs that each limit holds back, and when the main session was notified of it last. */
-export class HeldRuns {
-  readonly #deps: AdmissionDeps;
-  readonly #runs = new Map<string, Set<string>>();
-  #notifiedAt: Record<string, Ms> = {};
-
-  constructor(deps: AdmissionDeps) {
-    this.#deps = deps;
-  }
-
-  /** Reads when the main session was notified of limits. */
-  async load(): Promise<void> {
-    this.#notifiedAt = ((await this.#deps.store.get("value", NOTIFIED_AT)) as Record<string, Ms> | undefined) ?? {};
-  }
-
-  /** Adds a run that is held back. Returns all that its limit holds back. */
-  add(runId: string, parked: ParkedByLimit): ReadonlySet<string> {
-    const runs = this.#runs.get(toLimitKey(parked)) ?? new Set();
-    this.#runs.set(toLimitKey(parked), runs.add(runId));
-    return runs;
-  }
-
-  /** Adds a run that is held back. The main session hears of the first one that a limit holds back, at most once an hour. */
-  hold(runId: string, parked: ParkedByLimit, now: Ms): void {
-    const { log } = this.#deps;
-    const isFirst = this.add(runId, parked).size === 1 && now - (this.#notifiedAt[toLimitKey(parked)] ?? 0) >= HOUR_MS;
-    if (!isFirst) return;
-    log.warn({ scope: parked.scope, limit: parked.limit }, "a limit is reached: runs are parked");
-    this.#notify(parked, now).catch((error: unknown) =>
-      log.error({ err: safeError(error) }, "the main session could not be notified of a limit"),
-    );
-  }
-
-  delete(runId: string): void {
-    for (const runs of this.#runs.values()) runs.delete(runId);
-  }
-
-  clear(): void {
-    this.#runs.clear();
-  }
-
-  async #notify(parked: ParkedByLimit, now: Ms): Promise<void> {
-    const { store, context } = this.#deps;
-    this.#notifiedAt = { ...this.#notifiedAt, [toLimitKey(parked)]: now };
-    const notice = buildNotice(parked, context().budgets.all, context().agents.default.id, now);
-    await store.commit((tx) => {
-      tx.set("value", NOTIFIED_AT, this.#notifiedAt);
-      tx.add("systemEvent", notice);
-    });
-  }
-}
-
-const PAGE = 1000;
-
-async function listAll(store: Store, query: ListQuery & { status?: RunStatus }, most: number): Promise<RunRecord[]> {
-  const runs: RunRecord[] = [];
-  while (runs.length < most) {
-    const before = runs.at(-1)?.id;
-    const page = await store.list("runs", {
-      ...query,
-      limit: Math.min(PAGE, most - runs.length),
-      ...(before === undefined ? {} : { before }),
-    });
-    runs.push(...page);
-    if (page.length === 0) break;
-  }
-  return runs;
-}
-
-/** Reads the runs by which everything is counted, oldest first. */
-export async function readCountedRuns(store: Store, budgets: readonly Budget[], now: Ms): Promise<RunRecord[]> {
-  const counts = await store.counts();
-  const unfinished = await Promise.all(
-    (["parked", "collecting", "queued", "running", "waiting"] as const)
-      // Without budgets only those matter that wait for one that was taken away, and windows.
-      .filter((status) => budgets.length > 0 || status === "parked" || status === "collecting")
-      .map((status) => listAll(store, { status }, counts[`runs.${status}`] ?? 0)),
-  );
-  const back = budgets.some(({ limits }) => limits.tokensPerDay !== undefined || limits.budget !== undefined) ? DAY_MS : HOUR_MS;
-  const recent = budgets.length > 0 ? await listAll(store, { since: now - back }, Infinity) : [];
-  const byId = new Map([...recent, ...unfinished.flat()].map((run) => [run.id, run]));
-  return [...byId.values()].filter((run) => run.kind === "hook").toSorted((a, b) => (a.id < b.id ? -1 : 1));
-}
-
-/**
- * Returns the first budget whose `limits.queue` has no room left; undefined if all may wait. `wanted` has one entry for
- * each budget of each run that would wait, `waiting` tells how many runs wait for a scope already.
- */
-export function findFull(wanted: readonly Budget[], waiting: (scope: string) => number): Budget | undefined {
-  const counts = new Map<string, number>();
-  return wanted.find(({ scope, limits: { queue = Infinity } }) => {
-    const count = (counts.get(scope) ?? waiting(scope)) + 1;
-    counts.set(scope, count);
-    return count > queue;
-  });
-}
-
-/** Where one action goes, and its part of what `settle` does. */
-interface AdmittedOne {
-  placement: Placement;
-  settle?(accepted: boolean): void;
-}
+const TICK_MS = 1000;
+/** Ticks between looks for parked runs that no commit of this gateway reported, and between those for counters of times that are over. */
+const LOOK_TICKS = 10;
+const TIDY_TICKS = 600;
 
 export const QUEUED_PLACEMENT: Placement = { state: "queued" };
-const UNLIMITED: AdmittedOne = { placement: QUEUED_PLACEMENT };
-const BATCH = 200;
 
-/** Budgets and batches of one gateway, in memory: all of it can be counted again from the store. */
-class LocalAdmission implements Admission {
+/** A run that may start, or has. */
+interface Active {
+  accounts: readonly BudgetAccount[];
+  need: Need;
+  isStarted: boolean;
+}
+
+const isReleased = ({ status, parked }: Pick<RunRecord, "status" | "parked">): boolean =>
+  status === "parked" && parked?.reason !== "provider";
+
+/** A start counts once for all tries of a run; a run that a crash cut off has its place still. */
+const toNeed = ({ attempts, status }: RunRecord): Need => ({ starts: attempts === 0 ? 1 : 0, places: status === "running" ? 0 : 1 });
+
+class LimitAdmission implements Admission {
   readonly #deps: AdmissionDeps;
-  readonly #limiter = new Limiter();
-  readonly #windows = new BatchWindows();
-  readonly #held: HeldRuns;
-  /** Windows are known from then on. */
-  #restored = false;
+  readonly #loans: Loans;
+  readonly #batches: Batches;
+  readonly #release: () => Promise<Released>;
+  readonly #reasons: ReturnType<typeof createReasons>;
+  readonly #notify: ReturnType<typeof createNotices>;
+  readonly #prediction: Prediction;
+  readonly #active = new Map<string, Active>();
+  #isRestored = false;
+  /** There may be runs that are parked. */
+  #mayWait = true;
+  #releasing: Promise<void> | undefined;
+  #isWanted = false;
 
   constructor(deps: AdmissionDeps) {
     this.#deps = deps;
-    this.#held = new HeldRuns(deps);
+    this.#loans = new Loans(deps);
+    this.#batches = createBatches(deps.batches);
+    this.#reasons = createReasons(deps.store);
+    this.#notify = createNotices(deps);
+    this.#prediction = new Prediction(deps, this.#loans);
+    this.#release = createReleaser({ ...deps, findRoom: (budgets) => this.#loans.findRoom(budgets) });
   }
 
-  admit(applicants: readonly Applicant[], now: Ms): Admitted {
-    if (applicants.length === 0) return { ok: true, placements: [], settle: () => undefined };
-    const wanted = applicants.flatMap(({ action, batch }) =>
-      // An event that joins an open batch adds no run that waits.
-      action.kind !== "run" || (batch && this.#windows.isOpen(action, batch.key, now)) ? [] : this.#getBudgets(action.mapping),
-    );
-    const full = findFull(wanted, (scope) => this.#limiter.waiting(scope));
-    if (full) return { ok: false, failure: fullFailure(full) };
-    const parts = applicants.map((applicant) => this.#admitOne(applicant, now));
-    return {
-      ok: true,
-      placements: parts.map(({ placement }) => placement),
-      settle: (accepted) => parts.forEach(({ settle }) => settle?.(accepted)),
-    };
-  }
-
-  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): ParkedByLimit | undefined {
-    const { parked } = this.#limiter.reserve(run.id, this.#getBudgets(run.mapping), now);
-    if (parked) this.#held.hold(run.id, parked, now);
-    return parked;
-  }
-
-  start(run: RunRecord, now: Ms): ParkedByLimit | undefined {
-    const budgets = this.#getBudgets(run.mapping);
-    if (budgets.length === 0) return undefined;
-    const parked = this.#limiter.start(run.id, budgets, now);
-    this.#held.delete(run.id);
-    if (parked) {
-      this.#held.hold(run.id, parked, now);
-      // If it was released for one limit and another has no room, the next one is.
-      this.#releaseNext(budgets.filter(({ scope }) => scope !== parked.scope));
+  admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted> {
+    if (this.#deps.usage.shared) {
+      const isLimited = applicants.some(
+        ({ action, batch }) => action.kind === "run" && (batch || this.#getBudgets(action.mapping).length > 0),
+      );
+      if (isLimited) return this.#admitShared(applicants, now);
     }
+    const batched = applicants.filter(isBatched);
+    const opens = batched.filter((applicant) => !this.#batches.isOpen(applicant, now)).map(({ action }) => action.mapping);
+    const full = this.#findFull([...toPlain(applicants), ...opens]);
+    if (full) return { ok: false, failure: fullFailure(full) };
+    return this.#place(applicants, new Map(batched.map((one) => [one, this.#batches.join(one) as Joined])), now);
+  }
+
+  async #admitShared(applicants: readonly Applicant[], now: Ms): Promise<Admitted> {
+    await this.#prediction.refresh();
+    const joined = new Map<Applicant, Joined>();
+    for (const one of applicants.filter(isBatched)) joined.set(one, await this.#batches.join(one));
+    const opened = [...joined].filter(([, { opened }]) => opened);
+    const full = this.#findFull([...toPlain(applicants), ...opened.map(([{ action }]) => action.mapping)]);
+    if (!full) return this.#place(applicants, joined, now);
+    await Promise.all(opened.map(([, { placement }]) => this.dropBatch(placement.runId)));
+    return { ok: false, failure: fullFailure(full) };
+  }
+
+  #findFull(mappings: readonly (string | undefined)[]): Budget | undefined {
+    const wanted = mappings.flatMap((mapping) => this.#getBudgets(mapping));
+    return findFull(wanted, (scope) => this.#loans.all.find((account) => account.scope === scope)?.waiting ?? 0);
+  }
+
+  #place(applicants: readonly Applicant[], joined: ReadonlyMap<Applicant, Joined>, now: Ms): Admitted {
+    const settles: ((accepted: boolean) => void)[] = [];
+    const placements = applicants.map((applicant): Placement => {
+      const { action } = applicant;
+      if (action.kind !== "run") return QUEUED_PLACEMENT;
+      const join = joined.get(applicant);
+      if (join) settles.push(join.settle);
+      const budgets = join && !join.opened ? [] : this.#getBudgets(action.mapping);
+      if (budgets.length === 0) return join?.placement ?? QUEUED_PLACEMENT;
+      const parked = join ? undefined : this.#prediction.of(budgets, now);
+      const accounts = this.#loans.of(budgets);
+      for (const account of accounts) account.addWaiting(1);
+      settles.push((accepted) => {
+        if (!accepted) for (const account of accounts) account.addWaiting(-1);
+        else if (parked) this.#hold(parked, now);
+      });
+      return join?.placement ?? (parked ? { state: "parked", parked } : QUEUED_PLACEMENT);
+    });
+    return { ok: true, placements, settle: (accepted) => settles.forEach((settle) => settle(accepted)) };
+  }
+
+  place({ mapping, status }: Pick<RunRecord, "mapping" | "status">, now: Ms): ParkedByLimit | undefined {
+    const budgets = this.#getBudgets(mapping);
+    // A batch's run has waited since the batch was opened.
+    const isCounted = status === "collecting";
+    if (isCounted) for (const account of this.#loans.of(budgets)) account.addWaiting(-1);
+    const parked = this.#prediction.of(budgets, now);
+    for (const account of this.#loans.of(budgets)) account.addWaiting(1);
+    if (parked) this.#hold(parked, now);
     return parked;
   }
 
-  release(run: Pick<RunRecord, "id" | "mapping">, end: RunSpend): void {
+  start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined> {
     const budgets = this.#getBudgets(run.mapping);
-    if (budgets.length === 0) return;
-    this.#held.delete(run.id);
-    this.#limiter.ended(run.id, budgets, this.#deps.clock.now(), end);
-    this.#releaseNext(budgets);
+    // Its place in the line is free.
+    if (isReleased(run)) this.#kick();
+    if (budgets.length === 0) return undefined;
+    const accounts = this.#loans.of(budgets);
+    const need = toNeed(run);
+    if (need.starts + need.places > 0 && !isReleased(run) && accounts.some(({ short }) => short.size > 0)) {
+      const parked = this.#park(budgets, new Map(accounts.map(({ scope, short }) => [scope, short])), now);
+      if (parked) return parked;
+    }
+    if (this.#take(run, accounts, need, now)) return undefined;
+    return this.#startBorrowed(run, budgets, need);
+  }
+
+  #take(run: RunRecord, accounts: readonly BudgetAccount[], need: Need, now: Ms): boolean {
+    if (need.starts + need.places > 0 && findMissing(accounts, need, now)) return false;
+    for (const account of accounts) account.take(need);
+    this.#active.set(run.id, { accounts, need, isStarted: false });
+    return true;
+  }
+
+  #startBorrowed(run: RunRecord, budgets: readonly Budget[], need: Need): Promise<ParkedByLimit | undefined> {
+    const { clock } = this.#deps;
+    const accounts = this.#loans.of(budgets);
+    return this.#loans.borrow(accounts, () => {
+      const now = clock.now();
+      if (this.#take(run, accounts, need, now)) return undefined;
+      const missing = findMissing(accounts, need, now) ?? new Map<string, Set<Resource>>();
+      for (const account of accounts) for (const name of missing.get(account.scope) ?? []) account.short.add(name);
+      return this.#park(budgets, missing, now);
+    });
+  }
+
+  #park(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
+    const reason = this.#explain(budgets, missing, now);
+    if (reason) this.#hold(reason, now);
+    return reason;
+  }
+
+  /** Why a run has to wait that lacks so much. */
+  #explain(budgets: readonly Budget[], missing: ReadonlyMap<string, ReadonlySet<Resource>>, now: Ms): ParkedByLimit | undefined {
+    const usage = this.#loans
+      .of(budgets)
+      .map((account) => [account.scope, account.refuse(missing.get(account.scope) ?? new Set(), now)] as const);
+    const decision = decide(new Map(usage), budgets, now);
+    return decision.start ? undefined : decision.reason;
+  }
+
+  started(runId: string): void {
+    const active = this.#active.get(runId);
+    if (!active || active.isStarted) return;
+    active.isStarted = true;
+    for (const account of active.accounts) account.started(active.need, this.#deps.clock.now());
+  }
+
+  release(run: Pick<RunRecord, "id" | "mapping" | "status" | "usage">, { tokens, costUsd = 0, again }: RunSpend): void {
+    const active = this.#active.get(run.id);
+    this.#active.delete(run.id);
+    const now = this.#deps.clock.now();
+    const used = {
+      again,
+      tokens: Math.max(0, tokens - countUsedTokens(run)),
+      micros: Math.max(0, Math.round((costUsd - (run.usage?.costUsd ?? 0)) * MICRO)),
+    };
+    if (active) {
+      for (const account of active.accounts) {
+        if (active.isStarted) account.ended(used, now);
+        else account.untake(active.need);
+      }
+    } else if (run.status === "running") {
+      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.left(used, now);
+    } else if (!again && ["parked", "collecting", "queued"].includes(run.status)) {
+      for (const account of this.#loans.of(this.#getBudgets(run.mapping))) account.addWaiting(-1);
+    }
+    if (this.#mayWait) this.#kick();
   }
 
   closeBatch(runId: string, now: Ms): Promise<Ms | undefined> {
-    return this.#windows.close(runId, now);
+    return this.#batches.close(runId, now);
   }
 
   dropBatch(runId: string): Promise<void> {
-    return this.#windows.drop(runId);
+    return this.#batches.drop(runId);
   }
 
   async recount(): Promise<void> {
-    const { store, clock, context } = this.#deps;
-    const now = clock.now();
-    await this.#held.load();
-    const runs = await readCountedRuns(store, context().budgets.all, now);
-    this.#limiter.recount(runs, (mapping) => this.#getBudgets(mapping), now);
-    if (!this.#restored) this.#windows.restore(runs.filter((run) => run.status === "collecting"));
-    this.#restored = true;
-    this.#held.clear();
-    const parked = runs.filter((run) => run.status === "parked" && run.parked?.reason !== "provider");
-    for (let from = 0; from < parked.length; from += BATCH)
-      await store.commit((tx) => parked.slice(from, from + BATCH).forEach((run) => this.#replace(tx, run, now)));
+    const { store } = this.#deps;
+    if (!this.#isRestored) await this.#batches.restore(store);
+    this.#isRestored = true;
+    const fresh = this.#loans.reset();
+    if (fresh.length > 0) await this.#loans.read(fresh);
+    this.#prediction.markFresh();
+    this.#kick();
+    await this.#releasing;
   }
 
-  usage(): BudgetView[] {
-    const { clock, context } = this.#deps;
-    return context().budgets.all.map((budget) => ({ ...budget, usage: this.#limiter.usage(budget, clock.now()) }));
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, log, usage } = this.#deps;
+    for (let ticks = 1; !signal.aborted; ticks++) {
+      await clock.sleep(TICK_MS, signal);
+      if (signal.aborted) return;
+      try {
+        await this.#loans.tick();
+        if (!usage.shared && ticks % TIDY_TICKS === 0) await this.tidy();
+      } catch (error) {
+        log.warn({ err: safeError(error) }, "what limits have left could not be asked for; it is tried again");
+      }
+      if (this.#mayWait || ticks % LOOK_TICKS === 0) this.#kick();
+    }
+  }
+
+  async tidy(): Promise<void> {
+    await this.#deps.usage.tidy();
+  }
+
+  async usage(): Promise<BudgetView[]> {
+    const { all } = this.#deps.context().budgets;
+    const now = this.#deps.clock.now();
+    const counted = all.length === 0 ? new Map<string, Counted>() : await this.#loans.read(all.map(({ scope }) => scope));
+    return all.map((budget) => ({ ...budget, usage: sumUp(counted.get(budget.scope), now) }));
   }
 
   #getBudgets(mapping: string | undefined): readonly Budget[] {
     return this.#deps.context().budgets.of(mapping);
   }
 
-  #admitOne({ action, batch }: Applicant, now: Ms): AdmittedOne {
-    if (action.kind !== "run") return UNLIMITED;
-    const budgets = this.#getBudgets(action.mapping);
-    if (batch) {
-      const { event, ...settings } = batch;
-      const { opened, settle, ...joined } = this.#windows.join(action, settings, event);
-      if (opened) this.#limiter.addWaiting(joined.runId, budgets);
-      return {
-        placement: { state: "collecting", ...joined },
-        settle: (accepted) => {
-          settle(accepted);
-          if (!accepted && opened) this.#limiter.giveBack(joined.runId, budgets);
-        },
-      };
-    }
-    if (budgets.length === 0) return UNLIMITED;
-    const { at, parked } = this.#limiter.reserve(action.runId, budgets, now);
-    return {
-      placement: parked ? { state: "parked", parked } : QUEUED_PLACEMENT,
-      settle: (accepted) => {
-        if (!accepted) this.#limiter.giveBack(action.runId, budgets, at);
-        else if (parked) this.#held.hold(action.runId, parked, now);
-      },
-    };
+  #hold(parked: ParkedByLimit, now: Ms): void {
+    this.#mayWait = true;
+    this.#notify(parked, now);
   }
 
-  #releaseNext(budgets: readonly Budget[]): void {
-    const runs = this.#limiter.releaseNext(budgets);
-    if (runs.length > 0) void this.#wake(runs);
+  /** Looks for parked runs that have room, soon. */
+  #kick(): void {
+    this.#isWanted = true;
+    this.#releasing ??= this.#releaseAll()
+      .catch((error: unknown) => this.#deps.log.warn({ err: safeError(error) }, "parked runs could not be released; it is tried again"))
+      .finally(() => (this.#releasing = undefined));
   }
 
-  async #wake(runIds: readonly string[]): Promise<void> {
-    const { store, clock, log } = this.#deps;
-    for (;;) {
-      try {
-        await store.commit((tx) => runIds.forEach((id) => tx.update("job", "turn", id, clock.now())));
-        return;
-      } catch (error) {
-        log.error({ err: safeError(error) }, "parked runs could not be released; it is tried again");
-        await clock.sleep(1000);
+  async #explainAll(lanes: readonly string[], short: ReadonlyMap<string, ReadonlySet<Resource>>): Promise<void> {
+    const now = this.#deps.clock.now();
+    const reasons = lanes.flatMap((lane) => {
+      const reason = this.#explain(this.#getBudgets(toMapping(lane)), short, now);
+      return reason ? [[lane, reason] as const] : [];
+    });
+    await this.#reasons(new Map(reasons), now);
+  }
+
+  async #releaseAll(): Promise<void> {
+    while (this.#isWanted) {
+      this.#isWanted = false;
+      const { waits, more, short, mappings } = await this.#release();
+      this.#mayWait = waits;
+      for (const account of this.#loans.all) {
+        account.short.clear();
+        for (const name of short.get(account.scope) ?? []) account.short.add(name);
       }
+      if (more) this.#isWanted = true;
+      else await this.#explainAll(mappings, short);
     }
-  }
-
-  /** Calculates the place of a parked run again, with the current limits. */
-  #replace(tx: Writes, run: RunRecord, now: Ms): void {
-    const budgets = this.#getBudgets(run.mapping);
-    if (this.#limiter.isRunning(run.id, budgets)) return;
-    const { parked } = this.#limiter.reserve(run.id, budgets, now);
-    tx.update("run", run.id, parked ? { parked } : { status: "queued", parked: null });
-    tx.update("job", "turn", run.id, parked?.until ?? now);
-    if (parked) this.#held.add(run.id, parked);
   }
 }
 
-/** Creates the admission of a gateway that is alone on its store. */
+/** The mapping of a lane. */
+const toMapping = (lane: string): string | undefined => (lane === "" ? undefined : lane);
+
+/** Creates the admission of a gateway: what may be accepted, what may start, and what has to wait. */
 export function createAdmission(deps: AdmissionDeps): Admission {
-  return new LocalAdmission(deps);
+  return new LimitAdmission(deps);
 }

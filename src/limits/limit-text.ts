@@ -28,10 +28,6 @@ export function limitsPath(scope: string, mappings: readonly { id: string; at: s
   return at === undefined ? `hooks.presets (${name}).limits` : `${at}.limits`;
 }
 
-/** What is said of limits if the store is PostgreSQL. */
-export const COUNTED_LIMITS =
-  "on PostgreSQL each start of a run counts the runs of the last hour and the tokens of the last day again: with thousands of them starts become slow; keep the limits small there, or leave them out";
-
 /** The number of a limit; undefined if it is not set. */
 export const getLimit = ({ budget, ...limits }: LimitsConfig, name: ParkedByLimit["limit"]): number | undefined =>
   name === "budget.perDay" ? budget?.perDay : limits[name];

@@ -1,8 +1,5 @@
 import type { BudgetLimits, Decision, Ms, ParkedByLimit, BudgetUsage } from "../store/types.ts";
 
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 24 * HOUR_MS;
-
 type Wait = ParkedByLimit | undefined;
 
 /** Returns a wait until a moment; none if that moment has come. An unknown moment never has. */
@@ -11,13 +8,8 @@ function buildWait(scope: string, limit: ParkedByLimit["limit"], until: Ms | und
   return until > now ? { scope, limit, until } : undefined;
 }
 
-function waitForHour(
-  { scope, limits: { runsPerHour } }: BudgetLimits,
-  { starts, nextStartAt, notBefore = -Infinity }: BudgetUsage,
-  now: Ms,
-): Wait {
+function waitForHour({ scope, limits: { runsPerHour } }: BudgetLimits, { starts, nextStartAt }: BudgetUsage, now: Ms): Wait {
   if (runsPerHour === undefined) return undefined;
-  if (notBefore > now) return { scope, limit: "runsPerHour", until: notBefore };
   return starts < runsPerHour ? undefined : buildWait(scope, "runsPerHour", nextStartAt, now);
 }
 

@@ -2,7 +2,18 @@ import type { LimitsConfig } from "../config/schema/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { Collected, Ms, ParkedByLimit, RunAction, RunRecord, Spent, Store, StoredAction } from "../store/types.ts";
+import type {
+  Collected,
+  Ms,
+  ParkedByLimit,
+  RunAction,
+  RunRecord,
+  SharedBatches,
+  Spent,
+  Store,
+  StoredAction,
+  UsageStore,
+} from "../store/types.ts";
 
 /** Limits, and whose they are: `hooks` for all together, `mapping:<id>`, `preset:<name>`. */
 export interface Budget {
@@ -15,6 +26,8 @@ export interface Budgets {
   /** The budgets that a run of this mapping spends from. */
   of(mapping: string | undefined): readonly Budget[];
   readonly all: readonly Budget[];
+  /** The counters whose sum is what a scope has spent. */
+  counters(scope: string): readonly string[];
 }
 
 /** What a budget has spent, and how many runs wait for it. */
@@ -67,25 +80,30 @@ export interface Admission {
   /** Takes room for the actions of one event, all or none, and says where each goes. Changes none of them. */
   admit(applicants: readonly Applicant[], now: Ms): Admitted | Promise<Admitted>;
   /** Takes a place for a run that is accepted again, or whose batch has closed. Returns what it waits for, if it has to. */
-  place(run: Pick<RunRecord, "id" | "mapping">, now: Ms): ParkedByLimit | undefined;
+  place(run: Pick<RunRecord, "mapping" | "status">, now: Ms): ParkedByLimit | undefined;
   /** Undefined if the run may start; it then must be given back by `release`. */
   start(run: RunRecord, now: Ms): ParkedByLimit | undefined | Promise<ParkedByLimit | undefined>;
-  /** That the run waits is on disk. */
-  parked?(runId: string): Promise<void>;
-  release(run: Pick<RunRecord, "id" | "mapping">, spend: RunSpend): void;
+  /** The start of a run is on disk. */
+  started(runId: string): void;
+  release(run: Pick<RunRecord, "id" | "mapping" | "status" | "usage">, spend: RunSpend): void;
   /** Closes the batch that a run collects; returns when it closes instead, if an event has put that off. */
   closeBatch(runId: string, now: Ms): Promise<Ms | undefined>;
   /** No event joins the run any more; all that did are on disk. */
   dropBatch(runId: string): Promise<void>;
-  /** Counts from what the store has, and gives runs that wait for time a new moment: at start, and when limits change. */
+  /** Reads what the store has counted, and releases parked runs that have room: at start, and when limits change. */
   recount(): Promise<void>;
-  /** If several gateways share budgets: gives back what gateways that are gone have left. */
-  tidy?(): Promise<void>;
+  /** Releases parked runs as room appears, until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Deletes counters of times that count no more. One gateway does this for all. */
+  tidy(): Promise<void>;
   usage(): BudgetView[] | Promise<BudgetView[]>;
 }
 
 export interface AdmissionDeps {
   store: Store;
+  usage: UsageStore;
+  /** If several gateways share batches. */
+  batches?: SharedBatches | undefined;
   clock: Clock;
   log: Logger;
   /** The budgets of the current snapshot, and the agent whose main session hears of limits. */

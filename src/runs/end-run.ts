@@ -1,8 +1,7 @@
 import { writeDelivery } from "../delivery/plan.ts";
-import { countUsedTokens } from "../limits/limiter.ts";
-import type { RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import { countUsedTokens, type RunError, type RunRecord, type StepRecord, type Writes } from "../store/types.ts";
 import { persist } from "./persist.ts";
-import type { ExecutorDeps, ModelTurn, RunKind } from "./run-kind.ts";
+import type { ExecutorDeps, LoadedRun, ModelTurn, RunKind } from "./run-kind.ts";
 import { getRunStatus, keepFailedAttempts, reportNoRoute, writeEnd } from "./run-result.ts";
 import type { TryEnd } from "./traced-run.ts";
 import { addRunUsage, commitEnd } from "./waiting.ts";
@@ -12,6 +11,7 @@ export interface Try {
   readonly kind: RunKind;
   readonly deps: ExecutorDeps;
   readonly signal: AbortSignal;
+  readonly admission: LoadedRun["admission"];
   run: RunRecord;
   isStored: boolean;
   /** The steps so far, those of earlier tries first. */
@@ -51,6 +51,10 @@ export function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage
   if (last) return { usage: addRunUsage(current), model: last.model };
   return current.summaryUsage ? { usage: current.summaryUsage } : {};
 }
+
+/** What a run has used that goes back into the queue: limits count it from now on. */
+export const getUsedSoFar = (current: Pick<Try, "steps" | "summaryUsage">): Pick<RunRecord, "usage"> =>
+  current.steps.length > 0 || current.summaryUsage ? { usage: addRunUsage(current) } : {};
 
 /** Writes the end of a run and all that follows from it, in one commit. */
 export async function endRun(result: ModelTurn, current: Try): Promise<void> {

@@ -2,10 +2,19 @@ import { newBoundaryId } from "../agent/boundary.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import type { Refusal } from "../core/breaker.ts";
 import { endWait } from "../queue/parking-lot.ts";
-import type { Job, Ms, Parked, RunChange, RunError, RunRecord, Writes } from "../store/types.ts";
+import {
+  getParkedUntil,
+  type Job,
+  type Ms,
+  type Parked,
+  type RunChange,
+  type RunError,
+  type RunRecord,
+  type Writes,
+} from "../store/types.ts";
 import { LOST } from "../queue/worker.ts";
 import { countCrashes } from "./crashes.ts";
-import { endRun, getUsed, persistFor, type AttemptUsage, toRunError, toSpent, type Try } from "./end-run.ts";
+import { endRun, getUsed, getUsedSoFar, persistFor, type AttemptUsage, toRunError, toSpent, type Try } from "./end-run.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
@@ -18,8 +27,6 @@ import { addRunUsage, waitForPeople } from "./waiting.ts";
 const MAX_CRASHES = 3;
 /** The same for a run that is taken from the queue and never comes as far as its start. */
 const MAX_TAKEN = 20;
-/** A run that waits for another run is released by it; should that get lost, it looks again then. */
-const RELEASED_MS = 3_600_000;
 
 /**
  * Executes one try of a run. Every kind of run comes this way: load, check, admit, start, turn, end. All that a run ends
@@ -30,7 +37,8 @@ export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSi
   if (!loaded) return endWait(kind.job, deps.parking);
   // A run that has not begun has none.
   const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
-  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps], crashes: 0 };
+  const { run, admission, isStored } = loaded;
+  const current: Try = { kind, deps, signal, admission, run, isStored, steps: [...steps], crashes: 0 };
   try {
     await traceRun(loaded, current, () => executeTry(loaded, current));
   } finally {
@@ -55,18 +63,19 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
       leave = await deps.quarantine?.enter(current.crashes === MAX_CRASHES - 1, signal);
     }
     const gate = openGate(ready.model, kind.job, deps.parking);
-    if (!(gate instanceof AttemptGate)) return admission?.release(run, await waitForProvider(gate, ready.model, current));
+    if (!(gate instanceof AttemptGate)) {
+      const { run: waiting } = current;
+      return admission?.release(waiting, await waitForProvider(gate, ready.model, current));
+    }
     try {
-      const parked = await admission?.start(run, deps.clock.now());
-      if (parked) {
-        await park(run, parked, current);
-        return await admission?.parked?.(run.id);
-      }
+      const parked = await admission?.start(current.run, deps.clock.now());
+      if (parked) return await park(current.run, parked, current);
+      const { run: noted } = current;
       let spent: AttemptUsage = { tokens: 0, again: true };
       try {
         spent = await tryRun({ ...ready, gate }, current);
       } finally {
-        admission?.release(run, spent);
+        admission?.release(noted, spent);
       }
     } finally {
       gate.close();
@@ -81,13 +90,19 @@ async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
 
 const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, code, message, retryable: false, warnings: [] });
 
-/** Keeps the count of a run whose last start ended with its process: a crash before its next start is none of its own. */
+/**
+ * Keeps the count of a run whose last start ended with its process: a crash before its next start is none of its own. The
+ * run gives back the place that it had.
+ */
 async function noteCrash(current: Try): Promise<boolean> {
-  const { run, crashes, kind, deps, isStored } = current;
+  const { run, crashes, kind, deps, isStored, admission } = current;
   if (!isStored || run.status !== "running") return true;
-  return persistFor(current, () =>
-    deps.store.commit((tx) => tx.update("run", run.id, { status: "queued", crashCount: crashes }), kind.job),
-  );
+  const change = { status: "queued" as const, crashCount: crashes, ...getUsedSoFar(current) };
+  const held = await persistFor(current, () => deps.store.commit((tx) => tx.update("run", run.id, change), kind.job));
+  if (!held) return false;
+  admission?.release(run, toSpent(change.usage, true));
+  current.run = { ...run, ...change };
+  return true;
 }
 
 /** Resolves what a run is executed with, or says why it cannot be. */
@@ -111,7 +126,12 @@ async function waitForProvider(refusal: Refusal, model: ResolvedModel, current: 
     return toSpent(getUsed(expired, current).usage, false);
   }
   current.end = { status: "parked" };
-  const change = { status: "parked" as const, parked: { reason: "provider" as const, ...refusal }, crashCount: current.crashes };
+  const change = {
+    status: "parked" as const,
+    parked: { reason: "provider" as const, ...refusal },
+    crashCount: current.crashes,
+    ...getUsedSoFar(current),
+  };
   await persistFor(current, () => writeProviderWait(current, change, { of: refusal.of, candidates: toCandidates(model), now }));
   return toSpent(addRunUsage(current), true);
 }
@@ -124,7 +144,7 @@ async function park(run: RunRecord, parked: Parked, current: Try): Promise<void>
     deps.store.commit((tx) => {
       const pausedAt = run.pausedAt ?? deps.clock.now();
       tx.update("run", run.id, { status: "parked", parked, pausedAt, crashCount: crashes });
-      tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
+      tx.settle(job, getParkedUntil(parked), { resetAttempts: true });
     }, job),
   );
 }
@@ -194,7 +214,7 @@ async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgres
   await persistFor(current, () =>
     writeProviderWait(
       current,
-      { ...change, crashCount: 0, error: toRunError(result), ...keepFailedAttempts(run, result, kind.context) },
+      { ...change, crashCount: 0, error: toRunError(result), ...keepFailedAttempts(run, result, kind.context), ...getUsedSoFar(current) },
       wait,
     ),
   );
@@ -231,6 +251,7 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
   // Someone waits for the answer of a run without a job.
   const held = await (kind.job ? persistFor(current, commit) : commit());
   current.isStored = true;
+  if (held) current.admission?.started(run.id);
   const since = kind.job?.enqueuedAt ?? run.createdAt;
   if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
   return held;
@@ -245,7 +266,7 @@ async function putBackDrained(job: Job, current: Try): Promise<void> {
   current.end = { status: "queued", error: "cancelled" };
   await persistFor(current, () =>
     deps.store.commit((tx) => {
-      if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, attempts: run.attempts - 1 });
+      if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, attempts: run.attempts - 1, ...getUsedSoFar(current) });
       tx.settle(job, deps.clock.now(), { resetAttempts: true });
     }, job),
   );

@@ -5,7 +5,7 @@ import { planCallback, planReply, writeDelivery, type Planned } from "../deliver
 import { buildHeartbeatEvent } from "../sessions/events.ts";
 import { turnToKeep } from "../sessions/redact-turn.ts";
 import { newDeliveryRecord } from "../store/rows.ts";
-import { NO_ROUTE, sessionId } from "../store/types.ts";
+import { getParkedUntil, NO_ROUTE, sessionId } from "../store/types.ts";
 import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, RouteDecision } from "../store/types.ts";
 import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
 import { withSources, type Citation } from "./knowledge.ts";
@@ -27,7 +27,7 @@ export function summaryEvent(run: RunRecord, agentId: string, now: number, end: 
 /** The job that executes a run, at the earliest when what holds it back allows. */
 export function buildRunJob(id: string, { session }: RunSpec, enqueuedAt: Ms, parked?: Parked): NewJob {
   const data: RunJob = { type: "run", runId: id };
-  return { id, kind: "turn", key: sessionId(session), data, enqueuedAt, ...(parked?.until === undefined ? {} : { runAt: parked.until }) };
+  return { id, kind: "turn", key: sessionId(session), data, enqueuedAt, ...(parked && { runAt: getParkedUntil(parked) }) };
 }
 
 /** Plans the callback of a run that has ended, if its mapping has one. `delivery` is that of the reply. */

@@ -1,7 +1,6 @@
 import type { Failure } from "../core/errors.ts";
-import { countUsedTokens } from "../limits/limiter.ts";
 import type { HeartbeatJob } from "../sessions/heartbeat.ts";
-import { ENDED, getJobId, type Job, type RunRecord, type Writes } from "../store/types.ts";
+import { countUsedTokens, ENDED, getJobId, type Job, type RunRecord, type Writes } from "../store/types.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";

@@ -31,7 +31,6 @@ export {
 /** @deprecated Use `StoredActionReceipt`. */
 export type { StoredActionReceipt as ActionReceipt } from "./records.ts";
 export * from "./rows.ts";
-export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
 export * from "./sweep-plan.ts";
 export * from "./types.ts";

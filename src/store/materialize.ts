@@ -1,4 +1,5 @@
 import {
+  getParkedUntil,
   sessionId,
   type Ms,
   type NewJob,
@@ -39,7 +40,7 @@ export function buildRunJobs(run: RunRecord, parked: Parked | undefined): NewJob
     key: sessionId(run.spec.session),
     data: { type: "run", runId: run.id },
     enqueuedAt: run.createdAt,
-    ...(parked?.until === undefined ? {} : { runAt: parked.until }),
+    ...(parked && { runAt: getParkedUntil(parked) }),
   };
   const { command } = run.spec;
   if (command === undefined) return [turn];

@@ -6,7 +6,7 @@ import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
 import type { HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
 import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
-import type { SharedUsage } from "./shared-usage.ts";
+import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
 import type { SqlDatabase } from "./sql.ts";
 import type { DedupeEntry, DedupeRecord, Ms } from "./records.ts";
@@ -20,7 +20,7 @@ export * from "./session-records.ts";
 export * from "./steps.ts";
 export * from "./usage-sums.ts";
 export type * from "./job-records.ts";
-export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
+export * from "./usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
 
 /**
@@ -124,8 +124,9 @@ export interface StoreHandle {
   store: Store;
   queue: Queue;
   cluster: Cluster;
-  /** If several gateways share budgets and batches; a gateway that is alone keeps them in memory. */
-  sharedUsage?: SharedUsage;
+  usage: UsageStore;
+  /** If several gateways share batches; a gateway that is alone keeps them in memory. */
+  batches?: SharedBatches;
 }
 
 export const isFencingToken = (held: Job | FencingToken): held is FencingToken => "token" in held;

@@ -83,7 +83,7 @@ describe("runs an hour", () => {
         /^3 runs are parked: 3 by hooks\.mappings\[0\]\.limits\.runsPerHour \(2 an hour\), the next may start at 20\d\d-.*: wait, or raise that limit .*; mapping:shop: 2 of 2 runs this hour, 3 wait$/,
       ),
     });
-    await later(3_601_000, hooks);
+    await later(3_661_000, hooks);
     await ended(answers.slice(2, 4));
     expect(await statusOf(answers[4] as Answer)).toBe("parked");
     expect(asked().slice(2).toSorted()).toEqual(["3", "4"]);
@@ -222,7 +222,7 @@ describe("tokens a day", () => {
     expect(parked).toMatchObject({ scope: "mapping:shop", limit: "tokensPerDay" });
     expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(86_000_000);
     await world.until(async () => (await told()).length === 1);
-    await later(86_401_000, hooks);
+    await later(87_301_000, hooks);
     await ended([third]);
   });
 });
@@ -255,7 +255,7 @@ describe("a budget of money", () => {
     };
     await restart(0);
     expect((await post("shop", 4)).body.status).toBe("parked");
-    await restart(86_401_000);
+    await restart(87_301_000);
     await ended([third]);
     rmSync(world.dir, { recursive: true, force: true });
   });
@@ -324,5 +324,42 @@ describe("limits in the config", () => {
       start({ mappings: [{ id: "w", match: { path: "w" }, action: "wake", textTemplate: "x", limits: { queue: 1 } }] }, { start: false }),
     ).rejects.toThrow(/hooks\.mappings\[0\]\.limits: has no effect for action "wake"/);
     await expect(start({ limits: { runsPerHour: 0 } }, { start: false })).rejects.toThrow(/hooks\.limits\.runsPerHour/);
+  });
+});
+
+describe("fair shares", () => {
+  it("let a mapping's first run go in its turn, however many runs of another mapping are parked", async () => {
+    hold();
+    world = await start({ limits: { concurrent: 1 }, mappings: [mapping("busy", { sessionKey: "hook:{{n}}" }), mapping("calm")] });
+    const first = await post("busy", 0);
+    await world.until(async () => held.length === 1);
+    await Promise.all(Array.from({ length: 300 }, (_, n) => post("busy", n + 1)));
+    const calm = await post("calm", 9999);
+    expect(calm.body.status).toBe("parked");
+    for (let round = 0; (await statusOf(calm)) !== "succeeded" && round < 20; round++) {
+      const before = provider.requests.length;
+      for (const go of held.splice(0)) go();
+      await world.until(async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded");
+    }
+    await ended([first, calm]);
+    // One of the other mapping's runs may have had its turn before.
+    expect(asked().indexOf("9999")).toBeLessThanOrEqual(2);
+  });
+
+  it("let a session key's first run go in its turn, however many runs of another key are parked", async () => {
+    hold();
+    world = await start({ mappings: [mapping("shop", { sessionKey: "hook:{{key}}", limits: { concurrent: 1 } })] });
+    const ask = (key: string, n: number) => world.post("/hooks/shop", { key, n });
+    await ask("busy", 0);
+    await world.until(async () => held.length === 1);
+    for (let n = 1; n <= 50; n++) await ask("busy", n);
+    const calm = await ask("calm", 9999);
+    for (let round = 0; (await statusOf(calm)) !== "succeeded" && round < 20; round++) {
+      const before = provider.requests.length;
+      for (const go of held.splice(0)) go();
+      await world.until(async () => provider.requests.length > before || (await statusOf(calm)) === "succeeded");
+    }
+    await ended([calm]);
+    expect(asked().indexOf("9999")).toBeLessThanOrEqual(2);
   });
 });

@@ -53,13 +53,13 @@ export async function createIntakeWorld(hooks: object = {}, files: Record<string
   const result = await buildSnapshot({ cwd: dir, env: {}, clock, fetch, log, pool, print: () => undefined });
   if (!result.ok) throw new Error(JSON.stringify(result.issues));
   const { snapshot } = result.loaded;
-  const { store } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock, log });
+  const { store, usage } = await openStore({ url: `sqlite:${join(dir, "rouse.db")}`, clock, log });
   const metrics = createMetrics();
   metrics.setPaths(snapshot.mappings.paths.map(({ path }) => path));
   const restarted: RunRecord[] = [];
   let draining = false;
   const retry = { store, restart: async (run: RunRecord) => void restarted.push(run), retryDelivery: async () => undefined };
-  const admission = createAdmission({ store, clock, log, context: () => snapshot });
+  const admission = createAdmission({ store, usage, clock, log, context: () => snapshot });
   const intake = createIntake({
     approvals: createApprovals({
       store,

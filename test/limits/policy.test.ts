@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LimitsConfig } from "../../src/config/schema/limits.ts";
-import { findFull } from "../../src/limits/admission.ts";
+import { findFull } from "../../src/limits/budgets.ts";
 import { getLimit } from "../../src/limits/limit-text.ts";
 import { decide } from "../../src/limits/policy.ts";
 import type { BudgetLimits, BudgetUsage } from "../../src/store/types.ts";
@@ -15,14 +15,13 @@ const decideOne = (limits: BudgetLimits["limits"], usage: Partial<BudgetUsage>) 
 describe("whether a run may start", () => {
   it("is yes without a budget, without limits, and below each limit", () => {
     expect(decide(new Map(), [], NOW)).toEqual({ start: true });
-    expect(decideOne({}, { starts: 9, tokens: 9, busy: 9, isQueued: true, notBefore: NOW + 1 })).toEqual({ start: true });
+    expect(decideOne({}, { starts: 9, tokens: 9, busy: 9, isQueued: true })).toEqual({ start: true });
     expect(decideOne({ runsPerHour: 2, tokensPerDay: 10, concurrent: 2 }, { starts: 1, tokens: 9, busy: 1 })).toEqual({ start: true });
   });
 
   it.each([
     ["the hour's runs have started", { runsPerHour: 2 }, { starts: 2, nextStartAt: NOW + 5 }, { limit: "runsPerHour", until: NOW + 5 }],
     ["the hour's runs have started, nobody knows until when", { runsPerHour: 2 }, { starts: 2 }, { limit: "runsPerHour" }],
-    ["its own moment is to come", { runsPerHour: 2 }, { notBefore: NOW + 7 }, { limit: "runsPerHour", until: NOW + 7 }],
     ["the day's tokens are used", { tokensPerDay: 10 }, { tokens: 10, tokensFreeAt: NOW + 9 }, { limit: "tokensPerDay", until: NOW + 9 }],
     [
       "the day's money is spent",
@@ -38,7 +37,6 @@ describe("whether a run may start", () => {
 
   it("is yes from the moment on at which there is room", () => {
     expect(decideOne({ runsPerHour: 2 }, { starts: 2, nextStartAt: NOW }).start).toBe(true);
-    expect(decideOne({ runsPerHour: 2 }, { notBefore: NOW }).start).toBe(true);
     expect(decideOne({ tokensPerDay: 1 }, { tokens: 1, tokensFreeAt: NOW }).start).toBe(true);
   });
 
@@ -63,7 +61,6 @@ describe("whether a run may start", () => {
   const spent = fc.record({
     starts: count,
     nextStartAt: moment,
-    notBefore: moment,
     tokens: count,
     tokensFreeAt: moment,
     costUsd: count,
@@ -121,7 +118,7 @@ describe("whether a run may start", () => {
               tokensPerDay: tokensPerDay + 1,
               budget: { perDay: perDay + 1 },
             },
-            usage: { ...usage, notBefore: undefined, isQueued: false },
+            usage: { ...usage, isQueued: false },
           }),
         );
         expect(decideAll(less).start).toBe(true);

@@ -104,14 +104,18 @@ async function stop(): Promise<void> {
   await stopped;
 }
 
-/** Moves the time on a second at a time, so that what a moment starts is done before the next. */
+/** Moves the time on a second at a time, so that what a moment starts is done before the next: the disk takes real time. */
 async function pass(ms: number, stepMs = 1000): Promise<void> {
-  for (let passed = 0; passed < ms; passed += stepMs) await clock.advance(stepMs);
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    await clock.advance(stepMs);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
-async function passUntil(check: () => Promise<boolean>, most: number): Promise<void> {
-  for (let passed = 0; passed < most; passed += 1000) {
+async function passUntil(check: () => Promise<boolean>, most: number, stepMs = 1000): Promise<void> {
+  for (let passed = 0; passed < most; passed += stepMs) {
     if (await check()) return;
-    await clock.advance(1000);
+    await clock.advance(stepMs);
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
   expect(await check()).toBe(true);
 }
@@ -120,7 +124,7 @@ async function passWhile<T>(work: Promise<T>): Promise<T> {
   void work.finally(() => (isDone = true));
   while (!isDone) {
     await clock.advance(50);
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
   return work;
 }
@@ -196,7 +200,7 @@ describe("sessions, while a provider is away", () => {
     await pass(2 * MINUTE);
     const small = await order({ sessionKey: "hook:small", agentId: "other" });
     const safe = await order({ sessionKey: "hook:safe", agentId: "safe" });
-    await passUntil(async () => (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded", 5000);
+    await passUntil(async () => (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded", 5000, 50);
     expect((await read(big)).status).toBe("parked");
     await pass(8 * MINUTE);
     expect((await read(big)).status).toBe("parked");
@@ -214,7 +218,7 @@ describe("a provider that limits its callers", () => {
     const one = await order({ message: "the one" });
     await pass(2000);
     const others = await Promise.all(Array.from({ length: 8 }, (_, n) => order({ message: `other ${n}` })));
-    await passUntil(async () => (await Promise.all(others.map(read))).every(({ status }) => status === "succeeded"), 5000);
+    await passUntil(async () => (await Promise.all(others.map(read))).every(({ status }) => status === "succeeded"), 5000, 50);
     expect((await read(one)).status).toBe("queued");
     await pass(9 * MINUTE);
     expect(limited).toBe(1);
@@ -290,6 +294,18 @@ describe("a run that waits for a provider", () => {
       const ends = (await Promise.all(ids.filter((_, n) => n % 3 === session).map(read))).map((run) => run.startedAt as string);
       expect(ends).toEqual(ends.toSorted());
     }
+  });
+
+  it("takes no place of limits", { timeout: 60_000 }, async () => {
+    await start({ hooks: { allowRequestSessionKey: true, limits: { concurrent: 1, queue: 100 } } });
+    provider.answer = down("big");
+    for (let n = 0; n < 4; n++) await order({ message: `number ${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 4, MINUTE, 50);
+    await pass(MINUTE);
+    const small = await order({ agentId: "other" });
+    await passUntil(async () => (await read(small)).status === "succeeded", MINUTE, 200);
+    provider.answer = () => undefined;
+    await passUntil(async () => (await counts())["runs.succeeded"] === 5, 10 * MINUTE);
   });
 
   it("ends with its provider's last error after runs.maxAge", { timeout: 60_000 }, async () => {

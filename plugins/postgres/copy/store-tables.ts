@@ -1,5 +1,6 @@
 import { type CopiedTable, FIRST_TIME, sameTable, toColumns } from "#store-kit";
 import { digest } from "../digest.ts";
+import { COUNT_RUNS } from "../usage-tidy.ts";
 
 const seq = { order: "seq", numbered: "seq" };
 const text = (row: Record<string, unknown>, name: string): string => String(row[name]);
@@ -88,6 +89,7 @@ export const STORE_TABLES: readonly CopiedTable[] = [
     ],
     numbered: "seq",
   },
+  sameTable("usage", "t:counter n:width n:at n:starts n:tokens n:micros", { order: "counter, width, at" }),
   sameTable("meta", "t:key t:value", { order: "key" }),
   // How far retention has come. The other marks are of the embedded store alone: its intake has come to its end, and it has a clock and a disk of its own.
   sameTable("marks", "t:name n:seq", { order: "name", where: "name NOT IN ('intake', 'written', 'clock')" }),
@@ -105,4 +107,5 @@ export const STORE_FINISH: readonly string[] = [
     UNION ALL SELECT 'deliveries.' || status, count(*) FROM deliveries GROUP BY status
     UNION ALL SELECT 'approvals.' || state, count(*) FROM approvals GROUP BY state
     UNION ALL SELECT 'jobs.' || kind, count(*) FROM jobs GROUP BY kind`,
+  COUNT_RUNS,
 ];

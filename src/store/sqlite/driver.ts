@@ -16,6 +16,7 @@ import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
+import { createSqliteUsage } from "./usage.ts";
 import { createWritable } from "./writable.ts";
 import { createWrites } from "./writes.ts";
 
@@ -144,6 +145,7 @@ export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monot
     store: { ...clampTimes(store, now), close },
     queue: createSqliteQueue({ jobs, group, loop, signals, watch, now }),
     cluster: { ...singleNode(now, log), reachable: writable.isWritable },
+    usage: createSqliteUsage({ sql, jobs, group, loop, signals, now }),
   };
 }
 

@@ -1,6 +1,6 @@
 import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
-import type { Job, JobKind, JobPosition, Ms, NewJob } from "../types.ts";
+import { type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -196,10 +196,11 @@ export class SqliteJobs {
   /** Moves the ends of delays by a step back of the clock, so that they last as long as they were to. */
   moveBack(step: Ms, now: Ms): void {
     this.#sql.run(
-      "UPDATE jobs SET run_at = run_at - ?1, ready = iif(ready >= ?2, ready - ?1, ready) WHERE run_at > ?3",
+      "UPDATE jobs SET run_at = run_at - ?1, ready = iif(ready >= ?2, ready - ?1, ready) WHERE run_at > ?3 AND run_at < ?4",
       step,
       FIRST_TIME,
       now,
+      PARKED_FROM,
     );
     this.note(now);
   }

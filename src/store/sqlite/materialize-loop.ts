@@ -107,7 +107,7 @@ export class Materializer {
       return;
     }
     const run = buildRun(action, event.id, event.at);
-    const isNew = insertRunOnce(this.#sql, run);
+    const isNew = insertRunOnce(this.#sql, run, event.at);
     if (action.collect) return this.#collect(run, action.collect, isNew, writes);
     if (!isNew) return;
     for (const job of buildRunJobs(run, action.parked)) writes.add("job", job);

@@ -148,6 +148,49 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX turns_checkpoints ON turns(session) WHERE covered IS NOT NULL;
   CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel');
   `,
+  `
+  -- What runs have used, by time: \`width\` is the bucket's, \`at\` its start. The counters are of all hooks' runs, and of each mapping's.
+  CREATE TABLE usage (
+    counter TEXT NOT NULL, width INTEGER NOT NULL, at INTEGER NOT NULL, starts INTEGER NOT NULL, tokens INTEGER NOT NULL,
+    micros INTEGER NOT NULL, PRIMARY KEY (counter, width, at)) WITHOUT ROWID;
+  -- How many runs there are now; of those that wait, so many are parked.
+  CREATE TABLE run_counts (
+    counter TEXT PRIMARY KEY, running INTEGER NOT NULL, waiting INTEGER NOT NULL, parked INTEGER NOT NULL) WITHOUT ROWID;
+  -- Runs that a limit holds back and that are the first of their session keys, in the order in which they became that.
+  CREATE TABLE parked (seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, run TEXT NOT NULL UNIQUE, released INTEGER NOT NULL DEFAULT 0);
+  CREATE INDEX parked_lane ON parked(lane, seq) WHERE released = 0;
+  CREATE INDEX parked_released ON parked(lane) WHERE released = 1;
+  CREATE TRIGGER jobs_parked_new AFTER INSERT ON jobs WHEN NEW.ready >= 4000000000000000 AND NEW.kind = 'turn' BEGIN
+    INSERT INTO parked (lane, run) VALUES (coalesce((SELECT json_extract(record, '$.mapping') FROM runs WHERE id = NEW.id), ''), NEW.id)
+      ON CONFLICT (run) DO UPDATE SET released = 0;
+  END;
+  CREATE TRIGGER jobs_parked AFTER UPDATE OF ready ON jobs WHEN NEW.ready >= 4000000000000000 AND NEW.kind = 'turn' BEGIN
+    INSERT INTO parked (lane, run) VALUES (coalesce((SELECT json_extract(record, '$.mapping') FROM runs WHERE id = NEW.id), ''), NEW.id)
+      ON CONFLICT (run) DO UPDATE SET released = 0;
+  END;
+
+  -- What earlier versions counted from the runs themselves.
+  CREATE TEMP TABLE earlier AS SELECT status, status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider' AS parked,
+      json_extract(record, '$.mapping') AS mapping, json_extract(record, '$.startedAt') AS started,
+      coalesce(ended, json_extract(record, '$.waiting.since'), json_extract(record, '$.startedAt'), created) AS used,
+      coalesce(json_extract(record, '$.usage.totalTokens'),
+        coalesce(json_extract(record, '$.usage.inputTokens'), 0) + coalesce(json_extract(record, '$.usage.outputTokens'), 0)) AS tokens,
+      CAST(round(coalesce(json_extract(record, '$.usage.costUsd'), 0) * 1000000) AS INTEGER) AS micros
+    FROM runs WHERE (status IN ('parked', 'collecting', 'queued', 'running', 'waiting') OR ended > (unixepoch() - 90000) * 1000)
+      AND json_extract(record, '$.kind') = 'hook';
+  CREATE TEMP TABLE counted AS
+    SELECT 'hooks' AS counter, * FROM earlier UNION ALL SELECT 'mapping:' || mapping, * FROM earlier WHERE mapping IS NOT NULL;
+  INSERT INTO usage SELECT counter, 60000, started / 60000 * 60000, count(*), 0, 0 FROM counted
+    WHERE started > (unixepoch() - 7200) * 1000 GROUP BY 1, 3;
+  INSERT INTO usage SELECT counter, 900000, used / 900000 * 900000, 0, sum(tokens), sum(micros) FROM counted
+    WHERE used > (unixepoch() - 90000) * 1000 GROUP BY 1, 3 HAVING sum(tokens) + sum(micros) > 0;
+  INSERT INTO run_counts SELECT counter, sum(status = 'running'), sum(status IN ('parked', 'collecting', 'queued')), sum(parked)
+    FROM counted WHERE status IN ('parked', 'collecting', 'queued', 'running') GROUP BY counter;
+  DROP TABLE counted;
+  DROP TABLE earlier;
+  UPDATE jobs SET run_at = 8000000000000000, ready = iif(ready IS NULL, NULL, 8000000000000000)
+    WHERE kind = 'turn' AND held = 0 AND id IN (SELECT id FROM runs WHERE status = 'parked' AND json_extract(record, '$.parked.reason') IS NOT 'provider');
+  `,
 ];
 
 /**

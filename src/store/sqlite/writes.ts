@@ -1,5 +1,5 @@
 import { RouseError } from "../../core/errors.ts";
-import { deliveryState, sessionId, withRefused } from "../types.ts";
+import { countChange, deliveryState, sessionId, withRefused } from "../types.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,
@@ -25,6 +25,7 @@ import type { SqliteJobs } from "./jobs.ts";
 import { NOT_OPEN } from "../errors.ts";
 import { toApprovalRow, toEventRow, newDeliveryRecord, toRunRow, toStepRow, withChange } from "../rows.ts";
 import type { Statements } from "./statements.ts";
+import { writeUsage } from "./usage.ts";
 
 /** Adds an event's row: the one insert of an answer's way. */
 export function insertEvent(sql: Statements, seq: number, event: EventRecord): void {
@@ -51,9 +52,21 @@ function runValues(run: RunRecord): [string, string | null, string, string, numb
   return [id, eventId, sessionKey, status, created, ended, spec, record];
 }
 
+function countRun(sql: Statements, before: Omit<RunRecord, "spec"> | undefined, after: Omit<RunRecord, "spec">, now: Ms): void {
+  const change = countChange(before, after);
+  if (change) writeUsage(sql, after.id, change, now);
+}
+
+function addRun(sql: Statements, run: RunRecord, now: Ms): void {
+  sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run));
+  countRun(sql, undefined, run, now);
+}
+
 /** Adds the run of an accepted action, unless there is one with its id. */
-export function insertRunOnce(sql: Statements, run: RunRecord): boolean {
-  return sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runValues(run)) === 1;
+export function insertRunOnce(sql: Statements, run: RunRecord, now: Ms): boolean {
+  const isNew = sql.run(`INSERT OR IGNORE ${INSERT_RUN}`, ...runValues(run)) === 1;
+  if (isNew) countRun(sql, undefined, run, now);
+  return isNew;
 }
 
 export interface SqliteWrites extends Writes {
@@ -94,11 +107,13 @@ function addDelivery(sql: Statements, delivery: NewDelivery): void {
   );
 }
 
-function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange): void {
+function updateRun(sql: Statements, id: string, { spec, ...change }: RunChange, now: Ms): void {
   const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM runs WHERE id = ?", id);
   if (!row) return;
-  const run = withChange(JSON.parse(row.record) as Omit<RunRecord, "spec">, change);
+  const before = JSON.parse(row.record) as Omit<RunRecord, "spec">;
+  const run = withChange(before, change);
   sql.run(RUN_CHANGE, run.status, run.endedAt ?? null, JSON.stringify(run), row.seq);
+  countRun(sql, before, run, now);
   if (spec) sql.run("UPDATE runs SET session_key = ?, spec = ? WHERE seq = ?", spec.session.key, JSON.stringify(spec), row.seq);
 }
 
@@ -155,7 +170,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
   const touched = new Set<JobKind>();
   const writes = toWrites({
     add: {
-      run: (run) => void sql.run(`INSERT ${INSERT_RUN}`, ...runValues(run)),
+      run: (run) => addRun(sql, run, now()),
       turn: (session, turn) => addTurn(sql, session, turn),
       systemEvent: (event) => addSystemEvent(sql, event),
       delivery: (delivery) => addDelivery(sql, delivery),
@@ -174,7 +189,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       },
     },
     update: {
-      run: (id, change) => updateRun(sql, id, change),
+      run: (id, change) => updateRun(sql, id, change, now()),
       delivery: (id, change) => updateDelivery(sql, id, change),
       systemEvents(ids, { state, failed }) {
         const text = "UPDATE system_events SET state = coalesce(?, state), failures = failures + ? WHERE id = ?";

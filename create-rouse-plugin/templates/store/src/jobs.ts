@@ -1,4 +1,4 @@
-import { getDelayEnd, type Job, type JobKind, type JobPosition, type Ms, type NewJob } from "rouse/store-kit";
+import { getDelayEnd, type Job, type JobKind, type JobPosition, type Ms, type NewJob, PARKED_FROM } from "rouse/store-kit";
 
 interface Entry extends Omit<Job, "lease"> {
   seq: number;
@@ -96,7 +96,7 @@ export class Jobs {
 
   /** The clock was set back: delays last as long as they were to. */
   moveBack(step: Ms): void {
-    for (const entry of this.#byId.values()) if (entry.runAt > 0) entry.runAt -= step;
+    for (const entry of this.#byId.values()) if (entry.runAt > 0 && entry.runAt < PARKED_FROM) entry.runAt -= step;
   }
 
   /** When the next job of a kind may start, 0 for at once; undefined if none waits. */
@@ -110,6 +110,17 @@ export class Jobs {
     const entry = this.#byId.get(`${kind}/${id}`);
     const [first = entry] = this.#byKey.get(`${kind}/${entry?.key}`) ?? [];
     return entry && first && { head: first.id, runAt: entry.runAt, held: entry.lease !== undefined };
+  }
+
+  /** Ids of the jobs that are the first of their keys and may not start before `at`, in the order in which they came. */
+  firstFrom(kind: JobKind, at: Ms): string[] {
+    const later = this.#first(kind).filter(({ runAt }) => runAt >= at);
+    return later.toSorted((one, other) => one.seq - other.seq).map(({ id }) => id);
+  }
+
+  /** Whether a job may not start before `at`. */
+  waitsUntil(kind: JobKind, id: string, at: Ms): boolean {
+    return (this.#byId.get(`${kind}/${id}`)?.runAt ?? 0) >= at;
   }
 
   waiting(kind: JobKind, now: Ms): { count: number; oldestMs: number } {

@@ -28,6 +28,7 @@ import {
 import { copy, createWrites, Data } from "./data.ts";
 import { createReads } from "./reads.ts";
 import { getOldestBody, sweep } from "./sweep.ts";
+import { createUsage } from "./usage.ts";
 
 const KINDS: readonly JobKind[] = ["turn", "delivery", "command"];
 
@@ -180,7 +181,12 @@ function open(data: Data, { clock, log }: Pick<OpenOptions, "clock" | "log">): S
     listeners.close();
     for (const timer of timers.values()) clearTimeout(timer);
   };
-  return { store: clampTimes({ ...createStore(parts), close }, now), queue: createQueue(parts), cluster: singleNode(now, log) };
+  return {
+    store: clampTimes({ ...createStore(parts), close }, now),
+    queue: createQueue(parts),
+    cluster: singleNode(now, log),
+    usage: createUsage(data, now, () => announce(["turn"])),
+  };
 }
 
 /**

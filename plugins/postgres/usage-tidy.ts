@@ -1,0 +1,48 @@
+import { ALL_RUNS, DAY_WINDOW, HOUR_WINDOW, type Ms } from "#store-kit";
+import type { Db } from "./db.ts";
+
+const GONE = (column: string): string =>
+  `NOT EXISTS (SELECT 1 FROM holders WHERE gateway = rtrim(${column}, '+') AND seen > now() - interval '1 minute')`;
+
+const FOLD = `
+  WITH gone AS (DELETE FROM run_counts WHERE part <> '' AND ${GONE("part")} RETURNING counter, running, waiting, parked)
+  INSERT INTO run_counts AS known (counter, part, running, waiting, parked)
+    SELECT counter, '', sum(running), sum(waiting), sum(parked) FROM gone GROUP BY counter ORDER BY counter
+  ON CONFLICT (counter, part) DO UPDATE SET
+    running = known.running + excluded.running, waiting = known.waiting + excluded.waiting, parked = known.parked + excluded.parked`;
+
+/**
+ * Counts the runs that have not ended, and makes the part that is nobody's the difference to what the others say: gateways of
+ * an earlier version write runs and do not count them. One statement sees both at the same moment.
+ */
+export const COUNT_RUNS = `
+  WITH open AS (
+    SELECT mapping, status, count(*) AS n, count(*) FILTER (WHERE status = 'parked' AND strpos(record, '"reason":"provider"') = 0) AS held
+    FROM runs WHERE status IN ('parked', 'collecting', 'queued', 'running')
+      AND (mapping IS NOT NULL OR strpos(record, '"kind":"hook"') > 0) GROUP BY 1, 2),
+  named AS (SELECT '${ALL_RUNS}' AS counter, status, n, held FROM open UNION ALL SELECT 'mapping:' || mapping, status, n, held FROM open WHERE mapping IS NOT NULL),
+  deltas AS (
+    SELECT counter, CASE status WHEN 'running' THEN n ELSE 0 END AS running, CASE status WHEN 'running' THEN 0 ELSE n END AS waiting,
+      held AS parked FROM named
+    UNION ALL SELECT counter, -running, -waiting, -parked FROM run_counts WHERE part <> '')
+  INSERT INTO run_counts (counter, part, running, waiting, parked)
+    SELECT counter, '', sum(running), sum(waiting), sum(parked) FROM deltas GROUP BY counter ORDER BY counter
+  ON CONFLICT (counter, part) DO UPDATE SET running = excluded.running, waiting = excluded.waiting, parked = excluded.parked`;
+
+/** Between counts of all runs that have not ended. */
+const COUNT_AGAIN_MS = 600_000;
+const countedAt = new WeakMap<Db, Ms>();
+
+/** Deletes counters that count no more, sums up those of gateways that are gone, and now and then counts runs again. */
+export async function tidyUsage(db: Db, [hourFrom, hourTo, dayFrom, dayTo]: readonly Ms[]): Promise<void> {
+  await db.query(
+    `DELETE FROM usage WHERE (width = ${HOUR_WINDOW.widthMs} AND (at <= $1 OR at > $2)) OR (width = ${DAY_WINDOW.widthMs} AND (at <= $3 OR at > $4))`,
+    [hourFrom, hourTo, dayFrom, dayTo],
+  );
+  await db.query("DELETE FROM windows WHERE closes_at < $1", [dayFrom]);
+  await db.query(FOLD);
+  await db.query(`DELETE FROM lent WHERE ${GONE("part")}`);
+  if (performance.now() - (countedAt.get(db) ?? -Infinity) < COUNT_AGAIN_MS) return;
+  countedAt.set(db, performance.now());
+  await db.query(COUNT_RUNS);
+}

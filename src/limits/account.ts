@@ -1,0 +1,252 @@
+import {
+  DAY_WINDOW,
+  HOUR_WINDOW,
+  MICRO,
+  noAmounts,
+  RESOURCES,
+  toBucket,
+  type Amounts,
+  type BudgetUsage,
+  type Counted,
+  type Loan,
+  type LoanRequest,
+  type Ms,
+  type Resource,
+} from "../store/types.ts";
+import type { Budget } from "./types.ts";
+import { findDayFree, forecastStart, sumDay, sumStarts } from "./windows.ts";
+
+/** What is borrowed lasts for less time than others wait for a gateway that is gone. */
+const SURE_MS = 5000;
+/** Borrowed ahead of need, at most. */
+const MAX_AHEAD = 1000;
+const ANY = 2 ** 50;
+
+/** What a run takes when it starts. */
+export type Need = Pick<Amounts, "starts" | "places">;
+
+/** What an attempt has used, and whether its run is back in the queue. */
+interface Used {
+  again: boolean;
+  tokens: number;
+  micros: number;
+}
+
+const toLimits = ({ limits: { runsPerHour, concurrent, tokensPerDay, budget } }: Budget): Partial<Amounts> => ({
+  ...(runsPerHour !== undefined && { starts: runsPerHour }),
+  ...(concurrent !== undefined && { places: concurrent }),
+  ...(tokensPerDay !== undefined && { tokens: tokensPerDay }),
+  ...(budget !== undefined && { micros: Math.round(budget.perDay * MICRO) }),
+});
+
+/** What this gateway knows of one budget, what it has borrowed from it, and what it has done with that. */
+export class BudgetAccount {
+  readonly #isShared: boolean;
+  #limits: Partial<Amounts> = {};
+  #counters: readonly string[] = [];
+  #budget: Budget;
+  #counted: Counted = { running: 0, waiting: 0, parked: 0, hour: [], day: [] };
+  /** What was done here and is not part of `#counted` yet. */
+  #since = { running: 0, waiting: 0 };
+  #free = noAmounts();
+  /** Taken by runs whose start is not on disk yet. */
+  #pending = { starts: 0, places: 0 };
+  #borrowedAt: Ms = -Infinity;
+  /** Starts since the last tick. */
+  #recent = 0;
+  /** The store believes that more is held than is. */
+  #isStale = false;
+  /** Runs that ask to start now. */
+  needed = 0;
+  /** Runs under way here. */
+  active = 0;
+  /** What had no room last: runs that come now line up behind those that are parked. */
+  readonly short = new Set<Resource>();
+
+  constructor(budget: Budget, counters: readonly string[], isShared: boolean) {
+    this.#isShared = isShared;
+    this.#budget = budget;
+    this.set(budget, counters);
+  }
+
+  get scope(): string {
+    return this.#budget.scope;
+  }
+
+  /** Limits may have changed: what was borrowed by those before is given back. */
+  set(budget: Budget, counters: readonly string[]): void {
+    this.#budget = budget;
+    this.#limits = toLimits(budget);
+    this.#counters = counters;
+    this.giveBack();
+  }
+
+  giveBack(): void {
+    if (this.#hasFree()) this.#isStale = true;
+    this.#free = noAmounts();
+  }
+
+  #hasFree(): boolean {
+    return RESOURCES.some((name) => this.#free[name] > 0);
+  }
+
+  /** Gives back what is not used at the rate of the last second. True if the store has to hear of it. */
+  tick(): boolean {
+    if (!this.#isShared) return false;
+    if (!this.#hasFree() && !this.#isStale) return false;
+    this.#free.starts = Math.min(this.#free.starts, this.#recent);
+    this.#free.places = Math.min(this.#free.places, this.#recent);
+    if (this.active === 0) [this.#free.tokens, this.#free.micros] = [0, 0];
+    this.#recent = 0;
+    return true;
+  }
+
+  request(): LoanRequest {
+    const isBusy = this.needed > 0;
+    const runs = this.short.size > 0 || !isBusy ? 0 : Math.min(this.#recent, MAX_AHEAD);
+    const lacks = (name: Resource): number => Math.max(0, this.needed - this.#free[name]);
+    const isOut = (name: "tokens" | "micros"): boolean => isBusy && this.#free[name] <= 0;
+    const share = (name: "tokens" | "micros"): number => (isOut(name) ? ANY : 0);
+    this.#isStale = false;
+    return {
+      scope: this.scope,
+      counters: this.#counters,
+      limits: this.#limits,
+      held: {
+        starts: this.#free.starts + this.#pending.starts,
+        places: this.#free.places + this.#pending.places,
+        tokens: Math.max(0, this.#free.tokens),
+        micros: Math.max(0, this.#free.micros),
+      },
+      needed: { starts: lacks("starts"), places: lacks("places"), tokens: Number(isOut("tokens")), micros: Number(isOut("micros")) },
+      ahead: { starts: runs, places: runs, tokens: share("tokens"), micros: share("micros") },
+    };
+  }
+
+  borrow({ lent, hour, day, parked }: Loan, now: Ms): void {
+    for (const name of RESOURCES) this.#free[name] = Math.max(0, this.#free[name]) + (lent[name] ?? 0);
+    this.#counted = { ...this.#counted, parked, ...(this.#limits.starts !== undefined && { hour }), ...(this.#hasDay() && { day }) };
+    this.#borrowedAt = now;
+  }
+
+  #hasDay(): boolean {
+    return this.#limits.tokens !== undefined || this.#limits.micros !== undefined;
+  }
+
+  /** What a run would lack. */
+  findMissing(need: Need, now: Ms): Resource[] {
+    if (this.#isShared && Math.abs(now - this.#borrowedAt) > SURE_MS) this.giveBack();
+    return RESOURCES.filter((name) => {
+      const least = name === "starts" || name === "places" ? need[name] : 1;
+      return this.#limits[name] !== undefined && this.#free[name] < least;
+    });
+  }
+
+  take(need: Need): void {
+    this.#recent++;
+    this.active++;
+    for (const name of ["starts", "places"] as const) {
+      this.#pending[name] += need[name];
+      if (this.#limits[name] !== undefined) this.#free[name] -= need[name];
+    }
+  }
+
+  /** The start of a run is on disk, and so counted there. */
+  started(need: Need, now: Ms): void {
+    this.#unpend(need);
+    this.#since.running += need.places;
+    this.#since.waiting -= need.places;
+    if (need.starts > 0) this.#counted = { ...this.#counted, hour: addTo(this.#counted.hour, toBucket(HOUR_WINDOW, now)) };
+  }
+
+  /** A run that had taken what it needed did not start. */
+  untake(need: Need): void {
+    this.active--;
+    this.#unpend(need);
+    this.#isStale = true;
+  }
+
+  #unpend(need: Need): void {
+    this.#pending.starts -= need.starts;
+    this.#pending.places -= need.places;
+  }
+
+  /** A run that started here has ended, or is back in the queue. */
+  ended(used: Used, now: Ms): void {
+    this.active--;
+    this.left(used, now);
+  }
+
+  /** A run gave its place back that started, here or elsewhere. */
+  left({ again, tokens, micros }: Used, now: Ms): void {
+    this.#since.running--;
+    if (again) this.#since.waiting++;
+    if (this.#limits.tokens !== undefined) this.#free.tokens -= tokens;
+    if (this.#limits.micros !== undefined) this.#free.micros -= micros;
+    if (tokens + micros === 0) return;
+    const at = toBucket(DAY_WINDOW, now);
+    const last = this.#counted.day.at(-1);
+    const day =
+      last?.at === at
+        ? [...this.#counted.day.slice(0, -1), { at, tokens: last.tokens + tokens, micros: last.micros + micros }]
+        : [...this.#counted.day, { at, tokens, micros }];
+    this.#counted = { ...this.#counted, day };
+  }
+
+  addWaiting(count: number): void {
+    this.#since.waiting += count;
+  }
+
+  get waiting(): number {
+    return this.#counted.waiting + this.#since.waiting;
+  }
+
+  /** Begins to read what the store has counted. Returns what takes the answer. */
+  reading(): (counted: Counted) => void {
+    const before = { ...this.#since };
+    return (counted) => {
+      this.#counted = counted;
+      this.#since = { running: this.#since.running - before.running, waiting: this.#since.waiting - before.waiting };
+    };
+  }
+
+  /** Predicts what a run finds when all have started that wait now. */
+  predict(now: Ms): BudgetUsage {
+    const { starts: perHour, tokens, micros } = this.#limits;
+    const { hour, day, running } = this.#counted;
+    return {
+      starts: sumStarts(hour, now) + this.waiting,
+      nextStartAt: perHour === undefined ? undefined : forecastStart(hour, perHour, this.waiting, now),
+      tokens: sumDay(day, "tokens", now),
+      tokensFreeAt: tokens === undefined ? undefined : findDayFree(day, "tokens", tokens, now),
+      costUsd: sumDay(day, "micros", now) / MICRO,
+      costFreeAt: micros === undefined ? undefined : findDayFree(day, "micros", micros, now),
+      busy: running + this.#since.running + this.waiting,
+      isQueued: false,
+    };
+  }
+
+  /** What a run has found that could not start: a limit without room is as good as reached, whoever holds the rest. */
+  refuse(missing: ReadonlySet<Resource>, now: Ms): BudgetUsage {
+    const { starts: perHour = 0, places = 0, tokens = 0, micros = 0 } = this.#limits;
+    const { hour, day, parked } = this.#counted;
+    const later = (at: Ms | undefined): Ms | undefined => (at !== undefined && at > now ? at : undefined);
+    // What others have borrowed, or what is about to start, is as good as started.
+    const ahead = parked + Math.max(0, perHour - sumStarts(hour, now));
+    return {
+      starts: missing.has("starts") ? perHour : 0,
+      nextStartAt: missing.has("starts") ? later(forecastStart(hour, perHour, ahead, now)) : undefined,
+      tokens: missing.has("tokens") ? tokens : 0,
+      tokensFreeAt: missing.has("tokens") ? later(findDayFree(day, "tokens", tokens, now)) : undefined,
+      costUsd: missing.has("micros") ? Infinity : 0,
+      costFreeAt: missing.has("micros") ? later(findDayFree(day, "micros", micros, now)) : undefined,
+      busy: missing.has("places") ? places : 0,
+      isQueued: missing.has("places"),
+    };
+  }
+}
+
+function addTo(hour: Counted["hour"], at: Ms): Counted["hour"] {
+  const last = hour.at(-1);
+  return last?.at === at ? [...hour.slice(0, -1), { at, starts: last.starts + 1 }] : [...hour, { at, starts: 1 }];
+}

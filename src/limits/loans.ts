@@ -1,0 +1,136 @@
+import type { Clock } from "../core/clock.ts";
+import { type Counted, type Loan, type Resource, type UsageStore } from "../store/types.ts";
+import { BudgetAccount, type Need } from "./account.ts";
+import type { AdmissionDeps, Budget } from "./types.ts";
+
+/** Another gateway that borrows at this moment is done within so long. */
+const BUSY_MS = 5;
+const MAX_BUSY = 200;
+
+/** The accounts of this gateway, and what they borrow: one request to the store at a time, for all runs that wait for it. */
+export class Loans {
+  readonly #usage: UsageStore;
+  readonly #clock: Clock;
+  readonly #context: AdmissionDeps["context"];
+  readonly #accounts = new Map<string, BudgetAccount>();
+  #busy: Promise<unknown> = Promise.resolve();
+  #next: Promise<void> | undefined;
+  #waiting: { accounts: readonly BudgetAccount[]; take(): void }[] = [];
+
+  constructor({ usage, clock, context }: Pick<AdmissionDeps, "usage" | "clock" | "context">) {
+    this.#usage = usage;
+    this.#clock = clock;
+    this.#context = context;
+  }
+
+  get(budget: Budget): BudgetAccount {
+    const known = this.#accounts.get(budget.scope);
+    if (known) return known;
+    const made = new BudgetAccount(budget, this.#context().budgets.counters(budget.scope), this.#usage.shared);
+    this.#accounts.set(budget.scope, made);
+    return made;
+  }
+
+  of(budgets: readonly Budget[]): BudgetAccount[] {
+    return budgets.map((budget) => this.get(budget));
+  }
+
+  get all(): readonly BudgetAccount[] {
+    return [...this.#accounts.values()];
+  }
+
+  /** Limits may have changed. Returns the scopes that are new. */
+  reset(): string[] {
+    const { all, counters } = this.#context().budgets;
+    const scopes = new Set(all.map(({ scope }) => scope));
+    for (const scope of this.#accounts.keys()) if (!scopes.has(scope)) this.#accounts.delete(scope);
+    return all.flatMap((budget) => {
+      const known = this.#accounts.get(budget.scope);
+      known?.set(budget, counters(budget.scope));
+      known?.short.clear();
+      this.get(budget);
+      return known ? [] : [budget.scope];
+    });
+  }
+
+  /** Reads what is counted. */
+  async read(scopes: readonly string[]): Promise<ReadonlyMap<string, Counted>> {
+    const { counters } = this.#context().budgets;
+    const accounts = this.all.filter(({ scope }) => scopes.includes(scope));
+    const take = accounts.map((account) => account.reading());
+    const counted = await this.#usage.count(scopes.map((scope) => ({ scope, counters: counters(scope) })));
+    for (const [n, { scope }] of accounts.entries()) {
+      const found = counted.get(scope);
+      if (found) take[n]?.(found);
+    }
+    return counted;
+  }
+
+  /**
+   * Borrows for a run, and then calls `take` before anything else can be done with that. Runs that ask while another request is
+   * under way share the next one.
+   */
+  async borrow<T>(accounts: readonly BudgetAccount[], take: () => T): Promise<T> {
+    let taken: { value: T } | undefined;
+    this.#waiting.push({ accounts, take: () => (taken = { value: take() }) });
+    for (const account of accounts) account.needed++;
+    this.#next ??= this.#alone(() => this.#borrowAll());
+    await this.#next;
+    return (taken as unknown as { value: T }).value;
+  }
+
+  async #borrowAll(): Promise<void> {
+    this.#next = undefined;
+    const waiting = this.#waiting.splice(0);
+    try {
+      await this.#lend(this.all.filter(({ needed }) => needed > 0));
+    } finally {
+      for (const { accounts } of waiting) for (const account of accounts) account.needed--;
+    }
+    for (const { take } of waiting) take();
+  }
+
+  /** What is left of budgets, with all that was borrowed and not spent here given back. */
+  findRoom(budgets: readonly Budget[]): Promise<Loan[]> {
+    return this.#alone(async () => {
+      const accounts = this.of(budgets);
+      for (const account of accounts) account.giveBack();
+      return this.#lend(accounts);
+    });
+  }
+
+  /** Gives back what is not used, and keeps what is. */
+  async tick(): Promise<void> {
+    const accounts = this.all.filter((account) => account.tick());
+    if (accounts.length > 0) await this.#alone(() => this.#lend(accounts));
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#busy.then(work);
+    this.#busy = done.catch(() => undefined);
+    return done;
+  }
+
+  async #lend(accounts: readonly BudgetAccount[]): Promise<Loan[]> {
+    const loans: Loan[] = [];
+    let left = accounts;
+    for (let tries = 0; left.length > 0 && tries < MAX_BUSY; tries++) {
+      if (tries > 0) await this.#clock.sleep(BUSY_MS * (1 + Math.random()));
+      const lent = await this.#usage.lend(left.map((account) => account.request()));
+      const byScope = new Map(lent.map((loan) => [loan.scope, loan]));
+      for (const account of left) {
+        const loan = byScope.get(account.scope);
+        if (loan) account.borrow(loan, this.#clock.now());
+      }
+      loans.push(...lent);
+      left = left.filter(({ scope }) => !byScope.has(scope));
+    }
+    return loans;
+  }
+}
+
+/** What a run lacks in all its budgets, by scope; undefined if nothing. */
+export function findMissing(accounts: readonly BudgetAccount[], need: Need, now: number): Map<string, Set<Resource>> | undefined {
+  const missing = new Map(accounts.map((account) => [account.scope, new Set(account.findMissing(need, now))]));
+  return [...missing.values()].some(({ size }) => size > 0) ? missing : undefined;
+}

@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { newId } from "../../src/core/ids.ts";
+import { openStore } from "../../src/store/open.ts";
+import { noAmounts, type Amounts, type LoanRequest, type RunAction, type RunRecord, type StoreHandle } from "../../src/store/types.ts";
+import { event, runAction } from "../../src/testing/store/make.ts";
+import { silent } from "./home.ts";
+import { describePostgres, newSchema, type Schema } from "./postgres.ts";
+
+const ask = (limits: Partial<Amounts>, more: Partial<LoanRequest> = {}): LoanRequest => ({
+  scope: "hooks",
+  counters: ["hooks"],
+  limits,
+  held: noAmounts(),
+  needed: noAmounts(),
+  ahead: noAmounts(),
+  ...more,
+});
+
+describePostgres("what gateways spend and collect together", () => {
+  let schema: Schema;
+  let opened: StoreHandle[] = [];
+  const open = async (): Promise<StoreHandle> => {
+    const handle = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    opened.push(handle);
+    return handle;
+  };
+  beforeEach(() => {
+    schema = newSchema();
+    opened = [];
+  });
+  afterEach(async () => {
+    await Promise.all(opened.map((handle) => handle.store.close()));
+    await schema.drop();
+  });
+  const run = (id: string, more: Partial<RunRecord> = {}): RunRecord => ({
+    id,
+    eventId: null,
+    kind: "hook",
+    mapping: "shop",
+    status: "queued",
+    spec: runAction("k").spec,
+    warnings: [],
+    attempts: 0,
+    restarts: 0,
+    createdAt: Date.now(),
+    ...more,
+  });
+  const begin = (handle: StoreHandle, id: string) =>
+    handle.store.commit((tx) => tx.update("run", id, { status: "running", attempts: 1, startedAt: Date.now() }));
+
+  it("an event that comes too late for its window is not kept, and one in time is part of it", async () => {
+    const [a, b] = [await open(), await open()];
+    const [windowsOfA, windowsOfB] = [a.batches, b.batches];
+    if (!windowsOfA || !windowsOfB) throw new Error("there are no shared batches");
+    const at = Date.now();
+    const joining = { name: "alerts\ndb", at, windowMs: 1000, maxMs: 5000, maxEvents: 10, chars: 10, maxChars: 1000 };
+    const first = await windowsOfA.join({ ...joining, runId: newId("run", Date.now()) });
+    const second = await windowsOfB.join({ ...joining, runId: newId("run", Date.now()), at: at + 10 });
+    expect(second).toMatchObject({ runId: first.runId, opened: false });
+    expect(first.opened).toBe(true);
+    const joinedBy = (n: number): RunAction => ({
+      ...runAction("hook:w"),
+      runId: first.runId,
+      collect: { key: "db", closesAt: first.closesAt, event: { eventId: `evt_${n}`, at, payload: { n } } as never, shared: true },
+    });
+    expect(await a.store.accept(event({ id: "evt_1", actions: [joinedBy(1)] }))).toEqual({ kind: "accepted" });
+    expect(await windowsOfB.close(first.runId, at + 500)).toBeGreaterThan(at + 500);
+    expect(await windowsOfB.close(first.runId, at + 2000)).toBeUndefined();
+    expect(await a.store.accept(event({ id: "evt_2", actions: [joinedBy(2)] }))).toEqual({ kind: "closed" });
+    expect(await b.store.get("event", "evt_2")).toBeUndefined();
+    expect(await b.store.list("collected", first.runId)).toHaveLength(1);
+    expect(await windowsOfA.join({ ...joining, runId: newId("run", Date.now()) })).toMatchObject({ opened: true });
+  });
+
+  it("lends no more than there is to gateways that ask at the same moment, and never the same twice", async () => {
+    const gateways = [await open(), await open(), await open()];
+    let lent = 0;
+    const borrow = async ({ usage }: StoreHandle): Promise<void> => {
+      for (let held = 0; ;) {
+        const given = { ...noAmounts(), starts: held };
+        const [loan] = await usage.lend([ask({ starts: 20 }, { held: given, needed: { ...noAmounts(), starts: 1 } })]);
+        if (!loan) continue;
+        if (loan.lent.starts === 0) return;
+        held++;
+        lent++;
+      }
+    };
+    await Promise.all(gateways.flatMap((gateway) => [borrow(gateway)]));
+    expect(lent).toBe(20);
+  });
+
+  it("a start turns what was lent into what is used, in the commit that starts the run", async () => {
+    const [a, b] = [await open(), await open()];
+    await a.store.commit((tx) => tx.add("run", run("run_1")));
+    const one = { ...noAmounts(), starts: 1, places: 1 };
+    const limits = { starts: 5, places: 5 };
+    await a.usage.lend([ask(limits, { needed: one })]);
+    const left = async (): Promise<object | undefined> => (await b.usage.lend([ask(limits)]))[0]?.left;
+    expect(await left()).toEqual({ starts: 4, places: 4 });
+    await begin(a, "run_1");
+    expect(await left()).toEqual({ starts: 4, places: 4 });
+    await a.store.commit((tx) =>
+      tx.update("run", "run_1", { status: "succeeded", endedAt: Date.now(), usage: { totalTokens: 7, costUsd: 0.25 } }),
+    );
+    expect(await left()).toEqual({ starts: 4, places: 5 });
+    const counted = (await b.usage.count([{ scope: "shop", counters: ["mapping:shop"] }])).get("shop");
+    expect(counted).toMatchObject({ running: 0, waiting: 0, hour: [{ starts: 1 }], day: [{ tokens: 7, micros: 250_000 }] });
+  });
+
+  it("what a gateway has borrowed is everybody's again when it is gone", async () => {
+    const [a, b] = [await open(), await open()];
+    const all = { ...noAmounts(), places: 3 };
+    expect((await a.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
+    expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 0 });
+    await a.store.close();
+    opened = opened.filter((handle) => handle !== a);
+    expect((await b.usage.lend([ask({ places: 3 }, { needed: all })]))[0]?.lent).toEqual({ places: 3 });
+  });
+
+  it("shares of what is lent ahead of need shrink as the limit comes near", async () => {
+    const [a, b] = [await open(), await open()];
+    const ahead = { ...noAmounts(), tokens: 1e9 };
+    const shares: number[] = [];
+    await b.usage.lend([ask({ tokens: 1000 })]);
+    for (let held = 0; shares.length < 12;) {
+      const [loan] = await a.usage.lend([ask({ tokens: 1000 }, { held: { ...noAmounts(), tokens: held }, ahead })]);
+      shares.push(loan?.lent.tokens ?? 0);
+      held += loan?.lent.tokens ?? 0;
+    }
+    expect(shares[0]).toBe(250);
+    expect(shares).toEqual(shares.toSorted((x, y) => y - x));
+    expect((await b.usage.lend([ask({ tokens: 1000 })]))[0]?.left.tokens).toBeGreaterThan(0);
+  });
+
+  it("counts of gateways that are gone stay, and runs that an earlier version has left uncounted are found", async () => {
+    const [a, b] = [await open(), await open()];
+    await a.usage.lend([ask({ places: 3 })]);
+    await a.store.commit((tx) => tx.add("run", run("run_1")));
+    await begin(a, "run_1");
+    await a.store.close();
+    opened = opened.filter((handle) => handle !== a);
+    await b.usage.tidy();
+    const count = async () => (await b.usage.count([{ scope: "hooks", counters: ["hooks"] }])).get("hooks");
+    expect(await count()).toMatchObject({ running: 1, waiting: 0 });
+  });
+});
