@@ -1,0 +1,98 @@
+/** Faults of SQLite, put in at its statements: whatever opens the database, and however it commits. */
+import { createRequire, syncBuiltinESMExports } from "node:module";
+import { current, type Incarnation } from "./time.ts";
+
+/** What a simulated disk does to the store of a gateway. */
+export interface Disk {
+  /** No byte can be written. */
+  isFull: boolean;
+  /** What the failure of a full disk leaves of the transaction: SQLite may undo it, or leave that to its user. */
+  undoes: boolean;
+  /** Called before and after each commit; what happens in it is as if a power cut had happened there. */
+  onCommit?(moment: "before" | "after"): void;
+}
+
+const disks = new WeakMap<Incarnation, Disk>();
+const opened = new WeakMap<Incarnation, Set<{ isOpen: boolean; close(): void }>>();
+
+export const setDisk = (of: Incarnation, disk: Disk): void => void disks.set(of, disk);
+
+/** What the system does with the files of a process that has died. */
+export function closeFiles(of: Incarnation): void {
+  for (const db of opened.get(of) ?? []) if (db.isOpen) db.close();
+  opened.delete(of);
+}
+
+const WRITES = /^\s*(?:INSERT|UPDATE|DELETE|REPLACE|COMMIT)\b/i;
+const COMMITS = /^\s*COMMIT\b/i;
+
+function sqliteFailure(errcode: number, errstr: string): Error {
+  return Object.assign(new Error(errstr), { code: "ERR_SQLITE_ERROR", errcode, errstr });
+}
+
+interface Database {
+  isOpen: boolean;
+  isTransaction: boolean;
+  close(): void;
+  exec(sql: string): void;
+  prepare(sql: string): object;
+  location(): string | null;
+}
+interface Owner {
+  of: Incarnation;
+  db: Database;
+  sql: string;
+}
+
+/** Runs a statement of a gateway under simulation as its disk lets it. */
+function guard<T>({ of, db, sql }: Owner, statement: () => T): T {
+  // Its process is gone, though this code still runs: nobody sees what it makes of this.
+  if (!of.alive) throw Object.assign(new Error("database is not open"), { code: "ERR_INVALID_STATE" });
+  const disk = disks.get(of);
+  if (!disk || !db.isTransaction) return statement();
+  const commits = COMMITS.test(sql);
+  if (disk.isFull && WRITES.test(sql)) {
+    if (disk.undoes && db.isTransaction) db.exec("ROLLBACK");
+    throw sqliteFailure(13, "database or disk is full");
+  }
+  if (commits) disk.onCommit?.("before");
+  if (!of.alive) throw Object.assign(new Error("database is not open"), { code: "ERR_INVALID_STATE" });
+  const result = statement();
+  if (commits) disk.onCommit?.("after");
+  return result;
+}
+
+let isInstalled = false;
+
+/** Replaces `DatabaseSync` of this process, for gateways under simulation alone. */
+export function installDisk(): void {
+  if (isInstalled) return;
+  isInstalled = true;
+  const sqlite = createRequire(import.meta.url)("node:sqlite") as {
+    DatabaseSync: new (...given: unknown[]) => Database;
+    StatementSync: { prototype: Record<string, (...given: unknown[]) => unknown> };
+  };
+  const owners = new WeakMap<object, Owner>();
+  const Real = sqlite.DatabaseSync;
+  sqlite.DatabaseSync = class extends Real {
+    readonly #of = current();
+    constructor(...given: unknown[]) {
+      super(...given);
+      if (!this.#of) return;
+      opened.set(this.#of, (opened.get(this.#of) ?? new Set()).add(this));
+    }
+    override prepare(sql: string): object {
+      const statement = super.prepare(sql);
+      if (this.#of) owners.set(statement, { of: this.#of, db: this, sql });
+      return statement;
+    }
+  };
+  for (const name of ["run", "get", "all", "iterate"]) {
+    const original = sqlite.StatementSync.prototype[name] as (...given: unknown[]) => unknown;
+    sqlite.StatementSync.prototype[name] = function (this: object, ...given: unknown[]): unknown {
+      const owner = owners.get(this);
+      return owner ? guard(owner, () => original.apply(this, given)) : original.apply(this, given);
+    };
+  }
+  syncBuiltinESMExports();
+}
