@@ -1,5 +1,5 @@
 /** Faults of SQLite, put in at its statements: whatever opens the database, and however it commits. */
-import { createRequire, syncBuiltinESMExports } from "node:module";
+import { DatabaseSync, StatementSync } from "node:sqlite";
 import { current, type Incarnation } from "./time.ts";
 
 /** What a simulated disk does to the store of a gateway. */
@@ -13,7 +13,7 @@ export interface Disk {
 }
 
 const disks = new WeakMap<Incarnation, Disk>();
-const opened = new WeakMap<Incarnation, Set<{ isOpen: boolean; close(): void }>>();
+const opened = new WeakMap<Incarnation, Set<DatabaseSync>>();
 
 export const setDisk = (of: Incarnation, disk: Disk): void => void disks.set(of, disk);
 
@@ -30,24 +30,18 @@ function sqliteFailure(errcode: number, errstr: string): Error {
   return Object.assign(new Error(errstr), { code: "ERR_SQLITE_ERROR", errcode, errstr });
 }
 
-interface Database {
-  isOpen: boolean;
-  isTransaction: boolean;
-  close(): void;
-  exec(sql: string): void;
-  prepare(sql: string): object;
-  location(): string | null;
-}
+const isGone = (): Error => Object.assign(new Error("database is not open"), { code: "ERR_INVALID_STATE" });
+
 interface Owner {
   of: Incarnation;
-  db: Database;
+  db: DatabaseSync;
   sql: string;
 }
 
 /** Runs a statement of a gateway under simulation as its disk lets it. */
 function guard<T>({ of, db, sql }: Owner, statement: () => T): T {
   // Its process is gone, though this code still runs: nobody sees what it makes of this.
-  if (!of.alive) throw Object.assign(new Error("database is not open"), { code: "ERR_INVALID_STATE" });
+  if (!of.alive) throw isGone();
   const disk = disks.get(of);
   if (!disk || !db.isTransaction) return statement();
   const commits = COMMITS.test(sql);
@@ -56,7 +50,7 @@ function guard<T>({ of, db, sql }: Owner, statement: () => T): T {
     throw sqliteFailure(13, "database or disk is full");
   }
   if (commits) disk.onCommit?.("before");
-  if (!of.alive) throw Object.assign(new Error("database is not open"), { code: "ERR_INVALID_STATE" });
+  if (!of.alive) throw isGone();
   const result = statement();
   if (commits) disk.onCommit?.("after");
   return result;
@@ -64,35 +58,36 @@ function guard<T>({ of, db, sql }: Owner, statement: () => T): T {
 
 let isInstalled = false;
 
-/** Replaces `DatabaseSync` of this process, for gateways under simulation alone. */
+/** Puts faults into the statements of this process, for gateways under simulation alone. */
 export function installDisk(): void {
   if (isInstalled) return;
   isInstalled = true;
-  const sqlite = createRequire(import.meta.url)("node:sqlite") as {
-    DatabaseSync: new (...given: unknown[]) => Database;
-    StatementSync: { prototype: Record<string, (...given: unknown[]) => unknown> };
-  };
   const owners = new WeakMap<object, Owner>();
-  const Real = sqlite.DatabaseSync;
-  sqlite.DatabaseSync = class extends Real {
-    readonly #of = current();
-    constructor(...given: unknown[]) {
-      super(...given);
-      if (!this.#of) return;
-      opened.set(this.#of, (opened.get(this.#of) ?? new Set()).add(this));
-    }
-    override prepare(sql: string): object {
-      const statement = super.prepare(sql);
-      if (this.#of) owners.set(statement, { of: this.#of, db: this, sql });
-      return statement;
-    }
+  const { prepare, exec } = DatabaseSync.prototype;
+  /** Notes whose database it is: the class itself cannot be replaced. */
+  const own = (db: DatabaseSync): Incarnation | undefined => {
+    const of = current();
+    if (!of) return undefined;
+    if (!of.alive) throw isGone();
+    opened.set(of, (opened.get(of) ?? new Set()).add(db));
+    return of;
   };
+  DatabaseSync.prototype.prepare = function (this: DatabaseSync, ...given) {
+    const of = own(this);
+    const statement = prepare.apply(this, given);
+    if (of) owners.set(statement, { of, db: this, sql: given[0] });
+    return statement;
+  };
+  DatabaseSync.prototype.exec = function (this: DatabaseSync, sql) {
+    own(this);
+    exec.call(this, sql);
+  };
+  const statements = StatementSync.prototype as unknown as Record<string, (...given: unknown[]) => unknown>;
   for (const name of ["run", "get", "all", "iterate"]) {
-    const original = sqlite.StatementSync.prototype[name] as (...given: unknown[]) => unknown;
-    sqlite.StatementSync.prototype[name] = function (this: object, ...given: unknown[]): unknown {
+    const original = statements[name] as (...given: unknown[]) => unknown;
+    statements[name] = function (this: object, ...given: unknown[]): unknown {
       const owner = owners.get(this);
       return owner ? guard(owner, () => original.apply(this, given)) : original.apply(this, given);
     };
   }
-  syncBuiltinESMExports();
 }

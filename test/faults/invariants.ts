@@ -25,6 +25,10 @@ function mostAtOnce(calls: readonly ModelCall[]): { most: number; at: number } {
   return found;
 }
 
+/** Its model gave no answer for longer than a turn may take. */
+const isHeldUp = ({ faults }: Outcome["plan"], { path }: Order): boolean =>
+  faults.some((fault) => fault.kind === "provider" && (fault.how === "hanging" || fault.how === "slow") && fault.of === (path === "work" ? "alpha" : "beta"));
+
 const outcomes: Check = ({ plan, outside: { ledgers }, runs }) =>
   plan.orders.flatMap((order) => {
     const accepted = firstAccepted(ledgers, order);
@@ -33,6 +37,8 @@ const outcomes: Check = ({ plan, outside: { ledgers }, runs }) =>
     if (!run) return [`order ${order.n} was acknowledged, and its run ${accepted.runId} is not there`];
     const wanted = order.poison ? "failed" : "succeeded";
     if (run.status === wanted) return [];
+    // A turn may take no longer than its timeout: that is an end, too.
+    if (run.status === "timed_out" && isHeldUp(plan, order)) return [];
     return [`order ${order.n} was acknowledged at ${seconds(accepted.end)}, and its run ${run.id} is ${run.status} (${JSON.stringify(run.error ?? run.parked)})`];
   });
 
@@ -108,7 +114,7 @@ const paidOnce: Check = ({ outside: { ledgers } }) =>
 const drains: Check = ({ plan, outside: { ledgers }, runs, drainedAt, endedAt }) => {
   const limit = plan.healed + plan.drainMs;
   const late = plan.orders.flatMap((order) => {
-    if (order.path === "tight" || order.poison) return [];
+    if (order.path === "tight" || order.poison || isHeldUp(plan, order)) return [];
     const last = ledgers.messages.find((message) => message.order === order.n)?.at ?? Infinity;
     return last > limit ? [`order ${order.n} has no reply ${seconds(plan.drainMs)} after the last fault${last < Infinity ? `, but at ${seconds(last)}` : ""}`] : [];
   });

@@ -68,10 +68,11 @@ const SQLITE_FAULTS: Record<string, Make> = {
     const moment = pick(random, ["before", "after"] as const);
     return { kind: "kill at commit", gateway: 0, moment, nth: random.below(12), from, to: from + MINUTE };
   },
-  suspend: (random, from) => ({ kind: "suspend", gateway: 0, from, to: from + between(random, SECOND, 10 * MINUTE) }),
+  suspend: (random, from) => ({ kind: "suspend", gateway: 0, from, to: from + between(random, SECOND, 4 * MINUTE) }),
   "disk full": (random, from) => ({ kind: "disk full", undoes: random.below(2) === 0, from, to: from + between(random, SECOND, 3 * MINUTE) }),
   "clock back": (random, from) => ({ kind: "clock", stepMs: -between(random, MINUTE, 30 * HOUR), from, to: from }),
-  "clock ahead": (random, from) => ({ kind: "clock", stepMs: between(random, MINUTE, 30 * HOUR), from, to: from }),
+  // All of them together stay below the day for which the key of an event is kept.
+  "clock ahead": (random, from) => ({ kind: "clock", stepMs: between(random, MINUTE, 5 * HOUR), from, to: from }),
   outage: provider("down", 2 * MINUTE, 20 * MINUTE),
   "provider limits": provider("limited", 5 * SECOND, 5 * MINUTE),
   "provider limits for a day": provider("limited for a day", SECOND, 3 * MINUTE),

@@ -88,7 +88,7 @@ class Simulation {
   async #boot(index: number): Promise<void> {
     const slot = this.#slots[index] as Slot;
     const name = `gateway ${index}.${++slot.births}`;
-    const incarnation: Incarnation = { name, time: this.time, alive: true, frozenUntil: 0 };
+    const incarnation: Incarnation = { name, time: this.time, alive: true, frozenUntil: 0, onDeath: new Set() };
     slot.incarnation = incarnation;
     slot.gateway = undefined;
     setDisk(incarnation, slot.disk);
@@ -131,6 +131,7 @@ class Simulation {
     slot.gateway = undefined;
     this.outside.note(`${incarnation.name}: dies`);
     this.outside.died(incarnation);
+    for (const hear of incarnation.onDeath) hear("cut");
     this.#database?.set(index, "cut");
     const wait = 500 + this.#random.next() * (this.#database ? 3_000 : 20_000);
     // Not from inside one of its own statements.
@@ -181,12 +182,8 @@ class Simulation {
     if (!slot?.gateway || !slot.incarnation) return "refused";
     const { gateway, incarnation } = slot;
     const { promise, resolve } = Promise.withResolvers<Response | "cut" | "late">();
-    const look = (): void => {
-      if (!incarnation.alive) resolve("cut");
-      else this.time.schedule(500, look);
-    };
-    this.time.schedule(500, look);
-    this.time.schedule(GIVE_UP_MS, () => resolve("late"));
+    incarnation.onDeath.add(resolve);
+    const late = this.time.schedule(GIVE_UP_MS, () => resolve("late"));
     this.time.schedule(
       1,
       () =>
@@ -196,7 +193,10 @@ class Simulation {
         ),
       incarnation,
     );
-    return promise;
+    return promise.finally(() => {
+      late.gone = true;
+      incarnation.onDeath.delete(resolve);
+    });
   }
 
   /** Sends an order until it is acknowledged, and as often again as the plan says. */

@@ -15,6 +15,8 @@ export interface Incarnation {
   alive: boolean;
   /** Until this moment of `Time.now` it does nothing, as a process that was suspended. */
   frozenUntil: number;
+  /** Those whose connections to it are cut when it dies. */
+  readonly onDeath: Set<(how: "cut") => void>;
 }
 
 interface Entry {
@@ -32,7 +34,7 @@ export const runAs = <T>(incarnation: Incarnation, work: () => T): T => running.
 const real = { setTimeout, setImmediate, random: Math.random, dateNow: Date.now, performanceNow: performance.now.bind(performance) };
 
 /** Work that a thread of Node does for the event loop, which a virtual clock must wait for. */
-const isBusy = (): boolean => process.getActiveResourcesInfo().some((name) => name.startsWith("FSReq") || name.endsWith("Request"));
+const isBusy = (): boolean => process.getActiveResourcesInfo().some((name) => name.includes("Req"));
 
 const START = Date.UTC(2026, 0, 5);
 
