@@ -36,9 +36,9 @@ export interface Outcome {
 
 /** The database of a simulation, if it is not a file: where each gateway reaches it, and how that breaks. */
 export interface Database {
-  /** The URL for this gateway. */
-  url(gateway: number): string;
-  set(gateway: number, state: "open" | "cut" | "freeze" | "refuse"): void;
+  /** The URL for the next incarnation of this gateway: the one before has lost its connections, and gets none any more. */
+  connect(gateway: number): Promise<string>;
+  set(gateway: number, state: "open" | "cut" | "freeze" | "refuse" | "pause"): void;
   close(): Promise<void>;
 }
 
@@ -96,6 +96,7 @@ class Simulation {
       write: (line: string) => void this.errors.push(`${(this.time.now / 1000).toFixed(3)} ${name}: ${line.trim()}`),
     } as never);
     try {
+      const config = gatewayConfig(this.plan, await this.#database?.connect(index));
       const gateway = await runAs(incarnation, () =>
         openGateway({
           clock: this.time.clock,
@@ -103,7 +104,7 @@ class Simulation {
           env: {},
           cwd: this.#dir,
           stateDir: join(this.#dir, `state-${index}`),
-          config: gatewayConfig(this.plan, this.#database?.url(index)),
+          config,
           plugins: [this.outside.plugin()],
           log,
         }),
@@ -160,7 +161,7 @@ class Simulation {
         const { incarnation } = this.#slots[fault.gateway] as Slot;
         if (!incarnation) return;
         incarnation.frozenUntil = to;
-        this.#database?.set(fault.gateway, "freeze");
+        this.#database?.set(fault.gateway, "pause");
         at(to, () => this.#database?.set(fault.gateway, "open"));
       });
     else if (kind === "disk full") {
