@@ -26,6 +26,7 @@ export type Fault = { from: number; to: number } & (
   | { kind: "kill"; gateway: number }
   | { kind: "kill at commit"; gateway: number; moment: "before" | "after"; nth: number }
   | { kind: "suspend"; gateway: number }
+  | { kind: "slow machine"; perReadMs: number }
   | { kind: "disk full"; undoes: boolean }
   | { kind: "clock"; stepMs: number }
   | { kind: "provider"; of: "alpha" | "beta"; how: ProviderFault }
@@ -69,6 +70,12 @@ const SQLITE_FAULTS: Record<string, Make> = {
     return { kind: "kill at commit", gateway: 0, moment, nth: random.below(12), from, to: from + MINUTE };
   },
   suspend: (random, from) => ({ kind: "suspend", gateway: 0, from, to: from + between(random, SECOND, 4 * MINUTE) }),
+  "slow machine": (random, from) => ({
+    kind: "slow machine",
+    perReadMs: pick(random, [0.2, 2, 20]),
+    from,
+    to: from + between(random, MINUTE, 10 * MINUTE),
+  }),
   "disk full": (random, from) => ({ kind: "disk full", undoes: random.below(2) === 0, from, to: from + between(random, SECOND, 3 * MINUTE) }),
   "clock back": (random, from) => ({ kind: "clock", stepMs: -between(random, MINUTE, 30 * HOUR), from, to: from }),
   // All of them together stay below the day for which the key of an event is kept.
@@ -131,7 +138,7 @@ function makeOrders(random: Random, spanMs: number, many: number): Order[] {
   return orders.toSorted((a, b) => a.at - b.at).map((order, n) => ({ n, ...order }));
 }
 
-/** The plan of a seed. `only` names a fault to draw instead of random ones. */
+/** The plan of a seed. `only` names the faults to draw from, with commas between them. */
 export function createPlan(seed: number, store: StoreKind, only?: string): Plan {
   const random = createRandom(seed * 7919 + (store === "sqlite" ? 1 : 2));
   const isVirtual = store === "sqlite";
@@ -139,12 +146,12 @@ export function createPlan(seed: number, store: StoreKind, only?: string): Plan 
   const gateways = isVirtual ? 1 : between(random, 1, 4);
   const orders = makeOrders(random, spanMs, isVirtual ? 30 : 24);
   const makes = isVirtual ? SQLITE_FAULTS : POSTGRES_FAULTS;
-  const names = Object.keys(makes);
+  const names = only?.split(",") ?? Object.keys(makes);
   const isPoisoned = only === "poison" || (only === undefined && isVirtual && random.next() < 0.06);
   const faults: Fault[] = [];
   for (let left = between(random, 1, 5); left > 0 && !(only === "poison"); left--) {
-    const make = makes[only ?? pick(random, names)];
-    if (!make) throw new Error(`there is no fault ${only}: ${names.join(", ")}, poison`);
+    const make = makes[pick(random, names)];
+    if (!make) throw new Error(`there is no fault ${only}: ${Object.keys(makes).join(", ")}, poison`);
     const fault = make(random, Math.floor(random.next() * spanMs), { gateways, store });
     // A run that is killed three times without progress is given up, rightly.
     if (!isKill(fault) || (!isPoisoned && faults.filter(isKill).length < 2)) faults.push(fault);

@@ -169,7 +169,10 @@ class Simulation {
       at(from, () => Object.assign(disk, { isFull: true, undoes: fault.undoes }));
       at(to, () => Object.assign(disk, { isFull: false }));
     } else if (kind === "clock") at(from, () => void (this.time.wallAhead += fault.stepMs));
-    else if (kind === "database") {
+    else if (kind === "slow machine") {
+      at(from, () => void (this.time.perReadMs = fault.perReadMs));
+      at(to, () => void (this.time.perReadMs = 0));
+    } else if (kind === "database") {
       const all = fault.gateway < 0 ? this.#slots.map((_slot, index) => index) : [fault.gateway];
       at(from, () => all.forEach((index) => this.#database?.set(index, fault.how)));
       at(to, () => all.forEach((index) => this.#database?.set(index, "open")));

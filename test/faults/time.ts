@@ -5,7 +5,6 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire, syncBuiltinESMExports } from "node:module";
-import type { Clock } from "../../src/core/clock.ts";
 import { createRandom, type Random } from "../../bench/simulate/random.ts";
 
 /** One gateway: what its process would be. It is dead once `alive` is false: nothing that it still does reaches anything. */
@@ -56,14 +55,24 @@ export class Time {
     return this.#now;
   }
 
+  /** What a read of the clock takes: where the machine is slow, moments come between any two of them. */
+  perReadMs = 0;
+
+  protected pass(): this {
+    this.#now += this.perReadMs;
+    return this;
+  }
+
   get wall(): number {
     return START + Math.floor(this.now) + this.wallAhead;
   }
 
-  readonly clock: Clock = {
-    now: () => this.wall,
-    sleep: (ms, signal) =>
-      new Promise((resolve) => {
+  /** The clock of gateways, which does not stand still while they work. */
+  readonly clock = {
+    now: () => this.pass().wall,
+    monotonic: () => this.pass().now,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve) => {
         if (signal?.aborted) return resolve();
         const entry = this.schedule(ms, end, current());
         function end(): void {
@@ -266,8 +275,8 @@ export function installTime(): void {
   replace(globalThis, "setTimeout", (of, callback: Callback, ms: number, ...given: never[]) => setLater(of, callback, ms, given, false));
   replace(globalThis, "setInterval", (of, callback: Callback, ms: number, ...given: never[]) => setLater(of, callback, ms, given, true));
   replace(globalThis, "setImmediate", (of, callback: Callback, ...given: never[]) => setSoon(of, callback, given));
-  replace(Date, "now", (of) => of.time.wall);
-  replace(performance, "now", (of) => of.time.now);
+  replace(Date, "now", (of) => of.time.clock.now());
+  replace(performance, "now", (of) => of.time.clock.monotonic());
   replace(Math, "random", (of) => of.time.random.next());
   replace(AbortSignal, "timeout", (of, ms: number) => {
     const abort = new AbortController();

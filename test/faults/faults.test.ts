@@ -1,0 +1,30 @@
+import { expect, it } from "vitest";
+import { findProblems } from "./invariants.ts";
+import { createPlan } from "./plan.ts";
+import { renderFailure, runSeeds } from "./seeds.ts";
+import { simulate } from "./simulate.ts";
+
+// A killed gateway leaves promises behind that nobody hears any more.
+const SEEDS = 12;
+
+it(`keeps its promises through ${SEEDS} seeds of faults`, { timeout: 120_000 }, async () => {
+  const failures = await runSeeds({ count: SEEDS });
+  expect(failures.map(renderFailure)).toEqual([]);
+});
+
+it("runs a seed the same way twice", { timeout: 60_000 }, async () => {
+  const [first, second] = [await simulate(createPlan(3, "sqlite", "kill")), await simulate(createPlan(3, "sqlite", "kill"))];
+  expect(first.outside.trace).toEqual(second.outside.trace);
+  expect(first.outside.trace.length).toBeGreaterThan(50);
+});
+
+it("sees in the ledgers what is not as it has to be", { timeout: 60_000 }, async () => {
+  const outcome = await simulate(createPlan(3, "sqlite", "channel hangs"));
+  const { effects, messages, calls } = outcome.outside.ledgers;
+  effects.push({ ...(effects[0] as (typeof effects)[0]) });
+  messages.push({ ...(messages[0] as (typeof messages)[0]), key: "another" });
+  calls.push({ ...(calls[0] as (typeof calls)[0]) });
+  const found = findProblems({ ...outcome, drainedAt: undefined });
+  for (const name of ["each side effect happens once", "each reply arrives once", "nothing overlaps", "is kept", "the queue drains"])
+    expect(found).toContainEqual(expect.stringContaining(name));
+});
