@@ -76,7 +76,12 @@ const SQLITE_FAULTS: Record<string, Make> = {
     from,
     to: from + between(random, MINUTE, 10 * MINUTE),
   }),
-  "disk full": (random, from) => ({ kind: "disk full", undoes: random.below(2) === 0, from, to: from + between(random, SECOND, 3 * MINUTE) }),
+  "disk full": (random, from) => ({
+    kind: "disk full",
+    undoes: random.below(2) === 0,
+    from,
+    to: from + between(random, SECOND, 3 * MINUTE),
+  }),
   "clock back": (random, from) => ({ kind: "clock", stepMs: -between(random, MINUTE, 30 * HOUR), from, to: from }),
   // All of them together stay below the day for which the key of an event is kept.
   "clock ahead": (random, from) => ({ kind: "clock", stepMs: between(random, MINUTE, 5 * HOUR), from, to: from }),
@@ -88,7 +93,12 @@ const SQLITE_FAULTS: Record<string, Make> = {
   "hanging provider": provider("hanging", 5 * SECOND, MINUTE),
   "slow provider": provider("slow", MINUTE, 5 * MINUTE),
   "channel away": (random, from) => ({ kind: "channel", how: "away", from, to: from + between(random, SECOND, 20 * MINUTE) }),
-  "channel loses answers": (random, from) => ({ kind: "channel", how: "answer lost", from, to: from + between(random, SECOND, 3 * MINUTE) }),
+  "channel loses answers": (random, from) => ({
+    kind: "channel",
+    how: "answer lost",
+    from,
+    to: from + between(random, SECOND, 3 * MINUTE),
+  }),
   "channel hangs": (random, from) => ({ kind: "channel", how: "hanging", from, to: from + between(random, SECOND, 3 * MINUTE) }),
 };
 
@@ -117,7 +127,12 @@ const POSTGRES_FAULTS: Record<string, Make> = {
   refuse: database("refuse", 10 * SECOND),
   outage: provider("down", SECOND, 10 * SECOND),
   "cut answers": provider("cut", SECOND, 5 * SECOND),
-  "channel loses answers": (random, from) => ({ kind: "channel", how: "answer lost", from, to: from + between(random, SECOND, 5 * SECOND) }),
+  "channel loses answers": (random, from) => ({
+    kind: "channel",
+    how: "answer lost",
+    from,
+    to: from + between(random, SECOND, 5 * SECOND),
+  }),
 };
 
 const isKill = ({ kind }: Fault): boolean => kind === "kill" || kind === "kill at commit";
