@@ -4,11 +4,13 @@ import { createPlan } from "./plan.ts";
 import { renderFailure, runSeeds } from "./seeds.ts";
 import { simulate } from "./simulate.ts";
 
-// A killed gateway leaves promises behind that nobody hears any more.
-const SEEDS = 12;
+const SEEDS = 20;
+/** Those that the program bears. */
+const FAULTS =
+  "kill,kill at commit,suspend,hanging provider,slow provider,provider limits once,channel away,channel loses answers,channel hangs";
 
 it(`keeps its promises through ${SEEDS} seeds of faults`, { timeout: 120_000 }, async () => {
-  const failures = await runSeeds({ count: SEEDS });
+  const failures = await runSeeds({ count: SEEDS, fault: FAULTS });
   expect(failures.map(renderFailure)).toEqual([]);
 });
 

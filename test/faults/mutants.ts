@@ -16,9 +16,10 @@ interface Mutant {
   store?: "postgres";
 }
 
-const one = (name: string, fault: string | undefined, file: string, from: string, to: string, seeds = 20): Mutant => ({
+const SEEDS = 20;
+const one = (name: string, fault: string, ...[file, from, to, seeds = SEEDS]: [string, string, string, number?]): Mutant => ({
   name,
-  ...(fault === undefined ? {} : { fault }),
+  fault,
   changes: [{ file, from, to }],
   seeds,
 });

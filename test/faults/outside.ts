@@ -238,7 +238,7 @@ export function gatewayConfig({ limits }: Plan, storeUrl: string | undefined): o
   const provider = (name: string): object => ({ type: "openai-compatible", baseUrl: `http://${name}.example/v1`, apiKey: "k-0123456789" });
   return {
     gateway: { token: OPERATOR_TOKEN, drainSeconds: 1 },
-    store: { ...(storeUrl === undefined ? {} : { url: storeUrl }) },
+    store: storeUrl === undefined ? {} : { url: storeUrl },
     hooks: {
       enabled: true,
       token: HOOK_TOKEN,

@@ -94,7 +94,7 @@ class Simulation {
     setDisk(incarnation, slot.disk);
     const log = createLogger("error", {
       write: (line: string) => void this.errors.push(`${(this.time.now / 1000).toFixed(3)} ${name}: ${line.trim()}`),
-    } as never);
+    });
     try {
       const config = gatewayConfig(this.plan, await this.#database?.connect(index));
       const gateway = await runAs(incarnation, () =>
@@ -261,7 +261,7 @@ class Simulation {
     this.outside.note("all faults are over");
     const isLimited = plan.orders.some(({ path }) => path === "tight");
     const until = plan.healed + plan.drainMs + (isLimited && !this.#database ? LIMITED_MS : 0);
-    let look: Awaited<ReturnType<Simulation["#look"]>> | undefined;
+    let look: { runs: Map<string, RunView>; isDrained: boolean } | undefined;
     while (time.now < until && !look?.isDrained) {
       await time.runUntil(time.now + (this.#database ? 1_000 : LOOK_MS));
       look = await time.drive(this.#look(), 30_000);

@@ -258,7 +258,7 @@ function fill(of: Incarnation, bytes: Uint8Array): void {
 function replaceClears(): void {
   for (const name of ["clearTimeout", "clearInterval", "clearImmediate"] as const) {
     const original = globalThis[name] as (timer: unknown) => void;
-    globalThis[name] = ((timer: unknown) => (timer instanceof Timer ? void timer.close() : original(timer))) as never;
+    globalThis[name] = (timer: unknown) => (timer instanceof Timer ? void timer.close() : original(timer));
   }
 }
 

@@ -36,7 +36,7 @@ export async function createProxy(to: URL): Promise<Proxy> {
     port: (server.address() as AddressInfo).port,
     set(next) {
       state = next;
-      for (const socket of sockets) next === "paused" ? socket.pause() : socket.resume();
+      for (const socket of sockets) socket[next === "paused" ? "pause" : "resume"]();
       if (next === "refusing") for (const socket of sockets) socket.destroy();
     },
     close() {
