@@ -16,8 +16,9 @@ it(`keeps its promises through ${SEEDS} seeds of faults`, { timeout: 120_000 }, 
 
 it("runs a seed the same way twice", { timeout: 60_000 }, async () => {
   const [first, second] = [await simulate(createPlan(3, "sqlite", "kill")), await simulate(createPlan(3, "sqlite", "kill"))];
-  expect(first.outside.trace).toEqual(second.outside.trace);
-  expect(first.outside.trace.length).toBeGreaterThan(50);
+  const [trace, again] = [first, second].map(({ outside }) => outside.trace.map((line) => line.replace(/(?:run|dlv)_\w+/, "an id")));
+  expect(again).toEqual(trace);
+  expect(trace?.length).toBeGreaterThan(50);
 });
 
 it("sees in the ledgers what is not as it has to be", { timeout: 60_000 }, async () => {

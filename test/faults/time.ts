@@ -35,11 +35,16 @@ const real = { setTimeout, setImmediate, random: Math.random, dateNow: Date.now,
 /** Work that a thread of Node does for the event loop, which a virtual clock must wait for. */
 const isBusy = (): boolean => process.getActiveResourcesInfo().some((name) => name.includes("Req"));
 
-const START = Date.UTC(2026, 0, 5);
+const DAY_MS = 86_400_000;
+/** When the next simulation begins: ids carry times, and those of one process only grow. */
+let nextStart = Date.UTC(2026, 0, 5);
 
 /** The time of one simulation, in milliseconds from its start. Virtual: it passes only in `runUntil`, from event to event. */
 export class Time {
   readonly random: Random;
+  /** Of ids and secrets, which modules draw in advance and for all gateways of the process. */
+  readonly bytes: Random;
+  readonly #start = nextStart;
   /** What wall clocks of gateways are ahead; the monotonic clock has no part in it. */
   wallAhead = 0;
   protected readonly entries: Entry[] = [];
@@ -49,6 +54,7 @@ export class Time {
 
   constructor(seed: number) {
     this.random = createRandom(seed);
+    this.bytes = createRandom(seed);
   }
 
   get now(): number {
@@ -64,7 +70,9 @@ export class Time {
   }
 
   get wall(): number {
-    return START + Math.floor(this.now) + this.wallAhead;
+    const wall = this.#start + Math.floor(this.now) + this.wallAhead;
+    nextStart = Math.max(nextStart, Math.ceil(wall / DAY_MS + 1) * DAY_MS);
+    return wall;
   }
 
   /** The clock of gateways, which does not stand still while they work. */
@@ -252,7 +260,7 @@ function replace(object: object, name: string, inside: (of: Incarnation, ...give
 }
 
 function fill(of: Incarnation, bytes: Uint8Array): void {
-  for (let i = 0; i < bytes.length; i++) bytes[i] = of.time.random.below(256);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = of.time.bytes.below(256);
 }
 
 function replaceClears(): void {
@@ -298,10 +306,10 @@ export function installTime(): void {
     return bytes;
   });
   replace(crypto, "randomInt", (of, low: number, high?: number) =>
-    high === undefined ? of.time.random.below(low) : low + of.time.random.below(high - low),
+    high === undefined ? of.time.bytes.below(low) : low + of.time.bytes.below(high - low),
   );
   replace(crypto, "randomUUID", (of) => {
-    const hex = Array.from({ length: 32 }, () => of.time.random.below(16).toString(16)).join("");
+    const hex = Array.from({ length: 32 }, () => of.time.bytes.below(16).toString(16)).join("");
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
   });
   syncBuiltinESMExports();
