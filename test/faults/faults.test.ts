@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { findProblems } from "./invariants.ts";
 import { createPlan } from "./plan.ts";
-import { renderFailure, runSeeds } from "./seeds.ts";
+import { runProgram } from "./program.ts";
 import { simulate } from "./simulate.ts";
 
 const SEEDS = 20;
@@ -10,15 +10,19 @@ const FAULTS =
   "kill,kill at commit,suspend,hanging provider,slow provider,provider limits once,channel away,channel loses answers,channel hangs";
 
 it(`keeps its promises through ${SEEDS} seeds of faults`, { timeout: 120_000 }, async () => {
-  const failures = await runSeeds({ count: SEEDS, fault: FAULTS });
-  expect(failures.map(renderFailure)).toEqual([]);
+  const { isClean, output } = await runProgram("--seeds", String(SEEDS), "--fault", FAULTS);
+  expect(isClean, output).toBe(true);
 });
 
-it("runs a seed the same way twice", { timeout: 60_000 }, async () => {
-  const [first, second] = [await simulate(createPlan(3, "sqlite", "kill")), await simulate(createPlan(3, "sqlite", "kill"))];
-  const [trace, again] = [first, second].map(({ outside }) => outside.trace.map((line) => line.replace(/(?:run|dlv)_\w+/, "an id")));
-  expect(again).toEqual(trace);
-  expect(trace?.length).toBeGreaterThan(50);
+it("runs a seed the same way twice, alone or after others", { timeout: 120_000 }, async () => {
+  const trace = async (...args: string[]): Promise<string[]> =>
+    (await runProgram("--fault", "kill", "--trace", ...args)).output
+      .split("\n")
+      .filter((line) => /^ +\d+\.\d{3} /.test(line))
+      .map((line) => line.replace(/(?:run|dlv)_\w+/, "an id"));
+  const [alone, after] = await Promise.all([trace("--seed", "3"), trace("--seeds", "3")]);
+  expect(alone.length).toBeGreaterThan(50);
+  expect(after.slice(-alone.length)).toEqual(alone);
 });
 
 it("sees in the ledgers what is not as it has to be", { timeout: 60_000 }, async () => {

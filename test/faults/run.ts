@@ -1,6 +1,6 @@
 /**
  * `node --conditions=rouse-source test/faults/run.ts [--seeds 1000] [--from 1] [--seed N] [--fault kill] [--store postgres]`:
- * runs seeds, and prints those that break an invariant. With `--seed` the trace of that one is printed too, with `--errors` what
+ * runs seeds, and prints those that break an invariant. With `--seed` or `--trace` traces are printed too, with `--errors` what
  * its gateways logged. Exits with 1 if an invariant is broken.
  */
 import { parseArgs } from "node:util";
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     seed: { type: "string" },
     fault: { type: "string" },
     store: { type: "string", default: "sqlite" },
+    trace: { type: "boolean", default: false },
     errors: { type: "boolean", default: false },
     first: { type: "boolean", default: false },
   },
@@ -32,7 +33,7 @@ const failures = await runSeeds({
   first: values.first,
   onEnd({ outside, errors }) {
     done++;
-    if (values.seed !== undefined) console.log(outside.trace.join("\n"));
+    if (values.seed !== undefined || values.trace) console.log(outside.trace.join("\n"));
     if (values.errors) console.log(errors.join("\n"));
     if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${count}`);
   },
