@@ -6,16 +6,18 @@ const provider: ModelProvider = {
   prices: {
     asOf: "2026-03-21",
     models: {
-      "claude-opus-4-6": { input: 5, cachedInput: 0.5, output: 25 },
-      "claude-opus-4-5": { input: 5, cachedInput: 0.5, output: 25 },
-      "claude-opus-4-1": { input: 15, cachedInput: 1.5, output: 75 },
-      "claude-sonnet-4-6": { input: 3, cachedInput: 0.3, output: 15 },
-      "claude-sonnet-4-5": { input: 3, cachedInput: 0.3, output: 15 },
-      "claude-sonnet-4": { input: 3, cachedInput: 0.3, output: 15 },
-      "claude-haiku-4-5": { input: 1, cachedInput: 0.1, output: 5 },
-      "claude-3-5-haiku": { input: 0.8, cachedInput: 0.08, output: 4 },
+      "claude-opus-4-6": { input: 5, cachedInput: 0.5, cacheWrite: 6.25, output: 25 },
+      "claude-opus-4-5": { input: 5, cachedInput: 0.5, cacheWrite: 6.25, output: 25 },
+      "claude-opus-4-1": { input: 15, cachedInput: 1.5, cacheWrite: 18.75, output: 75 },
+      "claude-sonnet-4-6": { input: 3, cachedInput: 0.3, cacheWrite: 3.75, output: 15 },
+      "claude-sonnet-4-5": { input: 3, cachedInput: 0.3, cacheWrite: 3.75, output: 15 },
+      "claude-sonnet-4": { input: 3, cachedInput: 0.3, cacheWrite: 3.75, output: 15 },
+      "claude-haiku-4-5": { input: 1, cachedInput: 0.1, cacheWrite: 1.25, output: 5 },
+      "claude-3-5-haiku": { input: 0.8, cachedInput: 0.08, cacheWrite: 1, output: 4 },
     },
   },
+  // Kept for five minutes, as the prices of writes are.
+  cacheMarker: { anthropic: { cacheControl: { type: "ephemeral" } } },
   thinkingFields: ["thinking", "output_config"],
   imagesInResults: true,
   async create({ baseUrl: baseURL, apiKey, headers }, { fetch }) {

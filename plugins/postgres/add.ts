@@ -1,6 +1,7 @@
-import type { EventRow, Ms, NewJob } from "#store-kit";
+import { type EventRow, getDelayEnd, type Ms, type NewJob } from "#store-kit";
 import type { Statement } from "./db.ts";
 import { digest } from "./digest.ts";
+import { readyAt } from "./jobs.ts";
 import type { UnitOfWork, PlannedRun } from "./unit-of-work.ts";
 
 /** A column of what is added: its name, its type, and its value of one of the rows. */
@@ -81,7 +82,8 @@ const addJobs = (first: number): string => `
   jobs_added AS (
     INSERT INTO jobs (${namesOf(JOB)}, ready)
     SELECT ${namesOf(JOB)},
-      CASE WHEN place = 1 AND NOT EXISTS (SELECT 1 FROM behind WHERE behind.kind = given.kind AND behind.key = given.key) THEN run_at END
+      CASE WHEN place = 1 AND NOT EXISTS (SELECT 1 FROM behind WHERE behind.kind = given.kind AND behind.key = given.key)
+        THEN ${readyAt("run_at")} END
     FROM given ORDER BY nth
     RETURNING kind, ready IS NOT NULL AS ready)`;
 
@@ -115,9 +117,13 @@ export const valuesOf = <T>(rows: readonly T[], columns: readonly AddedColumn<T>
  * What a plan adds, as one statement: a flood of hooks is little else, and each statement has its price. Its rows say of
  * each new job whether it is ready.
  */
-export function addWork({ events, runs, jobs }: UnitOfWork, dbTime: (at: Ms) => Ms): Statement[] {
+export function addWork({ events, runs, jobs }: UnitOfWork, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
   const fresh = [...runs.values()].filter((run) => run.fresh);
-  const added = [...jobs.inserts.values()].map(({ job, data }) => ({ job, data, runAt: dbTime(job.runAt ?? job.enqueuedAt) }));
+  const added = [...jobs.inserts.values()].map(({ job, data }) => ({
+    job,
+    data,
+    runAt: job.runAt === undefined ? 0 : getDelayEnd(dbTime(job.runAt), dbTime(now)),
+  }));
   if (events.length + fresh.length + added.length === 0) return [];
   return [
     {

@@ -2,7 +2,7 @@ import type { Peer, PeerInfo, Cluster, Topic } from "#store-kit";
 import type { Notifier } from "./notify.ts";
 import type { Db } from "./db.ts";
 import type { Membership } from "./membership.ts";
-import { LEASE_MS } from "./jobs.ts";
+import { LEASE_MS, STEADY } from "./jobs.ts";
 import type { Leases } from "./leases.ts";
 
 /** Gateways that were not heard of for longer are not listed. */
@@ -12,6 +12,7 @@ interface PeerRow {
   gateway: string;
   seen: number;
   alive: boolean;
+  steady: boolean;
   info: string | null;
 }
 
@@ -29,12 +30,14 @@ export function createCluster(parts: {
     id,
     shared: true,
     reachable: membership.sure,
+    responding: db.responding,
     hold: leases.hold,
     leases: leases.list,
     describe: membership.describe,
     async list() {
       const rows = await db.query<PeerRow>(
-        `SELECT gateway, (extract(epoch FROM seen) * 1000)::bigint AS seen, seen > now() - interval '${LEASE_MS} ms' AS alive, info
+        `SELECT gateway, (extract(epoch FROM seen) * 1000)::bigint AS seen, seen > now() - interval '${LEASE_MS} ms' AS alive,
+          ${STEADY} AS steady, info
           FROM holders WHERE gateway IS NOT NULL AND seen > now() - interval '${LISTED}' ORDER BY id`,
       );
       return rows.map((row): Peer => ({
@@ -42,6 +45,7 @@ export function createCluster(parts: {
         self: row.gateway === id,
         lastSeen: row.seen,
         alive: row.alive,
+        gone: !row.alive && membership.steady() && row.steady,
         info: row.info === null ? undefined : (JSON.parse(row.info) as PeerInfo),
       }));
     },

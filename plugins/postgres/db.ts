@@ -20,7 +20,12 @@ export interface Limits {
 }
 
 /** Those of the store. */
-const LIMITS: Limits = { connections: 10, statementMs: 10_000 };
+const LIMITS: Limits = { connections: 7, statementMs: 10_000 };
+/** Connections that are kept for signs of life, and for accepting: work that waits for a lock must not hold these up. */
+const HEARTBEATS = 1;
+const ACCEPTS = 2;
+/** A server that answers nothing for so long is taken for one that hangs: it is asked several times as often. */
+const SILENT_MS = 3000;
 const INT8 = 20;
 
 export interface Statement {
@@ -33,8 +38,8 @@ export interface Transaction extends Sql {
   last(): void;
 }
 
-export interface Db extends Sql {
-  readonly address: Address;
+/** Statements over some of the connections. */
+export interface Lane extends Sql {
   /**
    * Runs `work` between BEGIN and COMMIT. Statements that it does not wait for are sent at once, one behind the other;
    * what it throws rolls back. Times are bounded by `statementMs` per statement.
@@ -42,6 +47,16 @@ export interface Db extends Sql {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Runs statements in a transaction of their own, without waiting between them; returns the rows of each. */
   write<T>(statements: readonly Statement[]): Promise<T[][]>;
+}
+
+export interface Db extends Lane {
+  readonly address: Address;
+  /** Signs of life and leases; not a statement that may wait for a lock of others. */
+  readonly heartbeats: Lane;
+  /** What a sender waits for. */
+  readonly accepts: Lane;
+  /** False if PostgreSQL was asked something and has answered nothing at all for 3 seconds: its machine, or the way to it, hangs. */
+  responding(): boolean;
   /** A connection of its own, outside of the pool; the caller ends it. */
   client(): Promise<Client>;
   close(): Promise<void>;
@@ -187,28 +202,34 @@ async function transactIn<T>(pool: Pool, work: (tx: Transaction) => Promise<T>):
   }
 }
 
-/** Connects lazily, and again whenever connections were lost; nothing has to be done by hand. */
-export async function openDb(address: Address, log: Logger, limits = LIMITS): Promise<Db> {
-  const pg = (await import("pg")).default;
-  const config: ClientConfig = {
-    connectionString: address.connection,
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: limits.statementMs + ANSWER_MS,
-    keepAlive: true,
-    application_name: "rouse",
-    types: createTypes(pg.types.getTypeParser),
-  };
-  const prepare = (client: ClientBase): Promise<unknown> => client.query(settings(address.schema, limits));
-  // The pool waits for the promise, though its type does not say so.
-  const pooled = { ...config, pipeline: true, max: limits.connections, onConnect: prepare };
-  const pool: Pool = new pg.Pool(pooled);
-  pool.on("error", (error) => log.warn({ err: safeError(error) }, "a connection to PostgreSQL was lost; another one is made"));
+/** Notices a server that does not answer any more. */
+class Watch {
+  /** When the work under way was begun, oldest first. */
+  readonly #begun = new Set<{ at: Ms }>();
+  #answeredAt = -Infinity;
 
-  const query = <T>(text: string, values: readonly unknown[] = []): Promise<T[]> => run<T>(pool, text, values);
-  const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => transactIn(pool, work);
+  async over<T>(work: Promise<T>): Promise<T> {
+    const one = { at: performance.now() };
+    this.#begun.add(one);
+    try {
+      const value = await work;
+      this.#answeredAt = performance.now();
+      return value;
+    } finally {
+      this.#begun.delete(one);
+    }
+  }
 
+  responding(): boolean {
+    const [oldest] = this.#begun;
+    return oldest === undefined || performance.now() - Math.max(oldest.at, this.#answeredAt) < SILENT_MS;
+  }
+}
+
+function createLane(pool: Pool, watch: Watch): Lane {
+  const query = <T>(text: string, values: readonly unknown[] = []): Promise<T[]> => watch.over(run<T>(pool, text, values));
+  const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => watch.over(transactIn(pool, work));
   return {
-    address,
     query,
     transaction,
     async write<T>(statements: readonly Statement[]) {
@@ -222,6 +243,38 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
         return Promise.all(sent);
       });
     },
+  };
+}
+
+/** Connects lazily, and again whenever connections were lost; nothing has to be done by hand. */
+export async function openDb(address: Address, log: Logger, limits = LIMITS): Promise<Db> {
+  const pg = (await import("pg")).default;
+  const config: ClientConfig = {
+    connectionString: address.connection,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: limits.statementMs + ANSWER_MS,
+    keepAlive: true,
+    application_name: "rouse",
+    types: createTypes(pg.types.getTypeParser),
+  };
+  const prepare = (client: ClientBase): Promise<unknown> => client.query(settings(address.schema, limits));
+  // The pool waits for the promise, though its type does not say so.
+  const watch = new Watch();
+  const pools: Pool[] = [];
+  const createPool = (max: number): Lane => {
+    const pooled = { ...config, pipeline: true, max, onConnect: prepare };
+    const pool: Pool = new pg.Pool(pooled);
+    pool.on("error", (error) => log.warn({ err: safeError(error) }, "a connection to PostgreSQL was lost; another one is made"));
+    pools.push(pool);
+    return createLane(pool, watch);
+  };
+
+  return {
+    ...createPool(limits.connections),
+    address,
+    heartbeats: createPool(HEARTBEATS),
+    accepts: createPool(ACCEPTS),
+    responding: () => watch.responding(),
     async client() {
       const client = new pg.Client(config);
       client.on("error", ignore);
@@ -234,6 +287,6 @@ export async function openDb(address: Address, log: Logger, limits = LIMITS): Pr
         throw storeError(error);
       }
     },
-    close: () => pool.end(),
+    close: async () => void (await Promise.all(pools.map((pool) => pool.end()))),
   };
 }

@@ -1,5 +1,7 @@
 import {
+  clampTimes,
   type Clock,
+  createStepWatch,
   createFailureLog,
   type JobKind,
   type Logger,
@@ -14,7 +16,7 @@ import { parseAddress } from "./address.ts";
 import { createNotifier } from "./notify.ts";
 import { takeCopy } from "./copy/copies.ts";
 import { foldCounts } from "./counts.ts";
-import { openDb, type Db } from "./db.ts";
+import { openDb, type Db, type Lane } from "./db.ts";
 import { sqlState } from "./errors.ts";
 import { commitGroup, type Committed } from "./group.ts";
 import { createMembership } from "./membership.ts";
@@ -33,18 +35,47 @@ const SAME_MS = 100;
 /** What other gateways tell is passed on at most so often: a flood of hooks there is no flood of looks here. */
 const PASS_ON_MS = 5;
 
+/** Who sends a hook hears within so long that it could not be taken: the most impatient senders wait 5 seconds. */
+const ACCEPT_MS = 3000;
+
 /** PostgreSQL's code for a failure, which quotes nothing. */
 const describeFailure = (error: unknown): object => {
   const cause = (error as Error | undefined)?.cause;
   return { sqlState: sqlState(error), cause: cause === undefined ? undefined : safeError(cause) };
 };
 
-/** How far the database's clock is ahead of this machine's: jobs wait by the one clock that all gateways share. */
-async function measureSkew(db: Db, now: () => Ms): Promise<Ms> {
-  const before = now();
-  const [row] = await db.query<{ at: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at");
-  const skew = (row?.at ?? before) - (before + now()) / 2;
-  return Math.abs(skew) < SAME_MS ? 0 : Math.round(skew);
+type DriverClock = Pick<Clock, "now" | "monotonic">;
+
+/**
+ * The database's clock, by which jobs wait: all gateways share it. Between two measurements it goes on with this machine's
+ * monotonic clock, so that nothing changes if somebody sets the other one.
+ */
+class DatabaseClock {
+  readonly #db: Db;
+  readonly #clock: DriverClock;
+  /** How far the database's clock is ahead of the monotonic one. */
+  #ahead: Ms = 0;
+
+  constructor(db: Db, clock: DriverClock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  #monotonic(): Ms {
+    return this.#clock.monotonic?.() ?? this.#clock.now();
+  }
+
+  async measure(): Promise<void> {
+    const before = this.#monotonic();
+    const [row] = await this.#db.query<{ at: number }>("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at");
+    this.#ahead = (row?.at ?? this.#clock.now()) - (before + this.#monotonic()) / 2;
+  }
+
+  /** A time of this machine's clock, by the database's. */
+  toDbTime(at: Ms): Ms {
+    const skew = this.#monotonic() + this.#ahead - this.#clock.now();
+    return Math.round(at) + (Math.abs(skew) < SAME_MS ? 0 : Math.round(skew));
+  }
 }
 
 /** Passes signals on: the first at once, and those that come close behind it as one. */
@@ -66,11 +97,19 @@ function gathering(pass: (kinds: Iterable<JobKind>) => void): (kinds: Iterable<J
 }
 
 /** The store and its queue over a schema that is up to date. */
-async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): Promise<StoreHandle> {
+async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<StoreHandle> {
   const now = (): Ms => clock.now();
-  let skew = await measureSkew(db, now);
-  const dbTime = (at: Ms): Ms => Math.round(at) + skew;
+  const watch = createStepWatch(clock, log);
+  const dbClock = new DatabaseClock(db, clock);
+  await dbClock.measure();
+  const dbTime = (at: Ms): Ms => dbClock.toDbTime(at);
+  const getLatest = (): Ms => Math.min(now(), dbTime(now()));
   const jobs = new Jobs(db);
+  const followClock = async (): Promise<void> => {
+    const step = await jobs.followClock();
+    if (step > 0) log.warn({ stepMs: -step }, "PostgreSQL's clock was set back; delays end as if it had not been");
+  };
+  await followClock();
   const handedOut = new HandedOutJobs();
   const gateway = newId("gwy", now());
   const membership = createMembership({
@@ -115,17 +154,25 @@ async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): P
     notifier.tell(ready, wakes);
   };
   const failed = createFailureLog(log, describeFailure);
-  const createCommits = (): GroupCommit =>
-    new GroupCommit({ commit: (requests, careful) => commitGroup(requests, { db, jobs, now, dbTime }, careful), committed, failed });
-  const [accepting, committing] = [createCommits(), createCommits()];
+  const createCommits = (lane: Lane, patienceMs?: Ms): GroupCommit =>
+    new GroupCommit({
+      commit: (requests, careful) => commitGroup(requests, { db: lane, jobs, now, dbTime }, careful),
+      committed,
+      failed,
+      patienceMs,
+      responding: db.responding,
+    });
+  const [accepting, committing] = [createCommits(db.accepts, ACCEPT_MS), createCommits(db)];
 
   const tidy = async (): Promise<void> => {
-    skew = await measureSkew(db, now);
-    const freed = await jobs.free(dbTime(now()));
+    watch.look();
+    await dbClock.measure();
+    await followClock();
+    const freed = await jobs.free(membership.steady());
     if (freed.length > 0) log.warn({ jobs: freed.length }, "jobs of a gateway that is gone start again");
     const strays = await handedOut.strays(async () => jobs.heldBy(await membership.id()));
     if (strays.length > 0) {
-      await jobs.letGo(strays, dbTime(now()));
+      await jobs.letGo(strays);
       log.warn({ jobs: strays.length }, "jobs that were taken while PostgreSQL was away start again");
     }
     await foldCounts(db);
@@ -142,7 +189,7 @@ async function createPostgres(db: Db, clock: Pick<Clock, "now">, log: Logger): P
   };
 
   return {
-    store: createPostgresStore({ db, now, accepting, committing, signals, close }),
+    store: clampTimes(createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }), getLatest),
     queue: createPostgresQueue({ jobs, membership, signals, handedOut, now, dbTime }),
     sharedUsage: createSharedUsage({
       db,

@@ -9,6 +9,8 @@ interface Member {
   keys: readonly NewDedupeKey[];
   held?: Job | FencingToken;
   record(): Ops;
+  /** When it was added, by `performance.now`. */
+  since: number;
   resolve(outcome: Outcome): void;
   reject(error: unknown): void;
 }
@@ -23,6 +25,9 @@ const ATTEMPTS = 4;
 /** A group that failed after so long says that PostgreSQL hangs: those behind it have waited long enough as well. */
 const HUNG_MS = 5000;
 
+/** How often it is looked for members that have waited too long. */
+const LOOK_MS = 100;
+
 interface NewMember {
   keys?: readonly NewDedupeKey[];
   held?: Job | FencingToken;
@@ -34,6 +39,10 @@ export interface GroupCommitParts {
   committed(group: Committed): void;
   /** Hears of groups that could not be committed. */
   failed(error: unknown): void;
+  /** How long a member waits for its commit; then it is told that the store is unavailable. Absent: as long as the database takes. */
+  patienceMs?: number | undefined;
+  /** False once PostgreSQL hangs: whoever has patience hears at once, before it can be written after all. */
+  responding?(): boolean;
 }
 
 /**
@@ -44,6 +53,9 @@ export class GroupCommit {
   readonly #parts: GroupCommitParts;
   #waiting: Member[] = [];
   #running: Promise<void> | undefined;
+  /** Those of the group under way. */
+  #settling: readonly Member[] = [];
+  #looking: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(parts: GroupCommitParts) {
@@ -56,7 +68,8 @@ export class GroupCommit {
         reject(new RouseError(STORE_UNAVAILABLE));
         return;
       }
-      this.#waiting.push({ keys, ...(held ? { held } : {}), record, resolve, reject });
+      this.#waiting.push({ keys, ...(held ? { held } : {}), record, since: performance.now(), resolve, reject });
+      if (this.#parts.patienceMs !== undefined) this.#looking ??= setInterval(() => this.#rejectLate(), LOOK_MS).unref();
       this.#start();
     });
   }
@@ -67,10 +80,22 @@ export class GroupCommit {
     while (this.#running) await this.#running;
   }
 
+  /** A late member that is in no group yet is not written at all; one that is under way may be. */
+  #rejectLate(): void {
+    const before = performance.now() - (this.#parts.patienceMs ?? Infinity);
+    const isHung = this.#parts.responding?.() === false;
+    const isLate = ({ since }: Member): boolean => isHung || since < before;
+    const late = [...this.#settling, ...this.#waiting].filter(isLate);
+    this.#waiting = this.#waiting.filter((member) => !isLate(member));
+    for (const member of late) member.reject(new RouseError(STORE_UNAVAILABLE));
+  }
+
   #start(): void {
     this.#running ??= this.#work().finally(() => {
       this.#running = undefined;
-      if (this.#waiting.length > 0) this.#start();
+      if (this.#waiting.length > 0) return this.#start();
+      clearInterval(this.#looking);
+      this.#looking = undefined;
     });
   }
 
@@ -79,7 +104,9 @@ export class GroupCommit {
       // All that this turn of the event loop brings.
       await new Promise((resolve) => setImmediate(resolve));
       const group = this.#takeGroup();
+      this.#settling = group;
       if (group.length > 0) await this.#settle(group);
+      this.#settling = [];
     }
   }
 

@@ -45,7 +45,7 @@ export interface Committed {
 }
 
 export interface GroupParts {
-  db: Db;
+  db: Pick<Db, "transaction" | "write">;
   jobs: Jobs;
   now: () => Ms;
   dbTime: (at: Ms) => Ms;

@@ -1,4 +1,15 @@
-import type { Job, JobKind, Ms, Sql } from "#store-kit";
+import {
+  FIRST_TIME,
+  getDelayEnd,
+  getReadyUntil,
+  type HeldJob,
+  type Job,
+  type JobKind,
+  type JobPosition,
+  type Ms,
+  type Sql,
+  STEP_MS,
+} from "#store-kit";
 import type { Db, Statement } from "./db.ts";
 import { isClash, isConflict } from "./errors.ts";
 import type { JobPlan, LockedJob } from "./job-plan.ts";
@@ -6,10 +17,18 @@ import type { JobPlan, LockedJob } from "./job-plan.ts";
 /** A holder that was not heard of for so long holds nothing any more. */
 export const LEASE_MS = 10_000;
 const ATTEMPTS = 5;
+/** Jobs whose delay is over and that join the line in one statement; the others are taken all the same once the line is empty. */
+const JOIN_AT_ONCE = 256;
 
-/** Lets the first of each key start that nobody holds: not before those of other keys that wait already. */
+/** SQL: the next place in the line (`FIRST_TIME`). All gateways share it with the numbers of jobs. */
+export const NEXT_PLACE = "next_place()";
+
+/** SQL: the `ready` of a job whose delay ends at a time; 0 stands for one without a delay. */
+export const readyAt = (delayEnd: string): string => `CASE WHEN ${delayEnd} = 0 THEN ${NEXT_PLACE} ELSE ${delayEnd} END`;
+
+/** Lets the first of each key start that nobody holds: at the end of the line, so that a busy key lets others through. */
 const PROMOTE = `
-  UPDATE jobs SET ready = greatest(jobs.run_at, $3)
+  UPDATE jobs SET ready = CASE WHEN jobs.run_at > $3 THEN jobs.run_at ELSE ${NEXT_PLACE} END
   FROM (SELECT DISTINCT kind, key FROM unnest($1::text[], $2::bytea[]) AS g (kind, key) ORDER BY kind, key) AS freed
     CROSS JOIN LATERAL (SELECT seq FROM jobs WHERE jobs.kind = freed.kind AND jobs.key = freed.key ORDER BY seq LIMIT 1) AS first
   WHERE jobs.seq = first.seq AND jobs.ready IS NULL AND jobs.holder IS NULL
@@ -18,7 +37,8 @@ const PROMOTE = `
 /**
  * Takes jobs that may start: of each key the one that was begun already, else the first; never one of a key that is
  * under way (\`jobs_begun\` would refuse it). The conditions are subqueries of one row each, so that no plan looks
- * through what waits. Always answers with a row, which says whether the holder is known, and when the next one's time is.
+ * through what waits. Always answers with a row, which says whether the holder is known, whether delays are over (jobs that stand
+ * behind the whole line), and when the next one's time is.
  */
 export const TAKE = `
   WITH next AS MATERIALIZED (
@@ -32,11 +52,43 @@ export const TAKE = `
     UPDATE jobs SET holder = $4, ready = NULL, attempts = attempts + 1, starts = starts + 1 FROM next WHERE jobs.seq = next.seq
     RETURNING next.ready AS was, jobs.seq, jobs.id, jobs.name, jobs.data, jobs.attempts, jobs.starts, jobs.enqueued)
   SELECT (SELECT id FROM holders WHERE id = $4) IS NOT NULL AS alive,
+    EXISTS (SELECT 1 FROM jobs WHERE kind = $1 AND ready IS NOT NULL AND ready >= ${FIRST_TIME} AND ready <= $2) AS due,
     (SELECT ready FROM jobs WHERE kind = $1 AND ready IS NOT NULL AND ready > $2 ORDER BY ready LIMIT 1) AS later, taken.*
   FROM (SELECT 1) AS one LEFT JOIN taken ON true ORDER BY taken.was, taken.seq`;
 
+/** Jobs whose delay is over go to the end of the line. They would wait for it to be empty otherwise. */
+const JOIN = `
+  UPDATE jobs SET run_at = 0, ready = ${NEXT_PLACE}
+  FROM (SELECT seq FROM jobs WHERE kind = $1 AND ready IS NOT NULL AND ready >= ${FIRST_TIME} AND ready <= $2
+    ORDER BY ready, seq LIMIT ${JOIN_AT_ONCE} FOR NO KEY UPDATE SKIP LOCKED) AS due
+  WHERE jobs.seq = due.seq`;
+
+/** SQL: the database's time. */
+const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/**
+ * Notes the database's time. If it is before what a gateway noted earlier, the database's clock was set back: the ends of delays
+ * move with it, so that they last as long as they were to, and no holder was heard of in the future. Returns the step.
+ */
+const FOLLOW_CLOCK = `
+  WITH mark AS MATERIALIZED (SELECT seq, ${NOW} AS at FROM marks WHERE name = 'clock' FOR UPDATE),
+  step AS MATERIALIZED (SELECT at, seq - at AS ms FROM mark WHERE seq - at >= ${STEP_MS}),
+  noted AS (INSERT INTO marks (name, seq) VALUES ('clock', ${NOW}) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq),
+  moved AS (UPDATE jobs SET run_at = run_at - step.ms, ready = CASE WHEN ready >= ${FIRST_TIME} THEN ready - step.ms ELSE ready END
+    FROM step WHERE run_at > step.at),
+  heard AS (UPDATE holders SET seen = now() FROM step WHERE seen > now())
+  SELECT ms FROM step`;
+
+/** Where a job stands: the first of its key is the one that `TAKE` takes. */
+const FIND = `
+  SELECT run_at AS "runAt", holder IS NOT NULL AS held,
+    coalesce((SELECT begun.id FROM jobs AS begun WHERE begun.kind = jobs.kind AND begun.key = jobs.key AND begun.starts > 0 LIMIT 1),
+      (SELECT first.id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key ORDER BY first.seq LIMIT 1)) AS head
+  FROM jobs WHERE kind = $1 AND id = $2`;
+
 interface TakenRow {
   alive: boolean;
+  due: boolean;
   later: Ms | null;
   id: string | null;
   name: string;
@@ -44,13 +96,6 @@ interface TakenRow {
   attempts: number;
   starts: number;
   enqueued: Ms;
-}
-
-/** A job that somebody holds, with the number of its start. */
-export interface HeldJob {
-  kind: JobKind;
-  id: string;
-  lease: number;
 }
 
 /** What is ready now, what is not any more, and when something will be. */
@@ -61,13 +106,18 @@ export interface Taken {
   later: Ms | undefined;
 }
 
-const LOST = `holder IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM holders WHERE holders.id = jobs.holder AND holders.seen > now() - interval '${LEASE_MS} ms')`;
+/** Whether the server has run for the time of a lease: all that were connected before had the time to be heard of again. */
+export const STEADY = `pg_postmaster_start_time() < now() - interval '${LEASE_MS} ms'`;
+
+/** Held by someone who has left; with `silent`, also by someone who is not heard of any more. */
+const LOST = (silent: string): string => `holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders WHERE holders.id = jobs.holder
+  AND (holders.seen > now() - interval '${LEASE_MS} ms' OR NOT (${silent} AND ${STEADY})))`;
 
 /** What a plan does to jobs that were there before, in the order in which it has to be done. Rows that come back name kinds of which one is ready. */
 export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): { before: Statement[]; after: Statement[] } {
   const before: Statement[] = [];
   const after: Statement[] = [];
+  const delayEnd = (runAt: Ms): Ms => getDelayEnd(dbTime(runAt), dbTime(now));
   const gone = [...plan.completes, ...plan.removes];
   if (gone.length > 0) {
     const kinds = gone.map((job) => job.kind);
@@ -82,13 +132,13 @@ export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): {
   const { retries } = plan;
   if (retries.length > 0) {
     before.push({
-      text: `UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = given.run_at, attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
+      text: `UPDATE jobs SET holder = NULL, run_at = given.run_at, ready = ${readyAt("given.run_at")}, attempts = CASE WHEN given.reset THEN 0 ELSE jobs.attempts END
         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[]) AS given (kind, id, run_at, reset)
         WHERE jobs.kind = given.kind AND jobs.id = given.id RETURNING jobs.kind`,
       values: [
         retries.map((one) => one.kind),
         retries.map((one) => one.id),
-        retries.map((one) => dbTime(one.runAt)),
+        retries.map((one) => delayEnd(one.runAt)),
         retries.map((one) => one.reset),
       ],
     });
@@ -96,10 +146,10 @@ export function jobStatements(plan: JobPlan, now: Ms, dbTime: (at: Ms) => Ms): {
   const reschedules = [...plan.reschedules.values()];
   if (reschedules.length > 0) {
     after.push({
-      text: `UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE given.run_at END
+      text: `UPDATE jobs SET run_at = given.run_at, ready = CASE WHEN jobs.ready IS NULL THEN NULL ELSE ${readyAt("given.run_at")} END
         FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (kind, id, run_at)
         WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.holder IS NULL RETURNING jobs.kind`,
-      values: [reschedules.map((one) => one.kind), reschedules.map((one) => one.id), reschedules.map((one) => dbTime(one.runAt))],
+      values: [reschedules.map((one) => one.kind), reschedules.map((one) => one.id), reschedules.map((one) => delayEnd(one.runAt))],
     });
   }
   return { before, after };
@@ -126,8 +176,9 @@ export class Jobs {
   /** Takes up to `limit` jobs that may start at `now` and counts their starts. */
   async take(kind: JobKind, limit: number, now: Ms, holder: number, attempt = 1): Promise<Taken> {
     let rows: TakenRow[];
+    const until = getReadyUntil(now);
     try {
-      rows = await this.#db.query<TakenRow>(TAKE, [kind, now, limit, holder]);
+      rows = await this.#db.query<TakenRow>(TAKE, [kind, until, limit, holder]);
     } catch (error) {
       // Another gateway has just begun a job of one of these keys, which this statement could not see yet.
       if ((isConflict(error) || isClash(error)) && attempt < ATTEMPTS) return this.take(kind, limit, now, holder, attempt + 1);
@@ -148,19 +199,29 @@ export class Jobs {
             },
           ],
     );
+    if (rows[0]?.due && jobs.length === limit) await this.#db.query(JOIN, [kind, until]);
     return { jobs, alive: rows[0]?.alive ?? false, later: rows[0]?.later ?? undefined };
   }
 
-  /** Jobs whose holder is not heard of any more may start again; with `own`, those of that holder too. Returns their kinds. */
-  async free(now: Ms, own?: number): Promise<JobKind[]> {
+  /**
+   * Jobs whose holder has left may start again; with `steady` (see `Membership`), also those whose holder is not heard of
+   * any more. With `own`, those of that holder too. Returns their kinds.
+   */
+  async free(steady: boolean, own?: number): Promise<JobKind[]> {
     const mine = own === undefined ? "" : "holder = $2 OR ";
     // The start that was cut off stays counted, and its lease is worth nothing any more.
     const rows = await this.#db.query<{ kind: JobKind }>(
-      `UPDATE jobs SET holder = NULL, run_at = $1, ready = $1 WHERE holder IS NOT NULL AND (${mine}(${LOST})) RETURNING kind`,
-      own === undefined ? [now] : [now, own],
+      `UPDATE jobs SET holder = NULL, run_at = 0, ready = ${NEXT_PLACE} WHERE holder IS NOT NULL AND (${mine}(${LOST("$1::boolean")})) RETURNING kind`,
+      [steady, ...(own === undefined ? [] : [own])],
     );
-    await this.#db.query("DELETE FROM holders WHERE seen < now() - interval '1 hour'");
+    if (steady) await this.#db.query(`DELETE FROM holders WHERE seen < now() - interval '1 hour' AND ${STEADY}`);
     return rows.map((row) => row.kind);
+  }
+
+  /** Follows the database's clock. Returns how far it was set back since any gateway noted it; 0 if it was not. */
+  async followClock(): Promise<Ms> {
+    const [row] = await this.#db.query<{ ms: Ms }>(FOLLOW_CLOCK);
+    return row?.ms ?? 0;
   }
 
   /** What the database holds for a holder. */
@@ -169,11 +230,11 @@ export class Jobs {
   }
 
   /** Lets go of jobs as they were held, for others to start. */
-  async letGo(jobs: readonly HeldJob[], now: Ms): Promise<void> {
+  async letGo(jobs: readonly HeldJob[]): Promise<void> {
     await this.#db.query(
-      `UPDATE jobs SET holder = NULL, run_at = $1, ready = $1 FROM unnest($2::text[], $3::text[], $4::int[]) AS given (kind, id, lease)
+      `UPDATE jobs SET holder = NULL, run_at = 0, ready = ${NEXT_PLACE} FROM unnest($1::text[], $2::text[], $3::int[]) AS given (kind, id, lease)
         WHERE jobs.kind = given.kind AND jobs.id = given.id AND jobs.starts = given.lease AND jobs.holder IS NOT NULL`,
-      [now, jobs.map((job) => job.kind), jobs.map((job) => job.id), jobs.map((job) => job.lease)],
+      [jobs.map((job) => job.kind), jobs.map((job) => job.id), jobs.map((job) => job.lease)],
     );
   }
 
@@ -182,9 +243,15 @@ export class Jobs {
     const rows = await this.#db.query<{ kind: JobKind }>(
       `SELECT kind FROM (VALUES ('turn'), ('delivery'), ('command')) AS kinds (kind)
         WHERE (SELECT ready FROM jobs WHERE jobs.kind = kinds.kind AND ready IS NOT NULL ORDER BY ready LIMIT 1) <= $1`,
-      [now],
+      [getReadyUntil(now)],
     );
     return rows.map((row) => row.kind);
+  }
+
+  /** Where a job stands, by the database's time. */
+  async find(kind: JobKind, id: string): Promise<JobPosition | undefined> {
+    const [row] = await this.#db.query<JobPosition>(FIND, [kind, id]);
+    return row;
   }
 
   /** How many nobody holds, and since when the oldest of them waits. */

@@ -48,7 +48,17 @@ export interface Leases {
 }
 
 /** Who of several gateways does what only one may do. A lease is its holder's for as long as the holder is heard of. */
-export function createLeases({ db, membership, log, start }: { db: Db; membership: Membership; log: Logger; start(): void }): Leases {
+export function createLeases({
+  db: { heartbeats: db },
+  membership,
+  log,
+  start,
+}: {
+  db: Db;
+  membership: Membership;
+  log: Logger;
+  start(): void;
+}): Leases {
   const wants = new Set<Want>();
   const own = new Map<string, Own>();
   const holding = new Set<Promise<void>>();

@@ -7,6 +7,8 @@ const BEAT_MS = 2500;
 /** A holder counts on its lease for less time than others wait for it: what it does under it has come to an end by then. */
 const SURE_MS = LEASE_MS - 2000;
 const TELL_EVERY_MS = 30_000;
+/** Signs of life that are farther apart say that the database was away meanwhile. */
+const GAP_MS = 2 * BEAT_MS;
 
 export interface Membership {
   /** The number under which this handle holds jobs and leases; asked for when first needed. */
@@ -15,6 +17,11 @@ export interface Membership {
   forget(): void;
   /** Whether no other can have taken yet what this one holds. */
   sure(): boolean;
+  /**
+   * Whether the database could be reached for the whole time of a lease: only then does the silence of another holder say
+   * that its process has ended. After an outage all are silent until they are connected again.
+   */
+  steady(): boolean;
   /** Begins to beat; a second call does nothing. */
   start(): void;
   /** What others may know of it. */
@@ -41,21 +48,29 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
   let closed = false;
   let told: Ms = -Infinity;
   let sureUntil: Ms = -Infinity;
+  let heardAt: Ms = -Infinity;
+  let steadySince: Ms = Infinity;
   let describe: (() => PeerInfo) | undefined;
 
   /** Counted from before it was said, by a clock that nobody sets. */
   const seen = (sentAt: Ms): void => {
     if (closed) return;
+    const now = performance.now();
+    if (now - heardAt > GAP_MS) steadySince = now;
+    heardAt = now;
     sureUntil = sentAt + SURE_MS;
     clearTimeout(deadline);
-    deadline = setTimeout(lost, Math.max(0, sureUntil - performance.now())).unref();
+    deadline = setTimeout(lost, Math.max(0, sureUntil - now)).unref();
   };
 
   const info = (): string | null => (describe ? JSON.stringify(describe()) : null);
 
   const register = async (): Promise<number> => {
     const sentAt = performance.now();
-    const [row] = await db.query<{ id: number }>("INSERT INTO holders (gateway, info) VALUES ($1, $2) RETURNING id", [gateway, info()]);
+    const [row] = await db.heartbeats.query<{ id: number }>("INSERT INTO holders (gateway, info) VALUES ($1, $2) RETURNING id", [
+      gateway,
+      info(),
+    ]);
     seen(sentAt);
     return row?.id ?? 0;
   };
@@ -70,20 +85,22 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
     id,
     forget,
     sure: () => performance.now() < sureUntil,
+    steady: () => performance.now() - steadySince > LEASE_MS && performance.now() - heardAt <= GAP_MS,
     start() {
       if (timer || closed) return;
       const once = async (): Promise<void> => {
         try {
           const own = await membership.id();
           const sentAt = performance.now();
-          const [known] = await db.query<{ id: number }>("UPDATE holders SET seen = now(), info = $2 WHERE id = $1 RETURNING id", [
-            own,
-            info(),
-          ]);
+          const [known] = await db.heartbeats.query<{ id: number }>(
+            "UPDATE holders SET seen = now(), info = $2 WHERE id = $1 RETURNING id",
+            [own, info()],
+          );
           if (known) seen(sentAt);
           else forget();
           await beat();
         } catch (error) {
+          heardAt = -Infinity;
           if (closed || performance.now() - told < TELL_EVERY_MS) return;
           told = performance.now();
           log.warn({ err: safeError(error) }, "PostgreSQL does not answer: jobs held here may go to other gateways");
@@ -100,7 +117,7 @@ export function createMembership({ db, log, gateway, beat, lost }: MembershipPar
       clearTimeout(deadline);
       await beating;
       const own = await id.current()?.catch(() => undefined);
-      if (own !== undefined) await db.query("DELETE FROM holders WHERE id = $1", [own]).catch(() => undefined);
+      if (own !== undefined) await db.heartbeats.query("DELETE FROM holders WHERE id = $1", [own]).catch(() => undefined);
     },
   };
   return membership;

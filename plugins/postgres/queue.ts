@@ -1,6 +1,6 @@
-import type { Job, Ms, Queue } from "#store-kit";
+import type { HeldJob, Job, Ms, Queue } from "#store-kit";
 import type { Membership } from "./membership.ts";
-import type { HeldJob, Jobs } from "./jobs.ts";
+import type { Jobs } from "./jobs.ts";
 import type { Signals } from "./signals.ts";
 
 interface Parts {
@@ -12,14 +12,17 @@ interface Parts {
   dbTime: (at: Ms) => Ms;
 }
 
-const nameOf = ({ kind, id, lease }: Pick<HeldJob, "kind" | "id" | "lease">): string => `${kind} ${id} ${lease}`;
+const nameOf = ({ kind, id, lease = 0 }: HeldJob): string => `${kind} ${id} ${lease}`;
 
 /**
  * The jobs that this gateway has handed to its workers. What the database holds for it besides was taken by a statement whose answer
  * got lost: nobody works on it, and it would wait for as long as this process lives.
  */
 export class HandedOutJobs {
-  #names = new Set<string>();
+  #jobs = new Map<string, HeldJob>();
+  /** Names of jobs that were not held at the last look: the worker of one may have just ended it. */
+  #missing = new Set<string>();
+  readonly #listeners = new Set<(job: HeldJob) => void>();
   #fetching = 0;
   #begun = 0;
 
@@ -28,11 +31,17 @@ export class HandedOutJobs {
     this.#fetching++;
     try {
       const taken = await take();
-      for (const { kind, id, lease = 0 } of taken) this.#names.add(nameOf({ kind, id, lease }));
+      for (const job of taken) this.#jobs.set(nameOf(job), job);
       return taken;
     } finally {
       this.#fetching--;
     }
+  }
+
+  /** Calls the listener with jobs that were handed out and are not held any more, those that have ended included. */
+  onLost(listener: (job: HeldJob) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   /** Those of the held jobs that nobody was given. `look` is only believed where nothing was taken meanwhile. */
@@ -42,8 +51,18 @@ export class HandedOutJobs {
     const held = await look();
     if (this.#begun !== begun) return [];
     const names = new Set(held.map(nameOf));
-    this.#names = new Set([...this.#names].filter((name) => names.has(name)));
-    return held.filter((job) => !this.#names.has(nameOf(job)));
+    const missing = new Set<string>();
+    for (const [name, job] of this.#jobs) {
+      if (names.has(name)) continue;
+      if (!this.#missing.has(name)) {
+        missing.add(name);
+        continue;
+      }
+      this.#jobs.delete(name);
+      for (const listener of this.#listeners) listener(job);
+    }
+    this.#missing = missing;
+    return held.filter((job) => !this.#jobs.has(nameOf(job)));
   }
 }
 
@@ -68,13 +87,19 @@ export function createPostgresQueue({ jobs, membership, signals, handedOut, now,
       return fetched;
     },
     onReady: signals.onReady,
+    onLost: (listener) => handedOut.onLost(listener),
+    async find(kind, id) {
+      const found = await jobs.find(kind, id);
+      // The database's time as ours.
+      return found && { ...found, runAt: found.runAt === 0 ? 0 : found.runAt - (dbTime(now()) - now()) };
+    },
     async waiting(kind) {
       const { count, oldest } = await jobs.waiting(kind);
       return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };
     },
     async recover() {
       membership.start();
-      const freed = await jobs.free(dbTime(now()), await membership.id());
+      const freed = await jobs.free(membership.steady(), await membership.id());
       signals.announce(new Set(freed));
       return freed.length;
     },

@@ -16,12 +16,14 @@ import {
   toSteps,
   toTurn,
   type ToolResultRecord,
+  type TurnRecord,
+  type TurnRow,
 } from "#store-kit";
 import { readCounts } from "./counts.ts";
 import type { Db } from "./db.ts";
 import { digest } from "./digest.ts";
 import { readDedupeRecords } from "./keys.ts";
-import { listNewest } from "./lists.ts";
+import { listNewest, sumUsage } from "./lists.ts";
 
 const SESSION = "session, agent, origin, key, path, credential, turns, created, used";
 
@@ -42,12 +44,22 @@ async function sessions(db: Db, query: SessionQuery): Promise<SessionRow[]> {
   );
 }
 
+const NEWEST_CHECKPOINT = "SELECT seq, record FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+
+/** The newest turns of a session, oldest first. */
+async function readTurns(
+  db: Db,
+  { limit, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }: Lists["turns"]["of"],
+): Promise<TurnRecord[]> {
+  const text = "SELECT seq, record FROM turns WHERE session = $1 AND seq < $2 AND seq > $3 ORDER BY seq DESC LIMIT $4";
+  const rows = await db.query<TurnRow>(text, [digest(sessionId(ref)), before, after, limit]);
+  return rows.map(toTurn).toReversed();
+}
+
 /** The reading side over PostgreSQL. */
 export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates" | "get" | "list" | "counts"> {
-  const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> => {
-    const [row] = await db.query<Row>(text, [value]);
-    return row === undefined ? undefined : read(row);
-  };
+  const first = async <Row, T>(text: string, value: unknown, read: (row: Row) => T): Promise<T | undefined> =>
+    (await db.query<Row>(text, [value])).map(read)[0];
   const all = async <Row, T>(text: string, values: readonly unknown[], read: (row: Row) => T): Promise<T[]> =>
     (await db.query<Row>(text, values)).map(read);
   const byId = <Q, T>({ table, columns, read }: Page<Q, T>, id: string): Promise<T | undefined> =>
@@ -56,7 +68,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
     async findDuplicates(keys) {
       if (keys.length === 0) return [];
       const ids = keys.map(({ scope, key }) => digest(scope, key));
-      const records = await readDedupeRecords(db, ids);
+      const records = await readDedupeRecords(db.accepts, ids);
       return ids.map((id) => {
         const record = records.get(id.toString("hex"));
         return record && record.expiresAt > now() ? record : undefined;
@@ -69,6 +81,7 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
         run: (id) => byId(PAGES.runs, id),
         delivery: (id) => byId(PAGES.deliveries, id),
         session: (ref) => first(`SELECT ${SESSION} FROM sessions WHERE id = $1`, digest(sessionId(ref)), toSession),
+        checkpoint: (ref) => first(NEWEST_CHECKPOINT, digest(sessionId(ref)), toTurn),
         value: (key) => first("SELECT value FROM meta WHERE key = $1", key, (row: { value: string }) => JSON.parse(row.value) as unknown),
         approval: (id) => byId(PAGES.approvals, id),
         toolResult: (id) => first("SELECT record FROM tool_results WHERE id = $1", id, parseRecord<ToolResultRecord>),
@@ -76,10 +89,11 @@ export function createReads(db: Db, now: () => Ms): Pick<Store, "findDuplicates"
       list: {
         events: (query) => listNewest(db, PAGES.events, query),
         runs: (query) => listNewest(db, PAGES.runs, query),
+        usage: (query) => sumUsage(db, query),
         deliveries: (query) => listNewest(db, PAGES.deliveries, query),
         systemEvents: (query) => listNewest(db, PAGES.systemEvents, query),
         sessions: async (query) => (await sessions(db, query)).map(toSession),
-        turns: (ref) => all("SELECT seq, record FROM turns WHERE session = $1 ORDER BY seq", [digest(sessionId(ref))], toTurn),
+        turns: (query) => readTurns(db, query),
         queuedSystemEvents({ agentId, limit }) {
           const { columns, read } = PAGES.systemEvents;
           return all(

@@ -155,6 +155,17 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX approvals_run ON approvals (run_id);
   ${changing("approvals", "state", "approvals")}
   `,
+  `
+  -- Set on checkpoints: the last turn that retention may delete.
+  ALTER TABLE turns ADD COLUMN covered bigint;
+  CREATE INDEX turns_checkpoints ON turns (session, seq) WHERE covered IS NOT NULL;
+  CREATE INDEX sessions_turns ON sessions (turns) WHERE origin IN ('main', 'channel');
+  `,
+  `
+  -- The next place in the line of jobs that may start at once. It runs as the owner of the tables: other users need no right to a sequence.
+  CREATE FUNCTION next_place() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$ BEGIN
+    RETURN nextval('jobs_seq_seq'); END $$;
+  `,
 ];
 
 /** Every name that `counts` tells, also where there is none of it. */

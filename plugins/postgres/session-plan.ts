@@ -1,6 +1,6 @@
 import { type Ms, sessionId, type SessionRef } from "#store-kit";
 import { digest } from "./digest.ts";
-import type { SessionOp } from "./write-log.ts";
+import type { PlannedTurn, SessionOp } from "./write-log.ts";
 
 /** What a group does to one session: first what it takes away, then what it adds. */
 interface PlannedSession {
@@ -9,7 +9,7 @@ interface PlannedSession {
   ref: SessionRef;
   /** `turns`: the turns before are gone; `all`: the session itself as well. */
   wiped: "nothing" | "turns" | "all";
-  turns: string[];
+  turns: PlannedTurn[];
   /** Set where turns were added, also such as a reset took away again. */
   used?: { first: Ms; last: Ms };
 }
@@ -23,7 +23,7 @@ export class SessionPlan {
     const known = this.planned.get(session) ?? { id: digest(session), session, ref: op.ref, wiped: "nothing", turns: [] };
     this.planned.set(session, known);
     if (op.op === "append") {
-      known.turns.push(op.record);
+      known.turns.push(op.turn);
       known.used = { first: known.used?.first ?? op.at, last: op.at };
       return;
     }

@@ -232,7 +232,7 @@ export function createSharedUsage({ db, gateway, now, dbTime, ready }: SharedUsa
       const time = dbTime(at);
       const full = maxEvents <= 1 || chars > maxChars;
       const isOpen = "w.closes_at > $3::bigint";
-      const [row] = await db.query<{ run: string; closesAt: Ms }>(
+      const [row] = await db.accepts.query<{ run: string; closesAt: Ms }>(
         `INSERT INTO windows AS w (name, run, first_at, closes_at, n, chars) VALUES ($1, $2, $3::bigint, $4::bigint, 1, $5::bigint)
           ON CONFLICT (name) DO UPDATE SET
             run = CASE WHEN ${isOpen} THEN w.run ELSE excluded.run END,

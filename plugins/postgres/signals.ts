@@ -8,7 +8,8 @@ export interface Signals extends Omit<Listeners, "any"> {
 /** Who is told in this process that work may be ready, and the timers of jobs that wait. `listened` is called with each that listens. */
 export function createSignals({ now, log, listened }: { now: () => Ms; log: Logger; listened(): void }): Signals {
   const { onReady, onWake, announce, woke, close } = createListeners(log, listened);
-  const timers = new Map<JobKind, { at: Ms; timer: NodeJS.Timeout }>();
+  /** `due`: by the monotonic clock, since what was planned before somebody set the other one still comes when it was to. */
+  const timers = new Map<JobKind, { due: Ms; timer: NodeJS.Timeout }>();
   let closed = false;
 
   return {
@@ -18,14 +19,15 @@ export function createSignals({ now, log, listened }: { now: () => Ms; log: Logg
     woke,
     later(kind, at) {
       const known = timers.get(kind);
-      if (closed || (known && known.at <= at)) return;
-      clearTimeout(known?.timer);
       const wait = Math.min(Math.max(Math.ceil(at - now()), 0), LONGEST_TIMER_MS);
+      const due = performance.now() + wait;
+      if (closed || (known && known.due <= due)) return;
+      clearTimeout(known?.timer);
       const ring = (): void => {
         timers.delete(kind);
         announce([kind]);
       };
-      timers.set(kind, { at, timer: setTimeout(ring, wait).unref() });
+      timers.set(kind, { due, timer: setTimeout(ring, wait).unref() });
     },
     close() {
       closed = true;

@@ -8,6 +8,7 @@ import {
   type ToolCallRecord,
   type toStepRow,
   withChange,
+  withRefused,
 } from "#store-kit";
 import type { StepOp } from "./write-log.ts";
 
@@ -52,7 +53,7 @@ export const wantNoSteps = (): WantedSteps => ({ steps: [], calls: [], results: 
 /** Notes what has to be read for `op`. What is new is looked for only with `careful`: otherwise its insert fails if it is there. */
 export function wantSteps(wanted: WantedSteps, op: StepOp, careful: boolean): void {
   if (op.op === "call") wanted.calls.push(op);
-  if (op.op === "decision") wanted.approvals.push(op.id);
+  if (op.op === "decision" || op.op === "refused") wanted.approvals.push(op.id);
   if (!careful) return;
   if (op.op === "step") wanted.steps.push(op.row);
   if (op.op === "result") wanted.results.push(op.id);
@@ -160,9 +161,13 @@ export class StepPlan {
       const call = this.calls.get(key) ?? this.#loaded.calls.get(key);
       if (call) this.calls.set(key, { ...call, record: withChange(call.record, op.change) });
     }
-    if (op.op !== "decision") return;
-    const known = this.approvals.get(op.id);
-    if (known) this.approvals.set(op.id, { ...known, changed: true, approval: { ...known.approval, decision: op.decision } });
+    if (op.op === "decision") this.#changeApproval(op.id, (approval) => ({ ...approval, decision: op.decision }));
+    if (op.op === "refused") this.#changeApproval(op.id, (approval) => withRefused(approval, op.refused));
+  }
+
+  #changeApproval(id: string, change: (approval: ApprovalRecord) => ApprovalRecord): void {
+    const known = this.approvals.get(id);
+    if (known) this.approvals.set(id, { ...known, changed: true, approval: change(known.approval) });
   }
 
   #addStep({ calls, ...row }: ReturnType<typeof toStepRow>): void {

@@ -1,15 +1,17 @@
-import { type FencingToken, type Job, LEASE_LOST, type Ms, RouseError, type Store, type Writes } from "#store-kit";
+import { type FencingToken, type Job, LEASE_LOST, type Ms, oldestBody, RouseError, type Store, type Writes } from "#store-kit";
 import { createWriteLog, newEvent, noOps } from "./write-log.ts";
 import type { Db } from "./db.ts";
 import { newKeys } from "./keys.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import { createReads } from "./reads.ts";
 import type { Signals } from "./signals.ts";
-import { sweep } from "./sweep.ts";
+import { POSTGRES_DIALECT, sweep } from "./sweep.ts";
 
 export interface StoreParts {
   db: Db;
   now: () => Ms;
+  /** The present by this machine's clock or the database's, whichever is behind. */
+  getLatest: () => Ms;
   /** Hooks that come in, and the work on them: neither waits for the other's transactions. */
   accepting: GroupCommit;
   committing: GroupCommit;
@@ -18,7 +20,7 @@ export interface StoreParts {
 }
 
 /** The store over one PostgreSQL schema. */
-export function createPostgresStore({ db, now, accepting, committing, signals, close }: StoreParts): Store {
+export function createPostgresStore({ db, now, getLatest, accepting, committing, signals, close }: StoreParts): Store {
   let closing: Promise<void> | undefined;
   return {
     ...createReads(db, now),
@@ -44,7 +46,13 @@ export function createPostgresStore({ db, now, accepting, committing, signals, c
       return outcome.kind === "done";
     },
     onSystemEvents: signals.onWake,
-    sweep: (at, retention, fencingToken) => sweep(db, at, retention, { fencingToken, stopped: () => closing !== undefined }),
+    // A gateway whose clock is ahead of the database's deletes nothing before its time.
+    sweep: (at, retention, fencingToken) =>
+      sweep(db, at - (now() - getLatest()), retention, { fencingToken, stopped: () => closing !== undefined }),
+    async oldestBody(at) {
+      const [row] = await db.query<{ at: Ms }>(oldestBody(POSTGRES_DIALECT, "$1::bigint"), [Math.round(at)]);
+      return row?.at;
+    },
     async backup() {
       throw new RouseError({
         code: "usage",

@@ -1,9 +1,14 @@
 import {
+  type Age,
   type AgedRow,
   type AgedTable,
   type FencingToken,
   getAgedTables,
   getRedactions,
+  getTrims,
+  type LongSession,
+  LOOK_AHEAD,
+  lookAhead,
   type Ms,
   type RedactedRow,
   type Redaction,
@@ -14,11 +19,14 @@ import {
   type Sql,
   SWEEP_SLICE,
   type SweepDialect,
+  type TimedRow,
+  type Walk,
 } from "#store-kit";
 import type { Db } from "./db.ts";
+import { digest } from "./digest.ts";
 import { standing } from "./leases.ts";
 
-const DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
+export const POSTGRES_DIALECT: SweepDialect = { hasBody: "body IS NOT NULL", find: "strpos" };
 /** No transaction takes so long: what is older has all that there will ever be of it. */
 const SETTLED_MS = 600_000;
 
@@ -30,35 +38,52 @@ const DELETE_EVENTS = `
   noted AS (INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, -count(*) FROM gone GROUP BY outcome)
   SELECT count(*) AS n FROM gone`;
 
-function deleteAged({ table, at, since, cutoff, parts = [] }: AgedTable): Step {
-  let after = 0;
+/** Looks for an old row behind those from the future. */
+async function look(sql: Sql, { table, at }: Pick<AgedTable, "table" | "at">, walk: Walk, age: Age): Promise<ReturnType<typeof lookAhead>> {
+  const text = `SELECT seq, ${at} AS at FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
+  return lookAhead(await sql.query<TimedRow>(text, [walk.looked ?? walk.after, LOOK_AHEAD]), walk, age);
+}
+
+function deleteAged(aged: AgedTable): Step {
+  const { table, at, since, age, parts = [] } = aged;
+  let position: Walk = { after: 0, oldUpTo: 0 };
   const partsGone = parts.map((part) => `, ${part}_gone AS (DELETE FROM ${part} USING gone WHERE ${part}.run_id = gone.id)`).join("");
   const deleting =
     table === "events"
       ? DELETE_EVENTS
       : `WITH gone AS (DELETE FROM ${table} WHERE seq = ANY($1::bigint[]) RETURNING id)${partsGone} SELECT count(*) AS n FROM gone`;
   return async (sql) => {
+    if (position.looked !== undefined) {
+      const { walk, end } = await look(sql, aged, position, age);
+      position = walk;
+      return { changed: 0, more: !end };
+    }
     const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
-    const { seqs, last = after, more } = selectAged(await sql.query<AgedRow>(text, [after, SWEEP_SLICE]), cutoff);
+    const { seqs, walk, end } = selectAged(await sql.query<AgedRow>(text, [position.after, SWEEP_SLICE]), position, age);
     const [deleted] = seqs.length === 0 ? [] : await sql.query<{ n: number }>(deleting, [seqs]);
-    after = last;
-    return { changed: deleted?.n ?? 0, more };
+    position = walk;
+    return { changed: deleted?.n ?? 0, more: !end };
   };
 }
 
 /** Goes over a table from its mark on and takes texts away, row by row. */
 function redactTexts(redaction: Redaction, now: Ms): Step {
-  const { mark, table, columns } = redaction;
+  const { mark, table, columns, age } = redaction;
   let start = 0;
   let position: RedactionPosition | undefined;
   return async (sql) => {
     if (!position) {
       start = (await sql.query<{ seq: number }>("SELECT seq FROM marks WHERE name = $1", [mark]))[0]?.seq ?? 0;
-      position = { after: start, marked: start, blocked: false };
+      position = { after: start, oldUpTo: start, marked: start, blocked: false };
+    }
+    if (age && position.looked !== undefined) {
+      const { walk, end } = await look(sql, { table: "events", at: "at" }, position, age);
+      position = { ...walk, marked: position.marked, blocked: position.blocked };
+      return { changed: 0, more: !end };
     }
     const text = `SELECT seq, ${columns} FROM ${table} WHERE seq > $1 ORDER BY seq LIMIT $2`;
     const rows = await sql.query<RedactedRow>(text, [position.after, SWEEP_SLICE]);
-    const slice = redactRows(rows, redaction, position, now - SETTLED_MS);
+    const slice = redactRows(rows, redaction, position, { upTo: now - SETTLED_MS, now });
     for (const { seq, changes } of slice.updates) {
       const columns = Object.keys(changes).map((column, index) => `${column} = $${index + 2}`);
       await sql.query(`UPDATE ${table} SET ${columns.join(", ")} WHERE seq = $1`, [seq, ...Object.values(changes)]);
@@ -87,6 +112,32 @@ function deleteSessions(origin: "hook" | "api", cutoff: Ms): Step {
   };
 }
 
+const TRIM = `
+  WITH gone AS (
+    DELETE FROM turns WHERE seq = ANY(ARRAY(SELECT seq FROM turns WHERE session = $1 AND seq <= $2 ORDER BY seq LIMIT $3)) RETURNING 1)
+  UPDATE sessions SET turns = greatest(0, turns - (SELECT count(*) FROM gone)) WHERE id = $1 RETURNING (SELECT count(*) FROM gone) AS n`;
+
+/** Deletes the oldest turns of main and channel sessions that have more than `keep`. */
+function trimSessions(keep: number): Step {
+  let long: LongSession[] | undefined;
+  return async (sql) => {
+    long ??= await sql.query<LongSession>("SELECT session, turns FROM sessions WHERE origin IN ('main', 'channel') AND turns > $1", [keep]);
+    const [next] = long;
+    if (!next) return { changed: 0, more: false };
+    const id = digest(next.session);
+    const [checkpoint] = await sql.query<{ covered: number }>(
+      "SELECT covered FROM turns WHERE session = $1 AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1",
+      [id],
+    );
+    let changed = 0;
+    for (const { upTo, most } of getTrims(next.turns, keep, checkpoint?.covered ?? 0))
+      changed ||= (await sql.query<{ n: number }>(TRIM, [id, upTo, most]))[0]?.n ?? 0;
+    next.turns -= changed;
+    if (changed === 0) long.shift();
+    return { changed, more: true };
+  };
+}
+
 function deleteKeys(now: Ms): Step {
   return async (sql) => {
     const [row] = await sql.query<{ n: number }>(
@@ -101,10 +152,11 @@ function deleteKeys(now: Ms): Step {
 
 function sweepSteps(now: Ms, keep: Retention): Step[] {
   return [
-    ...getRedactions(now, keep, DIALECT).map((redaction) => redactTexts(redaction, now)),
+    ...getRedactions(now, keep, POSTGRES_DIALECT).map((redaction) => redactTexts(redaction, now)),
     ...getAgedTables(now, keep).map(deleteAged),
     deleteSessions("hook", now - keep.hookSessions),
     deleteSessions("api", now - keep.apiSessions),
+    trimSessions(keep.sessionTurns),
     deleteKeys(now),
   ];
 }

@@ -13,6 +13,7 @@ import {
   newDeliveryRecord,
   type NewJob,
   type NewSystemEvent,
+  type RefusedDecision,
   type RunChange,
   type SessionRef,
   type StoredAction,
@@ -40,14 +41,21 @@ export type JobOp =
   | { op: "reschedule"; kind: JobKind; id: string; runAt: Ms }
   | { op: "remove"; kind: JobKind; id: string };
 
-export type SessionOp = { ref: SessionRef } & ({ op: "append"; at: Ms; record: string } | { op: "reset" } | { op: "delete" });
+/** A turn as its row. `covered` is set on checkpoints. */
+export interface PlannedTurn {
+  record: string;
+  covered: number | undefined;
+}
+
+export type SessionOp = { ref: SessionRef } & ({ op: "append"; at: Ms; turn: PlannedTurn } | { op: "reset" } | { op: "delete" });
 
 export type StepOp =
   | { op: "step"; row: ReturnType<typeof toStepRow> }
   | { op: "call"; runId: string; callId: string; change: ToolCallChange }
   | { op: "result"; id: string; runId: string; record: string }
   | { op: "approval"; approval: ApprovalRecord }
-  | { op: "decision"; id: string; decision: ApprovalDecision };
+  | { op: "decision"; id: string; decision: ApprovalDecision }
+  | { op: "refused"; id: string; refused: RefusedDecision };
 
 /** What one commit asks for, table by table; within a table in the order in which it was asked for. */
 export interface Ops {
@@ -94,7 +102,10 @@ export const createWriteLog = (ops: Ops): Writes =>
   toWrites({
     add: {
       run: (run) => void ops.runs.push({ op: "insert", row: toRunRow(run) }),
-      turn: (ref, turn) => void ops.sessions.push({ op: "append", ref, at: turn.at, record: JSON.stringify(turn) }),
+      turn(ref, turn) {
+        const planned = { record: JSON.stringify(turn), covered: turn.checkpoint?.covered };
+        ops.sessions.push({ op: "append", ref, at: turn.at, turn: planned });
+      },
       systemEvent: (event) => void ops.systemEvents.push({ event, record: JSON.stringify(event) }),
       delivery: (delivery) => void ops.deliveries.push({ op: "insert", record: newDeliveryRecord(delivery) }),
       job: (job) => void ops.jobs.push({ op: "enqueue", job, data: JSON.stringify(job.data) }),
@@ -105,6 +116,7 @@ export const createWriteLog = (ops: Ops): Writes =>
         ops.steps.push({ op: "approval", approval });
       },
       decision: (id, decision) => void ops.steps.push({ op: "decision", id, decision }),
+      refusedDecision: (id, refused) => void ops.steps.push({ op: "refused", id, refused }),
     },
     set: {
       lastRoute: (route) => void ops.routes.push(route),

@@ -75,11 +75,11 @@ function* sessions({ sessions }: UnitOfWork): Generator<Statement> {
     used.map((one) => one.used.first),
     used.map((one) => one.used.last),
   ]);
-  const turns = used.flatMap(({ id, turns }) => turns.map((record) => ({ id, record })));
+  const turns = used.flatMap(({ id, turns }) => turns.map((turn) => ({ id, ...turn })));
   yield statement(
-    `INSERT INTO turns (session, record) SELECT session, record
-      FROM unnest($1::bytea[], $2::text[]) WITH ORDINALITY AS given (session, record, nth) ORDER BY nth`,
-    [turns.map((turn) => turn.id), turns.map((turn) => turn.record)],
+    `INSERT INTO turns (session, record, covered) SELECT session, record, covered
+      FROM unnest($1::bytea[], $2::text[], $3::bigint[]) WITH ORDINALITY AS given (session, record, covered, nth) ORDER BY nth`,
+    [turns.map((turn) => turn.id), turns.map((turn) => turn.record), turns.map((turn) => turn.covered)],
   );
 }
 
@@ -254,5 +254,5 @@ function* approvals({ steps }: UnitOfWork): Generator<Statement> {
 export function planStatements(plan: UnitOfWork, now: Ms, dbTime: (at: Ms) => Ms): Statement[] {
   const { before, after } = jobStatements(plan.jobs, now, dbTime);
   const parts = [runs, collected, sessions, systemEvents, deliveries, rest, steps, approvals];
-  return [...before, ...addWork(plan, dbTime), ...after, ...parts.flatMap((part) => [...part(plan, now)])];
+  return [...before, ...addWork(plan, now, dbTime), ...after, ...parts.flatMap((part) => [...part(plan, now)])];
 }

@@ -10,7 +10,7 @@ import { iso } from "./views.ts";
 export type ApprovalView = ReturnType<typeof approvalView>;
 
 export function approvalView(approval: ApprovalRecord) {
-  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt, decision } = approval;
+  const { id, code, runId, callId, agentId, tool, input, reason, why, askedAt, expiresAt, decision, refused = [] } = approval;
   return {
     id,
     code,
@@ -27,6 +27,8 @@ export function approvalView(approval: ApprovalRecord) {
     state: decision ? ("decided" as const) : ("open" as const),
     verdicts: [...getVerdicts(approval)],
     decision: decision ? { verdict: decision.verdict, by: decision.by, at: iso(decision.at), note: decision.note ?? null } : null,
+    /** Decisions that were refused, oldest first: the newest 20. */
+    refused: refused.map((one) => ({ ...one, at: iso(one.at) })),
   };
 }
 

@@ -40,6 +40,7 @@ export function listChannels({ snapshot }: AdminDeps) {
 /** Probes the channels in use, and returns the state of their receiving. */
 export async function probeChannels(deps: AdminDeps) {
   const [probes, services] = [await deps.channels.probeAll(), deps.status().services];
+  const { breakers } = deps.status();
   const channels = deps.snapshot().channels.loaded.map(({ id, channel }) => {
     const probe = probes.find((state) => state.id === id);
     const service = services.find((state) => state.id === id);
@@ -49,6 +50,8 @@ export async function probeChannels(deps: AdminDeps) {
       reach: probe ? { ok: probe.ok, message: probe.message } : null,
       /** Null if nothing listens: the channel only sends, or no gateway with workers runs. */
       receive: service ? { ok: service.ok, message: service.message, since: iso(service.since) } : null,
+      /** Set if its last sends failed: deliveries wait, and one at a time tests it. */
+      away: breakers.find(({ of, state }) => of === id && state !== "closed") ?? null,
       /** It receives, and allowFrom is empty: no message is answered. */
       nobody: (channel.listen ?? channel.request) !== undefined && (channel.allowFrom?.length ?? 0) === 0,
     };

@@ -5,6 +5,9 @@ import type { ParkedByLimit, RunRecord } from "../store/types.ts";
 import type { Sender } from "../config/schema/signature.ts";
 import { percent } from "../signatures/sender.ts";
 import { newestFirst } from "./bulk-replay.ts";
+import { getBodiesOverdue } from "../store/oldest-body.ts";
+
+const DAY_MS = 86_400_000;
 
 /** What a check has found. */
 export interface Found {
@@ -102,7 +105,7 @@ export const limits: Check = async (deps, snapshot) => {
     );
   const { "runs.parked": count = 0 } = await deps.store.counts();
   const parked = count === 0 ? [] : parkedBy(await deps.store.list("runs", { status: "parked", limit: MAX_RUNS }), snapshot);
-  const held = count === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
+  const held = parked.length === 0 ? [] : [`${count} runs are parked: ${parked.join("; ")} (\`rouse runs list --status parked\`)`];
   const slow = deps.cluster.shared ? [COUNTED_LIMITS] : [];
   const text = [...held, ...used, ...slow].join("; ");
   return held.length + slow.length === 0 ? passedCheck(text) : warningCheck(text);
@@ -197,3 +200,13 @@ export async function checkSenders(deps: AdminDeps, { verifiers }: Snapshot): Pr
   if (!worst) return passedCheck("no sender is about to disable a hook for its errors");
   return { status: worst.status, message: found.map(({ message }) => message).join("; ") };
 }
+
+/** Whether bodies are removed when they should be. */
+export const checkBodies: Check = async ({ store, clock: { now } }, { config }) => {
+  const overdueMs = await getBodiesOverdue(store, now(), config.hooks.retention);
+  if (overdueMs <= DAY_MS) return passedCheck("bodies are removed when hooks.retention says");
+  const days = Math.floor(overdueMs / DAY_MS);
+  return fail(
+    `the oldest body has been kept for ${days} ${days === 1 ? "day" : "days"} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
+  );
+};

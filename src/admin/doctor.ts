@@ -1,15 +1,13 @@
-import { stat, statfs } from "node:fs/promises";
-import { join } from "node:path";
 import { renderIssue } from "../config/issues.ts";
 import { safeError } from "../core/errors.ts";
 import { isLoopback } from "../core/address.ts";
-import { NO_ROUTE } from "../store/types.ts";
-import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkSenders } from "./doctor-checks.ts";
+import { BROKEN, NO_ROUTE } from "../store/types.ts";
+import { fail, passedCheck, warningCheck, type Check, type CheckView, limits, ADVICE, checkBodies, checkSenders } from "./doctor-checks.ts";
+import { checkClock, checkModes, checkSpace, checkStore } from "./machine-checks.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "./types.ts";
 
 const BACKLOG_WARN_MS = 60_000;
-const LITTLE_SPACE_MB = 200;
 const MAX_LISTED = 100;
 
 const bind: Check = (_deps, { config }) => {
@@ -59,7 +57,7 @@ const backlog: Check = async (deps) => {
   const { "runs.parked": parked = 0, "runs.waiting": asking = 0 } = await deps.store.counts();
   // More turns at the same time would not help what a limit holds back.
   if (parked > 0 && deliveries.oldestMs < BACKLOG_WARN_MS && parked >= turns.count)
-    return passedCheck(`${text}, ${age}: all of these turns are parked by a limit, see \`limits\``);
+    return passedCheck(`${text}, ${age}: all of these turns are parked by a limit or a provider, see \`limits\` and \`breakers\``);
   if (asking > 0 && deliveries.oldestMs < BACKLOG_WARN_MS)
     return passedCheck(
       `${text}, ${age}: ${asking} runs wait for a person, and later runs of their sessions behind them, see \`approvals\``,
@@ -76,12 +74,25 @@ const runs: Check = async ({ store }) => {
     : warningCheck(`${failed} runs failed: \`rouse runs list --status failed\`, then \`rouse events replay --failed\``);
 };
 
+const events: Check = async ({ store }) => {
+  const { "events.failed": failed = 0 } = await store.counts();
+  const newest = failed === 0 ? [] : await store.list("events", { outcome: "failed", limit: MAX_LISTED });
+  const broken = newest.filter(({ reason }) => reason?.startsWith(BROKEN));
+  const [first] = broken;
+  if (!first) return passedCheck("the work of every accepted event could be queued");
+  return warningCheck(
+    `accepted events whose work could not be queued: ${broken.length}, the newest ${first.id}: \`rouse events show\`, then \`rouse events replay\``,
+  );
+};
+
 const approvals: Check = async ({ approvals: asked, clock: { now } }, { approvers }) => {
   const open = await asked.list({ state: "open", limit: MAX_LISTED });
   const oldest = open.at(-1);
   if (!oldest) return passedCheck(`no call waits for approval; who may decide: ${approvers.join(", ")}`);
   const count = open.length === MAX_LISTED ? `${MAX_LISTED} or more` : open.length;
-  const until = `${new Date(oldest.expiresAt).toISOString()}, in ${Math.max(0, Math.round((oldest.expiresAt - now()) / 60_000))} minutes`;
+  const leftMs = oldest.expiresAt - now();
+  const left = leftMs <= 0 ? "which is over: its run continues without it" : `in ${Math.max(1, Math.round(leftMs / 60_000))} minutes`;
+  const until = `${new Date(oldest.expiresAt).toISOString()}, ${left}`;
   return warningCheck(
     `calls that wait for approval: ${count}; ${oldest.code} (${oldest.tool} by the agent ${oldest.agentId}) waits longest, until ${until}: \`rouse approvals list\``,
   );
@@ -152,6 +163,17 @@ const mcpServers: Check = (deps) => {
   return passedCheck(states.map(({ name, state, tools }) => `${name}: ${state}, ${tools} tools`).join("; "));
 };
 
+const breakers: Check = (deps) => {
+  const open = deps.status().breakers.filter(({ state }) => state !== "closed");
+  if (open.length === 0) return passedCheck("no model and no channel is away");
+  const text = open.map(
+    ({ of, since, nextTest, waiting }) => `${of} since ${since}, tested next at ${nextTest}, ${waiting} wait for it here`,
+  );
+  return warningCheck(
+    `away: ${text.join("; ")}. What waits is started when a test succeeds: see the provider's or vendor's status page, and \`rouse runs list --status parked\``,
+  );
+};
+
 const at = ({ host, pid }: Pick<GatewayView, "host" | "pid">): string => `${host ?? "an unknown gateway"} (process ${pid ?? "?"})`;
 
 /** What gateways say differently, as `value: who, who`. */
@@ -197,46 +219,6 @@ const leases: Check = async ({ cluster }) => {
     : passedCheck(text);
 };
 
-const modes: Check = async (deps) => {
-  if (process.platform === "win32") return passedCheck("file modes do not apply on this system");
-  const { stateDir } = deps.status();
-  const open: string[] = [];
-  for (const name of ["", "rouse.db", "hook-token", "gateway-token", "gateway.json"]) {
-    const found = await stat(join(stateDir, name)).catch(() => undefined);
-    if (found && (found.mode & 0o077) !== 0) open.push(name === "" ? stateDir : join(stateDir, name));
-  }
-  return open.length === 0
-    ? passedCheck("the state folder is for its owner alone")
-    : warningCheck(`others can read ${open.join(", ")}: chmod go-rwx`);
-};
-
-const space: Check = async (deps) => {
-  const disk = await statfs(deps.status().stateDir);
-  const free = Math.floor((disk.bavail * disk.bsize) / 1e6);
-  return free > LITTLE_SPACE_MB
-    ? passedCheck(`${free} MB free`)
-    : fail(`only ${free} MB free for the state folder: hooks are refused once it is full`);
-};
-
-const store: Check = async (deps) => {
-  try {
-    await deps.store.commit((tx) => tx.set("value", "doctor.at", deps.clock.now()));
-    return passedCheck("takes writes");
-  } catch (error) {
-    return fail(
-      `takes no writes (${safeError(error).code ?? safeError(error).name}): hooks are answered 503; look at the disk of the state folder`,
-    );
-  }
-};
-
-const clock: Check = async (deps) => {
-  const [newest] = await deps.store.list("events", { limit: 1 });
-  const ahead = (newest?.receivedAt ?? 0) - deps.clock.now();
-  return ahead > 60_000
-    ? fail(`the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`)
-    : passedCheck(new Date(deps.clock.now()).toISOString());
-};
-
 /** The checks in the order in which they are shown. */
 const CHECKS: Record<string, Check> = {
   bind,
@@ -250,18 +232,21 @@ const CHECKS: Record<string, Check> = {
   approvals,
   deliveries,
   routes,
+  events,
   "system-events": systemEvents,
   signatures,
   senders: checkSenders,
   services,
   "mcp-servers": mcpServers,
   limits,
+  breakers,
   gateways,
   leases,
-  "file-modes": modes,
-  "disk-space": space,
-  store,
-  clock,
+  "file-modes": checkModes,
+  "disk-space": checkSpace,
+  store: checkStore,
+  bodies: checkBodies,
+  clock: checkClock,
 };
 
 async function probes({ channels }: AdminDeps): Promise<CheckView[]> {

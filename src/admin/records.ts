@@ -1,7 +1,8 @@
 import type { EventRecord, Lists, RunRecord, Store } from "../store/types.ts";
+import { findWaitReason } from "../runs/wait-reason.ts";
 import { byId, found, readPage, unwrap, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
-import { deliveryView, eventDetail, eventView, runDetail, runView, stepView } from "./views.ts";
+import { deliveryView, eventDetail, eventView, runDetail, runView, stepView, type RunFacts } from "./views.ts";
 
 /** More than the tool calls that a run may make. */
 const MAX_APPROVALS = 1000;
@@ -41,14 +42,19 @@ export async function replayEvent(deps: AdminDeps, id: string, options: { dryRun
   return { result: unwrap(await deps.replay(id, options)).result };
 }
 
-const deliveryFor = async ({ store }: AdminDeps, { deliveryId }: RunRecord) =>
-  deliveryId === undefined ? undefined : store.get("delivery", deliveryId);
-const toDetail = async (deps: AdminDeps, run: RunRecord) => ({ run: runDetail(run, await deliveryFor(deps, run)) });
+async function findFacts({ store, queue, clock }: AdminDeps, run: RunRecord): Promise<RunFacts> {
+  const [delivery, waitsFor] = await Promise.all([
+    run.deliveryId === undefined ? undefined : store.get("delivery", run.deliveryId),
+    findWaitReason(run, { store, queue, now: clock.now() }),
+  ]);
+  return { delivery, waitsFor };
+}
+const toDetail = async (deps: AdminDeps, run: RunRecord) => ({ run: runDetail(run, await findFacts(deps, run)) });
 
 /** Lists runs, newest first. */
 export async function listRuns(deps: AdminDeps, query: PageQuery<Lists["runs"]["of"]>) {
   const { rows, next } = await readPage(query, (page) => deps.store.list("runs", page), byId);
-  return { runs: await Promise.all(rows.map(async (run) => runView(run, await deliveryFor(deps, run)))), next };
+  return { runs: await Promise.all(rows.map(async (run) => runView(run, await findFacts(deps, run)))), next };
 }
 
 /** @throws RouseError `not_found` */

@@ -1,5 +1,5 @@
 import { RouseError } from "../core/errors.ts";
-import { sessionId, type Lists, type SessionOrigin, type SessionRef, type TurnRecord } from "../store/types.ts";
+import { sessionId, type Checkpoint, type Lists, type SessionOrigin, type SessionRef, type TurnRecord } from "../store/types.ts";
 import { readPage, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso, sessionView, unusedSession } from "./views.ts";
@@ -57,23 +57,48 @@ export async function listSessions(
   return { sessions: rows.map(sessionView), next };
 }
 
-const turnView = ({ seq, runId, at, hook, input, messages }: TurnRecord) => ({ seq, runId, at: iso(at), hook, input, messages });
+/** What the operator may know of a checkpoint; its summary is the input of its turn. */
+function checkpointView({ turns, left, outside, model, usage }: Checkpoint) {
+  return { turns, left, outside, model: model ?? null, usage: usage ?? null };
+}
+
+const turnView = ({ seq, runId, at, hook, input, messages, checkpoint }: TurnRecord) => ({
+  seq,
+  runId,
+  at: iso(at),
+  hook,
+  input,
+  messages,
+  checkpoint: checkpoint ? checkpointView(checkpoint) : null,
+});
 
 /**
- * Shows a session's history, oldest turn first. For the main session also the system events that wait for a heartbeat, and
- * the last routes.
+ * Shows the newest turns and checkpoints of a session's history, oldest first; `next` is the `before` of those before them. For
+ * the main session also the system events that wait for a heartbeat, and the last routes.
  * @throws RouseError `not_found`, or `usage` if several sessions have this name.
  */
-export async function showSession(deps: AdminDeps, name: SessionName) {
+export async function showSession(
+  deps: AdminDeps,
+  { limit, before, ...name }: SessionName & { limit: number; before?: number | undefined },
+) {
   const { store } = deps;
   const ref = await findSession(deps, name);
-  const [session, turns] = await Promise.all([store.get("session", ref), store.list("turns", ref)]);
+  const list = (page: { limit: number; before?: number }) => store.list("turns", { ...ref, ...page });
+  const [session, newest] = await Promise.all([
+    store.get("session", ref),
+    readPage(
+      { limit, before },
+      async (page) => (await list(page)).toReversed(),
+      ({ seq }) => String(seq),
+    ),
+  ]);
   const isMain = ref.origin === "main";
   const queued = isMain ? await store.list("queuedSystemEvents", { agentId: ref.agentId, limit: 500 }) : [];
   const routes = isMain ? await store.list("lastRoutes", ref.agentId) : [];
   return {
     session: session ? sessionView(session) : unusedSession(ref),
-    turns: turns.map(turnView),
+    turns: newest.rows.toReversed().map(turnView),
+    next: newest.next,
     queued: queued.map(({ id, at, source, text, failures }) => ({ id, at: iso(at), source, text, failures })),
     lastRoutes: routes.map(({ channel, to, at }) => ({ channel, to, at: iso(at) })),
   };

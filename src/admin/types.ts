@@ -9,6 +9,7 @@ import type { Failure, Issue } from "../core/errors.ts";
 import type { ChannelHealth, ChannelState } from "../delivery/health.ts";
 import type { LazyKnowledge } from "../knowledge/lazy.ts";
 import type { Denial, ReplayResult, SignatureState, Snapshot } from "../intake/types.ts";
+import type { WaitState } from "../core/breaker.ts";
 import type { ServicesOptions, ServiceStatus } from "../plugin/services.ts";
 import type { ApiKeys } from "../chat/api-keys.ts";
 import type { DeliveryRecord, Cluster, Queue, Store } from "../store/types.ts";
@@ -32,6 +33,19 @@ export interface RuntimeStatus {
   channels: readonly ChannelState[];
   /** How the MCP servers do; those that no agent uses are idle. */
   mcpServers: ReturnType<Snapshot["runtime"]["mcpServers"]>;
+  /** The breakers of models and channels at this gateway: those that are open or limited, or have calls under way. */
+  breakers: readonly BreakerView[];
+}
+
+/** Times are in ISO 8601; null if the breaker is closed. `limit`: calls at the same time, null if there is no limit. */
+export interface BreakerView {
+  of: string;
+  state: WaitState["state"];
+  since: string | null;
+  nextTest: string | null;
+  running: number;
+  limit: number | null;
+  waiting: number;
 }
 
 /** Everything that the operator's operations need. */

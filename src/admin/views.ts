@@ -13,7 +13,10 @@ import type {
   ToolCallRecord,
   ToolOutput,
 } from "../store/types.ts";
+import type { WaitState } from "../core/breaker.ts";
 import { deliveryStatus } from "../runs/receipts.ts";
+import type { BreakerView } from "./types.ts";
+import type { WaitReason } from "../runs/wait-reason.ts";
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export type EventView = ReturnType<typeof eventView>;
@@ -92,8 +95,27 @@ export function eventDetail(event: EventRecord, statuses: ReadonlyMap<string, st
   return { ...eventView(event, statuses), would, debug: event.debug ?? null, request: requestView(event.request) };
 }
 
-/** Renders a run; `delivery` is that of its reply. */
-export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
+/** What a run waits for. `until` is null if it is not known. */
+function waitView(reason: WaitReason) {
+  switch (reason.kind) {
+    case "session":
+    case "worker":
+      return reason;
+    case "limit":
+      return { ...reason, until: isoOrNull(reason.until) };
+    default:
+      return { ...reason, until: iso(reason.until) };
+  }
+}
+
+/** What is looked up for a run: the delivery of its reply, and what it waits for. */
+export interface RunFacts {
+  delivery: DeliveryRecord | undefined;
+  waitsFor: WaitReason | undefined;
+}
+
+/** Renders a run. */
+export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
   const { session } = run.spec;
   return {
     id: run.id,
@@ -119,7 +141,9 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
     deliveryId: run.deliveryId ?? null,
     /** The delivery of its receipt, if the mapping has a callback. */
     callbackId: run.callbackId ?? null,
-    /** The limit that it waits for. */
+    /** Why it waits, and until when; null if it is executed or has ended. */
+    waitsFor: waitsFor ? waitView(waitsFor) : null,
+    /** The limit or the model that it was parked for. */
     parked: run.parked ? { ...run.parked, until: isoOrNull(run.parked.until) } : null,
     /** The approvals that it waits for. */
     waiting: run.waiting ? { ...run.waiting, since: iso(run.waiting.since) } : null,
@@ -133,11 +157,24 @@ export function runView(run: RunRecord, delivery: DeliveryRecord | undefined) {
   };
 }
 
+/** Renders a breaker. */
+export const breakerView = ({ of, state, since, until, running, limit, waiting }: WaitState): BreakerView => ({
+  of,
+  state,
+  since: isoOrNull(since),
+  nextTest: isoOrNull(until),
+  running,
+  limit: limit ?? null,
+  waiting,
+});
+
+const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({ at: iso(at), model, error, waitedMs: waitedMs ?? null });
+
 /** Renders a run with what the agent was given and what it replied. */
-export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined) {
+export function runDetail(run: RunRecord, facts: RunFacts) {
   const { spec } = run;
   return {
-    ...runView(run, delivery),
+    ...runView(run, facts),
     input: spec.input,
     instructions: spec.instructions ?? null,
     reply: run.reply ?? null,
@@ -149,6 +186,8 @@ export function runDetail(run: RunRecord, delivery: DeliveryRecord | undefined) 
     timeoutSeconds: spec.timeoutSeconds ?? null,
     wakeMode: spec.wakeMode,
     allowUnsafeExternalContent: spec.unsafe,
+    /** Model calls at which tries of the run ended; those before an answer are in the steps. */
+    failedAttempts: (run.failedAttempts ?? []).map(attemptView),
     /** What the mapping's code threw and printed when it made one run of a batch; null if nothing. */
     debug: spec.debug ?? null,
   };
@@ -198,8 +237,6 @@ function toolCallView(call: ToolCallRecord, approvals: readonly ApprovalRecord[]
     approvals: approvals.filter(({ callId }) => callId === call.id).map(askedView),
   };
 }
-
-const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({ at: iso(at), model, error, waitedMs: waitedMs ?? null });
 
 /** Renders a step of a run: one model call and the tool calls that it asked for. */
 export function stepView(step: StepRecord, approvals: readonly ApprovalRecord[]) {

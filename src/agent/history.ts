@@ -2,6 +2,7 @@ import type { ModelMessage } from "ai";
 import { cutText, plainText } from "../core/text.ts";
 import type { TurnRecord } from "../store/types.ts";
 import { createBoundary, trustedLine, type Boundary } from "./boundary.ts";
+import { renderParts } from "./context.ts";
 import { markBoundary } from "./bound-results.ts";
 
 /** An estimate that is rather too high: three characters a token, one where the script has no spaces. */
@@ -30,26 +31,39 @@ export function getShare(sizes: readonly number[], total: number): number {
   return Infinity;
 }
 
-function turnTokens(turn: TurnRecord): number {
-  return estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
+/** An estimate of the tokens of a turn, as a model gets it. */
+export function getTurnTokens(turn: TurnRecord): number {
+  const context = (turn.context ?? []).reduce((sum, { text }) => sum + estimateTokens(text) + 30, 0);
+  return context + estimateTokens(plainText(turn.input)) + estimateTokens(JSON.stringify(turn.messages)) + 60;
 }
 
 /** The part of the budget that one cut frees when a history has grown too long. */
 const CUT_SHARE = 1 / 3;
 
+/** Returns how many of the first sizes have to go so that `tokens` are free. */
+export function countDropped(sizes: readonly number[], tokens: number): number {
+  let first = 0;
+  for (let gone = 0; first < sizes.length && gone < tokens; first++) gone += sizes[first] as number;
+  return first;
+}
+
 /**
- * Returns the newest turns that fit into `budget` tokens, whole turns only; `left` is how many older ones do not. A history
- * that is too long is cut by a large piece: until it has grown by as much again, it begins with the same turn, and what
+ * Returns the newest turns that fit into `budget` tokens, whole turns only; `left` is how many older ones do not. A checkpoint
+ * at the begin stays, and what it has left out counts. A history that is too long is cut by a large piece: until it has grown by as much again, it begins with the same turn, and what
  * providers have of it in their caches stays useful.
  */
 export function fitHistory(history: readonly TurnRecord[], budget: number): { turns: readonly TurnRecord[]; left: number } {
-  const sizes = history.map(turnTokens);
+  const [oldest] = history;
+  if (oldest?.checkpoint) {
+    const { turns, left } = fitHistory(history.slice(1), budget - getTurnTokens(oldest));
+    return { turns: [oldest, ...turns], left: left + oldest.checkpoint.left };
+  }
+  const sizes = history.map(getTurnTokens);
   const total = sizes.reduce((sum, size) => sum + size, 0);
   if (total <= budget) return { turns: history, left: 0 };
   const piece = Math.max(1, budget * CUT_SHARE);
   const cut = Math.ceil((total - budget) / piece) * piece;
-  let first = 0;
-  for (let gone = 0; first < history.length && gone < cut; first++) gone += sizes[first] as number;
+  const first = countDropped(sizes, cut);
   return { turns: history.slice(first), left: first };
 }
 
@@ -81,11 +95,13 @@ export function withoutOpenCalls(messages: readonly ModelMessage[]): ModelMessag
  */
 export function renderHistory(turns: readonly TurnRecord[], boundary: Boundary): ModelMessage[] {
   return turns.flatMap((turn): ModelMessage[] => {
-    const { hook, boundaryId, trustedHook, unsafe } = turn;
+    const { hook, boundaryId, trustedHook, unsafe, checkpoint, context = [] } = turn;
     const own = boundaryId === undefined ? boundary : createBoundary(boundaryId);
-    const origin = hook.startsWith("channels/") ? hook : `hook ${trustedHook ?? hook}`;
+    const sender = hook.startsWith("channels/") ? hook : `hook ${trustedHook ?? hook}`;
+    const origin = checkpoint ? "summary of earlier turns" : sender;
     const lead = trustedHook === undefined ? "" : `${trustedLine(trustedHook)}\n\n`;
-    const said = lead + own.renderInput(turn.input, { origin, unsafe });
+    const before = context.length === 0 ? "" : `${renderParts(context, own)}\n\n`;
+    const said = before + lead + own.renderInput(turn.input, { origin, unsafe });
     // A turn without input goes on with the one before: a caller has carried out what that one called.
     const input: ModelMessage[] = turn.input.length === 0 ? [] : [{ role: "user", content: said }];
     const messages = turn.messages as ModelMessage[];

@@ -49,9 +49,8 @@ export class SessionGoneError extends Error {
 
 export interface ConnectionOptions extends McpEnvironment {
   server: McpServerConfig;
-  /** Milliseconds for connecting, and for each call. */
+  /** Milliseconds for connecting. */
   connectMs: number;
-  callMs: number;
   /** Ends the attempt to connect. */
   signal: AbortSignal;
   onTools(tools: readonly ListedTool[]): void;
@@ -165,7 +164,7 @@ function createCall(client: Client, transport: Transport, calls: Calls, callMs: 
  * @throws the error that prevented the connection; no program or stream stays open.
  */
 export async function openConnection(options: ConnectionOptions): Promise<McpConnection> {
-  const { connectMs, callMs, signal, onTools } = options;
+  const { connectMs, server, signal, onTools } = options;
   const { Client, SseError } = await import("@modelcontextprotocol/client");
   let isOpen = false;
   const onLost = (error: unknown): void => {
@@ -190,7 +189,7 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
     isOpen = true;
     const { tools } = client.getServerCapabilities()?.tools ? await client.listTools({}, { timeout: connectMs, signal }) : { tools: [] };
     onTools(tools);
-    return { call: createCall(client, transport, calls, callMs), close };
+    return { call: createCall(client, transport, calls, server.callTimeout), close };
   } catch (error) {
     isOpen = false;
     await close("now");

@@ -34,7 +34,6 @@ export interface McpServerState {
 export interface McpServerOptions extends McpEnvironment {
   name: string;
   server: McpServerConfig;
-  callMs: number;
   clock: Pick<Clock, "now" | "sleep">;
   log: Logger;
 }

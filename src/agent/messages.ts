@@ -13,7 +13,7 @@ const IMAGE_TOKENS = 1_500;
 const CALLER_LEAD = "The program that calls you adds the following. If it contradicts the instructions above, those take precedence.";
 
 /** The system text of a turn: the agent's own instructions first, the caller's last. */
-export function buildInstructions(input: TurnInput): string {
+export function buildInstructions(input: Pick<TurnInput, "agent" | "callerInstructions" | "instructions">): string {
   const { agent, callerInstructions } = input;
   const own = agent.instructions ?? `You are ${agent.name}.${agent.description ? ` ${agent.description}` : ""}`;
   const caller = callerInstructions === undefined ? undefined : `${CALLER_LEAD}\n\n${callerInstructions}`;
@@ -120,9 +120,13 @@ function renderSaid(message: ConversationMessage): ModelMessage {
 function withContext(said: readonly ConversationMessage[], context: string): readonly ConversationMessage[] {
   if (context === "") return said;
   const last = said.findLastIndex((message) => message.role === "user");
-  return said.map((message, index) =>
-    index === last && message.role === "user" ? { role: "user", parts: [{ type: "text", text: context }, ...message.parts] } : message,
-  );
+  return said.map((message, index) => {
+    if (index !== last || message.role !== "user") return message;
+    const [first, ...rest] = message.parts;
+    // One text, as later turns of the session have it.
+    if (first?.type === "text") return { role: "user", parts: [{ type: "text", text: `${context}\n\n${first.text}` }, ...rest] };
+    return { role: "user", parts: [{ type: "text", text: context }, ...message.parts] };
+  });
 }
 
 export interface MessageOptions {
@@ -207,10 +211,14 @@ export interface TurnPrompt {
   fit(steps: readonly ModelMessage[]): ModelMessage[];
 }
 
+/** Tokens that a window of `window` tokens has besides the answer and the instructions. */
+export const getRoom = (window: number, input: Parameters<typeof buildInstructions>[0]): number =>
+  Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)));
+
 /** Creates the messages of a turn. `warnings` gets what was left out or cut: each once, as it was in the last step. */
 export function createTurnPrompt(input: TurnInput, options: MessageOptions): TurnPrompt {
   const { window, warnings } = options;
-  const room = Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)));
+  const room = getRoom(window, input);
   /** Kept free for the turn's own steps. */
   let reserved = 0;
   let own: string[] = [];

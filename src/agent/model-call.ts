@@ -1,9 +1,10 @@
 /** Makes one model call: retries temporary errors, then asks the next model. */
 import { backOff } from "../core/backoff.ts";
+import { isRefusal, type CallOutcome, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
 import { classifyFailure, type ModelFailure } from "./failure.ts";
-import type { ModelCandidate } from "./types.ts";
+import type { CallGate, ModelCandidate } from "./types.ts";
 
 export interface CallOptions {
   signal: AbortSignal;
@@ -13,6 +14,8 @@ export interface CallOptions {
   /** When the turn is over, and how long it was allowed to take. */
   deadline: Ms;
   timeoutMs: number;
+  /** Asked before each call; default: every call is made. */
+  gate?: CallGate | undefined;
   /** From 0 to 1, for the jitter. */
   random?(): number;
 }
@@ -40,9 +43,21 @@ function toFailure(error: unknown, { provider }: ModelCandidate, { signal, clock
   return classifyFailure(error, provider, clock.now());
 }
 
+/** A model that never answered within this share of the turn's time counts as away. */
+const AWAY_SHARE = 0.5;
+
+/** What a failure says about the provider, if anything. */
+function toOutcome({ code, retryable, vendor }: ModelFailure, tookMs: Ms, { timeoutMs }: CallOptions): CallOutcome {
+  if (code === "rate_limited") return "busy";
+  if (code === "provider_unavailable") return vendor?.status === 409 ? "answered" : "away";
+  if (code === "timeout") return tookMs >= timeoutMs * AWAY_SHARE ? "away" : "none";
+  return code === "cancelled" || retryable ? "none" : "answered";
+}
+
 /** Milliseconds until the same model is asked again; undefined if it is not asked again. */
-function getWait({ code, retryable, retryAfterMs }: ModelFailure, tries: number, { clock, deadline, random = Math.random }: CallOptions) {
-  if (!retryable || tries >= MAX_TRIES) return undefined;
+function getWait({ code, retryable, retryAfterMs }: ModelFailure, tries: number, ref: string, options: CallOptions): Ms | undefined {
+  const { clock, deadline, gate, random = Math.random } = options;
+  if (!retryable || tries >= MAX_TRIES || gate?.isOpen(ref)) return undefined;
   const wait = retryAfterMs ?? backOff(tries, BACKOFF) * (0.75 + random() / 2);
   const isTooLong = wait > MAX_WAIT_MS || clock.now() + wait >= deadline;
   return isTooLong || code === "timeout" ? undefined : Math.round(wait);
@@ -68,48 +83,112 @@ function chooseFailure(failures: readonly ModelFailure[]): ModelFailure {
   return chosen.retryable && waits.length > 0 ? { ...chosen, retryAfterMs: Math.min(...waits) } : chosen;
 }
 
+/** A model that is not called: its provider is away, or limits how many calls it takes. */
+function toRefusedFailure({ of, until }: Refusal, { provider }: ModelCandidate, now: Ms): ModelFailure {
+  const message = `the provider "${provider.settings.name}" is not asked for ${of} now: its last calls failed, or it takes no more of them`;
+  return { ok: false, code: "provider_unavailable", message, retryable: true, retryAfterMs: Math.max(0, until - now) };
+}
+
+/** What keeps all models from being called; undefined if one of them may be. */
+function findBlock(candidates: readonly ModelCandidate[], refused: ReadonlyMap<string, Refusal>, { clock, gate }: CallOptions) {
+  const blocks = candidates.map(
+    ({ model: { ref } }) => refused.get(ref) ?? (gate?.isOpen(ref) ? { of: ref, until: clock.now() } : undefined),
+  );
+  const found = blocks.filter((block) => block !== undefined);
+  return found.length === candidates.length ? found.toSorted((a, b) => a.until - b.until)[0] : undefined;
+}
+
+/** What one attempt came to. `waitMs`: the same model is asked again after it; `isAsked`: false if the gate refused the call. */
+type Attempt<T> = { ok: true; value: T } | { ok: false; failure: ModelFailure; waitMs: Ms | undefined; isAsked: boolean };
+
+class ModelCalls<T> {
+  readonly failed: FailedAttempt[] = [];
+  readonly #failures: ModelFailure[] = [];
+  readonly #refused = new Map<string, Refusal>();
+  readonly #candidates: readonly ModelCandidate[];
+  readonly #call: (candidate: ModelCandidate) => Promise<T>;
+  readonly #options: CallOptions;
+
+  constructor(candidates: readonly ModelCandidate[], call: (candidate: ModelCandidate) => Promise<T>, options: CallOptions) {
+    this.#candidates = candidates;
+    this.#call = call;
+    this.#options = options;
+  }
+
+  async run(): Promise<ModelCallResult<T>> {
+    const { failed } = this;
+    let [candidate, ...rest] = this.#candidates;
+    while (candidate) {
+      const last = await this.#callOne(candidate);
+      if (last.ok) return { ok: true, value: last.value, candidate, failed };
+      if (this.#options.hasSpoken()) return { ok: false, failure: last.failure, failed };
+      this.#failures.push(last.failure);
+      [candidate, ...rest] = getRemaining(last.failure, candidate, rest);
+    }
+    const failure = chooseFailure(this.#failures);
+    const blocked = failure.retryable ? findBlock(this.#candidates, this.#refused, this.#options) : undefined;
+    return { ok: false, failure: blocked ? { ...failure, blocked } : failure, failed };
+  }
+
+  /** Calls one model until it answers, or is not asked again. */
+  async #callOne(candidate: ModelCandidate): Promise<{ ok: true; value: T } | { ok: false; failure: ModelFailure }> {
+    const { signal, clock } = this.#options;
+    let before: ModelFailure | undefined;
+    for (let tries = 1; ; tries++) {
+      const attempt = await this.#attempt(candidate, tries);
+      if (attempt.ok) return attempt;
+      // If it was asked, what it said is the better reason.
+      const failure: ModelFailure = attempt.isAsked ? attempt.failure : (before ?? attempt.failure);
+      if (attempt.waitMs === undefined) return { ok: false, failure };
+      before = failure;
+      await clock.sleep(attempt.waitMs, signal);
+      if (signal.aborted) return { ok: false, failure: toFailure(undefined, candidate, this.#options) };
+    }
+  }
+
+  async #attempt(candidate: ModelCandidate, tries: number): Promise<Attempt<T>> {
+    const { clock, gate, hasSpoken } = this.#options;
+    const { ref } = candidate.model;
+    const beganAt = clock.now();
+    const pass = gate?.enter(ref, tries > 1);
+    if (pass && isRefusal(pass)) {
+      this.#refused.set(ref, pass);
+      return this.#note(candidate, toRefusedFailure(pass, candidate, beganAt), undefined, false);
+    }
+    try {
+      const value = await this.#call(candidate);
+      pass?.leave("ok");
+      return { ok: true, value };
+    } catch (error) {
+      const failure = toFailure(error, candidate, this.#options);
+      pass?.leave(toOutcome(failure, clock.now() - beganAt, this.#options), failure.retryAfterMs);
+      return this.#note(candidate, failure, hasSpoken() ? undefined : getWait(failure, tries, ref, this.#options), true);
+    }
+  }
+
+  #note({ model }: ModelCandidate, failure: ModelFailure, waitMs: Ms | undefined, isAsked: boolean): Attempt<T> {
+    const { code, message, vendor } = failure;
+    this.failed.push({
+      at: this.#options.clock.now(),
+      model: model.ref,
+      error: { code, message, ...(vendor && { vendor }) },
+      ...(waitMs !== undefined && { waitedMs: waitMs }),
+    });
+    return { ok: false, failure, waitMs, isAsked };
+  }
+}
+
 /**
  * Calls the first model, retries temporary errors after a growing wait with jitter or the provider's Retry-After, and then
  * calls the next model. `classifyFailure` classifies what `call` throws; an empty answer is a `NoAnswerError`.
  * Never throws. `failed` has each attempt without an answer, oldest first.
  */
-export async function callWithFallbacks<T>(
+export function callWithFallbacks<T>(
   candidates: readonly ModelCandidate[],
   call: (candidate: ModelCandidate) => Promise<T>,
   options: CallOptions,
 ): Promise<ModelCallResult<T>> {
-  const { signal, clock, hasSpoken } = options;
-  const failed: FailedAttempt[] = [];
-  const failures: ModelFailure[] = [];
-  let [candidate, ...rest] = candidates;
-  let tries = 0;
-  while (candidate) {
-    try {
-      tries++;
-      return { ok: true, value: await call(candidate), candidate, failed };
-    } catch (error) {
-      const failure = toFailure(error, candidate, options);
-      const { code, message, vendor } = failure;
-      const wait = hasSpoken() ? undefined : getWait(failure, tries, options);
-      failed.push({
-        at: clock.now(),
-        model: candidate.model.ref,
-        error: { code, message, ...(vendor && { vendor }) },
-        ...(wait !== undefined && { waitedMs: wait }),
-      });
-      if (hasSpoken()) return { ok: false, failure, failed };
-      if (wait === undefined) {
-        failures.push(failure);
-        [candidate, ...rest] = getRemaining(failure, candidate, rest);
-        tries = 0;
-        continue;
-      }
-      await clock.sleep(wait, signal);
-      if (signal.aborted) failures.push(toFailure(error, candidate, options));
-      if (signal.aborted) candidate = undefined;
-    }
-  }
-  return { ok: false, failure: chooseFailure(failures), failed };
+  return new ModelCalls(candidates, call, options).run();
 }
 
 /** One sentence for the run's warnings if another model than the first has answered; undefined if none has. */

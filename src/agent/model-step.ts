@@ -8,6 +8,7 @@ import type { Telemetry } from "../telemetry/types.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
+import { markInstructions, markMessages } from "./cache-markers.ts";
 import { mergingText } from "./merge.ts";
 import { buildInstructions, createTurnPrompt, type TurnPrompt } from "./messages.ts";
 import { callWithFallbacks, renderFallback } from "./model-call.ts";
@@ -87,7 +88,7 @@ async function buildCall({ input, tools }: StepCallOptions, { kind, settings }: 
   const getTools = ({ isLast, hasCut }: StepKind) =>
     isLast ? {} : { tools: { ...caller, ...(hasCut ? own : uncut) }, ...(toolChoice === undefined ? {} : { toolChoice }) };
   const always = {
-    instructions: buildInstructions(input),
+    instructions: markInstructions(buildInstructions(input), kind.cacheMarker),
     ...sampling,
     ...(input.sampling?.json ? { output: buildJsonOutput(input.sampling.json) } : {}),
     stopWhen: isStepCount(1),
@@ -178,12 +179,16 @@ export function createStepCall(
   const { signal, timeoutMs } = input;
   const speaker = input.onText && createSpeaker(input.onText);
   const calls = new Map<ModelCandidate, CandidateCall>();
+  // What is written to a cache costs more: only where a later request begins with it.
+  const isContinued = options.tools.some(({ name }) => name !== READ_RESULT) || input.history.length > 0;
   const wasCut = JSON.stringify(input.history).includes(READ_ON);
   const ask = async (candidate: ModelCandidate, steps: readonly StepRecord[], isLast: boolean): Promise<ModelStep> => {
     const { prompt, call } = calls.get(candidate) ?? (await createCandidateCall(candidate, options, speaker));
     calls.set(candidate, { prompt, call });
     const hasCut = wasCut || steps.some((step) => step.calls.some(({ stored }) => stored !== undefined));
-    return call(prompt.fit(steps.flatMap(toStepMessages)), { isLast, hasCut });
+    const own = steps.flatMap(toStepMessages);
+    const messages = markMessages(prompt.fit(own), own.length, isContinued ? candidate.provider.kind.cacheMarker : undefined);
+    return call(messages, { isLast, hasCut });
   };
 
   return async (steps, isLast) => {
@@ -193,8 +198,8 @@ export function createStepCall(
         throw error;
       });
     const hasSpoken = (): boolean => speaker?.hasSpoken() ?? false;
-    const made = await callWithFallbacks(candidates, attempt, { signal, clock, deadline, timeoutMs, hasSpoken });
-    if (!made.ok) throw new StepFailedError(made.failure);
+    const made = await callWithFallbacks(candidates, attempt, { signal, clock, deadline, timeoutMs, hasSpoken, gate: input.gate });
+    if (!made.ok) throw new StepFailedError({ ...made.failure, failedAttempts: made.failed });
     const fallback = renderFallback(made.failed, made.candidate);
     if (fallback !== undefined && !warnings.includes(fallback)) warnings.push(fallback);
     return made.failed.length === 0 ? made.value : { ...made.value, failedAttempts: made.failed };

@@ -38,7 +38,8 @@ function providerIssues({ models }: Config, kinds: readonly ProviderKind[], isIn
   });
 }
 
-const DEFAULT_CONTEXT_TOKENS = 128_000;
+/** The window of a model whose config does not state it. */
+export const DEFAULT_CONTEXT_TOKENS = 128_000;
 
 /** Returns the names of a choice, the first one first, with their paths. */
 function getNames(path: string, choice: ModelChoice | undefined): [path: string, name: string][] {

@@ -30,8 +30,14 @@ function isOutsideInput(input: readonly TextPart[], isChannel: boolean): boolean
   return isChannel && !input.some((part) => part.by === "owner");
 }
 
-const isOutsideTurn = ({ hook, input, messages }: TurnRecord): boolean =>
-  isOutsideInput(input, hook.startsWith("channels/")) || messages.some(isToolMessage);
+const hasOutsideContext = ({ context = [] }: Pick<TurnRecord, "context">): boolean => context.some(({ from }) => from !== "operator");
+
+/** Returns whether a turn has text from outside, or stands for turns that had. */
+export const isOutsideTurn = (turn: TurnRecord): boolean =>
+  turn.checkpoint?.outside === true ||
+  isOutsideInput(turn.input, turn.hook.startsWith("channels/")) ||
+  hasOutsideContext(turn) ||
+  turn.messages.some(isToolMessage);
 
 /**
  * Divides what a caller has sent, and the history before it, at the beginning of its current turn. A caller that answers the
@@ -47,7 +53,7 @@ function divideTurns({ history, messages = [] }: View): { earlier: View["history
 /** Finds outside text among what the model of a turn sees; undefined if there is none. */
 export function findOutside(view: View): OutsidePlace | undefined {
   const { kind, input, messages, context, results, countsOwnResults } = view;
-  if (context.some(({ from }) => from !== "operator")) return "context";
+  if (hasOutsideContext({ context })) return "context";
   if (kind !== "api") {
     if (isOutsideInput(input, kind === "channel")) return "input";
     if (view.history.some(isOutsideTurn)) return "history";
@@ -55,6 +61,7 @@ export function findOutside(view: View): OutsidePlace | undefined {
   }
   const { earlier, own, said } = divideTurns(view);
   if (earlier.some(isOutsideTurn)) return "history";
+  if (own.some(hasOutsideContext)) return "context";
   if (messages?.slice(0, said).some(isToolMessage)) return "messages";
   if (!countsOwnResults) return undefined;
   return results.length > 0 || own.some(isOutsideTurn) || messages?.slice(said).some(isToolMessage) ? "results" : undefined;
@@ -68,16 +75,17 @@ function getNamedParts(input: readonly TextPart[], isChannel: boolean): string[]
 
 /** Divides what the model sees into the words of the operator, the owner and the API's caller, and all else, as one text. */
 export function divideWords({ kind, history, input, messages = [], context, results }: View): { named: string[]; outside: () => string } {
+  const shown = [...history.flatMap((turn) => turn.context ?? []), ...context];
   const named = [
     ...getNamedParts(input, kind === "channel"),
     ...history.flatMap((turn) => getNamedParts(turn.input, turn.hook.startsWith("channels/"))),
-    ...context.filter(({ from }) => from === "operator").map(({ text }) => text),
+    ...shown.filter(({ from }) => from === "operator").map(({ text }) => text),
     ...messages.flatMap((message) => (message.role === "user" ? message.parts.map((part) => (part.type === "text" ? part.text : "")) : [])),
   ];
   const outside = (): string =>
     [
       ...[input, ...history.map((turn) => turn.input)].flat().map(({ text }) => text),
-      ...context.map(({ text }) => text),
+      ...shown.map(({ text }) => text),
       ...messages.map((message) => (message.role === "tool" ? message.text : "")),
       JSON.stringify(history.flatMap((turn) => turn.messages.filter(isToolMessage))),
       JSON.stringify(results),

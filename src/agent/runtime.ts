@@ -16,7 +16,8 @@ import { ECHO, echoTurn } from "./no-model.ts";
 import { createMemoryJournal } from "./journal.ts";
 import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
 import { createStepCall, StepFailedError } from "./model-step.ts";
-import { createModels } from "./models.ts";
+import { getRoom } from "./messages.ts";
+import { createModels, DEFAULT_CONTEXT_TOKENS } from "./models.ts";
 import type { ProviderKind } from "./providers.ts";
 import { getSpoken, getStepText, toHistoryMessages } from "./steps.ts";
 import { READ_RESULT } from "./tool-results.ts";
@@ -142,7 +143,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const runTurn = async (input: TurnInput): Promise<TurnResult> => {
     const { info, question, signal, timeoutMs } = input;
     const { parts, warnings } = await gatherContext(
-      [...everyTurn, ...(input.extensions ?? [])],
+      [...(input.isPlain ? [] : everyTurn), ...(input.extensions ?? [])],
       { ...info, question, signal },
       { clock, log },
     );
@@ -167,6 +168,7 @@ export function createAgentRuntime(options: RuntimeOptions): { runtime: AgentRun
   const runtime: AgentRuntime = {
     models: set.models,
     runTurn: (input) => toolBox.during(() => runTurn(input)),
+    getRoom: (agent, model) => getRoom((model && set.candidates(model)[0]?.contextTokens) ?? DEFAULT_CONTEXT_TOKENS, { agent }),
     start: () => toolBox.start(config.agents.list.flatMap(({ tools }) => tools)),
     mcpServers: toolBox.states,
     retire: toolBox.retire,

@@ -9,7 +9,7 @@ import type { AgentExtensions, TurnExtension } from "./extensions.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
 import { McpServer, type McpServerState } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
-import { CALL_MS, type OfferedTool } from "./offered-tool.ts";
+import type { OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
 import type { CallerTool } from "./types.ts";
 
@@ -58,9 +58,7 @@ export const offerOwnTools = (extensions: readonly TurnExtension[], { info }: To
 
 /** Creates the tools of a snapshot. Connections to MCP servers are made when first needed, and kept. */
 export function createToolBox({ servers: configured, tools: pluginTools, ...environment }: ToolBoxOptions): ToolBox {
-  const servers = Object.entries(configured).map(
-    ([name, server]) => [name, new McpServer({ ...environment, name, server, callMs: CALL_MS })] as const,
-  );
+  const servers = Object.entries(configured).map(([name, server]) => [name, new McpServer({ ...environment, name, server })] as const);
   let turns = 0;
   let isRetired = false;
   const close = async (): Promise<void> => {

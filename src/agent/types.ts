@@ -1,10 +1,11 @@
 import type { Thinking } from "../config/schema/common.ts";
 import type { RunErrorCode } from "../core/errors.ts";
+import type { Pass, Refusal } from "../core/breaker.ts";
 import type { TextPart } from "../core/text.ts";
 import type { ToolPatterns } from "../core/tool-names.ts";
 import type { McpServerState } from "./mcp-server.ts";
 import type { ModelPrice, ModelProvider, ModelSettings, Part, ProviderDescription, TurnInfo } from "../contract/kinds.ts";
-import type { StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
+import type { FailedAttempt, StepRecord, TurnRecord, Usage, VendorError } from "../store/types.ts";
 import type { TurnExtension } from "./extensions.ts";
 import type { CallVerdict, Journal, JudgedCall, NewApproval } from "./journal.ts";
 
@@ -126,6 +127,8 @@ export interface TurnInput {
   info: TurnInfo;
   /** What context is looked up for; may be blank. */
   question: string;
+  /** True if the turn gets no context that plugins offer to all turns. */
+  isPlain?: boolean;
   /** What the turn has besides what plugins offer to all turns. */
   extensions?: readonly TurnExtension[];
   /** The caller's own instructions: they stand below the agent's. */
@@ -155,8 +158,18 @@ export interface TurnInput {
   journal?: Journal;
   /** Asked before each call of a tool. Default: every call is made. */
   judge?: (call: JudgedCall) => CallVerdict | undefined;
+  /** Default: every model may be called. */
+  gate?: CallGate;
   /** What becomes of a call that was started and has no answer. Default: `"tell"`, with a warning. */
   onUnknown?: "ask" | "tell";
+}
+
+/** Asked before each model call of a turn. */
+export interface CallGate {
+  /** `isRetry`: the call before was one of the same model, and failed. */
+  enter(ref: string, isRetry: boolean): Pass | Refusal;
+  /** Whether calls of a model are refused because its provider is away. */
+  isOpen(ref: string): boolean;
 }
 
 /** A turn that has not ended: a person has to decide (`waiting`), or another gateway has the run (`lost`). */
@@ -200,6 +213,10 @@ export type TurnResult =
       /** True if the same turn may succeed later. */
       retryable: boolean;
       retryAfterMs?: number;
+      /** Set if none of the models takes calls: the one that may be called next, and when. */
+      blocked?: Refusal;
+      /** The model calls without an answer that the turn ended with, oldest first. */
+      failedAttempts?: readonly FailedAttempt[];
       warnings: string[];
     };
 
@@ -207,6 +224,8 @@ export type TurnResult =
 export interface AgentRuntime {
   readonly models: Models;
   runTurn(input: TurnInput): Promise<TurnResult>;
+  /** Tokens for the history and the new input in the window of a model; of the default window if it is not known. */
+  getRoom(agent: Agent, model: ResolvedModel | undefined): number;
   /** Connects to the MCP servers whose tools an agent may use, and stays connected. A turn connects to those that it needs. */
   start(): void;
   /** How the MCP servers of the config do. */

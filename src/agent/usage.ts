@@ -8,7 +8,7 @@ export interface CountedTokens {
   inputTokens?: number | undefined;
   outputTokens?: number | undefined;
   totalTokens?: number | undefined;
-  inputTokenDetails?: { cacheReadTokens?: number | undefined } | undefined;
+  inputTokenDetails?: { cacheReadTokens?: number | undefined; cacheWriteTokens?: number | undefined } | undefined;
   outputTokenDetails?: { reasoningTokens?: number | undefined } | undefined;
 }
 
@@ -18,10 +18,11 @@ const round = (usd: number): number => Math.round(usd * 1e8) / 1e8;
 
 /** The cost of a call; undefined if the price or the number of tokens is unknown. */
 function getCost(usage: Usage, price: ModelPrice | undefined): number | undefined {
-  const { inputTokens, outputTokens, cachedInputTokens = 0 } = usage;
+  const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0 } = usage;
   if (!price || inputTokens === undefined || outputTokens === undefined) return undefined;
-  const { input, output, cachedInput = input } = price;
-  return round(((inputTokens - cachedInputTokens) * input + cachedInputTokens * cachedInput + outputTokens * output) / MILLION);
+  const { input, output, cachedInput = input, cacheWrite = input } = price;
+  const plain = inputTokens - cachedInputTokens - cacheWriteTokens;
+  return round((plain * input + cachedInputTokens * cachedInput + cacheWriteTokens * cacheWrite + outputTokens * output) / MILLION);
 }
 
 /** Returns the tokens of a model call, with its cost. Counts that the provider did not report are absent. */
@@ -31,12 +32,13 @@ export function toUsage(counted: CountedTokens, price: ModelPrice | undefined): 
     outputTokens: counted.outputTokens,
     totalTokens: counted.totalTokens,
     cachedInputTokens: counted.inputTokenDetails?.cacheReadTokens || undefined,
+    cacheWriteTokens: counted.inputTokenDetails?.cacheWriteTokens || undefined,
     reasoningTokens: counted.outputTokenDetails?.reasoningTokens || undefined,
   });
   return dropUndefined({ ...usage, costUsd: getCost(usage, price) });
 }
 
-const TOKENS = ["inputTokens", "outputTokens", "totalTokens", "cachedInputTokens", "reasoningTokens"] as const;
+const TOKENS = ["inputTokens", "outputTokens", "totalTokens", "cachedInputTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 
 /** Adds up the usage of several calls. The cost is unknown if the cost of one call is unknown. */
 export function addUsage(calls: readonly Usage[]): Usage {

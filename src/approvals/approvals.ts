@@ -28,7 +28,7 @@ export interface Approvals {
   get(idOrCode: string): Promise<ApprovalRecord | undefined>;
   /**
    * Records the decision of `by` (`operator`, `api:<key id>`, `<channel>:<person>`), and lets the run continue. A refusal is
-   * logged and counted.
+   * logged, counted and kept with the approval.
    */
   decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided>;
 }
@@ -105,7 +105,7 @@ class StoredApprovals implements Approvals {
   }
 
   async decide(idOrCode: string, verdict: Verdict, by: string, note?: string): Promise<Decided> {
-    const { log, clock, metrics } = this.#deps;
+    const { log, clock, metrics, store } = this.#deps;
     const approval = await this.get(idOrCode);
     const at = clock.now();
     const decision: ApprovalDecision = { verdict, by, at, ...(note === undefined ? {} : { note: note.slice(0, MAX_NOTE) }) };
@@ -114,6 +114,7 @@ class StoredApprovals implements Approvals {
     const { failure } = refused ?? NOT_FOUND;
     metrics?.refused(failure.code);
     log.warn({ approvalId: approval?.id, by, verdict, code: failure.code }, "a decision about a tool call was refused");
+    if (approval) await store.commit((tx) => tx.add("refusedDecision", approval.id, { verdict, by, at, code: failure.code }));
     return { ok: false, failure };
   }
 

@@ -1,6 +1,8 @@
 import { createReplyCleaner } from "../agent/links.ts";
 import { safeError } from "../core/errors.ts";
-import { execute, toRunError } from "../runs/execute.ts";
+import { getHistoryLimits } from "../runs/checkpoint.ts";
+import { toRunError } from "../runs/end-run.ts";
+import { execute } from "../runs/execute.ts";
 import type { AnsweredTurn, FailedTurn, RunKind } from "../runs/run-kind.ts";
 import { cleanAnswer } from "../runs/run-result.ts";
 import type { ActionContext } from "../runs/types.ts";
@@ -47,9 +49,16 @@ function toChatEnd(result: AnsweredTurn | FailedTurn, text: string, reason: unkn
     const { calls, finish, usage, citations } = result;
     return { ok: true, text, calls, finish, usage, citations };
   }
-  const { code, retryAfterMs, vendor } = result;
+  const { code, retryAfterMs, vendor, blocked } = result;
   const message = code === "cancelled" ? (STOPPED[String(reason)] ?? result.message) : result.message;
-  return { ok: false, code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(vendor && { vendor }) };
+  return {
+    ok: false,
+    code,
+    message,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(vendor && { vendor }),
+    ...(blocked && { isAway: true }),
+  };
 }
 
 function buildTurnInput(
@@ -58,7 +67,7 @@ function buildTurnInput(
   onText: (delta: string) => void,
 ) {
   return {
-    messages: withToolNames(messages, history.turns),
+    messages: withToolNames(messages, history.history.turns),
     callerTools: tools ?? [],
     ...(instructions === undefined ? {} : { callerInstructions: instructions }),
     ...(sampling === undefined ? {} : { sampling }),
@@ -74,25 +83,26 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
   let history: ChatHistory;
   return {
     context,
-    maxTries: 1,
+    isRetried: false,
     canAsk: request.canAsk ?? false,
     onApproval: turn.ask,
     start: "meanwhile",
     async load() {
-      const run = buildRun(request, turn, deps.gateway);
+      const run = buildRun(request, turn, deps.cluster.id);
       if (before) {
         await store.commit((tx) => tx.add("run", run));
         await before;
       }
       return { run, agent: request.agent, isStored: before !== undefined };
     },
-    async prepare(run) {
-      history = await historyFor(request, run.spec.session, runId, store);
+    async prepare(run, agent) {
+      history = await historyFor(request, run, getHistoryLimits({ agent, context }, run.spec.session), store);
       return {
         input: buildTurnInput(request, history, (delta) => say(cleaner.push(delta))),
         tenant: request.caller.tenant,
         question: getQuestion(request),
-        history: history.turns,
+        history: history.history,
+        isFitted: !history.isWhole,
         change: { spec: { ...run.spec, session: history.session } },
       };
     },
@@ -109,7 +119,7 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
         write(tx) {
           const append = (kept: NewTurn): void => tx.add("turn", run.spec.session, turnToKeep(kept, context.config.hooks.retention));
           history.copied.forEach(append);
-          const kept = turnToAppend(run, history, result.messages, now);
+          const kept = turnToAppend(run, history, result, now);
           if (kept) append(kept);
         },
         after,
@@ -119,7 +129,10 @@ function createApiRun(request: ChatRequest, turn: LiveTurn, before: Promise<void
       log.error({ err: safeError(error), runId }, "a turn of the API could not be executed");
       abort.abort("failed");
       const { code, message }: RunError = safeError(error).code === STORE_UNAVAILABLE.code ? STORE_UNAVAILABLE : INTERNAL;
-      return { ok: false, code, message, retryable: false, warnings: [] };
+      const failure: FailedTurn = { ok: false, code, message, retryable: false, warnings: [] };
+      // The caller does not wait until the failure is written.
+      turn.finish(toChatEnd(failure, "", "failed"));
+      return failure;
     },
   } satisfies RunKind;
 }

@@ -7,7 +7,7 @@ const CRASHED: RunError = { code: "crashed", message: "the gateway ended while t
 const MAX_RECOVERED = 1000;
 
 /** Ends the turns of gateways that are gone. What they have asked people is closed with them. */
-async function endLeft(alive: ReadonlySet<string>, { store, clock, questions }: ChatDeps, held?: FencingToken): Promise<void> {
+async function endLeft(present: ReadonlySet<string>, { store, clock, questions }: ChatDeps, held?: FencingToken): Promise<void> {
   const now = clock.now();
   const change = { status: "failed", error: CRASHED, endedAt: now, waiting: null } as const;
   const counts = await store.counts();
@@ -15,7 +15,7 @@ async function endLeft(alive: ReadonlySet<string>, { store, clock, questions }: 
     // Runs are not listed by their state: looking for none would look at all.
     if ((counts[`runs.${status}`] ?? 0) === 0) continue;
     const runs = await store.list("runs", { status, limit: MAX_RECOVERED });
-    const cut = runs.filter(({ kind, gateway }) => kind === "api" && !alive.has(gateway ?? ""));
+    const cut = runs.filter(({ kind, gateway }) => kind === "api" && !present.has(gateway ?? ""));
     for (const run of cut) await commitEnd(run, (tx) => tx.update("run", run.id, change), { store, now, held, by: "gateway", questions });
   }
 }
@@ -57,7 +57,7 @@ export function createChats(deps: ChatDeps): Chats {
       await turn.done;
       return store.get("run", runId);
     },
-    recover: (alive, fencingToken) => endLeft(alive, deps, fencingToken),
+    recover: (present, fencingToken) => endLeft(present, deps, fencingToken),
     async stop(drainMs) {
       draining = true;
       const all = Promise.all([...live.values()].map((turn) => turn.done));

@@ -1,3 +1,4 @@
+import { findTurn } from "../runs/session-history.ts";
 import type { RunRecord, Store } from "../store/types.ts";
 
 /** Whose runs: those of a key, of one of its agents. */
@@ -23,8 +24,7 @@ export function createEarlierRuns(store: Pick<Store, "get" | "list">): EarlierRu
     getReply: async (runId, owner) => (await find(runId, owner))?.reply,
     async findKept(runId, owner) {
       const run = await find(runId, owner);
-      const turns = run ? await store.list("turns", run.spec.session) : [];
-      return turns.some((turn) => turn.runId === runId) ? run : undefined;
+      return run && (await findTurn(store, run.spec.session, runId)) ? run : undefined;
     },
   };
 }

@@ -1,13 +1,17 @@
 import type { ConversationMessage } from "../agent/types.ts";
+import type { AnsweredTurn } from "../runs/run-kind.ts";
 import type { TextPart } from "../core/text.ts";
 import type { NewTurn, RunRecord, SessionRef, Store, TurnRecord } from "../store/types.ts";
+import { findTurn, getLastTurn, NO_HISTORY, readHistory, type HistoryLimits, type SessionHistory } from "../runs/session-history.ts";
 import type { ChatRequest } from "./types.ts";
 
 /** What a turn begins with, and how its session keeps it. */
 export interface ChatHistory {
   /** Where the turn belongs: a branch of a conversation is one of its own. */
   session: SessionRef;
-  turns: readonly TurnRecord[];
+  history: SessionHistory;
+  /** Whether the history is all of the session up to now, which a checkpoint may be made of. */
+  isWhole: boolean;
   /** Turns that a branch takes over. */
   copied: readonly NewTurn[];
   /** What of the input is kept: the one message of the user as the turn's input, several messages as they are, or nothing. */
@@ -54,8 +58,8 @@ function messageToKeep(message: ConversationMessage): unknown {
  * A caller that answers the tool calls of the last kept turn sends them along with everything before, which is its own
  * history from then on. The results are kept all the same, so that the session's next turn knows how the calls ended.
  */
-function answeredCalls(messages: readonly ConversationMessage[], turns: readonly TurnRecord[]): readonly ConversationMessage[] | undefined {
-  const kept = turns.at(-1)?.messages ?? [];
+function answeredCalls(messages: readonly ConversationMessage[], last: TurnRecord | undefined): readonly ConversationMessage[] | undefined {
+  const kept = last?.messages ?? [];
   const done = getCallIds(kept, "tool-result");
   const open = getCallIds(kept, "tool-call").filter((id) => !done.includes(id));
   const results = messages.slice(messages.findLastIndex((message) => message.role !== "tool") + 1);
@@ -68,23 +72,34 @@ const asNew = ({ seq: _seq, ...turn }: TurnRecord): NewTurn => turn;
 const keepAll = (messages: readonly ConversationMessage[]): ChatHistory["store"] =>
   messages.length === 1 && messages[0]?.role === "user" ? "turn" : messages.map(messageToKeep);
 
-/** What the server keeps of a turn's conversation so far. */
-export async function historyFor(request: ChatRequest, session: SessionRef, runId: string, store: Store): Promise<ChatHistory> {
+/** A branch begins with the turns that it takes over, and with the checkpoint of those before them. */
+function buildBranch({ checkpoint, turns }: SessionHistory): NewTurn[] {
+  const copied = turns.map(asNew);
+  if (!checkpoint?.checkpoint) return copied;
+  return [{ ...asNew(checkpoint), checkpoint: { ...checkpoint.checkpoint, upTo: 0, covered: 0 } }, ...copied];
+}
+
+/** What the server keeps of a turn's conversation so far, as much as `limits` allow. */
+export async function historyFor(request: ChatRequest, run: RunRecord, limits: HistoryLimits, store: Store): Promise<ChatHistory> {
   const { session: wanted, messages } = request;
-  if (wanted.kind === "none") return { session, turns: [], copied: [], store: "nothing" };
-  if (wanted.kind === "new") return { session, turns: [], copied: [], store: keepAll(messages) };
-  const turns = await store.list("turns", session);
+  const { session } = run.spec;
+  const none = { session, history: NO_HISTORY, isWhole: false, copied: [] };
+  if (wanted.kind === "none") return { ...none, store: "nothing" };
+  if (wanted.kind === "new") return { ...none, store: keepAll(messages) };
   if (request.callerKeepsHistory) {
-    const answered = answeredCalls(messages, turns);
-    return { session, turns: [], copied: [], store: answered ? answered.map(messageToKeep) : "nothing" };
+    const answered = answeredCalls(messages, await getLastTurn(store, session));
+    return { ...none, store: answered ? answered.map(messageToKeep) : "nothing" };
   }
-  if (wanted.kind === "named") return { session, turns, copied: [], store: keepAll(messages) };
-  const upTo = turns.slice(0, turns.findLastIndex((turn) => turn.runId === wanted.run.id) + 1);
-  if (!wanted.keep) return { session, turns: upTo, copied: [], store: "nothing" };
-  const keep = keepAll(withToolNames(messages, upTo));
-  if (upTo.length === turns.length) return { session, turns, copied: [], store: keep };
-  const branch = { ...session, key: session.key.replace(/[^:]*$/, runId) };
-  return { session: branch, turns: upTo, copied: upTo.map(asNew), store: keep };
+  if (wanted.kind === "named")
+    return { session, history: await readHistory(store, session, limits), isWhole: true, copied: [], store: keepAll(messages) };
+  const last = await findTurn(store, session, wanted.run.id);
+  const history = last ? await readHistory(store, session, limits, last.seq + 1) : NO_HISTORY;
+  if (!wanted.keep) return { ...none, history, store: "nothing" };
+  const keep = keepAll(withToolNames(messages, history.turns));
+  const isWhole = last?.seq === (await getLastTurn(store, session))?.seq;
+  if (isWhole) return { session, history, isWhole, copied: [], store: keep };
+  const branch = { ...session, key: session.key.replace(/[^:]*$/, run.id) };
+  return { session: branch, history, isWhole, copied: buildBranch(history), store: keep };
 }
 
 /** Results whose calls only the server knows do not say which tool they are of. */
@@ -99,10 +114,15 @@ export function withToolNames(messages: readonly ConversationMessage[], turns: r
 }
 
 /** The turn as its session keeps it; undefined if it does not. */
-export function turnToAppend(run: RunRecord, { store: keep }: ChatHistory, messages: readonly unknown[], now: number): NewTurn | undefined {
+export function turnToAppend(
+  run: RunRecord,
+  { store: keep }: ChatHistory,
+  { messages, context = [] }: Pick<AnsweredTurn, "messages" | "context">,
+  now: number,
+): NewTurn | undefined {
   if (keep === "nothing") return undefined;
   const { boundaryId, spec } = run;
   const turn = { runId: run.id, at: now, hook: spec.hook, unsafe: false, ...(boundaryId !== undefined && { boundaryId }) };
-  if (keep === "turn") return { ...turn, input: spec.input, messages: [...messages] };
+  if (keep === "turn") return { ...turn, input: spec.input, messages: [...messages], ...(context.length > 0 && { context }) };
   return { ...turn, input: [], messages: [...keep, ...messages] };
 }

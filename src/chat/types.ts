@@ -47,7 +47,7 @@ export type ChatEnd =
       usage: Usage;
       citations: readonly Citation[];
     }
-  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number };
+  | { ok: false; code: RunErrorCode; message: string; vendor?: VendorError; retryAfterMs?: number; isAway?: true };
 
 export interface ChatListener {
   onText(delta: string): void;
@@ -73,15 +73,14 @@ export interface Chats {
   startTurn(request: ChatRequest): { ok: true; turn: ChatTurn } | { ok: false; failure: Failure };
   /** Stops a turn of this process. Undefined if the run is none of them. */
   cancel(runId: string): Promise<RunRecord | undefined>;
-  /** Ends the turns that a crash cut off, of gateways that are not among `alive`: no caller waits for them any more. */
-  recover(alive: ReadonlySet<string>, fencingToken?: FencingToken): Promise<void>;
+  /** Ends the turns that a crash cut off, of gateways that are not among `present`: no caller waits for them any more. */
+  recover(present: ReadonlySet<string>, fencingToken?: FencingToken): Promise<void>;
   /** Takes no more turns, waits `drainMs` for those under way, then stops them. */
   stop(drainMs: number): Promise<void>;
 }
 
 export interface ChatDeps {
-  /** This gateway's id among those that share the store. */
-  gateway: string;
+  cluster: TurnDeps["cluster"];
   store: Store;
   clock: Clock;
   log: Logger;
@@ -91,6 +90,8 @@ export interface ChatDeps {
   questions: TurnDeps["questions"];
   /** Calls that people have approved for good. */
   rules: Pick<ApprovalRules, "list">;
+  /** The breakers of models. */
+  parking: TurnDeps["parking"];
   metrics?: TurnMetrics;
   knowledge?: KnowledgeSearch;
 }

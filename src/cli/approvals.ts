@@ -55,6 +55,12 @@ function printApproval(approval: ApprovalView, io: CliIo): void {
     note: decision?.note,
   });
   printBlock(io, "arguments (what the model wrote)", JSON.stringify(approval.input, null, 2));
+  if (approval.refused.length > 0)
+    printBlock(
+      io,
+      "refused decisions",
+      approval.refused.map(({ verdict, by, at, code }) => `${localTime(at)}  ${verdict} by ${by}: ${code}`).join("\n"),
+    );
   if (!decision)
     io.out(
       `\ndecide: ${approval.verdicts.map((verdict) => `rouse approvals ${toCommand(verdict)} ${approval.code}`).join("\n        ")}\n`,

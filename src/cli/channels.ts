@@ -36,11 +36,12 @@ async function status(options: CommonOptions, io: CliIo): Promise<void> {
     ...(await read(to.api.channels.status.$get())),
   }));
   const { channels } = answer;
-  if (channels.some(({ reach, receive }) => reach?.ok === false || receive?.ok === false)) io.exitCode = EXIT.failure;
+  if (channels.some(({ reach, receive, away }) => away !== null || reach?.ok === false || receive?.ok === false))
+    io.exitCode = EXIT.failure;
   if (options.json) return printJson(io, answer);
-  const rows = channels.map(({ id, reach, receive, nobody }) => [
+  const rows = channels.map(({ id, reach, receive, away, nobody }) => [
     id,
-    reach?.message ?? "cannot tell",
+    away === null ? (reach?.message ?? "cannot tell") : `sends fail, ${away.waiting} deliveries wait`,
     nobody ? "rejects all: allowFrom is empty" : (receive?.message ?? (live ? "–" : "no gateway runs")),
   ]);
   printTable({ ...io, terminal: { ...io.terminal, columns: undefined } }, ["CHANNEL", "SENDING", "RECEIVING"], rows);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { plainText } from "../core/text.ts";
-import type { RunDetail, StepView, ToolCallView } from "../admin/views.ts";
+import type { RunDetail, RunView, StepView, ToolCallView } from "../admin/views.ts";
 import { connected, read, withId } from "./connect.ts";
 import { resolveId } from "./ids.ts";
 import type { CliIo } from "./io.ts";
@@ -32,7 +32,9 @@ async function list(options: ListOptions, io: CliIo): Promise<void> {
     run.agentId,
     run.sessionKey,
     run.delivery ?? "–",
-    run.error ? `${run.error.code}: ${run.error.message}` : run.name,
+    [run.error ? `${run.error.code}: ${run.error.message}` : run.name, renderWait(run, (iso) => shortTime(iso, io.now()))]
+      .filter((text) => text !== null)
+      .join("; waits for "),
   ]);
   printTable(io, ["RUN", "CREATED", "STATUS", "TOOK", "AGENT", "SESSION", "DELIVERY", "NAME OR ERROR"], rows);
   printMore(io, "rouse runs list", next);
@@ -43,12 +45,24 @@ function recipient(run: RunDetail): string | null {
   return run.route ? run.route.reason : null;
 }
 
-/** The limit, the model or the people that a run waits for. */
-function waitsFor({ parked, waiting }: RunDetail): string | null {
-  if (waiting !== null) return `a person, since ${localTime(waiting.since)}: \`rouse approvals list\` (${waiting.approvalIds.join(", ")})`;
-  if (parked === null) return null;
-  const until = parked.until === null ? "" : `, until ${localTime(parked.until)}`;
-  return parked.reason === "provider" ? `the model ${parked.of}${until}` : `limits.${parked.limit} of ${parked.scope}${until}`;
+/** What a run waits for, and until when. `renderTime` is that of the table or of the page. */
+function renderWait({ waitsFor, status }: RunView, renderTime: (iso: string) => string): string | null {
+  switch (waitsFor?.kind) {
+    case undefined:
+      return null;
+    case "session":
+      return `${waitsFor.head}, the run of its session that goes first`;
+    case "limit":
+      return `limits.${waitsFor.limit} of ${waitsFor.scope}${waitsFor.until === null ? "" : `, until ${renderTime(waitsFor.until)}`}`;
+    case "breaker":
+      return `the model ${waitsFor.of}, which is tried again at ${renderTime(waitsFor.until)}`;
+    case "delay":
+      return `${status === "collecting" ? "further events of its batch" : "its next try"}, until ${renderTime(waitsFor.until)}`;
+    case "approval":
+      return `a person, until ${renderTime(waitsFor.until)}: \`rouse approvals list\` (${waitsFor.approvalIds.join(", ")})`;
+    case "worker":
+      return "a free worker: all are busy, or no gateway has workers";
+  }
 }
 
 /** What the provider said with its error, in one line. */
@@ -62,7 +76,8 @@ function printRun(run: RunDetail, io: CliIo): void {
   printFields(io, {
     run: run.id,
     status: run.status,
-    "waits for": waitsFor(run),
+    "waits for": renderWait(run, localTime),
+    "waits since": run.waiting && localTime(run.waiting.since),
     error: run.error ? `${run.error.code}: ${run.error.message}` : null,
     "provider said": renderVendorError(run.error),
     name: run.name,
@@ -92,8 +107,10 @@ const counted = (count: number | undefined, what: string): string[] =>
 const inner = (parts: readonly string[]): string => (parts.length === 0 ? "" : ` (${parts.join(", ")})`);
 
 /** Tokens of a step: `1,200 in (800 cached), 30 out (10 reasoning)`. */
-function renderTokens({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }: StepView["usage"]): string {
-  const input = counted(inputTokens, "in").map((text) => text + inner(counted(cachedInputTokens, "cached")));
+function renderTokens({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens }: StepView["usage"]): string {
+  const input = counted(inputTokens, "in").map(
+    (text) => text + inner([...counted(cachedInputTokens, "cached"), ...counted(cacheWriteTokens, "written to the cache")]),
+  );
   const output = counted(outputTokens, "out").map((text) => text + inner(counted(reasoningTokens, "reasoning")));
   return [...input, ...output].join(", ");
 }
@@ -124,15 +141,17 @@ function renderCall(call: ToolCallView): string {
   ].join("\n");
 }
 
+function renderAttempt({ model, error, waitedMs }: StepView["failedAttempts"][number]): string {
+  const vendor = renderVendorError(error);
+  const again = waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
+  return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
+}
+
 function printStep(step: StepView, io: CliIo): void {
   const facts = [step.model, renderDuration(step.startedAt, step.endedAt), renderTokens(step.usage), step.finish].filter(
     (fact) => fact !== "",
   );
-  const failed = step.failedAttempts.map(({ model, error, waitedMs }) => {
-    const vendor = renderVendorError(error);
-    const again = waitedMs === null ? "" : `; tried again after ${(waitedMs / 1000).toLocaleString("en")} s`;
-    return `failed: ${model}: ${error.code}: ${error.message}${vendor === null ? "" : ` (${vendor})`}${again}`;
-  });
+  const failed = step.failedAttempts.map(renderAttempt);
   const fallback = step.insteadOf === null ? [] : [`${step.model} answered instead of ${step.insteadOf}`];
   const said = [step.thinking === null ? [] : [`thinking: ${step.thinking}`], step.text === null ? [] : [step.text]].flat();
   printBlock(
@@ -151,6 +170,9 @@ async function show(id: string, options: CommonOptions, io: CliIo): Promise<void
   if (options.json) return printJson(io, answer);
   printRun(answer.run, io);
   for (const step of answer.steps) printStep(step, io);
+  const { failedAttempts } = answer.run;
+  if (failedAttempts.length > 0)
+    printBlock(io, "model calls without an answer", failedAttempts.map((one) => `${localTime(one.at)}  ${renderAttempt(one)}`).join("\n"));
   if (answer.run.reply !== null) printBlock(io, "reply", answer.run.reply);
   printDebug(io, answer.run.debug);
 }

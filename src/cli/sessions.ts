@@ -48,7 +48,15 @@ function getWords(message: unknown): string {
   return parts.filter((part) => part !== "").join("\n");
 }
 
+function printCheckpoint({ at, input, checkpoint }: SessionDetail["turns"][number], io: CliIo): void {
+  const { turns = 0, left = 0, outside = false, model } = checkpoint ?? {};
+  const missing = left === 0 ? "" : `, ${left} of them in no summary`;
+  io.out(`\n— ${localTime(at)}  checkpoint: replaces ${turns} turns${missing}${model ? `  ${model}` : ""}\n`);
+  if (input.length > 0) printBlock(io, outside ? "summary (outside text)" : "summary", plainText(input.slice(1)));
+}
+
 function printTurn(turn: SessionDetail["turns"][number], io: CliIo): void {
+  if (turn.checkpoint) return printCheckpoint(turn, io);
   io.out(`\n— ${localTime(turn.at)}  ${cell(turn.hook)}  ${turn.runId}\n`);
   printBlock(io, turn.input.some((part) => part.outside) ? "in (outside text)" : "in", plainText(turn.input));
   for (const message of turn.messages)
@@ -56,7 +64,7 @@ function printTurn(turn: SessionDetail["turns"][number], io: CliIo): void {
 }
 
 function printSession(detail: SessionDetail, io: CliIo): void {
-  const { session, turns, queued, lastRoutes } = detail;
+  const { session, turns, next, queued, lastRoutes } = detail;
   printFields(io, {
     session: session.key,
     agent: session.agentId,
@@ -68,6 +76,7 @@ function printSession(detail: SessionDetail, io: CliIo): void {
     "last route": lastRoutes[0] ? `${lastRoutes[0].channel} ${lastRoutes[0].to}` : null,
     "waiting events": queued.length === 0 ? null : queued.length,
   });
+  if (next !== null) io.out(`\nthere are older turns: --before ${next}\n`);
   for (const turn of turns) printTurn(turn, io);
   for (const event of queued)
     printBlock(io, `waits for a heartbeat since ${localTime(event.at)} (${cell(event.source)})`, plainText(event.text));
@@ -76,7 +85,7 @@ function printSession(detail: SessionDetail, io: CliIo): void {
 /** What names a session to the gateway, which checks its origin. */
 const toName = (key: string, options: RefOptions) => ({ key, ...ownOptions(options) });
 
-async function show(key: string, options: RefOptions, io: CliIo): Promise<void> {
+async function show(key: string, options: RefOptions & Pick<PageOptions, "limit" | "before">, io: CliIo): Promise<void> {
   const answer = await connected(options, io, ({ api }) => read(api.sessions.show.$get({ query: toName(key, options) })));
   if (options.json) return printJson(io, answer);
   printSession(answer, io);
@@ -109,10 +118,12 @@ export function register(program: Command, io: CliIo): void {
     "rouse sessions list --origin hook --since 1d",
   ).action((options: ListOptions) => list(options, io));
   reading(
-    withRef(sessions.command("show <key>").description("the history of a session")),
+    withRef(sessions.command("show <key>").description("the newest turns and checkpoints of a session"))
+      .option("--limit <n>", "how many (default 50, at most 500)")
+      .option("--before <turn>", "older than this one: the page before"),
     "rouse sessions show main",
     "rouse sessions show hook:shop:42",
-  ).action((key: string, options: RefOptions) => show(key, options, io));
+  ).action((key: string, options: Parameters<typeof show>[1]) => show(key, options, io));
   reading(withRef(sessions.command("reset <key>").description("forget a session's history")), "rouse sessions reset main").action(
     (key: string, options: RefOptions) => reset(key, options, io),
   );

@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { USAGE_KEYS, type UsageKey, type UsageRow } from "../admin/usage.ts";
+import { USAGE_KEYS, type UsageKey, type UsageSum } from "../store/types.ts";
 import { connected, read } from "./connect.ts";
 import type { CliIo } from "./io.ts";
 import { reading, type CommonOptions } from "./options.ts";
@@ -18,7 +18,7 @@ export function renderCost(costUsd: number | null | undefined, unpricedRuns = 0)
   return `$${costUsd.toFixed(digits)}${unpricedRuns > 0 ? " + unknown" : ""}`;
 }
 
-const toCells = (row: UsageRow): string[] => [
+const toCells = (row: UsageSum): string[] => [
   row.key,
   String(row.runs),
   String(row.inputTokens),

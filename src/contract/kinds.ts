@@ -115,6 +115,8 @@ export interface ModelPrice {
   input: number;
   /** Input tokens that the provider had in its cache. Default: `input`. */
   cachedInput?: number;
+  /** Input tokens that the provider wrote to its cache. Default: `input`. */
+  cacheWrite?: number;
   output: number;
 }
 
@@ -126,6 +128,8 @@ export interface ModelProvider extends ProviderDescription {
   create(settings: ModelSettings, options: { fetch: typeof fetch }): Promise<(modelId: string) => LanguageModel>;
   /** Returns the `providerOptions` of the `ai` package for a request. */
   requestOptions?(choices: RequestChoices, settings: ModelSettings): Record<string, Record<string, string | boolean>>;
+  /** The `providerOptions` of the `ai` package that mark a message as the end of a prefix which the provider is to keep in its cache. Absent: it does so by itself, or not at all. At most three messages of a request are marked. */
+  cacheMarker?: Record<string, Record<string, Record<string, string>>>;
   /** List prices by the ids of models, and the day from which they are (`2026-03-21`). `models.prices` of the config comes before them. */
   prices?: { asOf: string; models: Readonly<Record<string, ModelPrice>> };
   /** Fields of a request that carry the thinking level, at its top or one level below. If none of them is sent, the run gets a warning. */

@@ -1,14 +1,47 @@
 import { setTimeout } from "node:timers/promises";
+import type { Logger } from "./log.ts";
 
 /** The source of time, so that tests can set it. Milliseconds since the epoch. */
 export interface Clock {
   now(): number;
+  /** Milliseconds since some moment, by a clock that is never set. A source of time without it is never set either. */
+  monotonic?(): number;
   /** Resolves after `ms`, or immediately when `signal` aborts. Does not keep the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
 export const systemClock: Clock = {
   now: Date.now,
+  monotonic: () => performance.now(),
   // An aborted wait rejects: that is the end of it too.
   sleep: (ms, signal) => setTimeout(Math.min(ms, 2 ** 31 - 1), undefined, { signal, ref: false }).catch(() => undefined),
 };
+
+/** Smaller differences come from a clock that is adjusted slowly, or from a process that did not run between two reads. */
+export const STEP_MS = 1000;
+
+/** Finds out whether somebody has set the clock. */
+export interface StepWatch {
+  /** How far the clock was set since the last call, in milliseconds; negative if it was set back, 0 if it was not set. */
+  look(): number;
+}
+
+/** Compares the clock with the monotonic one, and logs each step. A machine that was suspended looks like one whose clock was set forward. */
+export function createStepWatch(clock: Pick<Clock, "now" | "monotonic">, log: Pick<Logger, "warn">): StepWatch {
+  const read = (): { wall: number; monotonic: number } => {
+    const wall = clock.now();
+    return { wall, monotonic: clock.monotonic?.() ?? wall };
+  };
+  let last = read();
+  return {
+    look() {
+      const next = read();
+      const step = Math.round(next.wall - last.wall - (next.monotonic - last.monotonic));
+      last = next;
+      if (Math.abs(step) < STEP_MS) return 0;
+      if (step < 0) log.warn({ stepMs: step }, "the system clock was set back; delays end as if it had not been");
+      else log.warn({ stepMs: step }, "the system clock was set forward, or the machine was suspended; delays that are over by now end");
+      return step;
+    },
+  };
+}

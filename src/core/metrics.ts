@@ -1,13 +1,6 @@
-import { createRequire } from "node:module";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import type * as prom from "prom-client";
-
-// The package's index also loads its push gateway, cluster and default metrics: ten times the time of these four.
-const require = createRequire(import.meta.url);
-const Registry = require("prom-client/lib/registry.js") as typeof prom.Registry;
-const Counter = require("prom-client/lib/counter.js") as typeof prom.Counter;
-const Gauge = require("prom-client/lib/gauge.js") as typeof prom.Gauge;
-const Histogram = require("prom-client/lib/histogram.js") as typeof prom.Histogram;
+import { addProcess } from "./process-metrics.ts";
+import { Counter, Gauge, Histogram, Registry } from "./prometheus.ts";
 
 /** What the gateway counts. All calls are cheap enough for every request; times are seconds. */
 export interface Metrics {
@@ -15,10 +8,13 @@ export interface Metrics {
   setPaths(paths: readonly string[]): void;
   /** Gauges that are read at each scrape, by names such as `runs.queued`. */
   watchCounts(read: () => Promise<Record<string, number>>): void;
+  /** `read`: how long the oldest body has been kept beyond retention, in milliseconds. */
+  watchBodies(read: () => Promise<number>): void;
   /** Reads the health of the channels at each scrape. */
   watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
   /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
   watchMcpServers(read: () => readonly { name: string; state: string; tools: number; losses: number }[]): void;
+  watchBreakers(read: () => readonly { of: string; state: string; waiting: number }[]): void;
   hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
   /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
   failureAcknowledged(path: string): void;
@@ -43,6 +39,7 @@ export interface ModelUse {
   model: string;
   inputTokens?: number | undefined;
   cachedInputTokens?: number | undefined;
+  cacheWriteTokens?: number | undefined;
   outputTokens?: number | undefined;
   costUsd?: number | undefined;
 }
@@ -53,7 +50,6 @@ const OTHER = "other";
 const MAX_VALUES = 100;
 const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const RUN_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
-const SAMPLE_MS = 20;
 /** The longest wait for the store, in milliseconds. Its gauges are left out after that, since scrapers wait ten seconds in total. */
 const COUNTS_MS = 3000;
 const WAIT_BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
@@ -69,48 +65,6 @@ function children<T>(make: (value: string) => T): (value: string) => T {
     made.set(value, child);
     return child;
   };
-}
-
-/** The process itself: memory, processor time, event-loop delay. Returns how to end the measuring. */
-function addProcess(registers: prom.Registry[]): () => void {
-  const delay = monitorEventLoopDelay({ resolution: SAMPLE_MS });
-  // Node reports the whole time between two samples, the planned wait included.
-  const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - SAMPLE_MS / 1e3);
-  delay.enable();
-  new Gauge({
-    name: "rouse_event_loop_delay_seconds",
-    help: "Delay of the event loop since the last scrape.",
-    labelNames: ["quantile"],
-    registers,
-    collect() {
-      this.set({ quantile: "0.5" }, seconds(delay.percentile(50)));
-      this.set({ quantile: "0.99" }, seconds(delay.percentile(99)));
-      this.set({ quantile: "1" }, seconds(delay.max));
-      delay.reset();
-    },
-  });
-  new Gauge({
-    name: "process_resident_memory_bytes",
-    help: "Resident memory.",
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
-  });
-  new Counter({
-    name: "process_cpu_seconds_total",
-    help: "Processor time, user and system.",
-    registers,
-    collect() {
-      const { user, system } = process.cpuUsage();
-      this.reset();
-      this.inc((user + system) / 1e6);
-    },
-  });
-  new Gauge({ name: "process_start_time_seconds", help: "Start of the process, since the epoch.", registers }).set(
-    performance.timeOrigin / 1000,
-  );
-  return () => void delay.disable();
 }
 
 function addCounts(registers: prom.Registry[], read: () => Promise<Record<string, number>>): void {
@@ -132,35 +86,61 @@ function addCounts(registers: prom.Registry[], read: () => Promise<Record<string
   });
 }
 
-function addChannels(registers: prom.Registry[], read: () => readonly { id: string; ok: boolean }[]): void {
+function addBodies(registers: prom.Registry[], read: () => Promise<number>): void {
   new Gauge({
-    name: "rouse_channel_up",
-    help: "Whether a channel could be reached when it was looked at last.",
-    labelNames: ["channel"],
+    name: "rouse_store_bodies_overdue_seconds",
+    help: "How long the oldest body whose runs have ended has been kept beyond hooks.retention.",
     registers,
-    collect() {
+    async collect() {
+      const late = new Promise<undefined>((done) => setTimeout(() => done(undefined), COUNTS_MS).unref());
+      const overdue = await Promise.race([read().catch(() => undefined), late]);
       this.reset();
-      for (const { id, ok } of read()) this.set({ channel: id }, ok ? 1 : 0);
+      // No value is better than an old one.
+      if (overdue === undefined) this.remove();
+      else this.set(overdue / 1000);
     },
   });
 }
 
-function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["watchMcpServers"]>[0]): void {
-  const add = (name: string, help: string, value: (server: ReturnType<typeof read>[number]) => number): void => {
+/** Adds gauges with one series for each row that `read` gives at a scrape. */
+function addRowGauges<T>(
+  registers: prom.Registry[],
+  { label, read, toName }: { label: string; read: () => readonly T[]; toName: (row: T) => string },
+  gauges: readonly [name: string, help: string, value: (row: T) => number][],
+): void {
+  for (const [name, help, value] of gauges)
     new Gauge({
       name,
       help,
-      labelNames: ["server"],
+      labelNames: [label],
       registers,
       collect() {
         this.reset();
-        for (const server of read()) if (server.state !== "idle") this.set({ server: server.name }, value(server));
+        for (const row of read()) this.set({ [label]: toName(row) }, value(row));
       },
     });
-  };
-  add("rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0));
-  add("rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools);
-  add("rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses);
+}
+
+function addChannels(registers: prom.Registry[], read: Parameters<Metrics["watchChannels"]>[0]): void {
+  addRowGauges(registers, { label: "channel", read, toName: ({ id }) => id }, [
+    ["rouse_channel_up", "Whether a channel could be reached when it was looked at last.", ({ ok }) => (ok ? 1 : 0)],
+  ]);
+}
+
+function addMcpServers(registers: prom.Registry[], read: Parameters<Metrics["watchMcpServers"]>[0]): void {
+  const readUsed = () => read().filter(({ state }) => state !== "idle");
+  addRowGauges(registers, { label: "server", read: readUsed, toName: ({ name }) => name }, [
+    ["rouse_mcp_server_up", "Whether an MCP server is connected.", ({ state }) => (state === "connected" ? 1 : 0)],
+    ["rouse_mcp_server_tools", "The tools that an MCP server lists.", ({ tools }) => tools],
+    ["rouse_mcp_server_losses", "How often the connection to an MCP server was lost since the config was loaded.", ({ losses }) => losses],
+  ]);
+}
+
+function addBreakers(registers: prom.Registry[], read: Parameters<Metrics["watchBreakers"]>[0]): void {
+  addRowGauges(registers, { label: "of", read, toName: ({ of }) => of }, [
+    ["rouse_breaker_open", "Whether calls of a model or a channel are held back.", ({ state }) => (state === "closed" ? 0 : 1)],
+    ["rouse_breaker_waiting", "Runs or deliveries that wait for a model or a channel at this gateway.", ({ waiting }) => waiting],
+  ]);
 }
 
 /** The counters and histograms that count as something happens. */
@@ -218,7 +198,7 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
   const labelNames = ["agent", "mapping", "model"] as const;
   const tokens = new Counter({
     name: "rouse_tokens_total",
-    help: "Tokens that runs used; kind is input, cached_input (a part of input) or output.",
+    help: "Tokens that runs used; kind is input, cached_input and cache_write (parts of input) or output.",
     labelNames: [...labelNames, "kind"],
     registers,
   });
@@ -237,10 +217,11 @@ function createUsageCounters(registers: prom.Registry[]): (use: ModelUse) => voi
       }),
     ),
   );
-  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, costUsd }) => {
+  return ({ agent, mapping, model, inputTokens = 0, cachedInputTokens = 0, cacheWriteTokens = 0, outputTokens = 0, costUsd }) => {
     const counters = getCounters(agent)(mapping)(model);
     tokens.inc({ ...counters.labels, kind: "input" }, inputTokens);
     tokens.inc({ ...counters.labels, kind: "cached_input" }, cachedInputTokens);
+    tokens.inc({ ...counters.labels, kind: "cache_write" }, cacheWriteTokens);
     tokens.inc({ ...counters.labels, kind: "output" }, outputTokens);
     if (costUsd === undefined) counters.unpriced.inc();
     else counters.cost.inc(costUsd);
@@ -269,8 +250,10 @@ export function createMetrics(): Metrics {
       for (const path of configured) acknowledged.inc({ path }, 0);
     },
     watchCounts: (read) => addCounts(registers, read),
+    watchBodies: (read) => addBodies(registers, read),
     watchChannels: (read) => addChannels(registers, read),
     watchMcpServers: (read) => addMcpServers(registers, read),
+    watchBreakers: (read) => addBreakers(registers, read),
     hookAnswered({ path, outcome, seconds }) {
       (paths.get(path) ?? otherPaths)(outcome).inc();
       getAnswerCounter(outcome).observe(seconds);

@@ -3,6 +3,7 @@ import type { LookupAddress } from "node:dns";
 import type { IncomingMessage, RequestOptions } from "node:http";
 import type { Callback } from "../config/schema/limits.ts";
 import { createHostList, type HostList } from "../core/address.ts";
+import type { TraceContext } from "../core/trace-context.ts";
 import { callbackKey } from "../core/secret.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 
@@ -15,6 +16,8 @@ export interface CallbackOptions {
   /** `hooks.callbackHosts` as it is now. */
   hosts(): readonly string[];
   clock: { now(): number };
+  /** The active span, which the receiver of a receipt may continue. */
+  getTrace?(): TraceContext | undefined;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -67,7 +70,7 @@ function toSendResult(answer: IncomingMessage): SendResult {
  * Posts receipts, signed by Standard Webhooks (https://www.standardwebhooks.com, `v1`): the id is the same for every
  * try. Goes to listed hosts alone, and to no private address that is not listed. A message's `thread` is the mapping; a question has none.
  */
-export function createCallbackChannel({ getCallback, hosts, clock }: CallbackOptions): Channel {
+export function createCallbackChannel({ getCallback, hosts, clock, getTrace }: CallbackOptions): Channel {
   const send = async ({ text, thread, idempotencyKey }: OutgoingMessage, signal: AbortSignal): Promise<SendResult> => {
     const callback = getCallback(thread);
     const key = callback && callbackKey(callback.secret);
@@ -85,6 +88,7 @@ export function createCallbackChannel({ getCallback, hosts, clock }: CallbackOpt
       "webhook-id": id,
       "webhook-timestamp": String(timestamp),
       "webhook-signature": `v1,${signature}`,
+      ...getTrace?.(),
     };
     const until = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     try {

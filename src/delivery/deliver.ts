@@ -1,9 +1,11 @@
 import { backOff } from "../core/backoff.ts";
+import { isRefusal, type CallOutcome, type Pass, type Refusal } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
 import type { Telemetry } from "../telemetry/types.ts";
+import { endWait, LOOK_MS, type ParkingLot } from "../queue/parking-lot.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
 import { deliveryState, NO_ROUTE } from "../store/types.ts";
 import type { DeliveryError, DeliveryRecord, DeliveryStatus, Job, Queue, Route, Store } from "../store/types.ts";
@@ -37,6 +39,8 @@ export interface DeliveryWorker {
 export interface DeliveryWorkerOptions {
   store: Pick<Store, "commit" | "get" | "list">;
   queue: Pick<Queue, "fetch" | "onReady">;
+  /** Where deliveries wait for channels whose vendor is away. */
+  parking: ParkingLot;
   /** The current channels: a delivery goes out by the newest config. */
   channels(): Channels;
   /** The agent whose main session has the last routes. */
@@ -61,6 +65,22 @@ function waitMs(attempts: number, result: Retry): number {
   return Math.min(backOff(attempts, SEND) * (1 + Math.random() / 2), SEND.longestMs);
 }
 
+/** What the result of a send says about the vendor. A vendor that names a wait limits its callers, and is not away. */
+function toOutcome(result: SendResult, signal: AbortSignal): CallOutcome {
+  if (signal.aborted || result.status === "unknown") return "none";
+  if (result.status === "sent") return "ok";
+  if (result.status === "failed") return "answered";
+  return result.afterMs === undefined ? "away" : "busy";
+}
+
+/** Tells the breaker how a send ended. A delivery that goes on keeps its permission. */
+function leave(pass: Pass | undefined, result: SendResult | undefined, signal: AbortSignal): void {
+  if (result && result.status !== "sent") pass?.leave(toOutcome(result, signal), result.status === "retry" ? result.afterMs : undefined);
+}
+
+/** Whether a delivery waits for a vendor that is away. Receipts go to many addresses, a question to the next approver. */
+const waitsForVendor = ({ route, ask }: DeliveryRecord): boolean => route.channel !== CALLBACK && !ask?.next.length;
+
 /** Sends what is in the outbox: in order per recipient, recipients in parallel. */
 class DeliverySender {
   readonly worker: PullWorker;
@@ -80,15 +100,45 @@ class DeliverySender {
     const { store, telemetry } = this.#options;
     const found = await store.get("delivery", (job.data as DeliveryJob).deliveryId);
     if (!found || found.status !== "pending") {
+      endWait(job, this.#options.parking);
       await store.commit((tx) => tx.settle(job), job);
       return;
     }
+    const pass = this.#enter(job, found);
+    if (pass && isRefusal(pass)) return this.#wait(job, found, pass);
     const delivery: DeliveryRecord = { ...found, attempts: found.attempts + 1 };
-    const sendAll = (): Promise<void> => this.#sendAll(job, delivery, signal);
+    const sendAll = (): Promise<void> =>
+      this.#sendAll(job, delivery, signal, pass).finally(() => {
+        pass?.leave("none");
+        this.#options.parking.forget(job.id);
+      });
     return telemetry ? telemetry.within(found.trace, sendAll) : sendAll();
   }
 
-  async #sendAll(job: Job, delivery: DeliveryRecord, signal: AbortSignal): Promise<void> {
+  /** Asks whether the channel's vendor takes messages. */
+  #enter(job: Job, delivery: DeliveryRecord): Pass | Refusal | undefined {
+    return waitsForVendor(delivery) ? this.#options.parking.enter(job, [delivery.route.channel]) : undefined;
+  }
+
+  /** Puts a delivery back until its channel's vendor takes messages again: no try is used up. */
+  async #wait(job: Job, delivery: DeliveryRecord, { of, until }: Refusal): Promise<void> {
+    const { clock, maxAgeMs, parking, log } = this.#options;
+    const now = clock.now();
+    const endsAt = job.enqueuedAt + maxAgeMs();
+    const message = delivery.error?.code === "retry" ? delivery.error.message : `the channel ${of} takes no messages now`;
+    if (now >= endsAt) {
+      endWait(job, parking);
+      return this.#end(job, delivery, "failed", { code: "given_up", message: `not sent within delivery.maxAge: ${message}` });
+    }
+    const held = await this.worker.commit(job, (tx) => {
+      tx.update("delivery", delivery.id, { attempts: delivery.attempts, nextAt: until, error: { code: "retry", message } });
+      tx.settle(job, Math.min(now + LOOK_MS, endsAt), { resetAttempts: true });
+    });
+    if (held) parking.park(job, [of]);
+    log.debug({ deliveryId: delivery.id, runId: delivery.runId, channel: of }, "a delivery waits for its channel");
+  }
+
+  async #sendAll(job: Job, delivery: DeliveryRecord, signal: AbortSignal, pass: Pass | undefined): Promise<void> {
     const { store } = this.#options;
     const asked = delivery.ask?.ends === undefined ? undefined : await store.get("delivery", delivery.ask.ends);
     const problem = await this.#findAskProblem(delivery, asked);
@@ -102,12 +152,13 @@ class DeliverySender {
         return this.#later(job, delivery, { status: "retry", reason: "the gateway stopped", afterMs: 0 }, progress, true);
       const { channel } = delivery.route;
       const result = await this.#send(delivery, text, asked, signal);
+      leave(pass, result, signal);
       if (!result)
         return this.#end(job, delivery, "failed", {
           code: "no_such_channel",
           message: `the channel is no longer configured: add channels.${channel} and retry the delivery`,
         });
-      if (result.status === "retry") return this.#later(job, delivery, result, progress, signal.aborted);
+      if (result.status === "retry") return this.#laterOrWait(job, delivery, result, progress, signal);
       if (result.status !== "sent")
         return this.#end(job, delivery, result.status, {
           code: result.status === "failed" ? "refused" : "unknown",
@@ -122,6 +173,7 @@ class DeliverySender {
       // What was sent is on disk before the next piece goes: a retry goes on after it.
       if (!(await this.worker.commit(job, (tx) => tx.update("delivery", delivery.id, { nextChunk, messageIds, attempts })))) return;
     }
+    pass?.leave("ok");
     await this.#end(job, delivery, "delivered", null);
   }
 
@@ -152,6 +204,14 @@ class DeliverySender {
     if (thread !== undefined) message.thread = thread;
     if (replyTo !== undefined) message.replyTo = replyTo;
     return traced(() => sendPiece((until) => channel.send(message, until), clock, signal));
+  }
+
+  /** Puts a delivery back whose send failed: to wait for its channel if that is away, else for its next try. */
+  #laterOrWait(job: Job, delivery: DeliveryRecord, result: Retry, progress: boolean, { aborted }: AbortSignal): Promise<void> {
+    const { parking, clock } = this.#options;
+    const { channel: of } = delivery.route;
+    if (aborted || !waitsForVendor(delivery) || !parking.breaker.isOpen(of)) return this.#later(job, delivery, result, progress, aborted);
+    return this.#wait(job, { ...delivery, error: { code: "retry", message: result.reason } }, { of, until: clock.now() });
   }
 
   /** Puts a delivery back; `progress` says that this start has sent a piece. */

@@ -1,15 +1,14 @@
 import { hostname } from "node:os";
-import { createEarlierRuns } from "../chat/earlier-runs.ts";
-import { createReceipts } from "../runs/read-receipts.ts";
 import { retryOnRedelivery } from "../runs/retry-on-redelivery.ts";
 import { RouseError } from "../core/errors.ts";
-import { lazy } from "../core/lazy.ts";
 import { VERSION } from "../core/version.ts";
 import { openResources, type ResourceOptions, type Resources } from "./resources.ts";
-import { createApps, type Apps } from "../http/app.ts";
-import { createHooks, createServiceHook } from "../http/hooks.ts";
+import type { Apps } from "../http/app.ts";
+import { createDirectHooks, type DirectHandler } from "../http/direct-hooks.ts";
+import { createServiceHook } from "../http/hooks.ts";
 import { listenHttp } from "../http/listen.ts";
 import { createRejections } from "../http/errors.ts";
+import { breakerView } from "../admin/views.ts";
 import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
 import { createIntake, type Intake } from "../intake/receive.ts";
 import { createSharedCounts } from "../intake/callers.ts";
@@ -17,6 +16,7 @@ import { createReceive } from "./library.ts";
 import { traceIntake } from "../intake/traced-intake.ts";
 import { createServices, type Services } from "../plugin/services.ts";
 import type { Addresses, Gateway as Library, ListenAddress, StartOptions } from "./types.ts";
+import { createSurface } from "./surface.ts";
 import { createWorkers, restoreWorkers, startWorkers, type Workers } from "./workers.ts";
 
 const ALIVE_MS = 2 ** 30;
@@ -29,91 +29,6 @@ export interface RunningGateway extends Pick<Library, "receive" | "start" | "sto
   /** The operator's token. */
   readonly operatorToken: string;
   readonly status: () => RuntimeStatus;
-}
-
-/** The platform API, which is loaded when the first request for it comes. */
-function createLazyPlatform(
-  { options, store, clock, log, snapshot }: Resources,
-  { chats, keys, knowledge, approvals }: Workers,
-  sharedCounts: ReturnType<typeof createSharedCounts>,
-  status: () => RuntimeStatus,
-) {
-  const { startedAt } = status();
-  return lazy(async () => {
-    const { createPlatform } = await import("../http/platform/app.ts");
-    return createPlatform({
-      sharedCounts,
-      chats,
-      keys,
-      knowledge,
-      approvals,
-      earlierRuns: createEarlierRuns(store),
-      clock,
-      fetch: options.fetch,
-      log,
-      snapshot,
-      draining: () => status().draining,
-      startedAt,
-    });
-  });
-}
-
-function createSurface(
-  resources: Resources,
-  workers: Workers,
-  services: Services,
-  input: ReturnType<typeof createInput>,
-  status: () => RuntimeStatus,
-): Apps {
-  const { store, queue, cluster, clock, log, metrics, telemetry, snapshot, reloader, operatorToken } = resources;
-  const { turns, chats, keys, knowledge, deliveries, runEnds, approvals, rules, admission, health } = workers;
-  const { intake, sharedCounts } = input;
-  const draining = (): boolean => status().draining;
-  const admin = {
-    clock,
-    log,
-    store,
-    queue,
-    cluster,
-    snapshot,
-    status,
-    refusals: intake.denials.list,
-    signatures: intake.signatures,
-    runs: { ...turns, cancel: workers.cancel },
-    approvals,
-    rules,
-    limits: () => admission.usage(),
-    channels: health,
-    replay: intake.replay,
-    retryDelivery: deliveries.retry,
-    sendEvent: createServiceHook(intake),
-    reload: reloader.reload,
-    metrics: metrics.render,
-    keys,
-    chats,
-    knowledge,
-  };
-  const platform = createLazyPlatform(resources, workers, sharedCounts, status);
-  const serviceRequest = services.request;
-  const receipts = createReceipts({ store, waitForRun: runEnds.wait });
-  return createApps({
-    admin,
-    hooks: createHooks({ intake, snapshot, receipts }),
-    receipts,
-    hasCredential: intake.hasCredential,
-    bodyBudget: intake.bodyBudget,
-    denials: intake.denials,
-    platform,
-    keys,
-    clock,
-    log,
-    snapshot,
-    operatorToken,
-    ready: () => !draining() && cluster.reachable(),
-    sharedCounts,
-    serviceRequest,
-    telemetry,
-  });
 }
 
 /** What takes hooks and messages in: from HTTP, from services and channels of plugins, and replays. */
@@ -161,19 +76,29 @@ function createStatus({ snapshot, reloader }: Resources, workers: Workers, servi
     services: services.states(),
     channels: workers.health.states(),
     mcpServers: snapshot().runtime.mcpServers(),
+    breakers: workers.parking.states().map(breakerView),
   });
 }
 
 type AnswerRequest = (app: Apps["main"], request: Request, env?: object) => Promise<Response>;
 
+/** What answers requests. */
+interface Serving {
+  apps: Apps;
+  answer: AnswerRequest;
+  /** Asked before `apps.main`. Absent where traces are collected: they see requests in the apps. */
+  direct: DirectHandler | undefined;
+}
+
 /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
-async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer: AnswerRequest): Promise<Addresses> {
+async function openListeners({ snapshot, opened }: Resources, { apps, answer, direct }: Serving): Promise<Addresses> {
   const { gateway, hooks } = snapshot().config;
   const serve = async (app: Apps["main"], port: number): Promise<string> => {
     const listener = await listenHttp((request, env) => answer(app, request, env), {
       host: gateway.host,
       port,
       bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
+      direct: app === apps.main ? direct : undefined,
     });
     opened.defer(() => listener.close());
     return listener.url;
@@ -182,24 +107,22 @@ async function openListeners({ snapshot, opened }: Resources, apps: Apps, answer
   return { url, adminUrl: gateway.adminPort === undefined ? url : await serve(apps.admin, gateway.adminPort) };
 }
 
-interface Parts {
+interface Parts extends Serving {
   intake: Intake;
   resources: Resources;
   workers: Workers;
   services: Services;
-  apps: Apps;
-  answer: AnswerRequest;
   progress: Progress;
   status(): RuntimeStatus;
 }
 
 async function startParts(parts: Parts, options: StartOptions): Promise<Addresses | undefined> {
-  const { resources, intake, workers, services, apps, answer, progress, status } = parts;
+  const { resources, intake, workers, services, progress, status } = parts;
   const { lock, reloader, snapshot, opened, log } = resources;
   const { listen: address = false, workers: isWorking = true, watch = false } = options;
   await restoreWorkers(resources, workers);
   if (typeof address === "object") resources.setAddress(address);
-  const addresses = address === false ? undefined : await openListeners(resources, apps, answer);
+  const addresses = address === false ? undefined : await openListeners(resources, parts);
   progress.url = addresses?.url;
   progress.workers = isWorking;
   const { pid, startedAt, version, configFile } = status();
@@ -253,7 +176,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     log,
   });
   const status = createStatus(resources, workers, services, progress);
-  const apps = createSurface(resources, workers, services, input, status);
+  const { hooks, ...apps } = createSurface(resources, workers, services, input, status);
   cluster.describe(() => {
     const { version, pid, startedAt, url, workers } = status();
     return { host: hostname(), pid, version, url, snapshot: snapshot().clusterHash, workers, startedAt };
@@ -262,7 +185,9 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
   opened.defer(rejections.close);
   const answer: AnswerRequest = async (app, request, env) => rejections.see(request, env, await app.fetch(request, env));
 
-  const parts: Parts = { resources, intake: input.intake, workers, services, apps, answer, progress, status };
+  const direct = resources.telemetry ? undefined : createDirectHooks({ answer: hooks, snapshot, rejections, log });
+
+  const parts: Parts = { resources, intake: input.intake, workers, services, apps, answer, direct, progress, status };
   let isStarted = false;
   let stopped: Promise<void> | undefined;
   function start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;

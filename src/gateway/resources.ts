@@ -9,6 +9,7 @@ import { createTransformPool } from "../mapping/transform-pool.ts";
 import { reportingStore, type Reporter } from "./library.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import type { ListenAddress } from "./types.ts";
+import { getBodiesOverdue } from "../store/oldest-body.ts";
 import { buildSnapshot, type LoadedSnapshot, type SnapshotOptions } from "./snapshot.ts";
 import { acquireLock, type Lock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
@@ -111,6 +112,12 @@ function wrapStore(store: Store, telemetry: Telemetry | undefined, reporter: Rep
   return reporter ? reportingStore(traced, reporter) : traced;
 }
 
+/** Lets metrics tell what the store holds. */
+function watchStore(metrics: Metrics, store: Store, clock: Clock, reloader: Reloader): void {
+  metrics.watchCounts(() => store.counts());
+  metrics.watchBodies(() => getBodiesOverdue(store, clock.now(), reloader.snapshot().config.hooks.retention));
+}
+
 /** Builds the first snapshot, takes the lock and opens the store. Whatever was opened is in `opened`, also on an error. */
 export async function openResources(options: ResourceOptions, opened: AsyncDisposableStack): Promise<Resources> {
   const { clock, log, env } = options;
@@ -145,7 +152,7 @@ export async function openResources(options: ResourceOptions, opened: AsyncDispo
   telemetry = await openTraces(first.loaded, options, opened);
   const store = wrapStore(handle.store, telemetry, options.reporter);
   if (driver.shared) shared = createSharedValues(store);
-  metrics.watchCounts(() => store.counts());
+  watchStore(metrics, store, clock, reloader);
   const operatorToken = firstSnapshot.config.gateway.token ?? (await stateSecret(stateDir, "gateway-token"));
   return {
     ...handle,

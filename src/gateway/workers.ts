@@ -8,6 +8,8 @@ import type { Chats } from "../chat/types.ts";
 import { createRunEnds, type RunEnds } from "../runs/run-waiters.ts";
 import type { Admission } from "../limits/types.ts";
 import type { RunOperations, TurnDeps } from "../runs/types.ts";
+import { createParkingLot, type ParkingLot } from "../queue/parking-lot.ts";
+import { restoreWaitingRuns } from "../runs/provider-wait.ts";
 import { createTurnWorker, type TurnWorker } from "../runs/worker.ts";
 import { safeError } from "../core/errors.ts";
 import { createCallbackChannel } from "../delivery/callback.ts";
@@ -44,6 +46,8 @@ export interface Workers {
   rules: ApprovalRules;
   admission: Admission;
   health: ChannelHealth;
+  /** Where runs and deliveries wait for what is away. */
+  parking: ParkingLot;
 }
 
 /** The documents: their threads and the code that reads files are loaded when something first needs them. */
@@ -66,18 +70,11 @@ function createDocuments({ stateDir, options: { env, fetch }, clock, log, sql, s
   return knowledge;
 }
 
-/** Makes the workers, and starts none of them. */
-export function createWorkers(resources: Resources): Workers {
-  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
-  const heartbeat = createHeartbeat({
+/** What sends replies and receipts. */
+function createDeliveries({ store, queue, clock, log, metrics, telemetry, snapshot }: Resources, parking: ParkingLot): DeliveryWorker {
+  return createDeliveryWorker({
     store,
-    cluster,
-    clock,
-    log,
-    settings: () => ({ agentId: snapshot().agents.default.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
-  });
-  const deliveries = createDeliveryWorker({
-    store,
+    parking,
     queue,
     channels: () => snapshot().channels,
     mainAgentId: () => snapshot().agents.default.id,
@@ -85,6 +82,7 @@ export function createWorkers(resources: Resources): Workers {
       getCallback: (mapping) => (mapping === undefined ? snapshot().config.tools.approvalCallback : snapshot().getCallback(mapping)),
       hosts: () => snapshot().config.hooks.callbackHosts,
       clock,
+      getTrace: () => telemetry?.current(),
     }),
     isDecided: async (id) => {
       const approval = await store.get("approval", id);
@@ -96,6 +94,26 @@ export function createWorkers(resources: Resources): Workers {
     telemetry,
     onOutcome: ({ channel, status }) => metrics.deliveryEnded({ channel, status }),
   });
+}
+
+/** Makes the workers, and starts none of them. */
+export function createWorkers(resources: Resources): Workers {
+  const { store, queue, cluster, sharedUsage, clock, log, metrics, telemetry, snapshot, ended } = resources;
+  const parking = createParkingLot({
+    store,
+    clock,
+    log,
+    signal: ended.signal,
+    maxRetryAfterMs: () => snapshot().config.runs.maxRetryAfter,
+  });
+  const heartbeat = createHeartbeat({
+    store,
+    cluster,
+    clock,
+    log,
+    settings: () => ({ agentId: snapshot().agents.default.id, everyMs: snapshot().config.agents.defaults.heartbeat.every }),
+  });
+  const deliveries = createDeliveries(resources, parking);
   const runEnds = createRunEnds({ store, cluster, clock, signal: ended.signal });
   const admissionDeps = { store, clock, log, context: snapshot };
   const admission = sharedUsage ? createSharedAdmission(admissionDeps, sharedUsage) : createAdmission(admissionDeps);
@@ -107,6 +125,8 @@ export function createWorkers(resources: Resources): Workers {
   const cancel: Workers["cancel"] = (id) => cancelRun(id, { store, cluster, chats, turns, runEnds });
   const runDeps = {
     store,
+    parking,
+    cluster,
     clock,
     log,
     metrics,
@@ -121,13 +141,15 @@ export function createWorkers(resources: Resources): Workers {
   const turns: TurnWorker = createTurnWorker({ ...runDeps, queue, heartbeat, admission, cancel, combine, approvals });
   const health = createChannelHealth({ channels: () => snapshot().channels, clock, log });
   metrics.watchChannels(health.states);
+  metrics.watchBreakers(parking.states);
   metrics.watchMcpServers(() => snapshot().runtime.mcpServers());
-  const chats = createChats({ ...runDeps, gateway: cluster.id });
-  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health };
+  const chats = createChats(runDeps);
+  return { heartbeat, deliveries, turns, cancel, chats, keys, knowledge, runEnds, approvals, rules, admission, health, parking };
 }
 
-const aliveIds = async (cluster: Cluster): Promise<Set<string>> =>
-  new Set((await cluster.list()).filter((peer) => peer.alive).map((peer) => peer.id));
+/** The gateways that have not ended. One that cannot reach the store may still execute its runs. */
+const listPresent = async (cluster: Cluster): Promise<Set<string>> =>
+  new Set((await cluster.list()).filter((peer) => !peer.gone).map((peer) => peer.id));
 
 /** Between looks for what gateways that are gone have left behind. */
 const LEFT_MS = 10_000;
@@ -139,8 +161,8 @@ async function recoverLeft(
   { chats, admission }: Workers,
 ): Promise<void> {
   while (!signal.aborted) {
-    await aliveIds(cluster)
-      .then((alive) => chats.recover(alive, fencingToken))
+    await listPresent(cluster)
+      .then((present) => chats.recover(present, fencingToken))
       .then(() => admission.tidy?.())
       .catch((error: unknown) => log.warn({ err: safeError(error) }, "what gateways that are gone have left could not be looked for"));
     await clock.sleep(LEFT_MS, signal);
@@ -154,7 +176,7 @@ export async function restoreWorkers({ queue, cluster, swapped, log }: Resources
   });
   await knowledge.sweep();
   await queue.recover();
-  await chats.recover(await aliveIds(cluster));
+  await chats.recover(await listPresent(cluster));
   await admission.recount();
   // Limits may have changed with the config: the start times of waiting runs are calculated again.
   swapped.push(() => {
@@ -169,7 +191,7 @@ export async function startWorkers(
   services: Services,
   { receiveMessage: receive, receivePress: decide }: Intake,
 ): Promise<void> {
-  const { heartbeat, turns, deliveries, health, knowledge } = workers;
+  const { heartbeat, turns, deliveries, health, knowledge, parking } = workers;
   const { store, cluster, clock, log, snapshot, ended, reloader, swapped } = resources;
   const notDelivered: ListenDeps["notDelivered"] = (channel, message) =>
     recordLost(channel, message, { store, channels: () => snapshot().channels, clock });
@@ -185,6 +207,7 @@ export async function startWorkers(
   cluster.on("cancel", (runIds) => {
     for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
   });
+  await restoreWaitingRuns(parking, { store, clock, context: snapshot() });
   turns.start();
   deliveries.start();
   await heartbeat.start();

@@ -13,11 +13,13 @@ import { presentedToken } from "../intake/authenticate.ts";
 import { createFailureLimiter, type createSharedCounts } from "../intake/callers.ts";
 import { answerChannelRequest, type ChannelRequestDeps, createPluginRoutes, PLUGIN_PATH, type PluginRouteDeps } from "./plugin-routes.ts";
 import { consoleRoutes, homePage, isSameOrigin, PAGE_HEADERS, stylesheet, createConsoleSessions } from "./console/routes.ts";
-import { createErrorHandler, failureResponse } from "./errors.ts";
+import { createErrorHandler, failureResponse, toResponse } from "./errors.ts";
+import type { FirstAnswers } from "./first-answers.ts";
+import type { AnswerHook } from "./hooks.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { Receipts } from "../runs/read-receipts.ts";
 import type { Platform } from "./platform/app.ts";
-import { isDisguisedPath } from "./request.ts";
+import { bodySource, getHeaders, getPeer, isDisguisedPath } from "./request.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { Telemetry } from "../telemetry/types.ts";
 import { hookRoute, platformRoute, serveTraced } from "./traced-request.ts";
@@ -25,7 +27,7 @@ import { hookRoute, platformRoute, serveTraced } from "./traced-request.ts";
 export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   admin: AdminDeps;
   /** Answers `{base}/<path>`, for every method. */
-  hooks(c: Context, path: string): Promise<Response>;
+  hooks: AnswerHook;
   /** Whether a caller shows, in a header, the credential that an event came in by. */
   hasCredential: Intake["hasCredential"];
   /** The platform API, made at its first request. */
@@ -35,6 +37,8 @@ export interface AppDeps extends ChannelRequestDeps, PluginRouteDeps {
   log: Logger;
   operatorToken: string;
   ready(): boolean;
+  /** Absent if the store cannot hang. */
+  firstAnswers: FirstAnswers | undefined;
   sharedCounts: ReturnType<typeof createSharedCounts>;
   telemetry?: Telemetry | undefined;
 }
@@ -52,6 +56,11 @@ const NO_TOKEN: Failure = { code: "unauthorized", message: "send the gateway tok
 const PRIVATE = { "cache-control": "no-store" };
 
 const notFound = (c: Context): Response => failureResponse(c, NOT_FOUND, newId("req"));
+
+/** An answer that begins while the store can be asked, or the error that it cannot. */
+function inTime(answer: () => Promise<Response>, { firstAnswers }: Pick<AppDeps, "firstAnswers">): Promise<Response> {
+  return firstAnswers ? firstAnswers.before(answer()) : answer();
+}
 
 const isPlatform = (path: string): boolean => path === "/v1" || path.startsWith("/v1/");
 
@@ -106,7 +115,7 @@ function operatorRoutes(deps: AppDeps): Hono {
     const { createAdminRoutes } = await import("./admin/app.ts");
     return new Hono().route("/admin/v1", createAdminRoutes(deps.admin));
   });
-  app.all("/admin/v1/*", async (c) => (await admin()).fetch(c.req.raw, c.env));
+  app.all("/admin/v1/*", (c) => inTime(async () => (await admin()).fetch(c.req.raw, c.env), deps));
   app.get("/readyz", async (c) => c.json({ ready: deps.ready(), ...(await showReadiness(deps.admin)) }, deps.ready() ? 200 : 503));
   return app;
 }
@@ -161,7 +170,7 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
   const { telemetry } = deps;
   app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
     const id = c.req.param("id");
-    const answer = async (): Promise<Response> => (await answerChannelRequest(c, id, deps)) ?? notFound(c);
+    const answer = (): Promise<Response> => inTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(c), deps);
     return telemetry ? serveTraced(c, `/channels/${id}/*`, telemetry, answer) : answer();
   });
   app.all("*", (c, next) => {
@@ -176,8 +185,12 @@ function addCallerRoutes(app: Hono, deps: AppDeps): void {
     if (!c.req.path.startsWith(`${hooks.path}/`)) return next();
     const path = c.req.path.slice(hooks.path.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
-    if (receipt) return answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string);
-    return telemetry ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, () => deps.hooks(c, path)) : deps.hooks(c, path);
+    if (receipt) return inTime(() => answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string), deps);
+    const answer = async (): Promise<Response> => {
+      const { method, url } = c.req;
+      return toResponse(c, await deps.hooks({ method, url, path, headers: getHeaders(c), body: bodySource(c), peer: getPeer(c) }));
+    };
+    return telemetry ? serveTraced(c, hookRoute(path, deps.snapshot()), telemetry, answer) : answer();
   });
 }
 

@@ -12,6 +12,15 @@ const MAX_LINES = 10;
 const SECOND_MS = 1000;
 const MAX_PATH = 200;
 
+/** An answer before it is written, as a `Response` or straight to a socket. */
+export interface HttpAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string | null;
+  /** The error's code, for the log of rejected requests. */
+  reason?: string;
+}
+
 const reasons = new WeakMap<Response, string>();
 
 /** Keeps an answer's error code for the log. Returns the answer. */
@@ -27,9 +36,20 @@ interface Window {
   timer: NodeJS.Timeout;
 }
 
+/** What the log says of a rejected request. */
+interface RejectedRequest {
+  method: string;
+  url: string;
+  /** The address of the connection's other end. */
+  peer: string | undefined;
+  forwardedFor: string | undefined;
+}
+
 export interface Rejections {
   /** Looks at an answer on its way out, and logs it if it rejects the request. */
   see(request: Request, env: object | undefined, response: Response): Response;
+  /** Logs an answer if its status rejects the request. */
+  note(status: number, reason: string | undefined, describe: () => RejectedRequest): void;
   /** Logs what was counted and ends. */
   close(): void;
 }
@@ -67,18 +87,26 @@ export function createRejections({ log, trustedProxies }: { log: Logger; trusted
     return window.more === 0;
   };
 
+  const note: Rejections["note"] = (status, code, describe) => {
+    if (status < 400 || !REJECTED.has(status)) return;
+    const { method, url, peer = "127.0.0.1", forwardedFor } = describe();
+    const path = shownPath(url);
+    // A probe's 503 is news about the gateway.
+    if (path === "/readyz") return;
+    const reason = code ?? `status_${status}`;
+    if (!takeLine(reason)) return;
+    const address = clientAddress(peer, forwardedFor, createAddressList(trustedProxies()).list);
+    log.info({ method, path, status, reason, address }, "a request was rejected");
+  };
+
   return {
+    note,
     see(request, env, response) {
-      if (response.status < 400 || !REJECTED.has(response.status)) return response;
-      const path = shownPath(request.url);
-      // A probe's 503 is news about the gateway.
-      if (path === "/readyz") return response;
-      const reason = reasons.get(response) ?? `status_${response.status}`;
-      if (!takeLine(reason)) return response;
-      const { incoming } = (env ?? {}) as { incoming?: IncomingMessage };
-      const peer = incoming?.socket.remoteAddress ?? "127.0.0.1";
-      const address = clientAddress(peer, request.headers.get("x-forwarded-for") ?? undefined, createAddressList(trustedProxies()).list);
-      log.info({ method: request.method, path, status: response.status, reason, address }, "a request was rejected");
+      note(response.status, reasons.get(response), () => {
+        const { incoming } = (env ?? {}) as { incoming?: IncomingMessage };
+        const { method, url, headers } = request;
+        return { method, url, peer: incoming?.socket.remoteAddress, forwardedFor: headers.get("x-forwarded-for") ?? undefined };
+      });
       return response;
     },
     close() {
@@ -105,20 +133,34 @@ export function errorBody(failure: Failure, requestId: string): ErrorBody {
   return { ok: false, error: Object.assign(error, failure.extra), requestId };
 }
 
-/** Answers with a failure: JSON, `x-request-id`, and `Retry-After` where the failure names a time. */
-export function failureResponse(c: Context, failure: Failure, requestId: string, headers?: Record<string, string>): Response {
+/** Writes an answer as a `Response`. */
+export function toResponse(c: Context, { status, headers, body, reason }: HttpAnswer): Response {
+  const response = body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
+  return reason === undefined ? response : withReason(response, reason);
+}
+
+/** The answer to a failure: JSON, `x-request-id`, and `Retry-After` where the failure names a time. */
+export function renderFailureAnswer(failure: Failure, requestId: string, headers?: Record<string, string>): HttpAnswer {
   const all: Record<string, string> = { "content-type": "application/json", "x-request-id": requestId, ...headers };
   if (failure.retryAfterSeconds !== undefined) all["retry-after"] = String(Math.max(1, Math.ceil(failure.retryAfterSeconds)));
   const body = JSON.stringify(errorBody(failure, requestId));
-  return withReason(c.body(body, { status: getStatus(failure.code) as 400, headers: all }), publicCode(failure.code));
+  return { status: getStatus(failure.code), headers: all, body, reason: publicCode(failure.code) };
 }
 
-/** Hono's error handler: an unexpected error becomes `internal`, with a log line that quotes no data. */
+/** Answers with a failure. */
+export function failureResponse(c: Context, failure: Failure, requestId: string, headers?: Record<string, string>): Response {
+  return toResponse(c, renderFailureAnswer(failure, requestId, headers));
+}
+
+/** The answer to an error that was thrown: an unexpected one becomes `internal`, with a log line that quotes no data. */
+export function renderThrown(error: unknown, log: Logger): HttpAnswer {
+  const requestId = newId("req");
+  if (error instanceof RouseError) return renderFailureAnswer(error, requestId);
+  log.error({ err: safeError(error), requestId }, "a request failed unexpectedly");
+  return renderFailureAnswer({ code: "internal", message: "something failed inside the gateway; its log has the request id" }, requestId);
+}
+
+/** Hono's error handler. */
 export function createErrorHandler(log: Logger) {
-  return (error: unknown, c: Context): Response => {
-    const requestId = newId("req");
-    if (error instanceof RouseError) return failureResponse(c, error, requestId);
-    log.error({ err: safeError(error), requestId }, "a request failed unexpectedly");
-    return failureResponse(c, { code: "internal", message: "something failed inside the gateway; its log has the request id" }, requestId);
-  };
+  return (error: unknown, c: Context): Response => toResponse(c, renderThrown(error, log));
 }

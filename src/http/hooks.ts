@@ -1,11 +1,11 @@
-import type { Context } from "hono";
 import type { Receipts } from "../runs/read-receipts.ts";
 import type { DeniedRequest, DenialHints, RawInput, IntakeReceipt, Received, Snapshot } from "../intake/types.ts";
 import { getStatus } from "../core/errors.ts";
-import { errorBody, failureResponse } from "./errors.ts";
+import { errorBody, type HttpAnswer, renderFailureAnswer } from "./errors.ts";
+import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import type { ServicesOptions } from "../plugin/services.ts";
-import { bodySource, getCaller, getHeaders, getQuery } from "./request.ts";
+import { getQuery, resolveCaller } from "./request.ts";
 
 export interface AnswerDeps {
   snapshot(): Snapshot;
@@ -85,49 +85,61 @@ async function renderEnded(runId: string, seconds: number, deps: AnswerDeps): Pr
   return { status: 200, body: { ok: ended.status === "succeeded", ...rest, ...(isFull ? { reply } : {}) } };
 }
 
-/** Writes an answer, with a `location` if it is that of a run. */
-function respond(c: Context, { status, body }: Answer, headers: Record<string, string>, base: string): Response {
-  if (status === 204) return c.body(null, { status: 204, headers });
+/** Writes out an answer, with a `location` if it is that of a run. */
+function render({ status, body }: Answer, headers: Record<string, string>, base: string): HttpAnswer {
+  if (status === 204) return { status, headers, body: null };
   headers["content-type"] = "application/json";
   const { runId } = body as { runId?: unknown };
   if (typeof runId === "string" && status === 202) headers["location"] = `${base}/runs/${runId}`;
-  return c.body(JSON.stringify(body), { status: status as 200, headers });
+  return { status, headers, body: JSON.stringify(body) };
 }
 
 /** Answers a hook. With `Prefer: wait=N` the answer is held until its run has ended, at most so long. */
-export function answerReceived(c: Context, input: RawInput, received: Received, deps: AnswerDeps): Response | Promise<Response> {
+function answerReceived(input: RawInput, received: Received, deps: AnswerDeps): HttpAnswer | Promise<HttpAnswer> {
   if (received.kind === "handshake") {
     const { status, headers, body } = received.answer;
-    return body === null ? c.body(null, { status: status as 204, headers }) : c.body(body, { status: status as 200, headers });
+    return { status, headers: { ...headers }, body };
   }
-  if (received.kind === "denied") return failureResponse(c, received.error, received.requestId, hintHeaders(received.hints));
+  if (received.kind === "denied") return renderFailureAnswer(received.error, received.requestId, hintHeaders(received.hints));
   const headers: Record<string, string> = received.hints ? hintHeaders(received.hints) : {};
   headers["x-request-id"] = received.eventId;
-  if (received.error && !received.acknowledged) return failureResponse(c, received.error, received.eventId, headers);
+  if (received.error && !received.acknowledged) return renderFailureAnswer(received.error, received.eventId, headers);
   if (received.repeats) headers["idempotent-replayed"] = "true";
   const answer = renderAnswer(received);
   const seconds = input.path === "agent" && answer.status === 202 ? waitSeconds(input.headers["prefer"]) : 0;
   const base = deps.snapshot().config.hooks.path;
   const { runId } = (answer.body ?? {}) as { runId?: string };
-  if (seconds === 0 || runId === undefined) return respond(c, answer, headers, base);
+  if (seconds === 0 || runId === undefined) return render(answer, headers, base);
   return renderEnded(runId, seconds, deps).then((ended) => {
     if (ended) headers["preference-applied"] = `wait=${seconds}`;
-    return respond(c, ended ?? answer, headers, base);
+    return render(ended ?? answer, headers, base);
   });
 }
 
 export interface HooksDeps extends AnswerDeps {
   intake: Pick<Intake, "receive">;
+  /** Absent if the store cannot hang. */
+  firstAnswers: FirstAnswers | undefined;
 }
 
-/** Creates the handler of `{base}/<path>`, for every method: reads the request as the intake takes it, and writes the answer. */
-export function createHooks(deps: HooksDeps): (c: Context, path: string) => Promise<Response> {
-  return async (c, path) => {
-    const { method, url } = c.req;
-    const headers = getHeaders(c);
-    const { address, share } = getCaller(c, headers["x-forwarded-for"], deps.snapshot());
-    const input = { method, path, query: getQuery(url), headers, body: bodySource(c), url };
-    return answerReceived(c, input, await deps.intake.receive(input, { kind: "http", address, share }), deps);
+/** A request below the hooks' base path. */
+export interface HookRequest extends Pick<RawInput, "method" | "path" | "headers" | "body"> {
+  /** The address that was called, with its query. */
+  url: string;
+  /** The address of the connection's other end; undefined for a request that was made in this process. */
+  peer: string | undefined;
+}
+
+/** Answers a hook, of every method. */
+export type AnswerHook = (request: HookRequest) => Promise<HttpAnswer>;
+
+/** Creates what answers hooks: reads the request as the intake takes it, and renders the answer. */
+export function createHooks(deps: HooksDeps): AnswerHook {
+  return async ({ peer, ...request }) => {
+    const { address, share } = resolveCaller(peer, request.headers["x-forwarded-for"], deps.snapshot());
+    const input = { ...request, query: getQuery(request.url) };
+    const receiving = deps.intake.receive(input, { kind: "http", address, share });
+    return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
   };
 }
 

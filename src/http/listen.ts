@@ -1,7 +1,8 @@
-import type { IncomingMessage, Server } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
+import { type DirectHandler, isUnread } from "./direct-hooks.ts";
 import { UPLOAD_MS } from "./request.ts";
 
 /** How long answers under way may take once the gateway closes. */
@@ -28,30 +29,30 @@ type FetchApp = (request: Request, env: HttpBindings) => Response | Promise<Resp
  * Closes the connection after an answer that went out before the request's body was read: the rest of the body would stand
  * before the next request, and reading it would be work for a caller that is answered already.
  */
-function closeIfUnread(response: Response, { headers, complete }: IncomingMessage): Response {
-  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
-  if (hasBody && !complete) response.headers.set("connection", "close");
+function closeIfUnread(response: Response, incoming: IncomingMessage): Response {
+  if (isUnread(incoming)) response.headers.set("connection", "close");
   return response;
 }
 
 /**
- * Serves an app over HTTP. Port 0 takes a free one.
+ * Serves an app over HTTP. Port 0 takes a free one. `direct` is asked first.
  * @throws RouseError `config_invalid` where the address cannot be had.
  */
 export async function listenHttp(
   fetchApp: FetchApp,
-  { host, port, bodyTimeoutMs }: { host: string; port: number; bodyTimeoutMs: number },
+  { host, port, bodyTimeoutMs, direct }: { host: string; port: number; bodyTimeoutMs: number; direct?: DirectHandler | undefined },
 ): Promise<Listener> {
-  const { createAdaptorServer } = await import("@hono/node-server");
-  const server = createAdaptorServer({
-    fetch(request, env) {
-      const bindings = env as HttpBindings;
-      const answering = fetchApp(request, bindings);
-      return answering instanceof Promise
-        ? answering.then((response) => closeIfUnread(response, bindings.incoming))
-        : closeIfUnread(answering, bindings.incoming);
-    },
-  }) as Server;
+  const { getRequestListener } = await import("@hono/node-server");
+  const listener = getRequestListener((request, env) => {
+    const bindings = env as HttpBindings;
+    const answering = fetchApp(request, bindings);
+    return answering instanceof Promise
+      ? answering.then((response) => closeIfUnread(response, bindings.incoming))
+      : closeIfUnread(answering, bindings.incoming);
+  });
+  const server = createServer((incoming, outgoing) => {
+    if (!direct?.(incoming, outgoing)) void listener(incoming, outgoing);
+  });
   // The longest that any route's own clock lets a body take.
   server.requestTimeout = Math.max(UPLOAD_MS, bodyTimeoutMs);
   await new Promise<void>((resolve, reject) => {

@@ -18,7 +18,11 @@ export function bodySource(c: Context): IncomingMessage | ReadableStream<Uint8Ar
 /** Returns the headers by their lower-case names; several values of one are joined by `, `. */
 export function getHeaders(c: Context): Record<string, string> {
   const incoming = getIncoming(c);
-  if (!incoming) return Object.fromEntries(c.req.raw.headers);
+  return incoming ? readHeaders(incoming) : Object.fromEntries(c.req.raw.headers);
+}
+
+/** Returns the headers of a message like `getHeaders`. */
+export function readHeaders(incoming: IncomingMessage): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name in incoming.headers) {
     const value = incoming.headers[name];
@@ -68,14 +72,23 @@ function getTrusted(snapshot: Snapshot): AddressList | undefined {
   return known;
 }
 
-/** Returns the address of the client, and whose share of the budget for unauthenticated bodies its body counts against. */
-export function getCaller(
-  c: Context,
-  forwardedFor: string | undefined,
-  snapshot: Snapshot,
-): { address: string; share: string | undefined } {
+/** A client's address, and whose share of the budget for unauthenticated bodies its body counts against. */
+export interface ResolvedCaller {
+  address: string;
+  share: string | undefined;
+}
+
+/** Returns the client of a request. */
+export function getCaller(c: Context, forwardedFor: string | undefined, snapshot: Snapshot): ResolvedCaller {
+  return resolveCaller(getPeer(c), forwardedFor, snapshot);
+}
+
+/** The address of the connection's other end; undefined for a request that was made in this process. */
+export const getPeer = (c: Context): string | undefined => getIncoming(c)?.socket.remoteAddress;
+
+/** Returns the client behind a connection. */
+export function resolveCaller(peer = "127.0.0.1", forwardedFor: string | undefined, snapshot: Snapshot): ResolvedCaller {
   const trusted = getTrusted(snapshot);
-  const peer = getIncoming(c)?.socket.remoteAddress ?? "127.0.0.1";
   const address = clientAddress(peer, forwardedFor, trusted);
   return { address, share: shareName(address, { peer, forwarded: forwardedFor !== undefined, trusted }) };
 }

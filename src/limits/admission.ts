@@ -190,7 +190,7 @@ class LocalAdmission implements Admission {
     if (!this.#restored) this.#windows.restore(runs.filter((run) => run.status === "collecting"));
     this.#restored = true;
     this.#held.clear();
-    const parked = runs.filter((run) => run.status === "parked");
+    const parked = runs.filter((run) => run.status === "parked" && run.parked?.reason !== "provider");
     for (let from = 0; from < parked.length; from += BATCH)
       await store.commit((tx) => parked.slice(from, from + BATCH).forEach((run) => this.#replace(tx, run, now)));
   }

@@ -6,6 +6,7 @@ import { STORE_UNAVAILABLE, type Job, type JobKind, type Queue, type Store, type
 
 /** A job under way. */
 interface ActiveJob {
+  lease: number | undefined;
   done: Promise<void>;
   abort: AbortController;
 }
@@ -27,15 +28,18 @@ export interface PullWorker {
 
 export interface PullWorkerOptions {
   store: Pick<Store, "commit">;
-  queue: Pick<Queue, "fetch" | "onReady">;
+  queue: Pick<Queue, "fetch" | "onReady" | "onLost">;
   clock: Clock;
   log: Logger;
   kind: JobKind;
   /** The most jobs at the same time. */
   limit(): number;
-  /** Executes a job. A job that throws is put back in the queue. */
+  /** Executes a job. A job that throws is put back in the queue. `signal` aborts with the reason "drain" or `LOST`. */
   execute(job: Job, signal: AbortSignal): Promise<void>;
 }
+
+/** The reason with which a job is aborted that another gateway has by now. */
+export const LOST = "lost";
 
 /** How long the queue is left alone after it could not be read, and a job after it has thrown. */
 const RETRY_MS = 1000;
@@ -67,7 +71,7 @@ class QueueWorker implements PullWorker {
   #isFetching = false;
   /** There may be more to fetch than the fetch under way has seen. */
   #isWanted = false;
-  #unsubscribe: (() => void) | undefined;
+  #undo: (() => void)[] = [];
 
   constructor(options: PullWorkerOptions) {
     this.#options = options;
@@ -78,17 +82,24 @@ class QueueWorker implements PullWorker {
   }
 
   start(): void {
-    const { queue, kind } = this.#options;
+    const { queue, kind, log } = this.#options;
     this.isRunning = true;
-    this.#unsubscribe = queue.onReady((ready) => {
-      if (ready === kind) void this.#fill();
+    const ready = queue.onReady((of) => {
+      if (of === kind) void this.#fill();
     });
+    const lost = queue.onLost?.((job) => {
+      const active = job.kind === kind ? this.active.get(job.id) : undefined;
+      if (!active || active.lease !== job.lease) return;
+      log.warn({ kind, jobId: job.id }, "another gateway has a job of this one by now: it is aborted here");
+      active.abort.abort(LOST);
+    });
+    this.#undo = [ready, ...(lost ? [lost] : [])];
     void this.#fill();
   }
 
   async stop(drainMs: number): Promise<void> {
     this.isRunning = false;
-    this.#unsubscribe?.();
+    for (const undo of this.#undo) undo();
     const ended = (): Promise<unknown> => Promise.all([...this.active.values()].map(({ done }) => done));
     await Promise.race([ended(), this.#options.clock.sleep(drainMs)]);
     this.#stopping.abort();
@@ -104,7 +115,8 @@ class QueueWorker implements PullWorker {
       log.error({ err: safeError(error), kind, jobId: job.id }, "a job could not be executed; it is put back");
       // A store that was away is no fault of the job.
       const resetAttempts = safeError(error).code === STORE_UNAVAILABLE.code;
-      await this.commit(job, (tx) => tx.settle(job, clock.now() + RETRY_MS, { resetAttempts }));
+      const waitMs = resetAttempts ? RETRY_MS : backOff(job.attempts);
+      await this.commit(job, (tx) => tx.settle(job, clock.now() + waitMs, { resetAttempts }));
     }
   }
 
@@ -114,7 +126,7 @@ class QueueWorker implements PullWorker {
       this.active.delete(job.id);
       if (this.isRunning) void this.#fill();
     });
-    this.active.set(job.id, { done, abort });
+    this.active.set(job.id, { lease: job.lease, done, abort });
   }
 
   async #fill(): Promise<void> {

@@ -44,7 +44,7 @@ async function queueRun(job: Job, run: RunRecord, action: RunAction, { store, cl
   const { spec, warnings } = action;
   const parked = admission.place(run, now);
   await store.commit((tx) => {
-    tx.update("run", run.id, { spec, warnings, ...(parked ? { status: "parked", parked } : { status: "queued" }) });
+    tx.update("run", run.id, { spec, warnings, ...(parked ? { status: "parked", parked, pausedAt: now } : { status: "queued" }) });
     tx.delete("collected", run.id);
     tx.settle(job);
     tx.add("job", buildRunJob(run.id, spec, now, parked));

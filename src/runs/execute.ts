@@ -1,44 +1,23 @@
 import { newBoundaryId } from "../agent/boundary.ts";
-import { addUsage } from "../agent/usage.ts";
 import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
-import { backOff } from "../core/backoff.ts";
-import { writeDelivery } from "../delivery/plan.ts";
-import { countUsedTokens } from "../limits/limiter.ts";
-import type { Job, Ms, Parked, RunChange, RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import type { Refusal } from "../core/breaker.ts";
+import { endWait } from "../queue/parking-lot.ts";
+import type { Job, Ms, Parked, RunChange, RunError, RunRecord, Writes } from "../store/types.ts";
+import { LOST } from "../queue/worker.ts";
+import { countCrashes } from "./crashes.ts";
+import { endRun, getUsed, persistFor, type AttemptUsage, toRunError, toSpent, type Try } from "./end-run.ts";
 import { createJournal, getProgress } from "./journal.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import type { ExecutorDeps, FailedTurn, LoadedRun, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
-import { getRunStatus, reportNoRoute, writeEnd } from "./run-result.ts";
-import { traceRun, type TryEnd } from "./traced-run.ts";
-import { commitEnd, waitForPeople } from "./waiting.ts";
+import { AttemptGate, countWaited, findExpired, openGate, planAfterFailure, toCandidates, writeProviderWait } from "./provider-wait.ts";
+import { keepFailedAttempts } from "./run-result.ts";
+import { traceRun } from "./traced-run.ts";
+import { addRunUsage, waitForPeople } from "./waiting.ts";
 
-/** One try of a run, and how far it has come. */
-interface Try {
-  readonly kind: RunKind;
-  readonly deps: ExecutorDeps;
-  readonly signal: AbortSignal;
-  run: RunRecord;
-  isStored: boolean;
-  /** The steps so far, those of earlier tries first. */
-  readonly steps: StepRecord[];
-  /** What the try has come to. */
-  end?: TryEnd;
-}
-
-/** What a run has used in all when a try is over, and whether the run is back in the queue. */
-interface Spent {
-  tokens: number;
-  costUsd?: number | undefined;
-  again: boolean;
-}
-
-/** Tries of a turn whose provider error may pass, since its last progress. */
-export const MAX_TRIES = 6;
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
 /** The same for a run that is taken from the queue and never comes as far as its start. */
 const MAX_TAKEN = 20;
-const RETRY = { firstMs: 2_000, longestMs: 300_000 };
 /** A run that waits for another run is released by it; should that get lost, it looks again then. */
 const RELEASED_MS = 3_600_000;
 
@@ -48,56 +27,73 @@ const RELEASED_MS = 3_600_000;
  */
 export async function execute(kind: RunKind, deps: ExecutorDeps, signal: AbortSignal): Promise<void> {
   const loaded = await kind.load();
-  if (!loaded) return;
+  if (!loaded) return endWait(kind.job, deps.parking);
   // A run that has not begun has none.
   const steps = kind.job && loaded.run.startedAt !== undefined ? await deps.store.list("steps", loaded.run.id) : [];
-  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps] };
-  return traceRun(loaded, current, () => executeTry(loaded, current));
+  const current: Try = { kind, deps, signal, run: loaded.run, isStored: loaded.isStored, steps: [...steps], crashes: 0 };
+  try {
+    await traceRun(loaded, current, () => executeTry(loaded, current));
+  } finally {
+    if (kind.job) deps.parking.forget(kind.job.id);
+  }
 }
 
 async function executeTry(loaded: LoadedRun, current: Try): Promise<void> {
   const { run, admission } = loaded;
-  const { kind, deps } = current;
+  const { kind, deps, signal } = current;
+  let leave: (() => void) | undefined;
   try {
+    current.crashes = await countCrashes(run, current.steps, deps);
     const ready = checkRun(loaded, current);
     if ("code" in ready) {
+      endWait(kind.job, deps.parking);
       await endRun(buildFailure(ready), current);
       return admission?.release(run, { tokens: 0, again: false });
     }
-    const parked = await admission?.start(run, deps.clock.now());
-    if (parked) {
-      await park(run, parked, current);
-      return await admission?.parked?.(run.id);
+    if (kind.job) {
+      if (!(await noteCrash(current))) return;
+      leave = await deps.quarantine?.enter(current.crashes === MAX_CRASHES - 1, signal);
     }
-    let spent: Spent = { tokens: 0, again: true };
+    const gate = openGate(ready.model, kind.job, deps.parking);
+    if (!(gate instanceof AttemptGate)) return admission?.release(run, await waitForProvider(gate, ready.model, current));
     try {
-      spent = await tryRun(ready.agent, ready.model, current);
+      const parked = await admission?.start(run, deps.clock.now());
+      if (parked) {
+        await park(run, parked, current);
+        return await admission?.parked?.(run.id);
+      }
+      let spent: AttemptUsage = { tokens: 0, again: true };
+      try {
+        spent = await tryRun({ ...ready, gate }, current);
+      } finally {
+        admission?.release(run, spent);
+      }
     } finally {
-      admission?.release(run, spent);
+      gate.close();
     }
   } catch (error) {
     if (!kind.recover) throw error;
     await endRun(kind.recover(error), current);
+  } finally {
+    leave?.();
   }
 }
 
 const buildFailure = ({ code, message }: RunError): FailedTurn => ({ ok: false, code, message, retryable: false, warnings: [] });
 
-/** The part of a failure that the run keeps. */
-export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
-
-/**
- * Starts of a run that a crash has cut off, since it got further last. Being taken from the queue is no start: only one that
- * is on disk counts.
- */
-function countCrashes({ crashCount, cutOff = 0, status, progress = 0 }: RunRecord, steps: readonly StepRecord[]): number {
-  return getProgress(steps) > progress ? 0 : (crashCount ?? cutOff) + (status === "running" ? 1 : 0);
+/** Keeps the count of a run whose last start ended with its process: a crash before its next start is none of its own. */
+async function noteCrash(current: Try): Promise<boolean> {
+  const { run, crashes, kind, deps, isStored } = current;
+  if (!isStored || run.status !== "running") return true;
+  return persistFor(current, () =>
+    deps.store.commit((tx) => tx.update("run", run.id, { status: "queued", crashCount: crashes }), kind.job),
+  );
 }
 
 /** Resolves what a run is executed with, or says why it cannot be. */
-function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { agent: Agent; model: ResolvedModel } | RunError {
+function checkRun({ run, agent, isStored }: LoadedRun, { kind, crashes }: Try): { agent: Agent; model: ResolvedModel } | RunError {
   const { context, job } = kind;
-  if (countCrashes(run, steps) >= MAX_CRASHES) return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
+  if (crashes >= MAX_CRASHES) return { code: "crashed", message: `started ${MAX_CRASHES} times without coming to an end` };
   if (isStored && job && job.attempts > MAX_TAKEN)
     return { code: "crashed", message: `taken up ${MAX_TAKEN} times without coming to a start` };
   if (!agent) return { code: "unknown_agent", message: "the agent is no longer in agents.list" };
@@ -105,24 +101,44 @@ function checkRun({ run, agent, isStored }: LoadedRun, { kind, steps }: Try): { 
   return model.ok ? { agent, model: model.model } : model;
 }
 
-async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
-  const { kind, deps, steps } = current;
+/** Puts a run back that has not started, since no model of it takes calls; one that is too old ends. */
+async function waitForProvider(refusal: Refusal, model: ResolvedModel, current: Try): Promise<AttemptUsage> {
+  const { kind, deps, run, isStored } = current;
+  const now = deps.clock.now();
+  const expired = isStored ? findExpired(run, refusal, kind, now) : undefined;
+  if (expired) {
+    await endRun(expired, current);
+    return toSpent(getUsed(expired, current).usage, false);
+  }
   current.end = { status: "parked" };
-  const job = kind.job as Job;
-  await deps.store.commit((tx) => {
-    tx.update("run", run.id, { status: "parked", parked, crashCount: countCrashes(run, steps) });
-    tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
-  }, job);
+  const change = { status: "parked" as const, parked: { reason: "provider" as const, ...refusal }, crashCount: current.crashes };
+  await persistFor(current, () => writeProviderWait(current, change, { of: refusal.of, candidates: toCandidates(model), now }));
+  return toSpent(addRunUsage(current), true);
 }
 
-async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise<Spent> {
+async function park(run: RunRecord, parked: Parked, current: Try): Promise<void> {
+  const { kind, deps, crashes } = current;
+  current.end = { status: "parked" };
+  const job = kind.job as Job;
+  await persistFor(current, () =>
+    deps.store.commit((tx) => {
+      const pausedAt = run.pausedAt ?? deps.clock.now();
+      tx.update("run", run.id, { status: "parked", parked, pausedAt, crashCount: crashes });
+      tx.settle(job, parked.until ?? deps.clock.now() + RELEASED_MS, { resetAttempts: true });
+    }, job),
+  );
+}
+
+async function tryRun({ agent, model, gate }: Pick<ModelTurnParts, "agent" | "model" | "gate">, current: Try): Promise<AttemptUsage> {
   const { kind, deps, signal, run: before, steps } = current;
   const prepared = await kind.prepare(before, agent);
   const start = {
     ...prepared.change,
+    ...countWaited(before, deps.clock.now()),
     status: "running" as const,
     attempts: before.attempts + 1,
-    crashCount: countCrashes(before, steps),
+    crashCount: current.crashes,
+    gateway: deps.cluster.id,
     progress: getProgress(steps),
     startedAt: deps.clock.now(),
     model: model.ref,
@@ -134,7 +150,7 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const isBefore = kind.start === "before" || (kind.start === "never" && current.isStored);
   if (isBefore && !(await writeStart(start, prepared, current))) return { tokens: 0, again: false };
   const journal = createJournal({ run, steps, signal, job: kind.job, writeFirst: storeWithStep(current) }, deps);
-  const turn = { agent, model, prepared, journal };
+  const turn = { agent, model, prepared, journal, gate };
   const [first] = await Promise.all([
     takeModelTurn(turn, current),
     kind.start === "meanwhile" ? writeStart(start, prepared, current) : undefined,
@@ -142,27 +158,48 @@ async function tryRun(agent: Agent, model: ResolvedModel, current: Try): Promise
   const result = await continueTurn(first, turn, current);
   if (isPaused(result)) {
     current.end = { status: result.code };
-    return result.code === "waiting" ? toSpent(addUsage(steps.map(({ usage }) => usage)), false) : { tokens: 0, again: false };
+    return result.code === "waiting" ? toSpent(addRunUsage(current), false) : { tokens: 0, again: false };
+  }
+  if (signal.reason === LOST) {
+    current.end = { status: "lost" };
+    return { tokens: 0, again: false };
   }
   if (!result.ok && kind.job) {
     deps.log.warn({ runId: run.id, code: result.code, attempts: run.attempts }, "a turn failed");
-    const isDrained = result.code === "cancelled" && signal.reason === "drain";
-    const failures = (journal.committed > 0 ? 0 : (run.failures ?? 0)) + 1;
-    const maxTries = steps.length > 0 ? MAX_TRIES : kind.maxTries;
-    if (isDrained || (result.retryable && failures < maxTries)) {
-      await putBack(kind.job, result, isDrained ? { attempts: run.attempts - 1 } : { failures }, current);
-      return toSpent(addUsage(steps.map(({ usage }) => usage)), true);
+    if (result.code === "cancelled" && signal.reason === "drain") {
+      await putBackDrained(kind.job, current);
+      return toSpent(addRunUsage(current), true);
     }
+    return putBackOrEnd(result, model, journal.committed > 0, current);
   }
   await endRun(result, current);
-  return toSpent(getUsed(result, steps).usage, false);
+  return toSpent(getUsed(result, current).usage, false);
 }
 
-const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): Spent => ({
-  tokens: countUsedTokens({ usage }),
-  costUsd: usage.costUsd,
-  again,
-});
+/** Puts a run back whose attempt failed, to be tried again or to wait for its provider; or ends it. */
+async function putBackOrEnd(result: FailedTurn, model: ResolvedModel, hasProgress: boolean, current: Try): Promise<AttemptUsage> {
+  const { kind, deps, run, steps, isStored } = current;
+  const now = deps.clock.now();
+  const plan = planAfterFailure(result, { kind, run, isStored, hasSteps: steps.length > 0, hasProgress, now });
+  if (plan.do === "end") {
+    await endRun(plan.failure, current);
+    return toSpent(getUsed(plan.failure, current).usage, false);
+  }
+  const isParked = plan.do === "wait";
+  current.end = { status: isParked ? "parked" : "queued", error: result.code };
+  const { of, from, ...change } = isParked
+    ? { status: "parked" as const, parked: { reason: "provider" as const, ...plan.blocked }, of: plan.blocked.of, from: undefined }
+    : { status: "queued" as const, failures: plan.failures, of: model.ref, from: plan.at };
+  const wait = { of, candidates: toCandidates(model), now, ...(from === undefined ? {} : { from }) };
+  await persistFor(current, () =>
+    writeProviderWait(
+      current,
+      { ...change, crashCount: 0, error: toRunError(result), ...keepFailedAttempts(run, result, kind.context) },
+      wait,
+    ),
+  );
+  return toSpent(addRunUsage(current), true);
+}
 
 /** The run that only its first step makes worth keeping. */
 function storeWithStep(current: Try): ((tx: Writes) => void) | undefined {
@@ -185,11 +222,14 @@ async function continueTurn(first: ModelTurn | PausedTurn, turn: ModelTurnParts,
 /** Writes that the run is under way. False if another gateway has the job by now. */
 async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepared, current: Try): Promise<boolean> {
   const { kind, deps, run } = current;
-  const held = await deps.store.commit((tx) => {
-    if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null });
-    else tx.add("run", run);
-    write?.(tx);
-  }, kind.job);
+  const commit = (): Promise<boolean> =>
+    deps.store.commit((tx) => {
+      if (current.isStored) tx.update("run", run.id, { ...start, parked: null, waiting: null, pausedAt: null });
+      else tx.add("run", run);
+      write?.(tx);
+    }, kind.job);
+  // Someone waits for the answer of a run without a job.
+  const held = await (kind.job ? persistFor(current, commit) : commit());
   current.isStored = true;
   const since = kind.job?.enqueuedAt ?? run.createdAt;
   if (held && run.attempts === 1) deps.metrics?.runStarted({ waitSeconds: (start.startedAt - since) / 1000 });
@@ -199,59 +239,14 @@ async function writeStart(start: RunChange & { startedAt: Ms }, { write }: Prepa
 const isPaused = (result: ModelTurn | PausedTurn): result is PausedTurn =>
   !result.ok && (result.code === "waiting" || result.code === "lost");
 
-/** Puts a run back: after a drain as if it had not begun, after an error to be tried again when the provider says, else after growing waits with jitter. */
-async function putBack(job: Job, failure: FailedTurn, change: { attempts: number } | { failures: number }, current: Try): Promise<void> {
+/** Puts a run back as if it had not begun: the gateway stops. */
+async function putBackDrained(job: Job, current: Try): Promise<void> {
   const { deps, run, isStored } = current;
-  current.end = { status: "queued", error: failure.code };
-  const isDrained = "attempts" in change;
-  const { retryAfterMs = isDrained ? 0 : backOff(change.failures, RETRY) * (0.75 + Math.random() / 2) } = failure;
-  const error = isDrained ? {} : { error: toRunError(failure) };
-  await deps.store.commit((tx) => {
-    if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, ...change, ...error });
-    tx.settle(job, deps.clock.now() + retryAfterMs, { resetAttempts: true });
-  }, job);
-}
-
-/** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
-function getUsed(result: ModelTurn, steps: readonly StepRecord[]): Pick<RunRecord, "usage" | "model"> {
-  if (result.ok) return { usage: result.usage, model: result.model };
-  const last = steps.at(-1);
-  return last ? { usage: addUsage(steps.map(({ usage }) => usage)), model: last.model } : {};
-}
-
-/** Writes the end of a run and all that follows from it, in one commit. */
-async function endRun(result: ModelTurn, current: Try): Promise<void> {
-  const { kind, deps, run, isStored, steps } = current;
-  const { context, job } = kind;
-  const now = deps.clock.now();
-  const status = getRunStatus(result);
-  const used = getUsed(result, steps);
-  current.end = result.ok ? { status } : { status, error: result.code };
-  const { change, warnings = [], planned, write, after } = await kind.finish(run, result, now, steps);
-  const end = {
-    status,
-    endedAt: now,
-    warnings: [...run.warnings, ...result.warnings, ...warnings],
-    ...used,
-    ...(result.ok ? {} : { error: toRunError(result) }),
-    ...(planned ? { deliveryId: planned.delivery.id } : {}),
-    ...change,
-  };
-  const writeAll = (tx: Writes): void => {
-    if (isStored) writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
-    else tx.add("run", { ...run, ...end });
-    if (result.ok && result.lastStep) tx.add("step", result.lastStep);
-    if (planned) writeDelivery(tx, planned);
-    write(tx);
-  };
-  const done = await commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps });
-  if (done) {
-    deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
-    const { mapping = "", spec } = run;
-    if (used.model !== undefined) deps.metrics?.modelUsed({ agent: spec.session.agentId, mapping, model: used.model, ...used.usage });
-    deps.log.info({ runId: run.id, status }, "a run ended");
-    if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
-    deps.onRunEnd?.(run.id);
-  }
-  await after?.(done);
+  current.end = { status: "queued", error: "cancelled" };
+  await persistFor(current, () =>
+    deps.store.commit((tx) => {
+      if (isStored) tx.update("run", run.id, { status: "queued", crashCount: 0, attempts: run.attempts - 1 });
+      tx.settle(job, deps.clock.now(), { resetAttempts: true });
+    }, job),
+  );
 }

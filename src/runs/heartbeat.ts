@@ -94,7 +94,7 @@ function planFailure(failed: FailedHeartbeat, log: TurnDeps["log"]): RunEnd {
 }
 
 /** The run of a heartbeat that has steps and has not ended. */
-async function findBegun(agentId: string, store: TurnDeps["store"]): Promise<RunRecord | undefined> {
+export async function findHeartbeatRun(agentId: string, store: Pick<TurnDeps["store"], "get">): Promise<RunRecord | undefined> {
   const id = await store.get("value", RUN_KEY + agentId);
   const run = typeof id === "string" ? await store.get("run", id) : undefined;
   return run?.endedAt === undefined ? run : undefined;
@@ -131,13 +131,13 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
     context,
     job,
     // The job is tried again, but as another run: with the events that are queued then.
-    maxTries: 1,
+    isRetried: false,
     canAsk: true,
     start: "never",
     async load() {
       const agent = context.agents.get(agentId);
       const queued = await store.list("queuedSystemEvents", { agentId, limit: MAX_QUEUE });
-      const begun = await findBegun(agentId, store);
+      const begun = await findHeartbeatRun(agentId, store);
       batch = begun ? queued.filter(({ id }) => begun.systemEventIds?.includes(id)) : selectBatch(queued);
       if (begun) return { run: begun, agent, isStored: true };
       if (!agent || (queued.length === 0 && context.config.agents.defaults.heartbeat.instructions === undefined)) {
@@ -158,7 +158,7 @@ export function createHeartbeatRun(job: Job, { agentId }: HeartbeatJob, deps: Tu
       return {
         ...(acknowledged ? { change: { reply: result.text, route } } : planAnswer(run, { ...result, text, route }, context, now)),
         write(tx) {
-          appendTurn(tx, run, result.messages, context, now);
+          appendTurn(tx, run, result, context, now);
           tx.update("systemEvents", ids, { state: "done" });
           tx.settle(job);
         },

@@ -22,9 +22,12 @@ export async function assignSession(job: Job, run: RunRecord, context: ActionCon
   return true;
 }
 
-/** Moves the turns of a session that an earlier version wrote to the session of the path that used it last. */
+/** Turns that a session takes over from an earlier version: more than the windows of most models have room for. */
+const MAX_ADOPTED = 2_000;
+
+/** Moves the newest turns of a session that an earlier version wrote to the session of the path that used it last. */
 async function adopt(job: Job, before: SessionRef, session: SessionRef, store: Store): Promise<boolean> {
-  const turns = await store.list("turns", before);
+  const turns = await store.list("turns", { ...before, limit: MAX_ADOPTED });
   if (turns.at(-1)?.hook !== session.via?.path) return false;
   await store.commit((tx) => {
     for (const { seq: _seq, ...turn } of turns) tx.add("turn", session, turn);

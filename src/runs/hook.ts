@@ -4,7 +4,6 @@ import type { TurnInput } from "../agent/types.ts";
 import { planDelivery, type Planned } from "../delivery/plan.ts";
 import type { Job, Ms, RouteDecision, RunRecord } from "../store/types.ts";
 import { resetHistory } from "./commands.ts";
-import { MAX_TRIES } from "./execute.ts";
 import type { FailedTurn, LoadedRun, RunEnd, RunKind } from "./run-kind.ts";
 import { assignSession, openSession } from "./hook-session.ts";
 import { appendTurn, decideRoute, planAnswer, replyRoute, summaryEvent } from "./run-result.ts";
@@ -61,7 +60,7 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
     context,
     job,
     canAsk: true,
-    maxTries: MAX_TRIES,
+    isRetried: true,
     start: "before",
     load: () => loadRun(job, runId, context, deps),
     async prepare(run, agent) {
@@ -85,7 +84,7 @@ export function createHookRun(job: Job, { runId }: RunJob, deps: TurnDeps): RunK
       return {
         ...end,
         write(tx) {
-          if (result.ok) appendTurn(tx, run, result.messages, context, now);
+          if (result.ok) appendTurn(tx, run, result, context, now);
           if (isHook(run)) tx.add("systemEvent", summaryEvent(run, mainAgentId, now, ending));
           tx.settle(job);
         },

@@ -1,8 +1,8 @@
 import type { Journal } from "../agent/journal.ts";
 import { getClosingVerdict, writeDecision } from "../approvals/approvals.ts";
-import { backOff } from "../core/backoff.ts";
 import { TIMEOUT } from "../core/decision.ts";
 import type { ApprovalDecision, ApprovalRecord, Job, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import { persist } from "./persist.ts";
 import type { ExecutorDeps } from "./run-kind.ts";
 
 /** The journal of one attempt of a run. */
@@ -21,8 +21,6 @@ export interface JournalOptions {
   /** Adds to the commit of the first step. */
   writeFirst?: ((tx: Writes) => void) | undefined;
 }
-
-const RETRY = { firstMs: 100, longestMs: 10_000 };
 
 /** The progress of a run: its steps, and its calls that have an answer. */
 export const getProgress = (steps: readonly StepRecord[]): number =>
@@ -55,10 +53,14 @@ async function writeTimeout(
 }
 
 /** Creates the journal of an attempt: its commits are refused once another gateway has the job. */
-export function createJournal(options: JournalOptions, { store, clock, log, questions }: ExecutorDeps): RunJournal {
+export function createJournal(options: JournalOptions, deps: ExecutorDeps): RunJournal {
+  const { store, clock, questions } = deps;
   const { run, steps, job, signal } = options;
   let { writeFirst } = options;
   let committed = 0;
+  // What is not written would be paid for again: a step by another model call, a result by a call of unknown outcome.
+  const keep = (commit: () => Promise<boolean>): Promise<boolean> =>
+    persist(commit, { runId: run.id, job, signal }, deps, { written: true });
   const count = (held: boolean): boolean => {
     if (held) committed++;
     return held;
@@ -70,10 +72,12 @@ export function createJournal(options: JournalOptions, { store, clock, log, ques
       return committed;
     },
     async addStep(step) {
-      const held = await store.commit((tx) => {
-        writeFirst?.(tx);
-        tx.add("step", step);
-      }, job);
+      const held = await keep(() =>
+        store.commit((tx) => {
+          writeFirst?.(tx);
+          tx.add("step", step);
+        }, job),
+      );
       writeFirst = undefined;
       steps.push(step);
       return count(held);
@@ -85,16 +89,7 @@ export function createJournal(options: JournalOptions, { store, clock, log, ques
           if (whole !== undefined) tx.add("toolResult", { id, runId: run.id, text: whole });
         }
       };
-      // If the result is not written, the outcome of the call is unknown.
-      for (let failures = 1; ; failures++) {
-        try {
-          return count(await store.commit(write, job));
-        } catch (error) {
-          if (signal.aborted) throw error;
-          log.error({ runId: run.id }, "the result of a tool call could not be written; it is tried again");
-          await clock.sleep(backOff(failures, RETRY), signal);
-        }
-      }
+      return count(await keep(() => store.commit(write, job)));
     },
     async getDecision(approvalId) {
       const approval = await store.get("approval", approvalId);

@@ -1,11 +1,14 @@
-import type { Agent, PausedTurn, ResolvedModel } from "../agent/types.ts";
+import type { Agent, CallGate, PausedTurn, ResolvedModel } from "../agent/types.ts";
 import { createJudge, getOfferedTools } from "../approvals/judge.ts";
+import { addUsage } from "../agent/usage.ts";
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { plainText } from "../core/text.ts";
-import type { RunRecord, StepRecord } from "../store/types.ts";
+import type { RunRecord, StepRecord, Usage } from "../store/types.ts";
+import { getSummaryUsage, prepareHistory } from "./checkpoint.ts";
 import type { RunJournal } from "./journal.ts";
 import { createTurnKnowledge } from "./knowledge.ts";
 import { createReadResult } from "./read-result.ts";
+import { toTurns } from "./session-history.ts";
 import type { ExecutorDeps, ModelTurn, Prepared, RunKind } from "./run-kind.ts";
 
 /** What a turn is taken with. */
@@ -14,6 +17,8 @@ export interface ModelTurnParts {
   model: ResolvedModel;
   prepared: Prepared;
   journal: RunJournal;
+  /** Asked before each model call. */
+  gate: CallGate;
 }
 
 /** The run whose turn is taken, and its steps so far. */
@@ -23,15 +28,33 @@ interface TurnRun {
   readonly signal: AbortSignal;
   readonly run: RunRecord;
   readonly steps: readonly StepRecord[];
+  /** Set to what a summary of the session has used that was made for the run. */
+  summaryUsage?: Usage | undefined;
 }
 
 /** Asks the model: it sees the session's history and, by the agent's `knowledge`, the documents of the tenant. */
 export async function takeModelTurn(
-  { agent, model, prepared, journal }: ModelTurnParts,
-  { kind: { context, job, canAsk }, deps, signal, run, steps }: TurnRun,
+  { agent, model, prepared, journal, gate }: ModelTurnParts,
+  current: TurnRun,
 ): Promise<ModelTurn | PausedTurn> {
+  const {
+    kind: { context, job, canAsk },
+    deps,
+    signal,
+    run,
+    steps,
+  } = current;
   const { id, kind, mapping, spec, boundaryId } = run;
-  const { input, tenant = OPERATOR_TENANT, question, history = await deps.store.list("turns", spec.session) } = prepared;
+  const { input, tenant = OPERATOR_TENANT, question } = prepared;
+  const timeoutMs = (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000;
+  const of = { run, agent, context, deps, job, signal, timeoutMs };
+  const { history: read, warnings: notes } =
+    prepared.isFitted && prepared.history ? { history: prepared.history, warnings: [] } : await prepareHistory(of, prepared.history);
+  // A turn that goes on after people have decided has the history with which it began.
+  Object.assign(prepared, { history: read, isFitted: true });
+  const history = toTurns(read);
+  const used = getSummaryUsage(read, id);
+  current.summaryUsage = used;
   const settings = { agent, config: context.config, mapping: context.getToolRules(mapping), kind };
   const tools = getOfferedTools(settings);
   const rules = tools.some((patterns) => patterns.length === 0) ? [] : await deps.rules.list();
@@ -44,7 +67,7 @@ export async function takeModelTurn(
     signal,
     input: spec.input,
     unsafe: spec.unsafe,
-    timeoutMs: (spec.timeoutSeconds ?? context.config.agents.defaults.timeoutSeconds) * 1000,
+    timeoutMs,
     ...(thinking === undefined ? {} : { thinking }),
     history,
     tools,
@@ -53,11 +76,13 @@ export async function takeModelTurn(
     question: question ?? plainText(spec.input),
     extensions: [...extensions, createReadResult(run, deps.store, context.config.agents.defaults.toolResultBytes)],
     journal,
+    gate,
     onUnknown: job ? "ask" : "tell",
     ...(boundaryId === undefined ? {} : { boundaryId }),
     ...input,
   });
-  if (!result.ok) return result;
+  if (!result.ok) return "warnings" in result ? { ...result, warnings: [...notes, ...result.warnings] } : result;
   const { text, warnings } = judge.reviewTurn(result.text, { steps, context: result.context ?? [] });
-  return { ...result, text, warnings: [...result.warnings, ...warnings], citations };
+  const usage = used ? addUsage([used, result.usage]) : result.usage;
+  return { ...result, text, usage, warnings: [...notes, ...result.warnings, ...warnings], citations };
 }

@@ -2,8 +2,9 @@ import type { TurnFailure } from "../agent/failure.ts";
 import type { Agent, TurnInput, TurnResult } from "../agent/types.ts";
 import type { Planned } from "../delivery/plan.ts";
 import type { Admission } from "../limits/types.ts";
-import type { ApprovalRecord, Job, Ms, RunRecord, StepRecord, TurnRecord, Writes } from "../store/types.ts";
+import type { ApprovalRecord, Job, Ms, RunRecord, StepRecord, Writes } from "../store/types.ts";
 import type { Citation } from "./knowledge.ts";
+import type { SessionHistory } from "./session-history.ts";
 import type { ActionContext, TurnDeps } from "./types.ts";
 
 /** A turn that has an answer, and the passages that the model was given for it. */
@@ -28,8 +29,10 @@ export interface Prepared {
   tenant?: string;
   /** What context is looked up for; default the run's input. */
   question?: string;
-  /** Default: the turns of the run's session. */
-  history?: readonly TurnRecord[];
+  /** Default: that of the run's session. */
+  history?: SessionHistory;
+  /** Whether the history stays as it is: no checkpoint of it is made. */
+  isFitted?: boolean;
   /** What changes in the run when it starts. */
   change?: Pick<Partial<RunRecord>, "spec" | "warnings" | "route">;
   /** Adds to the commit of the start. */
@@ -56,8 +59,8 @@ export interface RunKind {
   readonly job?: Job;
   /** Whether a person can be asked about a call. A run with a job waits; one without stays under way meanwhile. */
   readonly canAsk: boolean;
-  /** Tries of a turn whose error may pass. */
-  readonly maxTries: number;
+  /** Whether a run without a step is tried again after an error that may pass, while its provider takes calls. */
+  readonly isRetried: boolean;
   /** When the start is written: before the turn, while the model thinks because a person waits, or never. */
   readonly start: "before" | "meanwhile" | "never";
   /** Loads or makes the run. Undefined if there is nothing to execute: the kind has settled its job. */
@@ -74,6 +77,17 @@ export interface RunKind {
 
 export type ExecutorDeps = Pick<
   TurnDeps,
-  "store" | "clock" | "log" | "metrics" | "knowledge" | "onApproval" | "questions" | "rules" | "telemetry"
+  | "store"
+  | "cluster"
+  | "clock"
+  | "log"
+  | "metrics"
+  | "knowledge"
+  | "parking"
+  | "onApproval"
+  | "questions"
+  | "rules"
+  | "telemetry"
+  | "quarantine"
 > &
   Partial<Pick<TurnDeps, "onRunEnd">>;

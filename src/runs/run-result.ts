@@ -10,7 +10,7 @@ import type { Ms, NewDelivery, NewJob, NewSystemEvent, NewTurn, Parked, Route, R
 import type { RunRecord, RunSpec, RunStatus, Writes } from "../store/types.ts";
 import { withSources, type Citation } from "./knowledge.ts";
 import { buildReceipt } from "./receipts.ts";
-import type { ModelTurn } from "./run-kind.ts";
+import type { AnsweredTurn, ModelTurn } from "./run-kind.ts";
 import type { ActionContext, RunJob, TurnDeps } from "./types.ts";
 
 const MAX_SUMMARY = 2000;
@@ -58,8 +58,28 @@ export function writeEnd(
   if (callback) writeDelivery(tx, callback);
 }
 
+/** The most failed model calls that a run keeps: the newest. */
+const MAX_ATTEMPTS = 100;
+
+/** What a run keeps of the model calls at which a try ended. With `hooks.retention` 0 it keeps nothing that a provider said. */
+export function keepFailedAttempts(run: RunRecord, result: ModelTurn, { config }: ActionContext): Pick<RunRecord, "failedAttempts"> {
+  const failed = result.ok ? [] : (result.failedAttempts ?? []);
+  if (failed.length === 0) return {};
+  const kept = failed.map(({ error: { code, message, vendor }, ...attempt }) => ({
+    ...attempt,
+    error: { code, message, ...(vendor && config.hooks.retention > 0 && { vendor }) },
+  }));
+  return { failedAttempts: [...(run.failedAttempts ?? []), ...kept].slice(-MAX_ATTEMPTS) };
+}
+
 /** Appends a run's turn to its session. */
-export function appendTurn(tx: Writes, run: RunRecord, messages: unknown[], { config }: ActionContext, now: number): void {
+export function appendTurn(
+  tx: Writes,
+  run: RunRecord,
+  { messages, context = [] }: Pick<AnsweredTurn, "messages" | "context">,
+  { config }: ActionContext,
+  now: number,
+): void {
   const { id, kind, mapping, spec, boundaryId } = run;
   const turn: NewTurn = {
     runId: id,
@@ -68,6 +88,7 @@ export function appendTurn(tx: Writes, run: RunRecord, messages: unknown[], { co
     input: spec.input,
     unsafe: spec.unsafe,
     messages,
+    ...(context.length > 0 && { context }),
     ...(boundaryId !== undefined && { boundaryId }),
     ...(kind === "hook" && { trustedHook: mapping ?? spec.hook }),
   };

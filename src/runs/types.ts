@@ -13,8 +13,10 @@ import type { Telemetry } from "../telemetry/types.ts";
 import type { Heartbeat } from "../sessions/heartbeat.ts";
 import type { Callback } from "../config/schema/limits.ts";
 import type { Admission, Budgets } from "../limits/types.ts";
-import type { ApprovalRecord, Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
+import type { ApprovalRecord, Cluster, Collected, Queue, RunAction, RunRecord, Store } from "../store/types.ts";
+import type { ParkingLot } from "../queue/parking-lot.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
+import type { Quarantine } from "./quarantine.ts";
 
 /** The agents of a snapshot; there is always at least one. */
 export interface Agents {
@@ -89,6 +91,8 @@ export interface RunJob {
 export interface TurnDeps {
   store: Store;
   queue: Queue;
+  /** The gateways of the store, and which of them this one is. */
+  cluster: Pick<Cluster, "id" | "list">;
   clock: Clock;
   log: Logger;
   /** The current snapshot; a turn keeps the one it began with. */
@@ -98,6 +102,8 @@ export interface TurnDeps {
   /** Called once a question to a person is on disk. */
   onApproval?(approval: ApprovalRecord): void;
   admission: Admission;
+  /** Where runs wait for providers that are away. */
+  parking: ParkingLot;
   /** Calls that people have approved for good. */
   rules: Pick<ApprovalRules, "list">;
   /** Cancels a run, whichever gateway executes it. */
@@ -111,4 +117,6 @@ export interface TurnDeps {
   metrics?: TurnMetrics;
   telemetry?: Telemetry | undefined;
   knowledge?: KnowledgeSearch;
+  /** Which runs may be under way at the same time. Absent: all. */
+  quarantine?: Quarantine;
 }

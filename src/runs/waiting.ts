@@ -7,6 +7,7 @@ import type { Questions } from "../approvals/types.ts";
 import { safeError } from "../core/errors.ts";
 import { newId } from "../core/ids.ts";
 import { writeDelivery } from "../delivery/plan.ts";
+import { persist } from "./persist.ts";
 import type { ExecutorDeps, RunKind } from "./run-kind.ts";
 import { ID_TAKEN, NOT_OPEN } from "../store/errors.ts";
 import type {
@@ -107,7 +108,12 @@ interface WaitingRun {
   readonly signal: AbortSignal;
   run: RunRecord;
   readonly steps: StepRecord[];
+  readonly summaryUsage?: RunRecord["usage"];
 }
+
+/** Adds up what a run has used so far: its steps, and the summary that was made for it. */
+export const addRunUsage = ({ steps, summaryUsage }: Pick<WaitingRun, "steps" | "summaryUsage">): Usage =>
+  addUsage([...(summaryUsage ? [summaryUsage] : []), ...steps.map(({ usage }) => usage)]);
 
 /**
  * Pauses a run until people decide. True if it continues now: a run without a job waits within this call. Writes nothing
@@ -118,8 +124,12 @@ export async function waitForPeople(paused: PausedTurn, current: WaitingRun): Pr
   const { store, clock } = deps;
   if (paused.code === "lost") return false;
   const timeoutMs = kind.context.config.tools.approvalTimeout;
-  const usage = addUsage(steps.map((step) => step.usage));
-  const approvals = await writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs });
+  const usage = addRunUsage(current);
+  const approvals = await persist(
+    () => writeWaiting({ run, usage }, paused, kind.job, { ...deps, now: clock.now(), timeoutMs }),
+    { runId: run.id, job: kind.job, signal },
+    deps,
+  );
   deps.log.info({ runId: run.id, asked: approvals?.length }, "a run waits for a person");
   for (const approval of approvals ?? []) {
     deps.onApproval?.(approval);

@@ -6,6 +6,8 @@ import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./commands.ts";
 import { buildRunJob, writeEnd } from "./run-result.ts";
 import { createPullWorker, type PullWorker } from "../queue/worker.ts";
+import { fromParkedKey, toWaitingJob } from "../queue/parking-lot.ts";
+import { createQuarantine } from "./quarantine.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun } from "./hook.ts";
@@ -56,6 +58,9 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
       attempts: 0,
       crashCount: 0,
       failures: 0,
+      // It may be tried for as long as a new run.
+      waitedMs: clock.now() - run.createdAt,
+      pausedAt: parked ? clock.now() : null,
       error: null,
       endedAt: null,
     });
@@ -111,11 +116,22 @@ function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): RunO
   };
 }
 
+/** Puts a job that has waited for a provider back into the queue of its session. */
+async function returnToSession(job: Job, key: string, { store }: TurnDeps): Promise<void> {
+  await store.commit((tx) => {
+    tx.settle(job);
+    tx.add("job", toWaitingJob({ ...job, key }));
+  }, job);
+}
+
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
-export function createTurnWorker(deps: TurnDeps): TurnWorker {
+export function createTurnWorker(parts: TurnDeps): TurnWorker {
+  const deps: TurnDeps = { ...parts, quarantine: createQuarantine() };
   const { telemetry } = deps;
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;
+    const key = fromParkedKey(job.key);
+    if (key !== undefined) return returnToSession(job, key, deps);
     if (data.type === "heartbeat") return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
     if (data.type === "collect") return executeBatch(job, data, deps);
     return job.kind === "command" ? executeCommand(job, data, deps) : executeRun(createHookRun(job, data, deps), deps, signal);

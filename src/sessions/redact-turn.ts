@@ -22,5 +22,6 @@ function forgetResults(message: unknown): unknown {
  */
 export function turnToKeep(turn: NewTurn, retentionMs: number): NewTurn {
   if (retentionMs > 0) return turn;
-  return { ...turn, input: redactOutside(turn.input), messages: turn.messages.map(forgetResults) };
+  const { context: _context, ...kept } = turn;
+  return { ...kept, input: redactOutside(turn.input), messages: turn.messages.map(forgetResults) };
 }

@@ -3,14 +3,17 @@
  * the contract, and what drivers share.
  */
 export type { WakeMode } from "../config/schema/common.ts";
-export type { Clock } from "../core/clock.ts";
+export { createStepWatch, STEP_MS, type Clock } from "../core/clock.ts";
 export { RouseError, safeError, type Issue } from "../core/errors.ts";
 export { newId } from "../core/ids.ts";
 export { lazy } from "../core/lazy.ts";
 export { createLogger, type Logger } from "../core/log.ts";
 export { runHeld, singleNode, type Topic } from "./cluster.ts";
 export { sameTable, toColumns, type CopiedCount, type CopiedTable, type OnProgress } from "./copied-table.ts";
+export { clampTimes } from "./clamp-times.ts";
+export { oldestBody } from "./oldest-body.ts";
 export { createFailureLog, ID_TAKEN, NOT_OPEN, urlError } from "./errors.ts";
+export { FIRST_TIME, getDelayEnd, getReadyUntil } from "./job-line.ts";
 export { getListLimit } from "./list-limit.ts";
 export { createListeners, LONGEST_TIMER_MS, type Listeners } from "./listeners.ts";
 export { buildRun, buildRunJobs, buildSystemEvent, collectJob } from "./materialize.ts";
@@ -24,7 +27,6 @@ export {
   redactSystemEvent,
   redactToolCall,
   redactToolResult,
-  type Retention,
 } from "./redact.ts";
 /** @deprecated Use `StoredActionReceipt`. */
 export type { StoredActionReceipt as ActionReceipt } from "./records.ts";
@@ -34,4 +36,4 @@ export type { OpenSql, Sql, SqlDatabase } from "./sql.ts";
 export * from "./sweep-plan.ts";
 export * from "./types.ts";
 export { toWrites, type WriteTable } from "./write-table.ts";
-export { PAGES, toReads, toWhere, type Page, type ReadTable } from "./read-table.ts";
+export { PAGES, toReads, toWhere, type JsonField, type Page, type ReadTable } from "./read-table.ts";

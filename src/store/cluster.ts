@@ -38,6 +38,8 @@ export interface Peer {
   lastSeen: Ms;
   /** Heard of within the time of a lease. */
   alive: boolean;
+  /** No sign of life for the time of a lease in which the store could be reached: its process has ended. */
+  gone: boolean;
   info: PeerInfo | undefined;
 }
 
@@ -57,8 +59,16 @@ export interface Cluster {
   readonly id: string;
   /** Whether there can be others. */
   readonly shared: boolean;
-  /** Whether the store that is shared has answered lately: false some seconds after it, or the way to it, is gone. */
+  /**
+   * Whether the store takes work: false some seconds after a database, or the way to it, is gone; and from a commit that a
+   * disk refused until one goes through again.
+   */
   reachable(): boolean;
+  /**
+   * Whether the store answers: false once it has been asked and has answered nothing for 3 seconds. Absent if it cannot
+   * hang, since it is in this process.
+   */
+  responding?(): boolean;
   /**
    * Runs `run` whenever this gateway has the lease, until `run` returns by itself or `signal` aborts; resolves when it
    * has ended. A `run` that throws gives the lease back, and is begun again later. Never rejects.
@@ -106,7 +116,7 @@ export function singleNode(now: () => Ms, log: Logger): Cluster {
     },
     leases: async () => [...held].map(([name, since]) => ({ name, holder: id, since })),
     describe: (info) => void (describe = info),
-    list: async () => [{ id, self: true, lastSeen: now(), alive: true, info: describe?.() }],
+    list: async () => [{ id, self: true, lastSeen: now(), alive: true, gone: false, info: describe?.() }],
     tell: () => undefined,
     on: () => () => undefined,
   };

@@ -4,6 +4,9 @@ import type { Ms, StoredAction } from "./records.ts";
 
 export type EventOutcome = "accepted" | "skipped" | "unmatched" | "duplicate" | "rejected" | "failed";
 
+/** How the reason of an event begins that was accepted and whose work could not be queued. */
+export const BROKEN = "broken:";
+
 /** What is kept of the request itself, without anything that carried a credential. `body` goes after `hooks.retention`. */
 export interface StoredRequest {
   method: string;

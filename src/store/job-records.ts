@@ -15,4 +15,15 @@ export interface Job {
 }
 /** `command`: a person's command to the gateway, which no turn may hold back. */
 export type JobKind = "turn" | "delivery" | "command";
+/** Where a job stands in the queue. */
+export interface JobPosition {
+  /** The id of the job of its key that goes first: its own, if nothing is before it. */
+  head: string;
+  /** When it may start at the earliest, once it is the first of its key. */
+  runAt: Ms;
+  /** Whether a worker executes it. */
+  held: boolean;
+}
 export type NewJob = Omit<Job, "attempts" | "lease"> & { runAt?: Ms };
+/** One start of a job: `lease` distinguishes it from the other starts. */
+export type HeldJob = Pick<Job, "kind" | "id" | "lease">;

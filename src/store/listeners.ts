@@ -1,10 +1,11 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import { safeError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { JOB_KINDS } from "./job-line.ts";
 import type { JobKind } from "./types.ts";
 
-/** A wait for a job's time is looked at again at least so often: the clock may be set. */
-export const LONGEST_TIMER_MS = 60_000;
+/** Whoever waits for work looks at the queue at least so often, whatever was lost or whoever has set a clock. */
+export const LONGEST_TIMER_MS = 30_000;
 
 /** The listeners of this process, which are called if work may be ready. */
 export interface Listeners {
@@ -18,11 +19,12 @@ export interface Listeners {
   close(): void;
 }
 
-/** `listened` is called after each that begins to listen. */
+/** Every kind is announced each `LONGEST_TIMER_MS`. `listened` is called after each that begins to listen. */
 export function createListeners(log: Logger, listened?: () => void): Listeners {
   const ready = new Set<(kind: JobKind) => void>();
   const wakes = new Set<(agentId: string, mode: WakeMode) => void>();
   let closed = false;
+  let looking: NodeJS.Timeout | undefined;
 
   // What a listener does wrong must not look like a commit that failed.
   const tell = <A extends unknown[]>(listeners: Iterable<(...values: A) => void>, ...values: A): void => {
@@ -41,18 +43,24 @@ export function createListeners(log: Logger, listened?: () => void): Listeners {
     return () => void set.delete(listener);
   };
 
+  const announce = (kinds: Iterable<JobKind>): void => {
+    if (!closed) for (const kind of kinds) tell(ready, kind);
+  };
+
   return {
-    onReady: (listener) => subscribe(ready, listener),
+    onReady(listener) {
+      looking ??= setInterval(() => announce(JOB_KINDS), LONGEST_TIMER_MS).unref();
+      return subscribe(ready, listener);
+    },
     onWake: (listener) => subscribe(wakes, listener),
     any: () => ready.size > 0 || wakes.size > 0,
-    announce(kinds) {
-      if (!closed) for (const kind of kinds) tell(ready, kind);
-    },
+    announce,
     woke(agents) {
       if (!closed) for (const [agentId, mode] of agents) tell(wakes, agentId, mode);
     },
     close() {
       closed = true;
+      clearInterval(looking);
     },
   };
 }

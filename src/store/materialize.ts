@@ -23,7 +23,7 @@ export function buildRun(action: RunAction, eventId: string, at: number): RunRec
     createdAt: at,
   };
   if (action.mapping !== undefined) run.mapping = action.mapping;
-  if (action.parked) Object.assign(run, { status: "parked", parked: action.parked });
+  if (action.parked) Object.assign(run, { status: "parked", parked: action.parked, pausedAt: at });
   if (action.collect) {
     const { key, closesAt } = action.collect;
     Object.assign(run, { status: "collecting", collect: { key, closesAt, count: 1, firstAt: at } });

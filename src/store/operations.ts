@@ -1,10 +1,19 @@
 /** What a commit can add, set, change and delete, and what can be read. */
+import type { UsageQuery, UsageSum } from "./usage-sums.ts";
 import type { DeliveryChange, DeliveryRecord, DeliveryState, NewDelivery } from "./deliveries.ts";
 import type { EventOutcome, EventRecord } from "./event-record.ts";
 import type { JobKind, NewJob } from "./job-records.ts";
 import type { Collected, Ms, RunChange, RunRecord, RunStatus, SessionOrigin, SessionRef } from "./records.ts";
 import type { LastRoute, NewSystemEvent, NewTurn, SessionRecord, SystemEvent, SystemEventState, TurnRecord } from "./session-records.ts";
-import type { ApprovalDecision, ApprovalRecord, ApprovalState, StepRecord, ToolCallChange, ToolResultRecord } from "./steps.ts";
+import type {
+  ApprovalDecision,
+  ApprovalRecord,
+  ApprovalState,
+  RefusedDecision,
+  StepRecord,
+  ToolCallChange,
+  ToolResultRecord,
+} from "./steps.ts";
 
 /** What a commit can add, and what it takes to add one. A refused commit throws `ID_TAKEN`, or for a decision `NOT_OPEN`. */
 export interface Adds {
@@ -13,6 +22,7 @@ export interface Adds {
   /** A system event or a job whose id is there already is left as it is. */
   systemEvent: [event: NewSystemEvent];
   delivery: [delivery: NewDelivery];
+  /** A turn, or a checkpoint of those before it. */
   turn: [session: SessionRef, turn: NewTurn];
   job: [job: NewJob];
   /** A step of a run with the index of one that is there already refuses the whole commit. */
@@ -23,6 +33,8 @@ export interface Adds {
   approval: [approval: ApprovalRecord];
   /** An approval that is not open, or not there, refuses the whole commit. */
   decision: [approvalId: string, decision: ApprovalDecision];
+  /** What was refused about an approval, open or decided, stays with it. */
+  refusedDecision: [approvalId: string, refused: RefusedDecision];
 }
 
 /** What a commit can set, whether or not it was set before. */
@@ -67,6 +79,8 @@ export interface Gets {
   run: { of: string; is: RunRecord };
   delivery: { of: string; is: DeliveryRecord };
   session: { of: SessionRef; is: SessionRecord };
+  /** The newest checkpoint of a session. */
+  checkpoint: { of: SessionRef; is: TurnRecord };
   value: { of: string; is: unknown };
   approval: { of: string; is: ApprovalRecord };
   toolResult: { of: string; is: ToolResultRecord };
@@ -83,8 +97,11 @@ export interface Lists {
   systemEvents: { of: ListQuery & { agentId?: string; state?: SystemEventState }; is: SystemEvent };
   /** Queued events of an agent's main session, oldest first. */
   queuedSystemEvents: { of: { agentId: string; limit: number }; is: SystemEvent };
-  /** The turns of a session, oldest first. */
-  turns: { of: SessionRef; is: TurnRecord };
+  /**
+   * The turns of a session with its checkpoints, oldest first. With `limit` the newest so many; `before` and `after` are the
+   * `seq` of turns that are not among them.
+   */
+  turns: { of: SessionRef & { limit?: number; before?: number; after?: number }; is: TurnRecord };
   /** The hook sessions of an agent that have a key: one for each path and credential, the last used first. */
   hookSessions: { of: { agentId: string; key: string }; is: SessionRecord };
   /** The events that a run has collected so far, in the order in which they came. */
@@ -93,5 +110,8 @@ export interface Lists {
   lastRoutes: { of: string; is: LastRoute };
   /** The steps of a run with their tool calls, in order. */
   steps: { of: string; is: StepRecord };
-  approvals: { of: ListQuery & { state?: ApprovalState; runId?: string }; is: ApprovalRecord };
+  /** `agents`: of one of these agents. */
+  approvals: { of: ListQuery & { state?: ApprovalState; runId?: string; agents?: readonly string[] }; is: ApprovalRecord };
+  /** What runs have used, added up; in no order. */
+  usage: { of: UsageQuery; is: UsageSum };
 }

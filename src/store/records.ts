@@ -197,6 +197,8 @@ export interface Usage {
   totalTokens?: number;
   /** Of the input tokens, those that the provider had cached; of the output tokens, those of thinking. */
   cachedInputTokens?: number;
+  /** Of the input tokens, those that the provider wrote to its cache. */
+  cacheWriteTokens?: number;
   reasoningTokens?: number;
   /** In US dollars; absent if the price of a model that was used is unknown. */
   costUsd?: number;
@@ -220,6 +222,15 @@ export interface RunError {
   vendor?: VendorError;
 }
 
+/** A try at a model call that gave no answer. */
+export interface FailedAttempt {
+  at: Ms;
+  model: string;
+  error: RunError;
+  /** Milliseconds until the next try; absent if there was none. */
+  waitedMs?: number;
+}
+
 export interface RunRecord {
   id: string;
   eventId: string | null;
@@ -237,7 +248,7 @@ export interface RunRecord {
   /** Set where the run collects events, or did. */
   collect?: { key: string; count: number; firstAt: Ms; closesAt: Ms };
   usage?: Usage;
-  /** Starts that were committed; `crashCount` of them, since the run was put back in order last, ended by a crash. */
+  /** Starts that were committed; `crashCount` of them, since the run was put back in order last, ended with their process. */
   attempts: number;
   crashCount?: number;
   /** `crashCount`, as an earlier version wrote it. */
@@ -254,9 +265,15 @@ export interface RunRecord {
   progress?: number;
   /** Attempts since its last progress that ended with an error that may pass. */
   failures?: number;
+  /** Time in which it waited for people and limits, in milliseconds: `runs.maxAge` does not count it. */
+  waitedMs?: Ms;
+  /** Since when it waits for a limit. */
+  pausedAt?: Ms;
+  /** Model calls without an answer at which tries of the run ended, oldest first; those before an answer are in its step. */
+  failedAttempts?: FailedAttempt[];
   /** The system events of a heartbeat that has tool calls: the same in all its attempts. */
   systemEventIds?: string[];
-  /** The gateway that carries it out, where only that one can: a turn of the API ends with its process. */
+  /** The gateway of the last start; of a turn of the API from the beginning, since that one ends with its process. */
   gateway?: string;
   createdAt: Ms;
   startedAt?: Ms;
@@ -264,10 +281,13 @@ export interface RunRecord {
 }
 
 /** What may change in a run; null takes a field away. */
-export type RunChange = Partial<Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "endedAt">> & {
+export type RunChange = Partial<
+  Omit<RunRecord, "id" | "eventId" | "kind" | "createdAt" | "error" | "parked" | "waiting" | "pausedAt" | "endedAt">
+> & {
   error?: RunError | null;
   parked?: Parked | null;
   waiting?: RunRecord["waiting"] | null;
+  pausedAt?: Ms | null;
   endedAt?: Ms | null;
 };
 

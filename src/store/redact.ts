@@ -2,7 +2,6 @@ import { FORGOTTEN, redactOutside } from "../core/text.ts";
 import type { EventHead } from "./rows.ts";
 import type {
   ApprovalRecord,
-  Ms,
   RunAction,
   RunSpec,
   StepRecord,
@@ -11,15 +10,6 @@ import type {
   ToolCallRecord,
   ToolResultRecord,
 } from "./types.ts";
-
-export interface Retention {
-  bodies: Ms;
-  events: Ms;
-  runs: Ms;
-  hookSessions: Ms;
-  apiSessions: Ms;
-  deliveries: Ms;
-}
 
 /** An event's actions without what came from outside. */
 export const redactActions = (actions: string | null): string | null =>

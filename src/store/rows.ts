@@ -153,7 +153,11 @@ export function toSystemEvent(row: SystemEventRow): SystemEvent {
   return { ...parseRecord<Omit<SystemEvent, "seq" | "state" | "failures">>(row), seq: row.seq, state: row.state, failures: row.failures };
 }
 
-export function toTurn(row: JsonRow & { seq: number }): TurnRecord {
+export interface TurnRow extends JsonRow {
+  seq: number;
+}
+
+export function toTurn(row: TurnRow): TurnRecord {
   return { ...parseRecord<Omit<TurnRecord, "seq">>(row), seq: row.seq };
 }
 

@@ -1,10 +1,18 @@
 import type { WakeMode } from "../config/schema/common.ts";
 import type { TraceContext } from "../core/trace-context.ts";
 import type { TextPart } from "../core/text.ts";
-import type { Ms, SessionRef } from "./records.ts";
+import type { Ms, SessionRef, Usage } from "./records.ts";
 import type { Route } from "./routes.ts";
 
 /** One turn of a session's history, as it is kept: outside text stays marked, tool results stay raw. */
+/** Text that was put before the input of a turn: passages, and what plugins added. */
+export interface ContextPart {
+  text: string;
+  from: "operator" | "outside";
+  /** How the boundary names it, if it is from outside. */
+  label?: string;
+}
+
 export interface TurnRecord {
   seq: number;
   runId: string;
@@ -14,12 +22,33 @@ export interface TurnRecord {
   unsafe: boolean;
   /** What the model answered, as the `ai` package's response messages (plain JSON). */
   messages: unknown[];
+  /** What stood before the input, so that later turns of the session begin with the same text; absent if nothing did. */
+  context?: readonly ContextPart[];
   /** The id of the boundary that the turn was rendered with, so that it stays the same. Absent in what an earlier version wrote. */
   boundaryId?: string;
   /** What the trusted line before the input names; absent if there was none. */
   trustedHook?: string;
+  /** Set if the record is a checkpoint: its input replaces earlier turns. */
+  checkpoint?: Checkpoint;
 }
 export type NewTurn = Omit<TurnRecord, "seq">;
+
+/** What a checkpoint of a session replaces. Its record is a turn without an answer; the input of one that has no summary is empty. */
+export interface Checkpoint {
+  /** Models do not see turns up to this `seq`. */
+  upTo: number;
+  /** Retention may delete turns up to this `seq`: they are in the summary, or no summary will be made. */
+  covered: number;
+  /** How many turns of the session it replaces. */
+  turns: number;
+  /** How many of them no summary has. */
+  left: number;
+  /** Whether text from outside was among what the checkpoint replaces. */
+  outside: boolean;
+  /** `<provider>/<model>` that wrote the summary, and what that has used; absent if the summary is of an earlier checkpoint, or there is none. */
+  model?: string;
+  usage?: Usage;
+}
 
 export interface SessionRecord {
   ref: SessionRef;

@@ -1,6 +1,6 @@
 /** The journal of a run: what the model said, which tools it called, and what became of each call. */
 import type { Verdict } from "../core/decision.ts";
-import type { RunError, Ms, Usage } from "./records.ts";
+import type { FailedAttempt, Ms, Usage } from "./records.ts";
 
 export type { Verdict };
 
@@ -42,15 +42,6 @@ export interface ToolCallRecord {
   approvalId?: string;
 }
 
-/** A try at a model call that gave no answer. */
-export interface FailedAttempt {
-  at: Ms;
-  model: string;
-  error: RunError;
-  /** Milliseconds until the next try; absent if there was none. */
-  waitedMs?: number;
-}
-
 /** One model call, and the tool calls that it asked for. */
 export interface StepRecord {
   runId: string;
@@ -87,6 +78,15 @@ export interface ApprovalDecision {
   note?: string;
 }
 
+/** A decision that was refused. */
+export interface RefusedDecision extends Pick<ApprovalDecision, "verdict" | "by" | "at"> {
+  /** Why: `approval_decided`, `approval_expired`, `approval_changed`, `not_approver`, `run_ended` or `usage`. */
+  code: string;
+}
+
+/** The most refused decisions that an approval keeps: the newest. */
+const MAX_REFUSED = 20;
+
 /** An approval is open until it has a decision. */
 export type ApprovalState = "open" | "decided";
 
@@ -108,4 +108,12 @@ export interface ApprovalRecord {
   askedAt: Ms;
   expiresAt: Ms;
   decision?: ApprovalDecision;
+  /** Oldest first. */
+  refused?: RefusedDecision[];
 }
+
+/** Returns an approval with one more refused decision. */
+export const withRefused = (approval: ApprovalRecord, refused: RefusedDecision): ApprovalRecord => ({
+  ...approval,
+  refused: [...(approval.refused ?? []), refused].slice(-MAX_REFUSED),
+});

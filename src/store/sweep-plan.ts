@@ -9,14 +9,75 @@ import {
   redactSystemEvent,
   redactToolCall,
   redactToolResult,
-  type Retention,
 } from "./redact.ts";
-import type { Ms } from "./types.ts";
+import type { Ms, Retention } from "./types.ts";
 
 /** Rows that one transaction of a sweep reads. A short transaction lets the gateway accept hooks in between. */
 export const SWEEP_SLICE = 500;
 
-const UNFINISHED = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.ended IS NULL)";
+/** Rows that one look ahead reads. */
+export const LOOK_AHEAD = 5000;
+/** A time further ahead than this is of a clock that was wrong. */
+export const AHEAD_MS = 60_000;
+
+/** Whether a time says nothing about a row's age: it lies in the future. */
+const isAhead = (at: Ms, now: Ms): boolean => at > now + AHEAD_MS;
+
+export interface TimedRow {
+  seq: number;
+  at: Ms;
+}
+
+/** Up to when rows are old enough to go, and what time it is. */
+export interface Age {
+  /** The newest time that is old enough. */
+  upTo: Ms;
+  now: Ms;
+}
+
+/**
+ * How far a walk over a table is. The table is in order of time but for rows whose times lie in the future, since the clock
+ * was wrong when they were written. Such a row is old if one that was written after it is; an index on the time would cost
+ * every hook something.
+ */
+export interface Walk {
+  /** The last row that was read and is done with. */
+  after: number;
+  /** Every row up to this one is old. */
+  oldUpTo: number;
+  /** The last row of those that were only looked at, to find an old one behind rows from the future. */
+  looked?: number;
+}
+
+/** Returns the rows of a slice that are old, and how the walk goes on; `end`: it is over. */
+export function walkOver<R extends TimedRow>(rows: readonly R[], walk: Walk, age: Age): { old: R[]; walk: Walk; end: boolean } {
+  let old = 0;
+  let young = false;
+  for (const [n, { seq, at }] of rows.entries()) {
+    if (seq <= walk.oldUpTo || at <= age.upTo) old = n + 1;
+    else if (!isAhead(at, age.now)) {
+      young = true;
+      break;
+    }
+  }
+  const taken = rows.slice(0, old);
+  const last = taken.at(-1)?.seq ?? walk.after;
+  const end = young || rows.length < SWEEP_SLICE;
+  const next: Walk = { after: last, oldUpTo: Math.max(walk.oldUpTo, last) };
+  // A whole slice from the future: the walk looks for what was written after it.
+  if (!end && old === 0) next.looked = rows.at(-1)?.seq ?? last;
+  return { old: taken, walk: next, end };
+}
+
+/** Goes on with a walk after a look at the times of the next `LOOK_AHEAD` rows. */
+export function lookAhead(rows: readonly TimedRow[], { after, oldUpTo }: Walk, age: Age): { walk: Walk; end: boolean } {
+  const sane = rows.find(({ at }) => !isAhead(at, age.now));
+  if (sane) return { walk: { after, oldUpTo: sane.at <= age.upTo ? sane.seq : oldUpTo }, end: sane.at > age.upTo };
+  return { walk: { after, oldUpTo, looked: rows.at(-1)?.seq ?? after }, end: rows.length < LOOK_AHEAD };
+}
+
+/** SQL: whether a run of an event has not ended. */
+export const UNFINISHED = "EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id AND runs.ended IS NULL)";
 
 /** A table whose rows are deleted by age. */
 export interface AgedTable {
@@ -25,7 +86,7 @@ export interface AgedTable {
   at: "at" | "created";
   /** SQL: the time that the row's age counts from, or NULL if the row has to stay. */
   since: string;
-  cutoff: Ms;
+  age: Age;
   /** Tables whose rows go with a row of this one: their `run_id` is its `id`. */
   parts?: readonly string[];
 }
@@ -33,37 +94,48 @@ export interface AgedTable {
 /** The tables that hold what happened in a run. */
 const RUN_PARTS = ["steps", "tool_calls", "tool_results", "approvals"] as const;
 
-export interface AgedRow {
-  seq: number;
-  at: Ms;
+export interface AgedRow extends TimedRow {
   since: Ms | null;
 }
 
 /** Returns the tables that retention deletes rows of. */
 export function getAgedTables(now: Ms, keep: Retention): AgedTable[] {
+  const getAge = (kept: Ms): Age => ({ upTo: now - kept - 1, now });
   return [
-    { table: "events", at: "at", since: `CASE WHEN NOT ${UNFINISHED} THEN at END`, cutoff: now - keep.events },
-    { table: "runs", at: "created", since: "ended", cutoff: now - keep.runs, parts: RUN_PARTS },
-    { table: "system_events", at: "at", since: "CASE WHEN state <> 'queued' THEN at END", cutoff: now - keep.events },
-    { table: "deliveries", at: "created", since: "ended", cutoff: now - keep.deliveries },
+    { table: "events", at: "at", since: `CASE WHEN NOT ${UNFINISHED} THEN at END`, age: getAge(keep.events) },
+    { table: "runs", at: "created", since: "ended", age: getAge(keep.runs), parts: RUN_PARTS },
+    { table: "system_events", at: "at", since: "CASE WHEN state <> 'queued' THEN at END", age: getAge(keep.events) },
+    { table: "deliveries", at: "created", since: "ended", age: getAge(keep.deliveries) },
   ];
 }
 
-/**
- * Selects the rows of a slice to delete. It ends at the first row that is young enough: the tables are in order of time,
- * and an index on the time would cost every hook something.
- */
-export function selectAged(rows: readonly AgedRow[], cutoff: Ms): { seqs: number[]; last: number | undefined; more: boolean } {
-  const young = rows.findIndex((row) => row.at >= cutoff);
-  const old = young === -1 ? rows : rows.slice(0, young);
-  const seqs = old.filter(({ since }) => since !== null && since < cutoff).map(({ seq }) => seq);
-  return { seqs, last: old.at(-1)?.seq, more: young === -1 && rows.length === SWEEP_SLICE };
+/** Selects the rows of a slice to delete. An end in the future says no more than a beginning there. */
+export function selectAged(rows: readonly AgedRow[], before: Walk, age: Age): { seqs: number[]; walk: Walk; end: boolean } {
+  const { old, walk, end } = walkOver(rows, before, age);
+  const isOver = (since: Ms | null): boolean => since !== null && (since <= age.upTo || isAhead(since, age.now));
+  return { seqs: old.filter(({ since }) => isOver(since)).map(({ seq }) => seq), walk, end };
 }
 
-export interface RedactedRow {
-  seq: number;
-  at: Ms;
+/** A session that has more turns than retention keeps. */
+export interface LongSession {
+  session: string;
+  turns: number;
 }
+
+/**
+ * Returns what may be deleted of a session with so many turns, each only if there is nothing of the one before: the oldest
+ * turns that its newest checkpoint covers, and those beyond twice the turns that are kept. Up to then turns wait for a
+ * checkpoint, since the model may be away.
+ */
+export function getTrims(turns: number, keep: number, covered: number): { upTo: number; most: number }[] {
+  const all = [
+    { upTo: covered, most: turns - keep },
+    { upTo: Number.MAX_SAFE_INTEGER, most: turns - 2 * keep },
+  ];
+  return all.filter(({ most }) => most > 0).map(({ upTo, most }) => ({ upTo, most: Math.min(most, SWEEP_SLICE) }));
+}
+
+export type RedactedRow = TimedRow;
 
 /** New values by column. */
 type Changes = Record<string, string | null>;
@@ -75,8 +147,10 @@ export interface Redaction {
   table: "events" | "runs" | "system_events" | (typeof RUN_PARTS)[number];
   /** SQL: the columns that `redact` reads, with the row's time as `at`. */
   columns: string;
-  /** Returns what changes in a row, or `done` if nothing does; `wait` returns to the row in the next sweep, `end` ends this one. */
-  redact(row: RedactedRow): Changes | "done" | "wait" | "end";
+  /** Which rows are old enough; all of them if there is none. */
+  age?: Age;
+  /** Returns what changes in a row, or `done` if nothing does; `wait` returns to the row in the next sweep. */
+  redact(row: RedactedRow): Changes | "done" | "wait";
 }
 
 /** What the drivers' SQL has different words for. */
@@ -95,14 +169,14 @@ interface BodyRow extends RedactedRow {
 }
 
 /** Removes raw bodies and the notes that may quote them. With `actionsToo`, it also removes the hook's content from the actions. */
-function redactBodies(cutoff: Ms, actionsToo: boolean, { hasBody, find }: SweepDialect): Redaction {
+function redactBodies(age: Age, actionsToo: boolean, { hasBody, find }: SweepDialect): Redaction {
   const texts = actionsToo ? "head, actions" : `CASE WHEN ${find}(head, '${DEBUG_MARK}') > 0 THEN head END AS head, NULL AS actions`;
   return {
     mark: "bodies",
     table: "events",
     columns: `at, ${hasBody} AS has, ${UNFINISHED} AS unfinished, ${texts}`,
-    redact({ at, has, unfinished, head, actions }: BodyRow) {
-      if (at > cutoff) return "end";
+    age,
+    redact({ has, unfinished, head, actions }: BodyRow) {
       if (!has) return "done";
       if (unfinished) return "wait";
       if (head === null) return { body: null };
@@ -157,36 +231,36 @@ const STEPS: Redaction[] = (
 /** Returns what retention redacts. If no bodies are kept, runs and system events lose the hooks' texts too. */
 export function getRedactions(now: Ms, keep: Retention, dialect: SweepDialect): Redaction[] {
   const none = keep.bodies === 0;
-  return [redactBodies(now - keep.bodies, none, dialect), ...(none ? [INPUTS, SYSTEM_EVENTS, ...STEPS] : [])];
+  return [redactBodies({ upTo: now - keep.bodies, now }, none, dialect), ...(none ? [INPUTS, SYSTEM_EVENTS, ...STEPS] : [])];
 }
 
-/** How far a redaction is: the last row read, and the last row before which nothing is left to do. */
-export interface RedactionPosition {
-  after: number;
+/** How far a redaction is, and the last row before which nothing is left to do. */
+export interface RedactionPosition extends Walk {
   marked: number;
   /** Whether a row has to be read again, so that the mark stays before it. */
   blocked: boolean;
 }
 
+const NO_AGE: Age = { upTo: Infinity, now: Infinity };
+
 /**
- * Decides on the rows of a slice. The mark stays before rows that are younger than `settledUntil`: another gateway may
- * still be writing a row with a smaller number.
+ * Decides on the rows of a slice. The mark stays before rows that are younger than `settled`, which ends with the present: another
+ * gateway may still be writing a row with a smaller number.
  */
 export function redactRows(
   rows: readonly RedactedRow[],
   redaction: Redaction,
   position: RedactionPosition,
-  settledUntil = Infinity,
+  settled: Age = NO_AGE,
 ): { updates: { seq: number; changes: Changes }[]; position: RedactionPosition; more: boolean } {
-  let { after, marked, blocked } = position;
+  let { marked, blocked } = position;
+  const { old, walk, end } = walkOver(rows, position, redaction.age ?? NO_AGE);
   const updates: { seq: number; changes: Changes }[] = [];
-  for (const row of rows) {
+  for (const row of old) {
     const outcome = redaction.redact(row);
-    if (outcome === "end") return { updates, position: { after, marked, blocked }, more: false };
-    if (outcome === "wait" || row.at > settledUntil) blocked = true;
+    if (outcome === "wait" || (row.at > settled.upTo && !isAhead(row.at, settled.now))) blocked = true;
     if (typeof outcome === "object") updates.push({ seq: row.seq, changes: outcome });
-    after = row.seq;
     if (!blocked) marked = row.seq;
   }
-  return { updates, position: { after, marked, blocked }, more: rows.length === SWEEP_SLICE };
+  return { updates, position: { ...walk, marked, blocked }, more: !end };
 }

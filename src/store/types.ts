@@ -4,7 +4,7 @@ import type { Failure } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CopiedCount, CopiedTable, OnProgress } from "./copied-table.ts";
 import type { EventRecord } from "./event-record.ts";
-import type { Job, JobKind } from "./job-records.ts";
+import type { HeldJob, Job, JobKind, JobPosition } from "./job-records.ts";
 import type { Adds, Deletes, Gets, Lists, Sets, Updates } from "./operations.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
@@ -17,7 +17,8 @@ export * from "./records.ts";
 export type * from "./operations.ts";
 export * from "./routes.ts";
 export * from "./session-records.ts";
-export type * from "./steps.ts";
+export * from "./steps.ts";
+export * from "./usage-sums.ts";
 export type * from "./job-records.ts";
 export type { BatchJoin, BudgetLimits, BudgetUsage, Decide, Decision, SharedUsage, Spent } from "./shared-usage.ts";
 export type { FencingToken, Held, LeaseRecord, Peer, PeerInfo, Cluster } from "./cluster.ts";
@@ -43,6 +44,18 @@ export type AcceptResult =
   | { kind: "duplicate"; record: DedupeRecord }
   /** A window that the event was to join has closed: nothing is written. */
   | { kind: "closed" };
+
+/** How long records are kept, and how many of them. */
+export interface Retention {
+  bodies: Ms;
+  events: Ms;
+  runs: Ms;
+  hookSessions: Ms;
+  apiSessions: Ms;
+  deliveries: Ms;
+  /** Turns of a main or channel session. */
+  sessionTurns: number;
+}
 
 export interface Store {
   /**
@@ -71,13 +84,15 @@ export interface Store {
   /**
    * Deletes what retention says may go. `retention.bodies` 0 keeps a body only while its event has unfinished runs, and
    * then takes outside text from actions, inputs and system events as well. Ends where the lease of `fencingToken` is lost.
-   * Returns how many rows went or were changed.
+   * Of main and channel sessions the oldest turns go that a checkpoint covers and that are more than `sessionTurns`, or twice
+   * as many. Returns how many rows went or were changed.
    */
-  sweep(
-    now: Ms,
-    retention: { bodies: Ms; events: Ms; runs: Ms; hookSessions: Ms; apiSessions: Ms; deliveries: Ms },
-    fencingToken?: FencingToken,
-  ): Promise<number>;
+  sweep(now: Ms, retention: Retention, fencingToken?: FencingToken): Promise<number>;
+  /**
+   * When the oldest event was received that still has its body though its runs have ended; undefined if there is none. Events whose
+   * times lie ahead of `now` are left out.
+   */
+  oldestBody(now: Ms): Promise<Ms | undefined>;
   /** A consistent copy into a new file, while in use. */
   backup(file: string): Promise<void>;
   close(): Promise<void>;
@@ -92,6 +107,13 @@ export interface Queue {
   fetch(kind: JobKind, limit: number): Promise<Job[]>;
   /** Called when a job may have become ready (new work, a key that is free, a wait that is over). Returns its undo. */
   onReady(listener: (kind: JobKind) => void): () => void;
+  /**
+   * Called with a job that `fetch` gave this process and that it does not hold any more, since another gateway has it or
+   * may have it. Returns its undo. Absent if no other gateway can.
+   */
+  onLost?(listener: (job: HeldJob) => void): () => void;
+  /** Where a job stands; undefined if it is not in the queue. */
+  find(kind: JobKind, id: string): Promise<JobPosition | undefined>;
   /** Jobs that wait, by kind; and the age of the oldest. */
   waiting(kind: JobKind): Promise<{ count: number; oldestMs: number }>;
   /** At start: jobs that a crash cut off may start again. Returns how many. */
@@ -129,7 +151,7 @@ export interface OpenOptions {
   url: string;
   /** The environment of the gateway, for what the URL leaves out, such as a user or a password. */
   env?: Env | undefined;
-  clock: Pick<Clock, "now">;
+  clock: Pick<Clock, "now" | "monotonic">;
   log: Logger;
 }
 

@@ -4,12 +4,14 @@ import { testCluster } from "./store/cluster.ts";
 import { testCommits } from "./store/commits.ts";
 import { testLists } from "./store/lists.ts";
 import type { Home } from "./store/make.ts";
+import { testQueueClock } from "./store/queue-clock.ts";
 import { testQueueLeases } from "./store/queue-leases.ts";
 import { testQueueOrder } from "./store/queue-order.ts";
 import { testRecords } from "./store/records.ts";
 import { createStage } from "./store/stage.ts";
 import { testSteps } from "./store/steps.ts";
 import { testSweep } from "./store/sweep.ts";
+import { testSweepClock } from "./store/sweep-clock.ts";
 import { testStepSweep } from "./store/sweep-steps.ts";
 
 export { createTestClock, type Home as StoreHome, type TestClock } from "./store/make.ts";
@@ -23,6 +25,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     testRecords(stage);
     testLists(stage);
     testSweep(stage);
+    testSweepClock(stage);
     testSteps(stage);
     testStepSweep(stage);
   });
@@ -30,6 +33,7 @@ export function testStore(name: string, makeHome: () => Promise<Home>): void {
     const stage = createStage(makeHome);
     testQueueOrder(stage);
     testQueueLeases(stage);
+    testQueueClock(stage);
   });
   describe(`cluster on ${name}`, () => testCluster(createStage(makeHome)));
 }

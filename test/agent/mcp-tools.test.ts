@@ -26,8 +26,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const createServer = (server: object, more: object = {}): McpServer =>
   new McpServer({
     name: "all",
-    server: server as McpServerConfig,
-    callMs: 60_000,
+    server: { callTimeout: 60_000, ...server } as McpServerConfig,
     clock: systemClock,
     log: createLogger("silent"),
     cwd: ".",
@@ -178,7 +177,7 @@ describe("a server", () => {
   });
 
   it("that does not answer in time is told so, and the outcome of the call is unknown", async () => {
-    const server = createServer(ledgerServer(), { callMs: 300 });
+    const server = createServer({ ...ledgerServer(), callTimeout: 300 });
     const call = (tool: string) => server.call({ tool, input: {}, callId: tool, signal: AbortSignal.timeout(60_000) });
     await expect(call("hang")).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(await call("mark")).toEqual({ parts: [{ type: "text", text: "marked" }] });

@@ -199,7 +199,12 @@ describe("names of tools", () => {
 });
 
 it("a tool's record says what its plugin or server says of it", async () => {
-  const command = { command: process.execPath, args: [`${import.meta.dirname}/mcp-server.mjs`], env: { TOWN_KEY: "k" } };
+  const command = {
+    command: process.execPath,
+    args: [`${import.meta.dirname}/mcp-server.mjs`],
+    env: { TOWN_KEY: "k" },
+    callTimeout: 60_000,
+  };
   const log = createLogger("silent");
   const tools = [{ plugin: "crm", value: [lookup(), erase] }];
   const box = createToolBox({ servers: { town: command }, tools, clock: systemClock, log, cwd: ".", env: process.env, fetch });

@@ -256,7 +256,10 @@ it("leaves out the oldest turns, whole ones, where the history is longer than th
   server.handler = () => ({ text: "noted" });
   const provider = { type: vendor.type, baseUrl: server.baseUrl, contextTokens: 11_000 };
   world = await createWorld({
-    config: { models: { providers: { local: provider } }, agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } } },
+    config: {
+      models: { providers: { local: provider } },
+      agents: { defaults: { model: "local/big", checkpoints: false, heartbeat: { every: 0 } } },
+    },
   });
   const filler = "word ".repeat(500);
   let last: Ended | undefined;

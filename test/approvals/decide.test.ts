@@ -104,7 +104,9 @@ describe("decisions", () => {
     expect(again.body.error.message).toMatch(
       /^the approval 7f3 was decided before \(denied by operator at .*\): a decision cannot be changed$/,
     );
-    expect(await read(`/approvals/${id}`)).toMatchObject({ approval: decided });
+    expect(await read(`/approvals/${id}`)).toMatchObject({
+      approval: { ...decided, refused: [{ verdict: "approve", by: "operator", code: "approval_decided", at: expect.any(String) }] },
+    });
   });
 
   it("of two at the same time one counts", async () => {
@@ -134,7 +136,9 @@ describe("decisions", () => {
     const refused = await decide(id, { verdict: "approve" });
     expect(refused).toMatchObject({ status, body: { error: { code } } });
     expect(refused.body.error.message).toContain(words);
-    expect(await world.store.get("approval", id)).not.toHaveProperty("decision");
+    const kept = await world.store.get("approval", id);
+    expect(kept).not.toHaveProperty("decision");
+    expect(kept?.refused).toEqual([{ verdict: "approve", by: "operator", at: expect.any(Number), code }]);
   });
 
   it("of the operator are refused if tools.approvers does not name the operator", async () => {

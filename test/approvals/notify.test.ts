@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { newParking } from "../parking.ts";
 import { planQuestion, planQuestionEnd, recordLost } from "../../src/approvals/notify.ts";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/deliver.ts";
@@ -86,6 +87,7 @@ beforeEach(async () => {
   store = opened.store;
   worker = createDeliveryWorker({
     store,
+    parking: newParking(store, clock),
     queue: {
       fetch: (kind, limit) => opened.queue.fetch(kind, limit),
       onReady(listener) {

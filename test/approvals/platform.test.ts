@@ -56,7 +56,12 @@ describe("a streamed response whose key may decide", () => {
       status: 409,
       body: { error: { code: "approval_decided" } },
     });
+    expect(await world.call(`/v1/approvals/${approval?.code}`, { verdict: "deny" }, { key: OTHER_KEY })).toMatchObject({ status: 403 });
     expect(bank.calls).toHaveLength(calls);
+    expect((await world.admin(`/admin/v1/approvals/${approval?.id}`)).body.approval.refused).toMatchObject([
+      { verdict: "approve", by: "api:web", code: "approval_decided" },
+      { verdict: "deny", by: "api:other", code: "not_approver" },
+    ]);
   });
 
   it("that hangs up leaves nothing open, and no call is made", async () => {
@@ -126,4 +131,29 @@ it("a key that approvers does not name sees and decides nothing", async () => {
   expect(await world.call("/v1/approvals/222", { verdict: "approve" }, { key: OTHER_KEY })).toMatchObject({ status: 403 });
   expect(await world.call("/v1/approvals/222", { verdict: "approve" })).toMatchObject({ status: 404 });
   expect(await world.call("/v1/approvals/222", { verdict: "maybe" })).toMatchObject({ status: 400 });
+});
+
+it("a key for some agents gets full pages of their approvals", async () => {
+  bank = createBank();
+  const narrow = "rk_narrow-key-0123456789-0123456789";
+  const agent = { tools: ["bank.*"], approve: ["bank.*"], model: "local/big" };
+  world = await platformWorld({
+    plugins: [bank.plugin],
+    keys: [{ id: "narrow", key: narrow, agents: ["ops"] }],
+    config: { tools: { approvers: ["api:web", "api:narrow"] }, hooks: { tools: ["bank.*"] } },
+    agents: [
+      { id: "ops", ...agent },
+      { id: "sales", ...agent },
+    ],
+  });
+  world.model.says = () => ({ calls: [TRANSFER] });
+  for (const agentId of ["ops", "sales", "ops", "sales", "sales"]) {
+    const { runId } = (await world.post("/hooks/agent", { message: "Pay.", agentId, wakeMode: "next-heartbeat", deliver: false })).body;
+    await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "waiting");
+  }
+  const first = (await read("/v1/approvals?limit=1", narrow)).body;
+  expect(first).toMatchObject({ data: [{ agent: "ops" }], has_more: true });
+  const second = (await read(`/v1/approvals?limit=1&after=${first.data[0]?.id}`, narrow)).body;
+  expect(second).toMatchObject({ data: [{ agent: "ops" }], has_more: false });
+  expect((await read("/v1/approvals", KEY)).body.data).toHaveLength(5);
 });

@@ -49,6 +49,8 @@ interface Options extends Omit<WorldOptions, "config"> {
   config?: Record<string, unknown>;
   agent?: object;
   hooks?: object;
+  /** The window of the model, or of each; default that of an unknown model. */
+  contextTokens?: number | Record<string, number>;
 }
 
 /** Calls the tool once, then says what came of it. */
@@ -60,10 +62,22 @@ export const transferOnce =
   };
 
 /** A gateway whose agent has the tools of a bank, with a channel that Ann, the owner, and Bob write on. */
-export async function approvalWorld({ config = {}, agent = {}, hooks = {}, ...options }: Options = {}): Promise<ApprovalWorld> {
+export async function approvalWorld({
+  config = {},
+  agent = {},
+  hooks = {},
+  contextTokens,
+  ...options
+}: Options = {}): Promise<ApprovalWorld> {
   const model = await startVendor(VENDOR);
   const bank = createBank();
   model.handler = transferOnce();
+  const provider = {
+    type: VENDOR.type,
+    baseUrl: model.baseUrl,
+    apiKey: "k-0123456789",
+    ...(contextTokens !== undefined && { contextTokens }),
+  };
   const make = (dir?: string): Promise<World> =>
     createWorld({
       ...options,
@@ -74,7 +88,7 @@ export async function approvalWorld({ config = {}, agent = {}, hooks = {}, ...op
         hooks: { tools: ["bank.*"], ...hooks },
         channels: { pipe: { allowFrom: ["ann", "bob"], defaultTo: "ann" } },
         owner: { pipe: "ann" },
-        models: { providers: { local: { type: VENDOR.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" } } },
+        models: { providers: { local: provider } },
         agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "main", tools: ["bank.*"], ...agent }] },
         ...config,
       },

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { newParking } from "../parking.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createDeliveryWorker } from "../../src/delivery/deliver.ts";
 import { planDelivery } from "../../src/delivery/plan.ts";
@@ -84,6 +85,7 @@ async function soak({ id, section, start, realTime }: Vendor): Promise<{ replies
   const outcomes: string[] = [];
   const worker = createDeliveryWorker({
     store,
+    parking: newParking(store, clock),
     queue,
     channels: () => channels,
     mainAgentId: () => "main",

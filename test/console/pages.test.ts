@@ -101,7 +101,7 @@ describe.skipIf(NO_BROWSER)("the console in a real browser", () => {
     );
     expect(await section(`Call ${acted}.0.2`)).toMatch(/Error the mailbox is full/);
     expect(await section("Step 2")).toMatch(/bank.refund waiting .*Approval 8a1.*open until/);
-    expect(text.replaceAll(/\s+/g, " ")).toMatch(/status waiting waits for a person, since/);
+    expect(text.replaceAll(/\s+/g, " ")).toMatch(/status waiting waits for a person, until .* waits since/);
     await page.getByRole("button", { name: "Show all" }).click();
     await page.getByText("a saucer the end").waitFor();
     await show("#/runs", "Bank");

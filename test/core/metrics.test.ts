@@ -51,6 +51,11 @@ describe("metrics", () => {
     expect(await value('rouse_run_seconds_count{status="failed"}')).toBe("1");
     expect(await value('rouse_deliveries_total{channel="console",status="delivered"}')).toBe("1");
     expect(await value('rouse_store_rows{kind="runs",state="queued"}')).toBe("3");
+    let overdue: () => Promise<number> = async () => 90_000;
+    metrics.watchBodies(() => overdue());
+    expect(await value("rouse_store_bodies_overdue_seconds")).toBe("90");
+    overdue = () => Promise.reject(new Error("away"));
+    expect(await value("rouse_store_bodies_overdue_seconds")).toBeUndefined();
     expect(Number(await value('rouse_event_loop_delay_seconds{quantile="0.5"}'))).toBeGreaterThanOrEqual(0);
   });
 });

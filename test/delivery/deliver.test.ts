@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newParking } from "../parking.ts";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/deliver.ts";
 import { planDelivery } from "../../src/delivery/plan.ts";
@@ -46,6 +47,7 @@ function openWorker(): DeliveryWorker {
   lines = kept.lines;
   return createDeliveryWorker({
     store,
+    parking: newParking(store, clock),
     queue: told,
     channels: () => createChannels([], channels),
     mainAgentId: () => "main",
@@ -186,10 +188,20 @@ describe("a try that failed", () => {
     await until(async () => (await state(id)).status === "delivered");
   });
 
+  /** Lets messages to another recipient through: the channel's vendor is there. */
+  const withOthers = ({ channel }: ReturnType<typeof fakeChannel>): Channel => ({
+    ...channel,
+    send: (message, signal) => (message.to === "ann" ? Promise.resolve({ status: "sent" }) : channel.send(message, signal)),
+  });
+  const postOther = async (): Promise<void> => {
+    const id = await post("x", "ann", "hello");
+    await until(async () => (await state(id)).status === "delivered");
+  };
+
   it("backs off from one second to fifteen minutes and gives up after twelve tries; then the next one goes", async () => {
     const fake = fakeChannel();
     fake.answers.push(...Array.from({ length: 12 }, () => retry()));
-    channels.set("x", fake.channel);
+    channels.set("x", withOthers(fake));
     worker.start();
     const id = await post("x", "bob", "hello");
     const next = await post("x", "bob", "the next");
@@ -200,13 +212,14 @@ describe("a try that failed", () => {
       waits.push(wait);
       expect(wait).toBeGreaterThanOrEqual(Math.min(1000 * 2 ** (tries - 1), 900_000));
       expect(wait).toBeLessThanOrEqual(Math.min(1500 * 2 ** (tries - 1), 900_000));
+      await postOther();
       await pass(wait);
     }
     await until(async () => (await state(id)).status === "failed");
     expect(await state(id)).toMatchObject({ attempts: 12, error: { code: "given_up", message: "given up after 12 tries: busy" } });
     expect(waits.at(-1)).toBe(900_000);
     await until(async () => (await state(next)).status === "delivered");
-    expect(outcomes).toEqual(["x failed", "x delivered"]);
+    expect(outcomes.slice(-2)).toEqual(["x failed", "x delivered"]);
   });
 
   it("counts tries of one piece: one that got through begins anew", async () => {
@@ -216,10 +229,11 @@ describe("a try that failed", () => {
       { status: "sent" },
       ...Array.from({ length: 11 }, () => retry("busy", 10)),
     );
-    channels.set("x", fake.channel);
+    channels.set("x", withOthers(fake));
     worker.start();
     const id = await post("x", "bob", "one two three four\n\nfive six seven eight");
     for (let i = 0; i < 40 && (await state(id)).status === "pending"; i++) {
+      await postOther();
       await pass(10);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -22,6 +22,9 @@ export interface PrivatePostgres {
   start(): Promise<void>;
   /** `fast` ends every connection; `immediate` is as a crash of the server. */
   stop(mode: "fast" | "immediate"): Promise<void>;
+  /** Suspends all processes of the server, as a machine that hangs does: connections stay, and nothing is answered. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -59,12 +62,24 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
     await as("pg_ctl", ["-D", data, "-w", "-t", "60", "-o", options, "start"]);
   };
   const stop = async (mode: "fast" | "immediate"): Promise<void> => void (await as("pg_ctl", ["-D", data, "-w", "-m", mode, "stop"]));
+  /** The server's main process, and those that it has started. */
+  const listProcesses = async (): Promise<number[]> => {
+    const main = Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
+    const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(main)]).catch(() => ({ stdout: "" }));
+    return [main, ...stdout.trim().split(/\s+/).filter(Boolean).map(Number)];
+  };
+  const signal = async (name: "SIGSTOP" | "SIGCONT"): Promise<void> => {
+    for (const pid of await listProcesses()) process.kill(pid, name);
+  };
   await start();
   return {
     url: new URL(`postgres://rouse@127.0.0.1:${port}/postgres?schema=rouse`),
     start,
     stop,
+    freeze: () => signal("SIGSTOP"),
+    thaw: () => signal("SIGCONT"),
     async remove() {
+      await signal("SIGCONT").catch(() => undefined);
       await stop("immediate").catch(() => undefined);
       rmSync(dir, { recursive: true, force: true });
     },

@@ -141,6 +141,7 @@ export async function createWorld(): Promise<World> {
       reloadProblems: [],
       channels: [],
       mcpServers: [],
+      breakers: [],
       services: [],
       warnings: [],
     }),

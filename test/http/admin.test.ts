@@ -383,9 +383,28 @@ describe("doctor", () => {
     expect(JSON.stringify(checks)).not.toContain("canary");
   });
 
+  /** Makes the events older by so much; negative: they come from the future. */
+  const age = (ms: number): void => {
+    const db = new DatabaseSync(join(world.dir, "rouse.db"));
+    db.exec(`UPDATE events SET at = at - ${ms}`);
+    db.close();
+  };
+
   it("notices a clock that went back", async () => {
-    await world.store.accept(event_("shop", { receivedAt: Date.now() + 3_600_000 }));
+    await world.store.accept(event_("shop", { receivedAt: Date.now() }));
+    age(-3_600_000);
     expect(await statusOf("clock")).toBe("fail");
+  });
+
+  it("notices a body that is kept for more than a day longer than retention", async () => {
+    const day = 86_400_000;
+    await world.store.accept(event_("shop", { receivedAt: Date.now() }));
+    age(world.deps.snapshot().config.hooks.retention + day - 60_000);
+    expect(await statusOf("bodies")).toBe("ok");
+    age(120_000);
+    expect(await statusOf("bodies")).toBe("fail");
+    const { checks } = await got((api) => api.doctor.$get());
+    expect(checks.find(({ id }) => id === "bodies")?.message).toContain("1 day longer than hooks.retention");
   });
 });
 

@@ -64,6 +64,15 @@ const settled = (posted: Answer, status: string) =>
   });
 
 describe("a callback", () => {
+  it("continues the trace of the event", async () => {
+    world = await createWorld({ config: { hooks: hooks(), telemetry: { otlp: { url: `http://127.0.0.1:${port}` } } } });
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const posted = await world.post("/hooks/job", { text: "work" }, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+    await settled(posted, "delivered");
+    const [receipt] = got.filter(({ headers }) => headers["webhook-id"] !== undefined);
+    expect(receipt?.headers["traceparent"]).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`));
+  });
+
   it("posts the receipt of the run, signed as Standard Webhooks wants it", async () => {
     world = await createWorld({ config: { hooks: hooks() } });
     const posted = await world.post("/hooks/job", { text: "work" });

@@ -7,6 +7,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/transform-pool.ts";
 import { REAL } from "../gateway.ts";
+import { newParking } from "../parking.ts";
 import { buildSnapshot, type LoadedSnapshot } from "../../src/gateway/snapshot.ts";
 import { chatCompletion, chunkMaker } from "../../src/http/platform/chat.ts";
 import { chatAnswer } from "../../src/http/platform/answer-schemas.ts";
@@ -61,7 +62,8 @@ beforeEach(async () => {
   };
   chats = createChats({
     questions: { plan: () => [], planEnd: async () => [] },
-    gateway: handle.cluster.id,
+    cluster: handle.cluster,
+    parking: newParking(handle.store, systemClock),
     store: handle.store,
     clock: systemClock,
     log,

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { FAILURES_TO_OPEN } from "../../src/core/breaker.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { startModel, type Asked, type Model, type Says } from "./model.ts";
 import { eventsOf, platformWorld, type PlatformWorld } from "./world.ts";
@@ -138,7 +139,7 @@ describe("a fallback", () => {
       const { status, text } = await ask(chat, { stream });
       expect([status, textOf(text, stream)]).toEqual([200, "fine"]);
     }
-    expect([local!.asked.length, second!.asked.length, third!.asked.length]).toEqual([18, 6, 0]);
+    expect([local!.asked.length, second!.asked.length, third!.asked.length]).toEqual([FAILURES_TO_OPEN, 6, 0]);
     expect(second!.asked[0]?.body.model).toBe("small");
     const { body } = await world.admin("/admin/v1/runs");
     expect(body.runs[0].warnings).toEqual(["the model local/big gave no answer (provider_unavailable); second/small answered"]);

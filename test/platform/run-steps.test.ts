@@ -72,3 +72,43 @@ it("a run that met an error, called tools and got a long result is shown as it w
     await cli.close();
   }
 });
+
+it("a run that no model answers shows each call that failed, over all its tries", async () => {
+  const { clock } = createShortWaits();
+  world = await platformWorld({ clock, agents: [{ id: "ops", model: { primary: "local/big", fallbacks: ["local/small"] } }] });
+  // The first try meets errors that may pass, the second one errors that do not.
+  world.model.says = (_asked, call) =>
+    call < 6
+      ? { status: 503, error: { code: "busy", message: "Later." } }
+      : { status: 400, error: { code: "odd", message: "Not like this." } };
+  const { runId } = (await world.post("/hooks/agent", { message: "Weather?", wakeMode: "next-heartbeat" })).body;
+  await world.until(async () => (await world.get(`/hooks/runs/${runId}`)).body.run.status === "failed");
+  expect(world.model.asked).toHaveLength(8);
+
+  const { run } = (await world.admin(`/admin/v1/runs/${runId}`)).body;
+  type Attempt = (typeof run.failedAttempts)[number];
+  expect(run.failedAttempts.map(({ model, error }: Attempt) => [model, error.code, error.vendor.code])).toEqual([
+    ...Array.from({ length: 3 }, () => ["local/big", "provider_unavailable", "busy"]),
+    ...Array.from({ length: 3 }, () => ["local/small", "provider_unavailable", "busy"]),
+    ["local/big", "provider_refused", "odd"],
+    ["local/small", "provider_refused", "odd"],
+  ]);
+  expect(run.failedAttempts.map(({ waitedMs }: Attempt) => waitedMs === null)).toEqual([
+    false,
+    false,
+    true,
+    false,
+    false,
+    true,
+    true,
+    true,
+  ]);
+  const cli = await createCli();
+  try {
+    const { out } = await cli.rouse(["runs", "show", runId, "-c", join(world.dir, "rouse.json5")]);
+    expect(out.match(/failed: local\/(big|small): provider_unavailable: .*\(503 busy: Later\.\)/g)).toHaveLength(6);
+    expect(out.match(/failed: local\/(big|small): provider_refused: .*\(400 odd: Not like this\.\)/g)).toHaveLength(2);
+  } finally {
+    await cli.close();
+  }
+}, 60_000);

@@ -74,6 +74,7 @@ const rowOf = (key: string, calls: readonly Counted[], unpricedRuns = 0) => ({
   runs: calls.length,
   inputTokens: sum(calls, "input"),
   cachedInputTokens: sum(calls, "cached"),
+  cacheWriteTokens: 0,
   outputTokens: sum(calls, "output"),
   costUsd: unpricedRuns === calls.length ? null : expect.closeTo(cost(calls.filter(({ model }) => model in PRICES)), 8),
   unpricedRuns,

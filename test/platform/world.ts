@@ -29,6 +29,8 @@ interface Options extends Omit<WorldOptions, "config"> {
   keys?: readonly object[];
   agents?: readonly object[];
   timeoutSeconds?: number;
+  /** The window of the model; default that of an unknown model. */
+  contextTokens?: number;
 }
 
 export const USER = [{ role: "user", content: "Say it." }];
@@ -46,11 +48,17 @@ export const documentedFetch: typeof fetch = async (input, init) => {
 /** A gateway with an agent `ops` on a model of its own, and a key for it. */
 export async function platformWorld(options: Options = {}): Promise<PlatformWorld> {
   const model = await startModel();
-  const { config = {}, platform = {}, keys = [], agents, timeoutSeconds = 20, ...rest } = options;
+  const { config = {}, platform = {}, keys = [], agents, timeoutSeconds = 20, contextTokens, ...rest } = options;
+  const provider = {
+    type: "openai-compatible",
+    baseUrl: model.url,
+    apiKey: "provider-key-0123456789",
+    ...(contextTokens !== undefined && { contextTokens }),
+  };
   const world = await createWorld({
     ...rest,
     config: {
-      models: { providers: { local: { type: "openai-compatible", baseUrl: model.url, apiKey: "provider-key-0123456789" } } },
+      models: { providers: { local: provider } },
       agents: {
         defaults: { model: "local/big", heartbeat: { every: 0 }, timeoutSeconds },
         list: agents ?? [

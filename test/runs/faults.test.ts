@@ -57,7 +57,7 @@ describe("a provider that fails", () => {
     mail.failModel = (_index, step) => {
       const known = failures.get(step) ?? 0;
       failures.set(step, known + 1);
-      return known < 5 ? 503 : undefined;
+      return known < 4 ? 503 : undefined;
     };
     const of = await start();
     expect(await settle(of, await post(of, "mcp"))).toMatchObject({ status: "succeeded", reply: ALL_SENT });

@@ -14,7 +14,7 @@ import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { CopiedCount } from "../../src/store/copied-table.ts";
-import { approval, DECISION, run, step } from "../../src/testing/store/make.ts";
+import { approval, DECISION, run, step, job } from "../../src/testing/store/make.ts";
 import { createCli, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
 import { silent } from "./home.ts";
@@ -258,6 +258,27 @@ describePostgres("rouse store copy", () => {
       await expect(opened.store.commit((tx) => tx.add("approval", approval("run_c")))).rejects.toMatchObject({ code: "internal" });
       await opened.store.commit((tx) => tx.add("decision", "apr_run_a", DECISION));
       expect(await opened.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 2 });
+    } finally {
+      await opened.store.close();
+    }
+  });
+
+  it("keeps the order of jobs that may start, before those that come later", async () => {
+    const { store, queue } = await openStore({ url: `sqlite:${file()}`, clock: systemClock, log: silent });
+    const add = (id: string, key: string, runAt?: number) =>
+      store.commit((tx) => tx.add("job", job(id, { key, enqueuedAt: Date.now(), ...(runAt === undefined ? {} : { runAt }) })));
+    await add("a1", "a");
+    await add("a2", "a");
+    await add("b", "b");
+    await add("later", "c", Date.now() + 3_600_000);
+    const [first] = await queue.fetch("turn", 1);
+    await store.commit((tx) => tx.settle(first!), first);
+    await store.close();
+    await copied();
+    const opened = await openStore({ url: schema.url, clock: systemClock, log: silent });
+    try {
+      await opened.store.commit((tx) => tx.add("job", job("new", { key: "new" })));
+      expect((await opened.queue.fetch("turn", 9)).map((one) => one.id)).toEqual(["b", "a2", "new"]);
     } finally {
       await opened.store.close();
     }

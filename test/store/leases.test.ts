@@ -8,7 +8,7 @@ import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts
 import { createProxy } from "./proxy.ts";
 
 const KEEP = 86_400_000;
-const RETENTION = { bodies: KEEP, events: KEEP, runs: KEEP, hookSessions: KEEP, apiSessions: KEEP, deliveries: KEEP };
+const RETENTION = { bodies: KEEP, events: KEEP, runs: KEEP, hookSessions: KEEP, apiSessions: KEEP, deliveries: KEEP, sessionTurns: 5_000 };
 
 async function until(done: () => boolean | Promise<boolean>, ms = 5000): Promise<void> {
   for (const end = Date.now() + ms; !(await done()) && Date.now() < end;) await new Promise((resolve) => setTimeout(resolve, 5));

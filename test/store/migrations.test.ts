@@ -9,6 +9,7 @@ import { parseAddress } from "../../plugins/postgres/address.ts";
 import { openDb } from "../../plugins/postgres/db.ts";
 import { migrate } from "../../plugins/postgres/migrate.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema.ts";
+import { event, runAction } from "../../src/testing/store/make.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "../cli/world.ts";
 import { startProgram, type Program } from "../e2e/program.ts";
 import { silent } from "./home.ts";
@@ -167,6 +168,11 @@ describePostgres("the schema's steps", () => {
       await bringTo(MIGRATIONS);
       await within((client) => client.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema.name} TO ${role}`));
       expect(await cli.rouse(["events", "list"])).toMatchObject({ code: 0 });
+      const { store, queue } = await openStore({ url: own.href, clock: systemClock, log: silent });
+      await store.accept(event({ actions: [runAction()] }));
+      const [held] = await queue.fetch("turn", 1);
+      expect(await store.commit((tx) => tx.settle(held!), held)).toBe(true);
+      await store.close();
     } finally {
       await plainly((client) => client.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
     }
@@ -219,6 +225,7 @@ describePostgres("the schema's steps", () => {
           UNION ALL SELECT 'rule ' || conrelid::regclass || ' ' || conname, pg_get_constraintdef(oid) FROM pg_constraint
             WHERE connamespace = $1::regnamespace
           UNION ALL SELECT 'unique ' || tablename || ' ' || indexname, indexdef FROM pg_indexes WHERE schemaname = $1 AND indexdef LIKE '% UNIQUE %'
+          UNION ALL SELECT 'function ' || proname, prosrc FROM pg_proc WHERE pronamespace = $1::regnamespace
           UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || tgname, pg_get_triggerdef(t.oid)
             FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE c.relnamespace = $1::regnamespace AND NOT tgisinternal`,
           [schema.name],

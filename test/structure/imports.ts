@@ -22,6 +22,7 @@ const LAYERS: Record<string, string[]> = {
     "agent",
     "knowledge",
     "delivery",
+    "queue",
     "sessions",
     "store",
     "config",

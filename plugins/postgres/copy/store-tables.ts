@@ -1,4 +1,4 @@
-import { type CopiedTable, sameTable, toColumns } from "#store-kit";
+import { type CopiedTable, FIRST_TIME, sameTable, toColumns } from "#store-kit";
 import { digest } from "../digest.ts";
 
 const seq = { order: "seq", numbered: "seq" };
@@ -54,10 +54,10 @@ export const STORE_TABLES: readonly CopiedTable[] = [
   },
   {
     name: "turns",
-    columns: toColumns("n:seq b:session t:record"),
-    select: "SELECT seq, session, record FROM turns ORDER BY seq",
+    columns: toColumns("n:seq b:session t:record n:covered"),
+    select: "SELECT seq, session, record, covered FROM turns ORDER BY seq",
     count: "SELECT count(*) AS n FROM turns",
-    values: (row) => [row["seq"], digest(text(row, "session")), row["record"]],
+    values: (row) => [row["seq"], digest(text(row, "session")), row["record"], row["covered"]],
     numbered: "seq",
   },
   {
@@ -73,7 +73,10 @@ export const STORE_TABLES: readonly CopiedTable[] = [
   {
     name: "jobs",
     columns: toColumns("n:seq t:kind t:id b:key t:name t:data n:attempts n:starts n:enqueued n:run_at n:ready"),
-    select: "SELECT seq, kind, id, key, data, attempts, starts, enqueued, run_at, ready FROM jobs ORDER BY seq",
+    // Those that may start at once stand before all that comes later, in their order.
+    select: `SELECT seq, kind, id, key, data, attempts, starts, enqueued, run_at,
+        iif(ready < ${FIRST_TIME}, ready - ${FIRST_TIME}, ready) AS ready
+      FROM jobs ORDER BY seq`,
     count: "SELECT count(*) AS n FROM jobs",
     values: (row) => [
       row["seq"],
@@ -86,8 +89,8 @@ export const STORE_TABLES: readonly CopiedTable[] = [
     numbered: "seq",
   },
   sameTable("meta", "t:key t:value", { order: "key" }),
-  // How far retention has come. The other mark is of the embedded store's intake, which has come to its end.
-  sameTable("marks", "t:name n:seq", { order: "name", where: "name <> 'intake'" }),
+  // How far retention has come. The other marks are of the embedded store alone: its intake has come to its end, and it has a clock and a disk of its own.
+  sameTable("marks", "t:name n:seq", { order: "name", where: "name NOT IN ('intake', 'written', 'clock')" }),
 ];
 
 /** What is counted by and by is counted once, and tables go on numbering after what they have, and after what they once had. */

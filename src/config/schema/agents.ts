@@ -68,6 +68,10 @@ export const agentsSchema = z
           .describe(
             "The most text of a tool's result that a model is given in one piece, in bytes; it may read the rest with `read_result`.",
           ),
+        checkpoints: z
+          .boolean()
+          .default(true)
+          .describe("Whether the agent's model summarises the older turns of a session when its window is full; else they are left out."),
         maxConcurrent: z.int().min(1).default(8).describe("Turns that run at the same time."),
         heartbeat: heartbeatSchema,
       })
@@ -110,6 +114,11 @@ export const modelsSchema = z
         z.strictObject({
           input: z.number().min(0).describe("A million input tokens."),
           cachedInput: z.number().min(0).optional().describe("A million input tokens that the provider had in its cache; default `input`."),
+          cacheWrite: z
+            .number()
+            .min(0)
+            .optional()
+            .describe("A million input tokens that the provider wrote to its cache; default `input`."),
           output: z.number().min(0).describe("A million output tokens."),
         }),
       )

@@ -29,6 +29,11 @@ export const storeSchema = z
         hookSessions: durationOr("30d").describe("How long a hook session is kept after its last use."),
         apiSessions: durationOr("90d").describe("How long a session of the platform API is kept after its last use."),
         deliveries: durationOr("30d").describe("How long ended deliveries are kept."),
+        sessionTurns: z
+          .int()
+          .min(1)
+          .default(5_000)
+          .describe("How many turns of the main session and of each channel session are kept; a checkpoint summarises older ones."),
       })
       .prefault({})
       .describe("How long records are kept."),
@@ -88,6 +93,10 @@ export const platformSchema = z
   .prefault({})
   .describe("The API for programs that talk to agents.");
 
+const callTimeout = durationOr("60s").describe(
+  "How long one call of a tool may take. After that its outcome is unknown: the call is repeated if the tool may be, and otherwise a person decides.",
+);
+
 export const mcpSchema = z
   .strictObject({
     servers: z
@@ -98,11 +107,13 @@ export const mcpSchema = z
             url: z.url().describe("The server's address."),
             type: z.enum(["http", "sse"]).default("http").describe("The transport."),
             headers: z.record(z.string(), secretSchema).default({}).describe("Headers of each request."),
+            callTimeout,
           }),
           z.strictObject({
             command: z.string().min(1).describe("The program to start."),
             args: z.array(z.string()).default([]).describe("Its arguments."),
             env: z.record(z.string(), secretSchema).default({}).describe("Its environment."),
+            callTimeout,
           }),
         ]),
       )

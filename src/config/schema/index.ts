@@ -3,6 +3,7 @@ import { agentsSchema, modelsSchema } from "./agents.ts";
 import { deliverySchema, gatewaySchema, logSchema, mcpSchema, platformSchema, storeSchema } from "./gateway.ts";
 import { hooksSchema } from "./hooks.ts";
 import { pluginEntrySchema } from "./plugin-entry.ts";
+import { runsSchema } from "./runs.ts";
 import { bindingsSchema, ownerSchema, sessionsSchema } from "./rooms.ts";
 import { telemetrySchema } from "./telemetry.ts";
 import { toolsSchema } from "./tools.ts";
@@ -40,6 +41,7 @@ export const configSchema = z.strictObject({
   tools: toolsSchema,
   plugins: pluginsSchema,
   store: storeSchema,
+  runs: runsSchema,
   delivery: deliverySchema,
   stateDir: z.string().optional().describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),
   log: logSchema,

@@ -6,11 +6,13 @@ import * as sessions from "../../admin/sessions.ts";
 import type { AdminDeps } from "../../admin/types.ts";
 import { runStatus } from "../openapi/schemas.ts";
 import { jsonAnswer, answerLines } from "./answer.ts";
-import { flag, jsonBody, page, query, since } from "./query.ts";
+import { flag, jsonBody, limit, page, query, since } from "./query.ts";
 
 const OUTCOMES = ["accepted", "skipped", "unmatched", "duplicate", "rejected", "failed"] as const;
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel"]).optional();
+const TURN = "write the number of a turn, as `next` has it";
+const turnNumber = z.coerce.number(TURN).int(TURN).min(1, TURN);
 const dryRun = z.boolean().default(false);
 const sessionName = z.strictObject({ agent: z.string().min(1).optional(), origin, key: z.string().min(1), path: text, credential: text });
 
@@ -49,9 +51,10 @@ export function runRoutes(deps: AdminDeps) {
 /** `/sessions`: conversations and their history, outside text as it is kept. */
 export function sessionRoutes(deps: AdminDeps) {
   const list = z.strictObject({ ...page(deps.clock), origin, agent: text });
+  const show = sessionName.extend({ limit, before: turnNumber.optional() });
   return new Hono()
     .get("/", query(list), async (c) => jsonAnswer(c, await sessions.listSessions(deps, c.req.valid("query"))))
-    .get("/show", query(sessionName), async (c) => jsonAnswer(c, await sessions.showSession(deps, c.req.valid("query"))))
+    .get("/show", query(show), async (c) => jsonAnswer(c, await sessions.showSession(deps, c.req.valid("query"))))
     .post("/reset", jsonBody(sessionName), async (c) => {
       await sessions.resetSession(deps, c.req.valid("json"));
       return jsonAnswer(c, {});

@@ -11,7 +11,7 @@ function sentence({ agentId, tool, reason }) {
 
 /** A call with its arguments and the buttons that decide about it; the decision takes their place. */
 function card(approval) {
-  const { id, code, verdicts, decision, input, why, runId, askedAt, expiresAt } = approval;
+  const { id, code, verdicts, decision, input, why, runId, askedAt, expiresAt, refused } = approval;
   const decide = (verdict) => async () => {
     const answer = await ask(`/approvals/${encodeURIComponent(id)}`, { method: "POST", body: { verdict } });
     section.replaceWith(card(answer.approval));
@@ -30,6 +30,10 @@ function card(approval) {
       ["waits until", decision ? null : time(expiresAt)],
       ["decision", decision && [state(decision.verdict), ` by ${decision.by}, `, time(decision.at)]],
       ["note", decision?.note],
+      [
+        "refused decisions",
+        refused.map(({ verdict, by, at, code }) => h("div", { class: "warn" }, time(at), ` ${verdict} by ${by}: ${code}`)),
+      ],
     ]),
     decision
       ? null

@@ -51,7 +51,20 @@ export function elapsed(from, to) {
 
 const TONES = {
   good: ["accepted", "succeeded", "delivered", "ok", "done", "connected"],
-  warn: ["unmatched", "parked", "warn", "unknown", "no_route", "timed_out", "cancelled", "collecting", "waiting", "denied"],
+  warn: [
+    "unmatched",
+    "parked",
+    "warn",
+    "unknown",
+    "no_route",
+    "timed_out",
+    "cancelled",
+    "collecting",
+    "waiting",
+    "denied",
+    "open",
+    "testing",
+  ],
   bad: ["failed", "rejected", "fail", "failing"],
 };
 

@@ -2,7 +2,7 @@ import { act, ask, elapsed, facts, h, link, parts, state, time } from "./dom.js"
 import { list } from "./list.js";
 import { sessionLink } from "./sessions.js";
 
-const STATUSES = ["queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"];
+const STATUSES = ["parked", "collecting", "queued", "running", "waiting", "succeeded", "failed", "timed_out", "cancelled"];
 
 /** What a tool answered. A text that was cut can be read whole. */
 function outputOf(runId, { output, stored }) {
@@ -37,10 +37,11 @@ const callOf = (runId) => (call) =>
     outputOf(runId, call),
   );
 
-const tokensOf = ({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens }) =>
+const tokensOf = ({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens }) =>
   [
     [inputTokens, "in"],
     [cachedInputTokens, "of them cached"],
+    [cacheWriteTokens, "of them written to the cache"],
     [outputTokens, "out"],
     [reasoningTokens, "of them reasoning"],
   ]
@@ -76,7 +77,17 @@ const stepOf = (runId) => (step) =>
     step.calls.map(callOf(runId)),
   );
 
-const waitsFor = ({ approvalIds, since }) => ["a person, since ", time(since), approvalIds.map((id) => [" ", link("approvals", id)])];
+const WAITS = {
+  session: ({ head }) => ["the run of its session that goes first: ", link("runs", head)],
+  limit: ({ scope, limit, until }) => [`limits.${limit} of ${scope}`, until && [", until ", time(until)]],
+  breaker: ({ of, until }) => [`the model ${of}, which is tried again at `, time(until)],
+  delay: ({ until }) => ["its time: ", time(until)],
+  approval: ({ approvalIds, until }) => ["a person, until ", time(until), approvalIds.map((id) => [" ", link("approvals", id)])],
+  worker: () => "a free worker: all are busy, or no gateway has workers",
+};
+
+/** What a run waits for, and until when. */
+const waitsFor = ({ waitsFor: reason }) => reason && WAITS[reason.kind](reason);
 
 async function runDetail(id, refresh) {
   const path = `/runs/${encodeURIComponent(id)}`;
@@ -90,7 +101,8 @@ async function runDetail(id, refresh) {
     facts([
       ["status", state(run.status)],
       ["error", run.error && `${run.error.code}: ${run.error.message}`],
-      ["waits for", run.waiting && waitsFor(run.waiting)],
+      ["waits for", waitsFor(run)],
+      ["waits since", run.waiting && time(run.waiting.since)],
       ["provider said", run.error && vendorOf(run.error)],
       ["name", run.name],
       ["agent", run.agentId],
@@ -99,6 +111,7 @@ async function runDetail(id, refresh) {
       ["tokens", run.usage?.totalTokens],
       ["cost", run.usage && (run.usage.costUsd === undefined ? "unknown" : `$${run.usage.costUsd}`)],
       ["attempts", run.attempts],
+      ["model calls without an answer", run.failedAttempts.map(attemptOf)],
       ["warnings", run.warnings.map((warning) => h("div", { class: "warn" }, warning))],
       ["delivery", run.delivery && [state(run.delivery), run.route?.reason ? ` ${run.route.reason}` : ""]],
       ["tokens", run.usage && `${run.usage.inputTokens ?? "?"} in, ${run.usage.outputTokens ?? "?"} out`],
@@ -135,6 +148,7 @@ export const runs = {
       ["status", (row) => state(row.status)],
       ["session", (row) => row.sessionKey],
       ["delivery", (row) => state(row.delivery)],
+      ["waits for", (row) => waitsFor(row) ?? ""],
       ["error", (row) => row.error?.message ?? ""],
     ],
   }),

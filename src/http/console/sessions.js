@@ -7,11 +7,28 @@ export function sessionLink({ agentId, origin, key, path, credential }) {
   return link("sessions", `${agentId}/${place}/${key}`, key);
 }
 
+function renderTurn({ at, runId, input, messages, checkpoint }) {
+  const said = messages.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content))).join("\n");
+  if (!checkpoint) return [h("p", { class: "quiet" }, time(at), " ", link("runs", runId)), parts(input), h("pre", {}, said)];
+  const left = checkpoint.left === 0 ? "" : `, ${checkpoint.left} of them in no summary`;
+  const title = h("p", { class: "quiet" }, time(at), ` checkpoint: replaces ${checkpoint.turns} turns${left} `, checkpoint.model);
+  return [title, input.length > 0 ? parts(input.slice(1)) : null];
+}
+
+/** The turns of a page, below a button for those before it. */
+function renderHistory({ turns, next }, ref) {
+  const older = h("div");
+  const load = async () => older.replaceChildren(renderHistory(await ask(`/sessions/show?${renderQuery({ ...ref, before: next })}`), ref));
+  if (next !== null) older.append(h("button", { type: "button", onclick: load }, "Older turns"));
+  return h("div", {}, older, turns.map(renderTurn));
+}
+
 async function sessionDetail(name, refresh) {
   const [agent, place, ...rest] = name.split("/");
   const [origin, path, credential] = place.replaceAll("%2F", "/").split(/[@|]/);
   const ref = { agent, origin, key: rest.join("/"), path, credential };
-  const { session, turns, queued, lastRoutes } = await ask(`/sessions/show?${renderQuery(ref)}`);
+  const detail = await ask(`/sessions/show?${renderQuery(ref)}`);
+  const { session, queued, lastRoutes } = detail;
   const reset = async () => {
     await ask("/sessions/reset", { method: "POST", body: ref });
     return "its history is deleted";
@@ -30,17 +47,7 @@ async function sessionDetail(name, refresh) {
     h("div", { class: "actions" }, act("Delete the history", "Delete the history of this session?", reset, refresh)),
     queued.length > 0 ? [h("h2", {}, "Waiting for a heartbeat"), queued.map((event) => parts(event.text))] : null,
     h("h2", {}, "History"),
-    turns.map((turn) => [
-      h("p", { class: "quiet" }, time(turn.at), " ", link("runs", turn.runId)),
-      parts(turn.input),
-      h(
-        "pre",
-        {},
-        turn.messages
-          .map((message) => (typeof message.content === "string" ? message.content : JSON.stringify(message.content)))
-          .join("\n"),
-      ),
-    ]),
+    renderHistory(detail, ref),
   ];
 }
 

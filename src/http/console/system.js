@@ -9,6 +9,15 @@ const MCP_COLUMNS = [
   ["next try", (row) => time(toIso(row.nextTryAt))],
 ];
 
+const BREAKER_COLUMNS = [
+  ["model or channel", (row) => row.of],
+  ["state", (row) => state(row.state)],
+  ["away since", (row) => time(row.since)],
+  ["next test", (row) => time(row.nextTest)],
+  ["waiting", (row) => row.waiting],
+  ["calls at the same time", (row) => `${row.running}${row.limit === null ? "" : ` of ${row.limit}`}`],
+];
+
 const toIso = (ms) => (ms === undefined ? undefined : new Date(ms).toISOString());
 
 async function showSystem() {
@@ -37,6 +46,8 @@ async function showSystem() {
       ],
       "None.",
     ),
+    h("h2", {}, "Breakers"),
+    table(status.breakers, BREAKER_COLUMNS, "No model and no channel is away."),
     h("h2", {}, "MCP servers"),
     table(status.mcpServers, MCP_COLUMNS, "None."),
     h("h2", {}, "Mappings"),

@@ -84,5 +84,8 @@ export function createPlatform(deps: PlatformDeps): Platform {
     const message = "something failed inside the gateway; its log has the request id";
     return problemResponse(toProblem({ code: "internal", message }), requestId);
   });
-  return { fetch: (request, env) => app.fetch(request, env) };
+  const { firstAnswers } = deps;
+  if (!firstAnswers) return { fetch: (request, env) => app.fetch(request, env) };
+  const refuse = (error: unknown): Response => problemResponse(toProblem(error as RouseError), newId("req"));
+  return { fetch: (request, env) => firstAnswers.before((async () => app.fetch(request, env))()).catch(refuse) };
 }

@@ -66,13 +66,17 @@ export function approvalObject(approval: Approval): z.infer<typeof approvalAnswe
   };
 }
 
+/** The name of a key among those who decide. */
+const getName = (c: Context<PlatformEnv>): string => `api:${c.get("caller").key.id}`;
+const isApprover = (c: Context<PlatformEnv>, { snapshot }: PlatformParts): boolean => snapshot().approvers.includes(getName(c));
+
 /**
  * Returns the name of a key in `tools.approvers`.
  * @throws ProblemError `not_approver` if it is not there.
  */
-function getApprover(c: Context<PlatformEnv>, { snapshot }: PlatformParts): string {
-  const by = `api:${c.get("caller").key.id}`;
-  if (snapshot().approvers.includes(by)) return by;
+function getApprover(c: Context<PlatformEnv>, parts: PlatformParts): string {
+  const by = getName(c);
+  if (isApprover(c, parts)) return by;
   throw new ProblemError(
     toProblem({ code: "not_approver", message: `this API key may not decide: tools.approvers of the config does not name "${by}"` }),
   );
@@ -93,10 +97,10 @@ async function findApproval(c: Context<PlatformEnv>, { approvals }: PlatformPart
 async function listApprovals(c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> {
   getApprover(c, parts);
   const { state, run_id: runId, limit, after: before } = readQuery(c, approvalsQuery);
-  const page = { state, limit: limit + 1, ...(runId === undefined ? {} : { runId }), ...(before === undefined ? {} : { before }) };
-  const rows = await parts.approvals.list(page);
-  const data = rows.slice(0, limit).filter((row) => isVisible(c, row));
-  return jsonResponse(c, { object: "list", data: data.map(approvalObject), has_more: rows.length > limit });
+  const { agents } = c.get("caller").key;
+  const page = { state, limit: limit + 1, ...(runId !== undefined && { runId }), ...(before !== undefined && { before }) };
+  const rows = await parts.approvals.list({ ...page, ...(agents && { agents }) });
+  return jsonResponse(c, { object: "list", data: rows.slice(0, limit).map(approvalObject), has_more: rows.length > limit });
 }
 
 /** `GET /v1/approvals/{id}` */
@@ -107,10 +111,13 @@ async function showApproval(c: Context<PlatformEnv>, parts: PlatformParts): Prom
 
 /** `POST /v1/approvals/{id}` */
 async function decideApproval(c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> {
+  const { approvals, snapshot } = parts;
+  const { body } = await readCheckedBody(c, snapshot(), decisionBody);
+  // What a key tries that may not decide stays with the approval.
+  if (!isApprover(c, parts)) await approvals.decide(c.req.param("id") ?? "", body.verdict, getName(c), body.note);
   const by = getApprover(c, parts);
-  const { body } = await readCheckedBody(c, parts.snapshot(), decisionBody);
   const { id } = await findApproval(c, parts);
-  const decided = await parts.approvals.decide(id, body.verdict, by, body.note);
+  const decided = await approvals.decide(id, body.verdict, by, body.note);
   if (!decided.ok) throw new ProblemError(toProblem(decided.failure));
   return jsonResponse(c, approvalObject(decided.approval));
 }

@@ -88,8 +88,10 @@ export function turnProblem(end: FailedEnd): ApiProblem {
     store_unavailable: { status: 503, type: "server_error", code: "store_unavailable" },
     internal: { status: 500, type: "server_error", code: "internal" },
   };
+  // None of the models takes calls: not a failure of this request.
+  const away = end.isAway ? { status: 503, type: "server_error", code: "provider_unavailable" } : undefined;
   const message = end.vendor?.message === undefined ? end.message : `${end.message}. It said: ${end.vendor.message}`;
-  const problem: ApiProblem = { param: null, ...(known[end.code] ?? upstream), message, shouldRetry: false };
+  const problem: ApiProblem = { param: null, ...(away ?? known[end.code] ?? upstream), message, shouldRetry: false };
   if (end.retryAfterMs !== undefined) problem.retryAfterSeconds = end.retryAfterMs / 1000;
   else if (problem.status === 503) problem.retryAfterSeconds = 5;
   return problem;

@@ -8,6 +8,7 @@ import type { Logger } from "../../core/log.ts";
 import type { LazyKnowledge } from "../../knowledge/lazy.ts";
 import type { EarlierRuns } from "../../chat/earlier-runs.ts";
 import type { IdempotentTurns } from "./idempotent-turns.ts";
+import type { FirstAnswers } from "../first-answers.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ApiKey, ApiKeys, Scope } from "../../chat/api-keys.ts";
 import type { z } from "zod";
@@ -29,6 +30,8 @@ export interface PlatformDeps {
   /** When the gateway started: what its agents count as made. Milliseconds since the epoch. */
   startedAt: number;
   fetch: typeof fetch;
+  /** Absent if the store cannot hang. */
+  firstAnswers: FirstAnswers | undefined;
 }
 
 /** What the routes of the platform API share. */

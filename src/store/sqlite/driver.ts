@@ -1,15 +1,22 @@
 import type { Ms, Queue, StoreHandle } from "../types.ts";
-import { type SqliteGroupCommit, createSqliteGroupCommit, Statements } from "./statements.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { type SqliteGroupCommit, createSqliteGroupCommit } from "./group-commit.ts";
+import { LogFile } from "./log-file.ts";
 import { MaterializeLoop, Materializer } from "./materialize-loop.ts";
 import { SqliteJobs } from "./jobs.ts";
+import { restartLog } from "./restart-log.ts";
 import { type SqliteSignals, createSqliteSignals } from "./signals.ts";
+import { Statements } from "./statements.ts";
 import { DatabaseSync } from "node:sqlite";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, createStepWatch, type StepWatch } from "../../core/clock.ts";
+import { RouseError, safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { clampTimes } from "../clamp-times.ts";
 import { createFailureLog } from "../errors.ts";
 import { singleNode } from "../cluster.ts";
 import { prepareDatabase } from "./schema.ts";
 import { createSqliteStore } from "./store.ts";
+import { createWritable } from "./writable.ts";
 import { createWrites } from "./writes.ts";
 
 interface Parts {
@@ -17,20 +24,34 @@ interface Parts {
   group: SqliteGroupCommit;
   loop: MaterializeLoop;
   signals: SqliteSignals;
+  watch: StepWatch;
   now: () => Ms;
 }
 
 /** The queue over the store's own database, so that work and jobs share a commit. */
-export function createSqliteQueue({ jobs, group, loop, signals, now }: Parts): Queue {
+export function createSqliteQueue({ jobs, group, loop, signals, watch, now }: Parts): Queue {
+  /** Keeps delays as long as they were to be, if the clock is set back now or while no process runs. */
+  const followClock = async (): Promise<void> => {
+    const step = watch.look();
+    if (step < 0) await group.add(() => jobs.moveBack(-step, now()), { many: true });
+  };
   return {
     async fetch(kind, limit) {
+      await followClock();
       // Jobs that are ready came in before all that is still to be taken up: only where they are too few, wait for more.
       if (jobs.readyCount(kind, now(), limit) < limit) await loop.catchUp();
       const taken = jobs.readyCount(kind, now(), 1) === 0 ? [] : await group.add(() => jobs.take(kind, limit, now()), { many: true });
-      signals.watchTime(kind);
+      if (taken.length === 0 && jobs.shouldNote(now()) && jobs.nextTime(kind) !== undefined)
+        await group.add(() => jobs.note(now()), { many: false });
+      // A caller that was given as many as it asked for asks again by itself.
+      if (taken.length < limit) signals.watchTime(kind);
       return taken;
     },
     onReady: signals.onReady,
+    async find(kind, id) {
+      await loop.catchUp();
+      return jobs.find(kind, id);
+    },
     async waiting(kind) {
       await loop.catchUp();
       const { count, oldest } = jobs.waiting(kind);
@@ -38,7 +59,7 @@ export function createSqliteQueue({ jobs, group, loop, signals, now }: Parts): Q
     },
     async recover() {
       await loop.catchUp();
-      const released = await group.add(() => jobs.recover(now()), { many: true });
+      const released = await group.add(() => jobs.recover(), { many: true });
       signals.announce(new Set(released));
       return released.length;
     },
@@ -51,26 +72,83 @@ const describeFailure = (error: unknown): object => {
   return { errcode, reason: errstr };
 };
 
+/** Answers are sent within this time. */
+const LAST_WORDS: Ms = 200;
+
+/**
+ * Ends the process after a sync that failed. The system forgets what it could not write, and the next sync succeeds
+ * without it: only reading the files again shows what is there. The next start does so, and copies it to where a sync
+ * of its own confirms it.
+ */
+function endProcess(log: Logger, file: string, error: unknown): void {
+  const { code = "error" } = error as { code?: string };
+  const message = `the disk did not confirm what was written to ${file} (${code}), so the process ends; check the disk, then start again: what was acknowledged before is kept`;
+  log.fatal({ err: safeError(error) }, message);
+  setTimeout(() => {
+    throw new RouseError({ code: "store_unavailable", message });
+  }, LAST_WORDS);
+}
+
+/** Brings the schema up to date. From here on this connection waits neither for the disk nor for a lock. */
+function openLog(db: DatabaseSync, now: Ms): LogFile {
+  prepareDatabase(db, now);
+  // What a process wrote before it died is visible, and may not be on disk.
+  restartLog(db);
+  db.exec("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA busy_timeout=0;");
+  return new LogFile(db.location() ?? "");
+}
+
+/** Moves the ends of delays if the clock was set back while no process used the file. */
+function makeUpForStep({ sql, jobs, now, log }: { sql: Statements; jobs: SqliteJobs; now: () => Ms; log: Logger }): void {
+  const step = jobs.getStepBack(now());
+  if (step === 0) return;
+  log.warn({ stepMs: -step }, "the system clock was set back since the store was used last; delays end as if it had not been");
+  sql.run("BEGIN IMMEDIATE");
+  jobs.moveBack(step, now());
+  sql.run("COMMIT");
+}
+
 /** The store and its queue on a database that is open, and belongs to this process alone. */
-export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
-  prepareDatabase(db, clock.now());
+export function createSqlite(db: DatabaseSync, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
+  const logFile = openLog(db, clock.now());
+  const file = db.location() ?? "";
   const now = (): number => clock.now();
   const sql = new Statements(db);
   const jobs = new SqliteJobs(sql);
   const materializer = new Materializer(sql);
   const newWrites = () => createWrites({ sql, jobs, now });
-  const group = createSqliteGroupCommit(sql, createFailureLog(log, describeFailure));
+  const logFailure = createFailureLog(log, describeFailure);
+  const writable = createWritable(sql, () => group);
+  const onFailure = (error: unknown): void => {
+    logFailure(error);
+    writable.failed();
+  };
+  const group: SqliteGroupCommit = createSqliteGroupCommit({
+    sql,
+    sync: () => logFile.sync(),
+    onCommit: () => checkpoints.committed(),
+    onFailure,
+    onBroken: (error) => endProcess(log, file, error),
+  });
+  const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
   const signals = createSqliteSignals({ jobs, now, log });
+  const watch = createStepWatch(clock, log);
+  makeUpForStep({ sql, jobs, now, log });
   const loop = new MaterializeLoop({ materializer, group, signals, newWrites, log });
+  const store = createSqliteStore({ sql, jobs, group, checkpoints, logFile, materializer, loop, signals, newWrites, now });
+  const close = (): Promise<void> => {
+    writable.close();
+    return store.close();
+  };
   return {
-    store: createSqliteStore({ sql, jobs, group, materializer, loop, signals, newWrites, now }),
-    queue: createSqliteQueue({ jobs, group, loop, signals, now }),
-    cluster: singleNode(now, log),
+    store: { ...clampTimes(store, now), close },
+    queue: createSqliteQueue({ jobs, group, loop, signals, watch, now }),
+    cluster: { ...singleNode(now, log), reachable: writable.isWritable },
   };
 }
 
 /** Opens the embedded store and its queue on a file. */
-export function openSqlite(file: string, clock: Pick<Clock, "now">, log: Logger): StoreHandle {
+export function openSqlite(file: string, clock: Pick<Clock, "now" | "monotonic">, log: Logger): StoreHandle {
   const db = new DatabaseSync(file);
   try {
     return createSqlite(db, clock, log);

@@ -1,4 +1,6 @@
-import type { Job, JobKind, Ms, NewJob } from "../types.ts";
+import { STEP_MS } from "../../core/clock.ts";
+import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../job-line.ts";
+import type { Job, JobKind, JobPosition, Ms, NewJob } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
 interface JobRow {
@@ -12,22 +14,46 @@ interface JobRow {
   enqueued: number;
 }
 
+/** Jobs whose delay is over and that join the line in one transaction; the others are taken all the same once the line is empty. */
+const JOIN_AT_ONCE = 256;
+/** The time of the clock is on disk at least so often while jobs wait for theirs: what is lost of a step while no process ran. */
+const NOTE_MS = 10_000;
+
 /**
  * The queue's table. Only the first job of a key has `ready`, so that taking the next one needs no look at the
- * thousands that may wait behind it. All writing methods run inside a transaction of the caller.
+ * thousands that may wait behind it: its place in the line, or the time of its delay (`FIRST_TIME`). `run_at` is the
+ * time of the delay, or 0. All writing methods run inside a transaction of the caller.
  */
 export class SqliteJobs {
   readonly #sql: Statements;
+  /** The last place that was given. */
+  #line: number;
+  #noted = -Infinity;
 
   constructor(sql: Statements) {
     this.#sql = sql;
+    this.#line = Math.max(
+      ...JOB_KINDS.map(
+        (kind) =>
+          sql.get<{ last: number | null }>(
+            "SELECT max(ready) AS last FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready < ?",
+            kind,
+            FIRST_TIME,
+          )?.last ?? 0,
+      ),
+    );
+  }
+
+  /** The `ready` of a job with this `run_at`: the end of its delay, or else a place at the end of the line. */
+  #readyAt(runAt: Ms): number {
+    return runAt || ++this.#line;
   }
 
   /** False if there is a job with this id already. */
-  enqueue(job: NewJob): boolean {
+  enqueue(job: NewJob, now: Ms): boolean {
     const sql = this.#sql;
     const first = !sql.get("SELECT 1 FROM jobs WHERE kind = ? AND key = ? LIMIT 1", job.kind, job.key);
-    const runAt = job.runAt ?? job.enqueuedAt;
+    const runAt = getDelayEnd(job.runAt, now);
     const added = sql.run(
       "INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO NOTHING",
       job.kind,
@@ -36,17 +62,31 @@ export class SqliteJobs {
       JSON.stringify(job.data),
       job.enqueuedAt,
       runAt,
-      first ? runAt : null,
+      first ? this.#readyAt(runAt) : null,
     );
     return added === 1;
   }
 
+  /** Jobs whose delay is over go to the end of the line. They would wait for it to be empty otherwise. */
+  #join(kind: JobKind, now: Ms): void {
+    const due = this.#sql.all<{ seq: number }>(
+      "SELECT seq FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready >= ? AND ready <= ? ORDER BY ready, seq LIMIT ?",
+      kind,
+      FIRST_TIME,
+      now,
+      JOIN_AT_ONCE,
+    );
+    for (const { seq } of due) this.#sql.run("UPDATE jobs SET run_at = 0, ready = ? WHERE seq = ?", ++this.#line, seq);
+  }
+
   /** Takes up to `limit` jobs that may start at `now` and counts their starts. */
   take(kind: JobKind, limit: number, now: Ms): Job[] {
+    this.#join(kind, now);
+    if (this.shouldNote(now)) this.note(now);
     const rows = this.#sql.all<JobRow>(
       "SELECT * FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? ORDER BY ready, seq LIMIT ?",
       kind,
-      now,
+      getReadyUntil(now),
       limit,
     );
     return rows.map((row) => {
@@ -77,11 +117,12 @@ export class SqliteJobs {
   }
 
   /** Puts a job that its caller holds back; it stays the first of its key. */
-  retry(job: Job, runAt: Ms, resetAttempts: boolean): void {
+  retry(job: Job, runAt: Ms, resetAttempts: boolean, now: Ms): void {
+    const delayEnd = getDelayEnd(runAt, now);
     this.#sql.run(
       "UPDATE jobs SET held = 0, run_at = ?, ready = ?, attempts = iif(?, 0, attempts) WHERE kind = ? AND id = ? AND held = 1 AND starts = ?",
-      runAt,
-      runAt,
+      delayEnd,
+      this.#readyAt(delayEnd),
       resetAttempts ? 1 : 0,
       job.kind,
       job.id,
@@ -90,11 +131,12 @@ export class SqliteJobs {
   }
 
   /** Changes when a job may start, if no worker holds it. */
-  reschedule(kind: JobKind, id: string, runAt: Ms): void {
+  reschedule(kind: JobKind, id: string, runAt: Ms, now: Ms): void {
+    const delayEnd = getDelayEnd(runAt, now);
     this.#sql.run(
       "UPDATE jobs SET run_at = ?, ready = iif(ready IS NULL, NULL, ?) WHERE kind = ? AND id = ? AND held = 0",
-      runAt,
-      runAt,
+      delayEnd,
+      this.#readyAt(delayEnd),
       kind,
       id,
     );
@@ -112,22 +154,51 @@ export class SqliteJobs {
     if (row.ready !== null) this.#promote(kind, row.key, now);
   }
 
-  /** Lets the next of a key start: not before those of other keys that wait already, so that a busy key lets others through. */
+  /** Lets the next of a key start: at the end of the line, so that a busy key lets others through. */
   #promote(kind: JobKind, key: string, now: Ms): void {
     this.#sql.run(
-      "UPDATE jobs SET ready = max(run_at, ?) WHERE seq = (SELECT seq FROM jobs WHERE kind = ? AND key = ? ORDER BY seq LIMIT 1)",
+      "UPDATE jobs SET ready = iif(run_at > ?, run_at, ?) WHERE seq = (SELECT seq FROM jobs WHERE kind = ? AND key = ? ORDER BY seq LIMIT 1)",
       now,
+      ++this.#line,
       kind,
       key,
     );
   }
 
   /** Jobs of a process that died may start again. */
-  recover(now: Ms): JobKind[] {
-    const kinds = this.#sql.all<{ kind: JobKind }>("SELECT kind FROM jobs WHERE held = 1");
+  recover(): JobKind[] {
+    const held = this.#sql.all<{ seq: number; kind: JobKind }>("SELECT seq, kind FROM jobs WHERE held = 1 ORDER BY seq");
     // The start that was interrupted stays counted, and its lease is not valid any more.
-    this.#sql.run("UPDATE jobs SET held = 0, run_at = ?, ready = ? WHERE held = 1", now, now);
-    return kinds.map((row) => row.kind);
+    for (const { seq } of held) this.#sql.run("UPDATE jobs SET held = 0, run_at = 0, ready = ? WHERE seq = ?", ++this.#line, seq);
+    return held.map((row) => row.kind);
+  }
+
+  /** Whether the time on disk is older than it may be. */
+  shouldNote(now: Ms): boolean {
+    return Math.abs(now - this.#noted) >= NOTE_MS;
+  }
+
+  /** Writes down what time it is, for a process that starts after the clock was set back. */
+  note(now: Ms): void {
+    this.#noted = now;
+    this.#sql.run("INSERT INTO marks VALUES ('clock', ?1) ON CONFLICT (name) DO UPDATE SET seq = ?1", Math.round(now));
+  }
+
+  /** How far the clock was set back while no process ran, as far as that is known; 0 if it was not. */
+  getStepBack(now: Ms): Ms {
+    const noted = this.#sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'clock'")?.seq ?? 0;
+    return noted - now < STEP_MS ? 0 : noted - now;
+  }
+
+  /** Moves the ends of delays by a step back of the clock, so that they last as long as they were to. */
+  moveBack(step: Ms, now: Ms): void {
+    this.#sql.run(
+      "UPDATE jobs SET run_at = run_at - ?1, ready = iif(ready >= ?2, ready - ?1, ready) WHERE run_at > ?3",
+      step,
+      FIRST_TIME,
+      now,
+    );
+    this.note(now);
   }
 
   /** How many jobs may start at `now`, counted up to `limit`. */
@@ -136,18 +207,31 @@ export class SqliteJobs {
       this.#sql.get<{ count: number }>(
         "SELECT count(*) AS count FROM (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? LIMIT ?)",
         kind,
-        now,
+        getReadyUntil(now),
         limit,
       )?.count ?? 0
     );
   }
 
-  /** When the next job of a kind may start, or undefined if no job waits. */
-  nextReady(kind: JobKind): Ms | undefined {
+  /** When the next delay of a job of a kind ends, or undefined if no job waits for one. */
+  nextTime(kind: JobKind): Ms | undefined {
     return this.#sql.get<{ ready: number }>(
-      "SELECT ready FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL ORDER BY ready LIMIT 1",
+      "SELECT ready FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready >= ? ORDER BY ready LIMIT 1",
       kind,
+      FIRST_TIME,
     )?.ready;
+  }
+
+  /** Where a job stands. The first of its key is the one that may start or is under way. */
+  find(kind: JobKind, id: string): JobPosition | undefined {
+    const row = this.#sql.get<{ head: string; runAt: Ms; held: number }>(
+      `SELECT run_at AS runAt, held, iif(held = 1 OR ready IS NOT NULL, id,
+          coalesce((SELECT id FROM jobs AS first WHERE first.kind = jobs.kind AND first.key = jobs.key AND (first.held = 1 OR first.ready IS NOT NULL) ORDER BY seq LIMIT 1), id)) AS head
+        FROM jobs WHERE kind = ? AND id = ?`,
+      kind,
+      id,
+    );
+    return row && { ...row, held: row.held === 1 };
   }
 
   waiting(kind: JobKind): { count: number; oldest: Ms | null } {
@@ -160,7 +244,7 @@ export class SqliteJobs {
   }
 
   counts(): { name: string; n: number }[] {
-    return (["turn", "delivery", "command"] as const).map((kind) => ({
+    return JOB_KINDS.map((kind) => ({
       name: `jobs.${kind}`,
       n: this.#sql.get<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE kind = ?", kind)?.n ?? 0,
     }));

@@ -1,5 +1,6 @@
 import { getListLimit } from "../list-limit.ts";
-import { toWhere, type Page } from "../read-table.ts";
+import { mergeUsage, renderUsageColumns, type UsageDialect, type UsageQuery, type UsageSum } from "../usage-sums.ts";
+import { toWhere, type JsonField, type Page } from "../read-table.ts";
 import type { ListQuery } from "../types.ts";
 import type { Statements } from "./statements.ts";
 
@@ -14,13 +15,25 @@ function getFirstSeq(sql: Statements, table: string, query: ListQuery): number |
   return (sql.get<{ seq: number | null }>(`SELECT max(seq) AS seq FROM ${table}`)?.seq ?? 0) + 1;
 }
 
+const toJsonField: JsonField = (name) => `json_extract(record, '$.${name}')`;
+
+/** Whether it is known that there is no row of these names. Events that are not counted yet may be of any. */
+function isNone(sql: Statements, names: readonly string[]): boolean {
+  const text = `SELECT (SELECT sum(n) FROM counts WHERE name IN (${names.map(() => "?").join(", ")})) AS n,
+    EXISTS (SELECT 1 FROM events WHERE seq > (SELECT seq FROM marks WHERE name = 'intake')) AS more`;
+  const counted = sql.get<{ n: number | null; more: number }>(text, ...names);
+  return counted?.n === 0 && counted.more === 0;
+}
+
 /** Records newest first, looked for window by window. */
 export async function listNewestInSqlite<Q extends ListQuery, T>(sql: Statements, page: Page<Q, T>, query: Q): Promise<T[]> {
   const { table, columns, at, conditions, read } = page;
   const limit = getListLimit(query);
+  const names = page.counted(query);
+  if (names && isNone(sql, names)) return [];
   const since = query.since ?? 0;
   const prefix = query.idPrefix === undefined ? [] : [["instr(id, ?) = 1", query.idPrefix] as const];
-  const where = toWhere([...conditions(query), ...prefix], () => "?");
+  const where = toWhere([...conditions(query, toJsonField), ...prefix], () => "?");
   const found: T[] = [];
   const oldest = sql.get<{ seq: number | null }>(`SELECT min(seq) AS seq FROM ${table}`)?.seq ?? 0;
   let below = getFirstSeq(sql, table, query) ?? 0;
@@ -35,4 +48,28 @@ export async function listNewestInSqlite<Q extends ListQuery, T>(sql: Statements
     await new Promise((resolve) => setImmediate(resolve));
   }
   return found;
+}
+
+const toPath = (column: string, path: readonly string[]): string => `json_extract(${column}, '$.${path.join(".")}')`;
+const DIALECT: UsageDialect = {
+  text: (column, ...path) => toPath(column, path),
+  number: (column, ...path) => toPath(column, path),
+  day: (column) => `date(${column} / 1000, 'unixepoch')`,
+};
+/** Runs whose records are read between two turns of the event loop. */
+const RUNS_AT_ONCE = 500;
+
+/** Adds up what runs have used, window by window. */
+export async function sumUsageInSqlite(sql: Statements, { by, since }: UsageQuery): Promise<UsageSum[]> {
+  const text = `SELECT ${renderUsageColumns(by, DIALECT)} FROM runs WHERE seq < ? AND seq >= ? AND created >= ? AND ended IS NOT NULL GROUP BY 1`;
+  let sums: UsageSum[] = [];
+  for (let below = getFirstSeq(sql, "runs", {}) ?? 0; below > 0;) {
+    const from = below - RUNS_AT_ONCE;
+    sums = mergeUsage([...sums, ...sql.all<UsageSum>(text, below, from, since)]);
+    const next = sql.get<{ seq: number; created: number }>("SELECT seq, created FROM runs WHERE seq < ? ORDER BY seq DESC LIMIT 1", from);
+    if (!next || next.created < since - DISORDER_MS) break;
+    below = next.seq + 1;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return sums;
 }

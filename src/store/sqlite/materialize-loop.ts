@@ -1,18 +1,22 @@
 import type { WakeMode } from "../../config/schema/common.ts";
 import { collectJob, buildRunJobs, buildRun, buildSystemEvent } from "../materialize.ts";
 import type { EventOutcome, RunAction, RunRecord, StoredAction } from "../types.ts";
-import type { Statements, SqliteGroupCommit } from "./statements.ts";
+import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { Statements } from "./statements.ts";
 import { insertRunOnce, type SqliteWrites } from "./writes.ts";
+import { isEventsFault, queueOrSetAside } from "./broken-events.ts";
 import { safeError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { SqliteSignals } from "./signals.ts";
 
-/** Events of one transaction: bounds how long accepting waits for it. */
-const SLICE = 256;
+/** Events, and about as many actions, of one transaction: accepting waits for no more than some milliseconds. */
+const SLICE = 64;
 
-/** What a slice brought. `settle` must be called once it is on disk. */
+/** What a slice brought. `settle` must be called once it is committed. */
 export interface Materialized {
   wakes: Map<string, WakeMode>;
+  /** Events that were set aside, with what was thrown. */
+  broken: { eventId: string; error: unknown }[];
   settle(): void;
 }
 
@@ -35,6 +39,8 @@ export class Materializer {
   readonly #sql: Statements;
   #given: number;
   #done: number;
+  /** Each event of the next slice is on its own: one of the last slice could not be taken up. */
+  isCareful = false;
 
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -66,16 +72,32 @@ export class Materializer {
     );
     const wakes = new Map<string, WakeMode>();
     const outcomes = new Map<EventOutcome, number>();
+    const broken: Materialized["broken"] = [];
+    let taken = 0;
+    // Numbers without a row were given to commits that failed.
+    let last = given;
     for (const row of rows) {
-      outcomes.set(row.outcome, (outcomes.get(row.outcome) ?? 0) + 1);
-      const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
-      for (const action of actions) this.#apply(action, row, writes, wakes);
+      if (taken >= SLICE) break;
+      last = row.seq;
+      const queue = (): void => void (taken += this.#queue(row, writes, wakes));
+      const report = (error: unknown): void => void broken.push({ eventId: row.id, error });
+      const outcome = this.isCareful ? queueOrSetAside(this.#sql, row, queue, report) : (queue(), row.outcome);
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     }
     for (const [outcome, count] of outcomes) this.#sql.run("UPDATE counts SET n = n + ? WHERE name = 'events.' || ?", count, outcome);
-    // Numbers without a row were given to commits that failed.
-    const last = rows.at(-1)?.seq ?? given;
     this.#sql.run("UPDATE marks SET seq = ? WHERE name = 'intake'", last);
-    return { wakes, settle: () => void (this.#done = last) };
+    const settle = (): void => {
+      this.#done = last;
+      this.isCareful = false;
+    };
+    return { wakes, broken, settle };
+  }
+
+  /** Queues the work of an event; returns how many actions it has. */
+  #queue(row: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): number {
+    const actions = row.actions === null ? [] : (JSON.parse(row.actions) as StoredAction[]);
+    for (const action of actions) this.#apply(action, row, writes, wakes);
+    return actions.length;
   }
 
   #apply(action: StoredAction, event: Row, writes: SqliteWrites, wakes: Map<string, WakeMode>): void {
@@ -167,10 +189,19 @@ export class MaterializeLoop {
   }
 
   async #materializeSlice(): Promise<void> {
-    const { materializer, group, signals, newWrites } = this.#parts;
+    const { materializer, group, signals, newWrites, log } = this.#parts;
     const writes = newWrites();
-    const materialized = await group.add(() => materializer.materialize(writes), { many: true });
+    let materialized: Materialized;
+    try {
+      materialized = await group.derive(() => materializer.materialize(writes));
+    } catch (error) {
+      if (materializer.isCareful || !isEventsFault(error)) throw error;
+      materializer.isCareful = true;
+      return this.#materializeSlice();
+    }
     materialized.settle();
+    for (const { eventId, error } of materialized.broken)
+      log.error({ err: safeError(error), eventId }, "an accepted event is broken: it was set aside, and can be replayed");
     signals.announce(writes.touched);
     signals.woke(materialized.wakes);
   }

@@ -10,11 +10,12 @@ import {
   type JsonRow,
   type LastRouteRow,
   type SessionRow,
+  type TurnRow,
 } from "../rows.ts";
 import { sessionId, type Collected, type Lists, type Ms, type SessionRecord, type Store, type ToolResultRecord } from "../types.ts";
 import type { SqliteJobs } from "./jobs.ts";
 import { findDedupeKey } from "./keys.ts";
-import { listNewestInSqlite } from "./lists.ts";
+import { listNewestInSqlite, sumUsageInSqlite } from "./lists.ts";
 import type { MaterializeLoop } from "./materialize-loop.ts";
 import type { Statements } from "./statements.ts";
 
@@ -87,6 +88,11 @@ export function createSqliteReads(parts: {
           const row = sql.get<SessionRow>("SELECT * FROM sessions WHERE session = ?", sessionId(ref));
           return row && toSession(row);
         },
+        async checkpoint(ref) {
+          const text = "SELECT seq, record FROM turns WHERE session = ? AND covered IS NOT NULL ORDER BY seq DESC LIMIT 1";
+          const row = sql.get<TurnRow>(text, sessionId(ref));
+          return row && toTurn(row);
+        },
         async value(key) {
           const row = sql.get<{ value: string }>("SELECT value FROM meta WHERE key = ?", key);
           return row && (JSON.parse(row.value) as unknown);
@@ -100,12 +106,13 @@ export function createSqliteReads(parts: {
       list: {
         events: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.events, query)),
         runs: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.runs, query)),
+        usage: (query) => sumUsageInSqlite(sql, query),
         deliveries: (query) => listNewestInSqlite(sql, PAGES.deliveries, query),
         systemEvents: (query) => asFarAsMayBe(() => listNewestInSqlite(sql, PAGES.systemEvents, query)),
         sessions: (query) => listSessions(sql, query),
-        async turns(ref) {
-          const text = "SELECT seq, record FROM turns WHERE session = ? ORDER BY seq";
-          return sql.all<JsonRow & { seq: number }>(text, sessionId(ref)).map(toTurn);
+        async turns({ limit = -1, before = Number.MAX_SAFE_INTEGER, after = 0, ...ref }) {
+          const text = "SELECT seq, record FROM turns WHERE session = ? AND seq < ? AND seq > ? ORDER BY seq DESC LIMIT ?";
+          return sql.all<TurnRow>(text, sessionId(ref), before, after, limit).map(toTurn).toReversed();
         },
         queuedSystemEvents: ({ agentId, limit }) =>
           caughtUp(() => {

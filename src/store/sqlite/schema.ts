@@ -142,6 +142,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     UPDATE counts SET n = n + 1 WHERE name = 'approvals.' || NEW.state;
   END;
   `,
+  `
+  -- Set on checkpoints: the last turn that retention may delete.
+  ALTER TABLE turns ADD COLUMN covered INTEGER;
+  CREATE INDEX turns_checkpoints ON turns(session) WHERE covered IS NOT NULL;
+  CREATE INDEX sessions_turns ON sessions(turns) WHERE origin IN ('main', 'channel');
+  `,
 ];
 
 /**
@@ -151,7 +157,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
 export function prepareDatabase(db: DatabaseSync, now: Ms, migrations = SQLITE_MIGRATIONS): void {
   db.exec(
     // Pages of 8 KB: a body of 20 KB spreads over half as many, and small rows cost the same (`npm run bench`).
-    "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
+    "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000; PRAGMA busy_timeout=5000;",
   );
   db.exec("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, at INTEGER NOT NULL)");
   db.function("key_number", { deterministic: true }, (scope, key) => keyNumber(String(scope), String(key)));

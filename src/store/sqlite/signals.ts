@@ -6,7 +6,7 @@ import type { SqliteJobs } from "./jobs.ts";
 export interface SqliteSignals extends Omit<Listeners, "any"> {
   /** Somebody waits for work. */
   readonly listened: boolean;
-  /** Announces the kind when the time of its next waiting job comes. */
+  /** Announces the kind when its next delay ends: at once if that has happened since the last look at the queue. */
   watchTime(kind: JobKind): void;
 }
 
@@ -27,10 +27,10 @@ export function createSqliteSignals({ jobs, now, log }: { jobs: SqliteJobs; now:
     watchTime(kind) {
       clearTimeout(timers.get(kind));
       timers.delete(kind);
-      const next = closed ? undefined : jobs.nextReady(kind);
-      const wait = next === undefined ? 0 : next - now();
-      if (wait <= 0) return;
-      timers.set(kind, setTimeout(() => announce([kind]), Math.min(Math.ceil(wait), LONGEST_TIMER_MS)).unref());
+      const next = closed ? undefined : jobs.nextTime(kind);
+      if (next === undefined) return;
+      const wait = Math.max(0, Math.ceil(next - now()));
+      timers.set(kind, setTimeout(() => announce([kind]), Math.min(wait, LONGEST_TIMER_MS)).unref());
     },
     close() {
       closed = true;

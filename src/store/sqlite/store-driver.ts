@@ -1,5 +1,5 @@
 import { existsSync, statSync } from "node:fs";
-import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { chmod, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
@@ -15,13 +15,32 @@ function parseFile(url: string): string {
   return resolve(file);
 }
 
-/** Makes the file, for its owner alone, before the database is opened: its companions take over its mode. */
+/** Puts the names that a folder holds on disk. Windows has no such call. */
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/**
+ * Makes the file, for its owner alone, before the database is opened: its companions take over its mode. SQLite puts
+ * the name of the log on disk, but not that of the database and of its folders.
+ */
 async function prepareFile(file: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const made = await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
   });
   await chmod(file, 0o600);
+  const top = made === undefined ? dirname(file) : dirname(made);
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    await syncFolder(folder);
+    if (folder === top) return;
+  }
 }
 
 async function readStatus(file: string): Promise<StoreStatus> {

@@ -12,11 +12,15 @@ import {
   type Store,
   type Writes,
 } from "../types.ts";
-import { type SqliteGroupCommit, sqliteError, type Statements } from "./statements.ts";
+import type { Checkpoints } from "./checkpoints.ts";
+import type { SqliteGroupCommit } from "./group-commit.ts";
+import type { LogFile } from "./log-file.ts";
+import { sqliteError, type Statements } from "./statements.ts";
+import { oldestBody } from "../oldest-body.ts";
 import type { Materializer, MaterializeLoop } from "./materialize-loop.ts";
 import { createSqliteReads } from "./reads.ts";
 import type { SqliteSignals } from "./signals.ts";
-import { sweepSteps } from "./sweep.ts";
+import { SQLITE_DIALECT, sweepSteps } from "./sweep.ts";
 import { bindKey, findDedupeKey } from "./keys.ts";
 import { insertEvent, type SqliteWrites } from "./writes.ts";
 import type { SqliteJobs } from "./jobs.ts";
@@ -25,6 +29,8 @@ export interface SqliteStoreParts {
   sql: Statements;
   jobs: SqliteJobs;
   group: SqliteGroupCommit;
+  checkpoints: Checkpoints;
+  logFile: LogFile;
   materializer: Materializer;
   loop: MaterializeLoop;
   signals: SqliteSignals;
@@ -73,6 +79,29 @@ function writing({ sql, jobs, group, materializer, loop, signals, newWrites, now
   };
 }
 
+type Reading = ReturnType<typeof createSqliteReads>;
+
+/**
+ * Reads see what is committed and not yet on disk. Somebody may act on it: a duplicate is answered, a decision lets a
+ * tool run. So what was found is returned once it is durable.
+ */
+function durableReads(reads: Reading, group: SqliteGroupCommit): Reading {
+  const whenDurable = async <T>(read: Promise<T>): Promise<T> => {
+    const found = await read;
+    await group.durable();
+    return found;
+  };
+  return {
+    async findDuplicates(keys) {
+      const found = reads.findDuplicates(keys);
+      return (await found).some((record) => record !== undefined) ? whenDurable(found) : found;
+    },
+    get: (kind, of) => whenDurable(reads.get(kind, of)),
+    list: (kind, of) => whenDurable(reads.list(kind, of)),
+    counts: () => reads.counts(),
+  };
+}
+
 /** More pages than a database has: the copy is one step and so one snapshot, while commits go on beside it. */
 const ALL_PAGES = 2 ** 31 - 1;
 
@@ -100,17 +129,17 @@ async function copyTo(sql: Statements, file: string): Promise<void> {
 
 /** The store over one SQLite database. */
 export function createSqliteStore(parts: SqliteStoreParts): Store {
-  const { sql, group, materializer, loop, signals } = parts;
+  const { sql, group, checkpoints, logFile, materializer, loop, signals } = parts;
   let closed = false;
   return {
     ...writing(parts),
-    ...createSqliteReads(parts),
+    ...durableReads(createSqliteReads(parts), group),
     async sweep(at, retention) {
       await loop.catchUp();
       let total = 0;
       for (const step of sweepSteps(sql, at, retention, materializer.done)) {
         for (let more = true; more && !closed; await nextTurn()) {
-          const slice = await group.add(step, { many: true });
+          const slice = await group.derive(step);
           slice.settle?.();
           total += slice.changed;
           more = slice.more;
@@ -118,14 +147,19 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
       }
       return total;
     },
+    async oldestBody(at) {
+      return sql.get<{ at: Ms }>(oldestBody(SQLITE_DIALECT, "?1"), at)?.at;
+    },
     backup: (file) => copyTo(sql, file),
     async close() {
       if (closed) return;
       closed = true;
-      group.flush();
       await loop.close();
+      await group.drain();
+      await checkpoints.close();
       signals.close();
       sql.db.close();
+      logFile.close();
     },
   };
 }

@@ -1,5 +1,5 @@
 import { RouseError } from "../../core/errors.ts";
-import { deliveryState, sessionId } from "../types.ts";
+import { deliveryState, sessionId, withRefused } from "../types.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,
@@ -11,6 +11,7 @@ import type {
   NewDelivery,
   NewSystemEvent,
   NewTurn,
+  RefusedDecision,
   RunChange,
   RunRecord,
   SessionRef,
@@ -60,6 +61,7 @@ export interface SqliteWrites extends Writes {
   touched: Set<JobKind>;
 }
 
+const ADD_RESULT = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
 const RUN_CHANGE = "UPDATE runs SET status = ?, ended = ?, record = ? WHERE seq = ?";
 const ADD_SESSION = `INSERT INTO sessions (session, agent, origin, key, path, credential, turns, created, used) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?)
   ON CONFLICT (session) DO UPDATE SET turns = turns + 1, used = excluded.used`;
@@ -69,7 +71,8 @@ const SET_ROUTE = `INSERT INTO last_routes (agent, channel, recipient, thread, a
 function addTurn(sql: Statements, ref: SessionRef, turn: NewTurn): void {
   const session = sessionId(ref);
   const { agentId, origin, key, via } = ref;
-  sql.run("INSERT INTO turns (session, record) VALUES (?, ?)", session, JSON.stringify(turn));
+  const covered = turn.checkpoint?.covered ?? null;
+  sql.run("INSERT INTO turns (session, record, covered) VALUES (?, ?, ?)", session, JSON.stringify(turn), covered);
   sql.run(ADD_SESSION, session, agentId, origin, key, via?.path ?? null, via?.credential ?? null, turn.at, turn.at);
 }
 
@@ -140,6 +143,13 @@ function decide(sql: Statements, id: string, decision: ApprovalDecision): void {
   sql.run("UPDATE approvals SET state = ?, record = ? WHERE seq = ?", state, record, row.seq);
 }
 
+function addRefused(sql: Statements, id: string, refused: RefusedDecision): void {
+  const row = sql.get<{ seq: number; record: string }>("SELECT seq, record FROM approvals WHERE id = ?", id);
+  if (!row) return;
+  const { record } = toApprovalRow(withRefused(JSON.parse(row.record) as ApprovalRecord, refused));
+  sql.run("UPDATE approvals SET record = ? WHERE seq = ?", record, row.seq);
+}
+
 /** Writes of one commit, inside its transaction: each is written immediately. */
 export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: SqliteJobs; now: () => Ms }): SqliteWrites {
   const touched = new Set<JobKind>();
@@ -149,14 +159,12 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
       turn: (session, turn) => addTurn(sql, session, turn),
       systemEvent: (event) => addSystemEvent(sql, event),
       delivery: (delivery) => addDelivery(sql, delivery),
-      job: (job) => void (jobs.enqueue(job) && touched.add(job.kind)),
+      job: (job) => void (jobs.enqueue(job, now()) && touched.add(job.kind)),
       step: (step) => addStep(sql, step),
-      toolResult(result) {
-        const text = "INSERT INTO tool_results (id, run_id, at, record) VALUES (?, ?, ?, ?)";
-        sql.run(text, result.id, result.runId, now(), JSON.stringify(result));
-      },
+      toolResult: (result) => void sql.run(ADD_RESULT, result.id, result.runId, now(), JSON.stringify(result)),
       approval: (approval) => addApproval(sql, approval),
       decision: (id, decision) => decide(sql, id, decision),
+      refusedDecision: (id, refused) => addRefused(sql, id, refused),
     },
     set: {
       lastRoute: ({ agentId, channel, to, thread, at }) => void sql.run(SET_ROUTE, agentId, channel, to, thread ?? null, at),
@@ -173,7 +181,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
         for (const id of ids) sql.run(text, state ?? null, failed ? 1 : 0, id);
       },
       job(kind, id, runAt) {
-        jobs.reschedule(kind, id, runAt);
+        jobs.reschedule(kind, id, runAt, now());
         touched.add(kind);
       },
       toolCall: (runId, callId, change) => updateToolCall(sql, runId, callId, change),
@@ -195,7 +203,7 @@ export function createWrites({ sql, jobs, now }: { sql: Statements; jobs: Sqlite
     },
     settle(job, retryAt, options) {
       if (retryAt === undefined) jobs.complete(job, now());
-      else jobs.retry(job, retryAt, options?.resetAttempts ?? false);
+      else jobs.retry(job, retryAt, options?.resetAttempts ?? false, now());
       touched.add(job.kind);
     },
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { sessionId, type Lists } from "../../store/types.ts";
-import { delivery, event, hookSession, HOUR, run, runAction, spec, START, systemEvent, turn } from "./make.ts";
+import { sessionId, type Lists, type UsageKey } from "../../store/types.ts";
+import { DAY, delivery, event, hookSession, HOUR, run, runAction, spec, START, systemEvent, turn } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 /** Reads page after page and returns the ids of each. */
@@ -32,6 +32,7 @@ export function testLists(stage: Stage): void {
     });
 
     it("events: by outcome, path, mapping, time and failed runs, and all of them together", async () => {
+      stage.home.clock.advance(HOUR);
       const [bad, good] = [runAction(), runAction()];
       const events = [
         event({ path: "a", mapping: "m1", actions: [bad] }),
@@ -56,6 +57,42 @@ export function testLists(stage: Stage): void {
       expect(await find({ idPrefix: `evt_%${begin(1).slice(5)}` })).toEqual([]);
     });
 
+    it("usage: added up by mapping, agent, model and day, of runs that have ended since", async () => {
+      const usage = { inputTokens: 100, outputTokens: 10, cachedInputTokens: 40, cacheWriteTokens: 20, costUsd: 0.1 };
+      const ended = { status: "succeeded" as const, endedAt: START + 1, model: "a/big" };
+      await stage.handle.store.commit((tx) => {
+        tx.add("run", run({ ...ended, mapping: "m1", usage }));
+        tx.add("run", run({ ...ended, mapping: "m1", usage: { ...usage, costUsd: 0.2 } }));
+        tx.add("run", run({ ...ended, mapping: "m2", model: "a/free", usage: { outputTokens: 3 } }));
+        tx.add(
+          "run",
+          run({ ...ended, kind: "api", endedAt: START + DAY, spec: { ...spec(), session: { agentId: "ops", origin: "api", key: "k" } } }),
+        );
+        tx.add("run", run({ mapping: "m1" }));
+        tx.add("run", run({ ...ended, mapping: "m1", createdAt: START - DAY, usage }));
+      });
+      const sum = async (by: UsageKey, since = START): Promise<object> =>
+        Object.fromEntries((await stage.handle.store.list("usage", { by, since })).map(({ key, ...rest }) => [key, rest]));
+      const none = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, costUsd: null, unpricedRuns: 0 };
+      const two = {
+        runs: 2,
+        inputTokens: 200,
+        cachedInputTokens: 80,
+        cacheWriteTokens: 40,
+        outputTokens: 20,
+        costUsd: 0.3,
+        unpricedRuns: 0,
+      };
+      const free = { ...none, runs: 1, outputTokens: 3, unpricedRuns: 1 };
+      expect(await sum("mapping")).toEqual({ m1: two, m2: free, "(api)": { ...none, runs: 1 } });
+      expect(await sum("model")).toEqual({ "a/big": { ...two, runs: 3 }, "a/free": free });
+      expect(await sum("agent")).toMatchObject({ main: { runs: 3, costUsd: 0.3, unpricedRuns: 1 }, ops: { runs: 1 } });
+      const day = (at: number): string => new Date(at).toISOString().slice(0, 10);
+      expect(await sum("day")).toMatchObject({ [day(START)]: { runs: 3 }, [day(START + DAY)]: { runs: 1 } });
+      expect(await sum("mapping", START - DAY)).toMatchObject({ m1: { runs: 3, costUsd: 0.4 } });
+      expect(await sum("day", START + HOUR)).toEqual({});
+    });
+
     it("find the one among thousands that a filter means", async () => {
       const wanted = event({ path: "rare" });
       await stage.handle.store.accept(wanted);
@@ -66,6 +103,7 @@ export function testLists(stage: Stage): void {
     });
 
     it("runs: by status, session and event", async () => {
+      stage.home.clock.advance(HOUR);
       const runs = [
         run({ eventId: "evt_1", spec: spec("hook:a") }),
         run({ eventId: "evt_1", status: "failed", endedAt: START }),

@@ -1,6 +1,7 @@
 import { newId } from "../../core/ids.ts";
 import type {
   ApprovalRecord,
+  Checkpoint,
   DedupeEntry,
   EventRecord,
   NewDelivery,
@@ -33,7 +34,13 @@ export interface Home {
 
 export interface TestClock {
   now(): number;
+  monotonic(): number;
+  /** Lets time pass. */
   advance(ms: number): void;
+  /** Sets the clock, as an operator or a time server does: no time passes. */
+  set(ms: number): void;
+  /** From now on `ms` milliseconds pass at each look at the clock. */
+  passAtEachLook(ms: number): void;
 }
 
 export const START = Date.UTC(2026, 0, 5, 12);
@@ -47,13 +54,34 @@ export const KEEP = {
   hookSessions: 30 * DAY,
   apiSessions: 90 * DAY,
   deliveries: 30 * DAY,
+  sessionTurns: 5_000,
 };
 
 /** Creates a clock that stands still until a test moves it. */
 export function createTestClock(): TestClock {
   let at = START;
-  return { now: () => at, advance: (ms) => void (at += ms) };
+  let passed = 0;
+  let each = 0;
+  const advance = (ms: number): void => {
+    at += ms;
+    passed += ms;
+  };
+  return {
+    now() {
+      advance(each);
+      return at;
+    },
+    monotonic: () => passed,
+    advance,
+    set: (ms) => void (at += ms),
+    passAtEachLook: (ms) => void (each = ms),
+  };
 }
+
+export const MAIN_SESSION: SessionRef = { agentId: "main", origin: "main", key: "main" };
+
+/** A checkpoint of the turns up to a number. */
+export const buildCheckpoint = (upTo: number): Checkpoint => ({ upTo, covered: upTo, turns: 1, left: 0, outside: false });
 
 export const hookSession = (key = "hook:one", agentId = "main"): SessionRef => ({ agentId, origin: "hook", key });
 

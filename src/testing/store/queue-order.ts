@@ -48,6 +48,25 @@ export function testQueueOrder(stage: Stage): void {
       expect(await fetch()).toEqual([]);
     });
 
+    it("tells where a job stands: behind which of its key, since when it may start, and whether it is under way", async () => {
+      const now = stage.home.clock.now();
+      const find = (id: string) => stage.handle.queue.find("turn", id);
+      await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["a3", { key: "a" }], ["b1", { key: "b", runAt: now + 5000 }]);
+      expect(await find("a1")).toMatchObject({ head: "a1", held: false });
+      expect(await find("a3")).toMatchObject({ head: "a1", held: false });
+      expect(await find("b1")).toEqual({ head: "b1", runAt: now + 5000, held: false });
+      const first = await fetchOne();
+      expect(await find("a1")).toMatchObject({ head: "a1", held: true });
+      expect(await find("a2")).toMatchObject({ head: "a1", held: false });
+      // One that is put back stays the first of its key.
+      await stage.handle.store.commit((tx) => tx.settle(first, now + 9000), first);
+      expect(await find("a1")).toEqual({ head: "a1", runAt: now + 9000, held: false });
+      expect(await find("a2")).toMatchObject({ head: "a1" });
+      await stage.handle.store.commit((tx) => tx.delete("job", "turn", "a1"));
+      expect([await find("a1"), (await find("a3"))?.head]).toEqual([undefined, "a2"]);
+      expect(await stage.handle.queue.find("delivery", "a2")).toBeUndefined();
+    });
+
     it("lets other keys through between the jobs of a busy one", async () => {
       await enqueue(["a1", { key: "a" }], ["a2", { key: "a" }], ["b1", { key: "b" }]);
       stage.home.clock.advance(1000);

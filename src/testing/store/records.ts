@@ -1,12 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { sessionId } from "../../store/types.ts";
-import { delivery, event, hookSession, HOUR, job, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
+import {
+  buildCheckpoint,
+  delivery,
+  event,
+  hookSession,
+  HOUR,
+  job,
+  MAIN_SESSION,
+  run,
+  runAction,
+  START,
+  systemEvent,
+  turn,
+  wakeAction,
+} from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 /** Sessions, system events, deliveries, routes and counts. */
 export function testRecords(stage: Stage): void {
   describe("sessions", () => {
     it("keep their turns in order, apart by agent and origin", async () => {
+      stage.home.clock.advance(HOUR);
       const ref = hookSession("k");
       const others = [hookSession("k", "other"), { agentId: "main", origin: "api" as const, key: "k" }];
       await stage.handle.store.commit((tx) => {
@@ -42,6 +57,35 @@ export function testRecords(stage: Stage): void {
       }
       expect((await stage.handle.store.list("hookSessions", { agentId: "main", key })).map(({ ref }) => ref)).toEqual(refs.toReversed());
       expect(new Set(refs.map(sessionId)).size).toBe(refs.length);
+    });
+
+    it("are read from their end, page by page, and their newest checkpoint is found", async () => {
+      const [ref, other] = [MAIN_SESSION, { ...MAIN_SESSION, agentId: "other" }];
+      await stage.handle.store.commit((tx) => {
+        for (let n = 1; n <= 9; n++) tx.add("turn", ref, turn(`r${n}`));
+        tx.add("turn", other, turn("x", { checkpoint: buildCheckpoint(1) }));
+      });
+      const { list, get } = stage.handle.store;
+      const page = async (of: { limit?: number; before?: number; after?: number }) =>
+        (await list("turns", { ...ref, ...of })).map(({ runId }) => runId);
+      const seqs = (await list("turns", ref)).map(({ seq }) => seq);
+      expect(await page({ limit: 3 })).toEqual(["r7", "r8", "r9"]);
+      expect(await page({ limit: 3, before: seqs[6] as number })).toEqual(["r4", "r5", "r6"]);
+      expect(await page({ limit: 3, before: seqs[6] as number, after: seqs[4] as number })).toEqual(["r6"]);
+      expect(await page({ after: seqs[6] as number })).toEqual(["r8", "r9"]);
+      expect(await get("checkpoint", ref)).toBeUndefined();
+      for (const n of [2, 5]) {
+        const made = turn(`c${n}`, { checkpoint: buildCheckpoint(seqs[n] as number) });
+        await stage.handle.store.commit((tx) => tx.add("turn", ref, made));
+      }
+      await stage.reopen();
+      expect(await stage.handle.store.get("checkpoint", ref)).toMatchObject({
+        runId: "c5",
+        checkpoint: buildCheckpoint(seqs[5] as number),
+      });
+      await stage.handle.store.commit((tx) => tx.delete("turns", ref));
+      expect(await stage.handle.store.get("checkpoint", ref)).toBeUndefined();
+      expect(await stage.handle.store.get("checkpoint", other)).toMatchObject({ runId: "x" });
     });
 
     it("are emptied by a reset, and gone after a delete", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ID_TAKEN, NOT_OPEN } from "../../store/errors.ts";
-import type { Job, StepRecord, Writes } from "../../store/types.ts";
+import type { Job, RefusedDecision, StepRecord, Writes } from "../../store/types.ts";
 import { approval, DAY, DECISION, job, run, START, step } from "./make.ts";
 import type { Stage } from "./stage.ts";
 
@@ -127,6 +127,23 @@ function testDecisions(stage: Stage): void {
     expect(await stage.handle.store.counts()).toMatchObject({ "approvals.open": 0, "approvals.decided": 1 });
   });
 
+  it("keep the newest decisions that were refused, before and after one counts", async () => {
+    const given = approval("run_a");
+    const refused = (n: number): RefusedDecision => ({ verdict: "deny", by: `person ${n}`, at: START + n, code: "not_approver" });
+    await commit((tx) => tx.add("approval", given));
+    await commit((tx) => tx.add("refusedDecision", given.id, refused(0)));
+    await commit((tx) => {
+      tx.add("decision", given.id, DECISION);
+      tx.add("refusedDecision", given.id, refused(1));
+      tx.add("refusedDecision", "apr_nobody", refused(1));
+    });
+    const read = () => stage.handle.store.get("approval", given.id);
+    expect(await read()).toEqual({ ...given, decision: DECISION, refused: [refused(0), refused(1)] });
+    for (let n = 2; n < 25; n++) await commit((tx) => tx.add("refusedDecision", given.id, refused(n)));
+    expect((await read())?.refused).toEqual(Array.from({ length: 20 }, (_, n) => refused(n + 5)));
+    expect(await stage.handle.store.get("approval", "apr_nobody")).toBeUndefined();
+  });
+
   it("of many decisions at the same moment take the first", async () => {
     const given = approval("run_a");
     await commit((tx) => tx.add("approval", given));
@@ -143,6 +160,10 @@ function testDecisions(stage: Stage): void {
     }, NOT_OPEN);
     expect(await stage.handle.store.get("approval", "apr_run_b")).toEqual(approval("run_b"));
   });
+}
+
+function testCodes(stage: Stage): void {
+  const { commit, expectRefused } = createSteps(stage);
 
   it("have a code of their own while they are open", async () => {
     await commit((tx) => tx.add("approval", approval("run_a")));
@@ -161,8 +182,22 @@ function testDecisions(stage: Stage): void {
   });
 }
 
-function testWaiting(stage: Stage): void {
+function testApprovalLists(stage: Stage): void {
   const { commit } = createSteps(stage);
+
+  it("are listed by agents, so that a page is full while there are more", async () => {
+    for (let n = 0; n < 8; n++) {
+      // What a model wrote is no field of the approval.
+      const more = { id: `apr_${n}`, code: `c${n}`, agentId: n % 4 === 0 ? "sales" : "ops", input: { agentId: "sales" } };
+      await commit((tx) => tx.add("approval", approval(`run_${n}`, more)));
+    }
+    const ids = async (query: Parameters<typeof stage.handle.store.list<"approvals">>[1]): Promise<string[]> =>
+      (await stage.handle.store.list("approvals", query)).map(({ id }) => id);
+    expect(await ids({ agents: ["sales"], limit: 2 })).toEqual(["apr_4", "apr_0"]);
+    expect(await ids({ agents: ["sales", "ops"], state: "open", before: "apr_2" })).toEqual(["apr_1", "apr_0"]);
+    expect(await ids({ agents: ["o'ps?"] })).toEqual([]);
+    expect(await ids({ agents: [] })).toEqual([]);
+  });
 
   it("are listed newest first, by state, run and page", async () => {
     for (const n of [0, 1, 2, 3])
@@ -180,6 +215,10 @@ function testWaiting(stage: Stage): void {
     expect(await ids({ since: START + 2 })).toEqual(["apr_3", "apr_2"]);
     expect(await ids({ idPrefix: "apr_2" })).toEqual(["apr_2"]);
   });
+}
+
+function testWaiting(stage: Stage): void {
+  const { commit } = createSteps(stage);
 
   it("a run that waits for them is counted and listed, keeps its job, and starts when it may", async () => {
     const record = run();
@@ -217,6 +256,8 @@ export function testSteps(stage: Stage): void {
   });
   describe("approvals", () => {
     testDecisions(stage);
+    testCodes(stage);
+    testApprovalLists(stage);
     testWaiting(stage);
   });
 }

@@ -1,6 +1,21 @@
 import { describe, expect, it } from "vitest";
-import type { EventRecord, Job, RunAction } from "../../store/types.ts";
-import { DAY, dedupe, delivery, event, hookSession, KEEP, run, runAction, START, systemEvent, turn, wakeAction } from "./make.ts";
+import type { EventRecord, Job, RunAction, SessionRef } from "../../store/types.ts";
+import {
+  buildCheckpoint,
+  DAY,
+  dedupe,
+  delivery,
+  event,
+  hookSession,
+  KEEP,
+  MAIN_SESSION,
+  run,
+  runAction,
+  START,
+  systemEvent,
+  turn,
+  wakeAction,
+} from "./make.ts";
 import type { Stage } from "./stage.ts";
 
 /** Retention: what goes, and what stays. */
@@ -17,6 +32,7 @@ export function testSweep(stage: Stage): void {
 
   describe("sweep", () => {
     it("takes a body away when its time is over, and keeps the rest of the request and the work", async () => {
+      stage.home.clock.advance(DAY);
       const old = await accepted();
       const young = await accepted({ receivedAt: START + DAY });
       await end(old.action);
@@ -126,6 +142,7 @@ export function testSweep(stage: Stage): void {
     });
 
     it("deletes events and runs after their time, but none that has work left", async () => {
+      stage.home.clock.advance(DAY);
       const [done, open] = [await accepted(), await accepted()];
       await end(done.action, START + DAY);
       const at = START + 30 * DAY;
@@ -161,6 +178,7 @@ export function testSweep(stage: Stage): void {
     });
 
     it("deletes sessions of hooks, and later of the API, that are not used any more, and no others", async () => {
+      stage.home.clock.advance(DAY);
       const refs = [
         hookSession("old"),
         hookSession("used"),
@@ -179,7 +197,30 @@ export function testSweep(stage: Stage): void {
       expect((await stage.handle.store.list("sessions", {})).map((one) => one.ref.key)).toEqual(["main"]);
     });
 
+    it("deletes the oldest turns of long main and channel sessions once a checkpoint covers them, and at twice as many without one", async () => {
+      const refs = [MAIN_SESSION, { agentId: "main", origin: "channel" as const, key: "channel:x:room:1" }, hookSession("long")];
+      await stage.handle.store.commit((tx) => {
+        for (const ref of refs) for (let n = 1; n <= 12; n++) tx.add("turn", ref, turn(`r${n}`));
+      });
+      const keep = { ...KEEP, sessionTurns: 6 };
+      const runsOf = async (ref: SessionRef) => (await stage.handle.store.list("turns", ref)).map(({ runId }) => runId);
+      const count = async (ref: SessionRef) => (await stage.handle.store.get("session", ref))?.turns;
+      expect(await stage.handle.store.sweep(START, keep)).toBe(0);
+      const seqs = (await stage.handle.store.list("turns", MAIN_SESSION)).map(({ seq }) => seq);
+      await stage.handle.store.commit((tx) => {
+        tx.add("turn", MAIN_SESSION, turn("c", { checkpoint: buildCheckpoint(seqs[3] as number) }));
+        for (const ref of refs.slice(1)) for (let n = 13; n <= 15; n++) tx.add("turn", ref, turn(`r${n}`));
+      });
+      expect(await stage.handle.store.sweep(START, keep)).toBe(4 + 3);
+      expect(await runsOf(MAIN_SESSION)).toEqual([...Array.from({ length: 8 }, (_, n) => `r${n + 5}`), "c"]);
+      expect(await runsOf(refs[1] as SessionRef)).toEqual(Array.from({ length: 12 }, (_, n) => `r${n + 4}`));
+      expect(await runsOf(refs[2] as SessionRef)).toHaveLength(15);
+      expect(await Promise.all(refs.map(count))).toEqual([9, 12, 15]);
+      expect(await stage.handle.store.sweep(START, keep)).toBe(0);
+    });
+
     it("deletes what has ended of deliveries and system events, and keys that are free", async () => {
+      stage.home.clock.advance(DAY);
       await stage.handle.store.accept(event(), [dedupe(), dedupe({ key: "k2", expiresAt: START + 90 * DAY })]);
       await stage.handle.store.commit((tx) => {
         tx.add("delivery", delivery("done"));

@@ -6,6 +6,7 @@ import {
   sessionId,
   toWrites,
   withChange,
+  withRefused,
   type ApprovalRecord,
   type Collected,
   type DedupeRecord,
@@ -111,7 +112,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       },
       job(given) {
         const job = copy(given);
-        later(() => data.jobs.add(job) && touched.add(job.kind));
+        later(() => data.jobs.add(job, now) && touched.add(job.kind));
       },
       step: (step) => addAs("step", data.steps, JSON.stringify([step.runId, step.index]), copy(step)),
       toolResult: (result) => addOnce("tool result", data.toolResults, copy(result)),
@@ -125,6 +126,10 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         const approval = approvals.get(id);
         if (!approval || approval.decision) throw new RouseError(NOT_OPEN);
         keepApproval({ ...approval, decision: copy(decision) });
+      },
+      refusedDecision(id, refused) {
+        const approval = approvals.get(id);
+        if (approval) keepApproval(withRefused(approval, copy(refused)));
       },
     },
     set: {
@@ -153,7 +158,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
         });
       },
       job(kind, id, runAt) {
-        later(() => data.jobs.reschedule(kind, id, runAt));
+        later(() => data.jobs.reschedule(kind, id, runAt, now));
         touched.add(kind);
       },
       toolCall(runId, callId, given) {
@@ -177,7 +182,7 @@ export function createWrites(data: Data, now: Ms): PendingWrites {
       },
     },
     settle(job, retryAt, { resetAttempts = false } = {}) {
-      later(() => (retryAt === undefined ? data.jobs.end(job, now) : data.jobs.putBack(job, retryAt, resetAttempts)));
+      later(() => (retryAt === undefined ? data.jobs.end(job, now) : data.jobs.putBack(job, retryAt, resetAttempts, now)));
       touched.add(job.kind);
     },
   });

@@ -1,9 +1,11 @@
-import type { Job, JobKind, Ms, NewJob } from "rouse/store-kit";
+import { getDelayEnd, type Job, type JobKind, type JobPosition, type Ms, type NewJob } from "rouse/store-kit";
 
 interface Entry extends Omit<Job, "lease"> {
   seq: number;
-  /** When it may start, once it is the first of its key. */
+  /** When its delay ends; 0 if it has none. */
   runAt: Ms;
+  /** Its place among those that may start at once: no time, so that no step of the clock changes the order. */
+  place: number;
   /** The number of the start that is under way; undefined while nobody holds the job. */
   lease: number | undefined;
 }
@@ -14,12 +16,20 @@ export class Jobs {
   readonly #byKey = new Map<string, Entry[]>();
   #added = 0;
   #starts = 0;
+  #places = 0;
 
   /** Adds a job. Returns false if its id is there already. */
-  add({ runAt, ...job }: NewJob): boolean {
+  add({ runAt, ...job }: NewJob, now: Ms): boolean {
     const id = `${job.kind}/${job.id}`;
     if (this.#byId.has(id)) return false;
-    const entry: Entry = { ...job, seq: ++this.#added, runAt: runAt ?? job.enqueuedAt, attempts: 0, lease: undefined };
+    const entry: Entry = {
+      ...job,
+      seq: ++this.#added,
+      runAt: getDelayEnd(runAt, now),
+      place: ++this.#places,
+      attempts: 0,
+      lease: undefined,
+    };
     const key = `${job.kind}/${job.key}`;
     const line = this.#byKey.get(key) ?? [];
     line.push(entry);
@@ -31,11 +41,14 @@ export class Jobs {
   /** Starts up to `limit` jobs that may start now. */
   take(kind: JobKind, limit: number, now: Ms): Job[] {
     const ready = this.#first(kind).filter(({ runAt }) => runAt <= now);
-    ready.sort((one, other) => one.runAt - other.runAt || one.seq - other.seq);
+    // Those whose delay is over come last.
+    const due = ready.filter(({ runAt }) => runAt > 0).toSorted((one, other) => one.runAt - other.runAt || one.seq - other.seq);
+    for (const entry of due) Object.assign(entry, { runAt: 0, place: ++this.#places });
+    ready.sort((one, other) => one.place - other.place);
     return ready.slice(0, limit).map((entry) => {
       entry.attempts++;
       entry.lease = ++this.#starts;
-      const { seq: _seq, runAt: _runAt, lease, ...job } = entry;
+      const { seq: _seq, runAt: _runAt, place: _place, lease, ...job } = entry;
       return { ...structuredClone(job), lease };
     });
   }
@@ -51,15 +64,21 @@ export class Jobs {
   }
 
   /** Puts a job back that its caller holds. It stays the first of its key. */
-  putBack(job: Job, runAt: Ms, resetAttempts: boolean): void {
+  putBack(job: Job, runAt: Ms, resetAttempts: boolean, now: Ms): void {
     const entry = this.#find(job);
-    if (entry) Object.assign(entry, { runAt, lease: undefined, ...(resetAttempts && { attempts: 0 }) });
+    if (!entry) return;
+    Object.assign(entry, {
+      runAt: getDelayEnd(runAt, now),
+      place: ++this.#places,
+      lease: undefined,
+      ...(resetAttempts && { attempts: 0 }),
+    });
   }
 
   /** Changes when a job may start that nobody holds. */
-  reschedule(kind: JobKind, id: string, runAt: Ms): void {
+  reschedule(kind: JobKind, id: string, runAt: Ms, now: Ms): void {
     const entry = this.#byId.get(`${kind}/${id}`);
-    if (entry && entry.lease === undefined) entry.runAt = runAt;
+    if (entry && entry.lease === undefined) Object.assign(entry, { runAt: getDelayEnd(runAt, now), place: ++this.#places });
   }
 
   /** Deletes a job that nobody holds. */
@@ -69,16 +88,28 @@ export class Jobs {
   }
 
   /** Lets the jobs start again that a stop cut off. Returns their kinds. */
-  recover(now: Ms): JobKind[] {
+  recover(): JobKind[] {
     const cut = [...this.#byId.values()].filter(({ lease }) => lease !== undefined);
-    for (const entry of cut) Object.assign(entry, { runAt: now, lease: undefined });
+    for (const entry of cut) Object.assign(entry, { runAt: 0, place: ++this.#places, lease: undefined });
     return cut.map(({ kind }) => kind);
   }
 
-  /** When the next job of a kind may start; undefined if none waits. */
+  /** The clock was set back: delays last as long as they were to. */
+  moveBack(step: Ms): void {
+    for (const entry of this.#byId.values()) if (entry.runAt > 0) entry.runAt -= step;
+  }
+
+  /** When the next job of a kind may start, 0 for at once; undefined if none waits. */
   nextAt(kind: JobKind): Ms | undefined {
     const times = this.#first(kind).map(({ runAt }) => runAt);
     return times.length === 0 ? undefined : Math.min(...times);
+  }
+
+  /** Where a job stands. */
+  find(kind: JobKind, id: string): JobPosition | undefined {
+    const entry = this.#byId.get(`${kind}/${id}`);
+    const [first = entry] = this.#byKey.get(`${kind}/${entry?.key}`) ?? [];
+    return entry && first && { head: first.id, runAt: entry.runAt, held: entry.lease !== undefined };
   }
 
   waiting(kind: JobKind, now: Ms): { count: number; oldestMs: number } {
@@ -109,6 +140,6 @@ export class Jobs {
     const [next] = line;
     if (!next) this.#byKey.delete(key);
     // It waits from now on, so that the jobs of a busy key do not overtake those of others.
-    else if (wasFirst) next.runAt = Math.max(next.runAt, now);
+    else if (wasFirst) Object.assign(next, { runAt: getDelayEnd(next.runAt, now), place: ++this.#places });
   }
 }

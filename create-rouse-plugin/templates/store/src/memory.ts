@@ -2,8 +2,10 @@ import {
   buildRun,
   buildRunJobs,
   buildSystemEvent,
+  clampTimes,
   collectJob,
   createListeners,
+  createStepWatch,
   ID_TAKEN,
   isFencingToken,
   LONGEST_TIMER_MS,
@@ -25,7 +27,7 @@ import {
 } from "rouse/store-kit";
 import { copy, createWrites, Data } from "./data.ts";
 import { createReads } from "./reads.ts";
-import { sweep } from "./sweep.ts";
+import { getOldestBody, sweep } from "./sweep.ts";
 
 const KINDS: readonly JobKind[] = ["turn", "delivery", "command"];
 
@@ -81,6 +83,8 @@ interface Parts {
   /** Tells who waits for jobs, now and when the next one's time has come. */
   announce(kinds: Iterable<JobKind>): void;
   watchTime(kind: JobKind): void;
+  /** Keeps delays as long as they were to be, if the clock was set back. */
+  followClock(): void;
 }
 
 function createStore({ data, listeners, now, checkOpen, announce }: Parts): Omit<Store, "close"> {
@@ -113,26 +117,29 @@ function createStore({ data, listeners, now, checkOpen, announce }: Parts): Omit
     onSystemEvents: (listener) => listeners.onWake(listener),
     findDuplicates: async (keys) => keys.map(findKey),
     sweep: async (at, retention) => sweep(data, at, retention),
+    oldestBody: async (at) => getOldestBody(data, at),
     async backup() {
       throw new RouseError({ code: "usage", message: "a store in memory has no backup" });
     },
   };
 }
 
-function createQueue({ data: { jobs }, listeners, now, checkOpen, announce, watchTime }: Parts): Queue {
+function createQueue({ data: { jobs }, listeners, now, checkOpen, announce, watchTime, followClock }: Parts): Queue {
   return {
     async fetch(kind, limit) {
       // A worker that asks again and again must let others do something in between.
       await new Promise((resolve) => setImmediate(resolve));
       checkOpen();
+      followClock();
       const taken = jobs.take(kind, limit, now());
-      watchTime(kind);
+      if (taken.length < limit) watchTime(kind);
       return taken;
     },
     onReady: (listener) => listeners.onReady(listener),
+    find: async (kind, id) => jobs.find(kind, id),
     waiting: async (kind) => jobs.waiting(kind, now()),
     async recover() {
-      const released = jobs.recover(now());
+      const released = jobs.recover();
       announce(new Set(released));
       return released.length;
     },
@@ -153,8 +160,9 @@ function open(data: Data, { clock, log }: Pick<OpenOptions, "clock" | "log">): S
   const watchTime = (kind: JobKind): void => {
     clearTimeout(timers.get(kind));
     const at = data.jobs.nextAt(kind);
-    if (at === undefined || at <= now() || closed) return;
-    timers.set(kind, setTimeout(() => listeners.announce([kind]), Math.min(at - now(), LONGEST_TIMER_MS)).unref());
+    if (at === undefined || at === 0 || closed) return;
+    // A delay that has ended since the last look is announced as well.
+    timers.set(kind, setTimeout(() => listeners.announce([kind]), Math.min(Math.max(at - now(), 0), LONGEST_TIMER_MS)).unref());
   };
   const announce = (kinds: Iterable<JobKind>): void => {
     for (const kind of kinds) watchTime(kind);
@@ -163,14 +171,16 @@ function open(data: Data, { clock, log }: Pick<OpenOptions, "clock" | "log">): S
   const checkOpen = (): void => {
     if (closed) throw new RouseError(STORE_UNAVAILABLE);
   };
-  const parts: Parts = { data, listeners, now, checkOpen, announce, watchTime };
+  const watch = createStepWatch(clock, log);
+  const followClock = (): void => data.jobs.moveBack(Math.max(0, -watch.look()));
+  const parts: Parts = { data, listeners, now, checkOpen, announce, watchTime, followClock };
   const close = async (): Promise<void> => {
     closed = true;
     left = [];
     listeners.close();
     for (const timer of timers.values()) clearTimeout(timer);
   };
-  return { store: { ...createStore(parts), close }, queue: createQueue(parts), cluster: singleNode(now, log) };
+  return { store: clampTimes({ ...createStore(parts), close }, now), queue: createQueue(parts), cluster: singleNode(now, log) };
 }
 
 /**

@@ -1,6 +1,7 @@
 import {
   deliveryState,
   getListLimit,
+  mergeUsage,
   RUN_STATUSES,
   sessionId,
   toReads,
@@ -8,8 +9,11 @@ import {
   type ApprovalState,
   type ListQuery,
   type Ms,
+  type RunRecord,
   type SessionRecord,
   type Store,
+  type UsageKey,
+  type UsageSum,
 } from "rouse/store-kit";
 import type { Data } from "./data.ts";
 
@@ -69,12 +73,29 @@ function getPage<T>(records: Iterable<T>, query: ListQuery, view: (record: T) =>
 const byUse = (sessions: Iterable<SessionRecord>): SessionRecord[] =>
   [...sessions].toSorted((one, other) => one.lastUsedAt - other.lastUsedAt || (sessionId(one.ref) < sessionId(other.ref) ? -1 : 1));
 
+const getEndedRuns = (data: Data, since: number): RunRecord[] =>
+  [...data.runs.values()].filter((run) => run.endedAt !== undefined && run.createdAt >= since);
+
+/** What one run has used. */
+function toUsageSum({ mapping, kind, spec, model, endedAt = 0, usage = {} }: RunRecord, by: UsageKey): UsageSum {
+  const keys: Record<UsageKey, string> = {
+    mapping: mapping ?? `(${kind})`,
+    agent: spec.session.agentId,
+    model: model ?? "(no model)",
+    day: new Date(endedAt).toISOString().slice(0, 10),
+  };
+  const { inputTokens = 0, cachedInputTokens = 0, cacheWriteTokens = 0, outputTokens = 0, costUsd = null } = usage;
+  const unpricedRuns = costUsd === null && Object.keys(usage).length > 0 ? 1 : 0;
+  return { key: keys[by], runs: 1, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, costUsd, unpricedRuns };
+}
+
 const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
   get: {
     event: async (id) => data.events.get(id),
     run: async (id) => data.runs.get(id),
     delivery: async (id) => data.deliveries.get(id),
     session: async (ref) => data.sessions.get(sessionId(ref)),
+    checkpoint: async (ref) => data.turns.get(sessionId(ref))?.findLast(({ checkpoint }) => checkpoint),
     value: async (key) => data.values.get(key),
     approval: async (id) => data.approvals.get(id),
     toolResult: async (id) => data.toolResults.get(id),
@@ -132,13 +153,18 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
       })),
     queuedSystemEvents: async ({ agentId, limit }) =>
       [...data.systemEvents.values()].filter((event) => event.agentId === agentId && event.state === "queued").slice(0, limit),
-    turns: async (ref) => data.turns.get(sessionId(ref)) ?? [],
+    async turns({ limit = Infinity, before = Infinity, after = 0, ...ref }) {
+      const turns = data.turns.get(sessionId(ref)) ?? [];
+      const wanted = turns.filter(({ seq }) => seq < before && seq > after);
+      return wanted.slice(Math.max(0, wanted.length - limit));
+    },
     hookSessions: async ({ agentId, key }) =>
       byUse(data.sessions.values())
         .filter(({ ref }) => ref.origin === "hook" && ref.agentId === agentId && ref.key === key)
         .toReversed(),
     steps: async (runId) =>
       [...data.steps.values()].filter((step) => step.runId === runId).toSorted((one, other) => one.index - other.index),
+    usage: async (query) => mergeUsage(getEndedRuns(data, query.since).map((run) => toUsageSum(run, query.by))),
     approvals: async (query) =>
       getPage(data.approvals.values(), query, (approval) => ({
         id: approval.id,
@@ -146,6 +172,7 @@ const createTable = (data: Data): Parameters<typeof toReads>[0] => ({
         conditions: [
           [query.state, getApprovalState(approval)],
           [query.runId, approval.runId],
+          [query.agents?.includes(approval.agentId) === false ? "" : undefined, approval.agentId],
         ],
       })),
     collected: async (runId) => data.collected.get(runId) ?? [],

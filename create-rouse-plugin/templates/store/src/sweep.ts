@@ -1,4 +1,5 @@
 import {
+  AHEAD_MS,
   redactActions,
   redactApproval,
   redactDebug,
@@ -86,11 +87,41 @@ function dropParts(data: Data): void {
     deleteAll(parts, ({ runId }) => !data.runs.has(runId));
 }
 
+/** Deletes the oldest turns of main and channel sessions that have too many: those that a checkpoint covers, and all beyond twice as many. */
+function trimSessions(data: Data, keep: number): number {
+  let changed = 0;
+  for (const [id, session] of data.sessions) {
+    const turns = data.turns.get(id) ?? [];
+    if (session.ref.origin !== "main" && session.ref.origin !== "channel") continue;
+    const covered = turns.findLast(({ checkpoint }) => checkpoint)?.checkpoint?.covered ?? 0;
+    const kept = turns.filter(({ seq }, at) => {
+      const newer = turns.length - at;
+      return newer <= keep || (seq > covered && newer <= 2 * keep);
+    });
+    data.turns.set(id, kept);
+    session.turns -= turns.length - kept.length;
+    changed += turns.length - kept.length;
+  }
+  return changed;
+}
+
+/** The events whose runs have not all ended. */
+const getUnfinished = (data: Data): Set<string | null> =>
+  new Set([...data.runs.values()].flatMap((run) => (run.endedAt === undefined ? [run.eventId] : [])));
+
+/** When the oldest event was received that still has its body though its runs have ended. */
+export function getOldestBody(data: Data, now: Ms): Ms | undefined {
+  const unfinished = getUnfinished(data);
+  const kept = [...data.events.values()].filter(({ id, request }) => request.body !== null && !unfinished.has(id));
+  const times = kept.map(({ receivedAt }) => receivedAt).filter((at) => at <= now + AHEAD_MS);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
 /** Deletes what retention lets go of. Returns how many records went or were changed. */
 export function sweep(data: Data, now: Ms, keep: Retention): number {
   const ended = (before: Ms) => (record: { createdAt: Ms; endedAt?: Ms }) =>
     record.createdAt < before && record.endedAt !== undefined && record.endedAt < before;
-  const unfinished = new Set([...data.runs.values()].flatMap((run) => (run.endedAt === undefined ? [run.eventId] : [])));
+  const unfinished = getUnfinished(data);
   const sessionAge: Partial<Record<string, Ms>> = { hook: keep.hookSessions, api: keep.apiSessions };
   const isUnused = ({ ref, lastUsedAt }: { ref: { origin: string }; lastUsedAt: Ms }): boolean =>
     lastUsedAt < now - (sessionAge[ref.origin] ?? Infinity);
@@ -102,6 +133,7 @@ export function sweep(data: Data, now: Ms, keep: Retention): number {
     deleteAll(data.systemEvents, ({ at, state }) => at < now - keep.events && state !== "queued") +
     deleteAll(data.deliveries, ended(now - keep.deliveries)) +
     deleteAll(data.sessions, (session, id) => isUnused(session) && (data.turns.delete(id), true)) +
+    trimSessions(data, keep.sessionTurns) +
     deleteAll(data.keys, ({ expiresAt }) => expiresAt <= now);
   dropParts(data);
   return changed;

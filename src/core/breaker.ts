@@ -1,0 +1,235 @@
+/**
+ * A circuit breaker for each thing that is called (a model, a channel), with a limit on the calls at the same time. It stops
+ * calls to what is away, tests it with one call at a time, and lets calls through again when a test succeeds. The limit falls
+ * by half and grows by one (AIMD, as in TCP's congestion control, RFC 5681) when the other side says that it is asked too
+ * often. State is in memory.
+ */
+import { backOff } from "./backoff.ts";
+
+/**
+ * How a call ended. `ok`: with what was wanted. `answered`: with an error about this one request. `away`: the other side could
+ * not be reached, or failed for reasons of its own. `busy`: it was asked too often. `none`: nothing is known of the other side.
+ */
+export type CallOutcome = "ok" | "answered" | "away" | "busy" | "none";
+
+/** The permission for one call. */
+export interface Pass {
+  readonly of: string;
+  /** Whether the call tests a breaker that is open. */
+  readonly isProbe: boolean;
+  /** Must be called once the call is over; later calls of it do nothing. `retryAfterMs`: the wait that the other side asks for. */
+  leave(outcome: CallOutcome, retryAfterMs?: number): void;
+}
+
+/** No call is made now. `until`: when the breaker is tested next, or when there may be room, in milliseconds since the epoch. */
+export interface Refusal {
+  readonly of: string;
+  readonly until: number;
+}
+
+export interface BreakerState {
+  of: string;
+  /** `testing`: open, and a call is under way that tests it. */
+  state: "closed" | "open" | "testing";
+  /** Since when it is open, and when it is tested next; absent if it is closed. */
+  since?: number;
+  until?: number;
+  /** Calls under way, and how many may be; absent if there is no limit. */
+  running: number;
+  limit?: number;
+}
+
+/** A breaker, and how many jobs wait for it at this gateway. */
+export type WaitState = BreakerState & { waiting: number };
+
+export interface Breaker {
+  /** Asks for permission for a call. `limited`: also refused while as many calls are under way as the limit says. */
+  enter(of: string, limited?: boolean): Pass | Refusal;
+  isOpen(of: string): boolean;
+  /** How many calls could enter now: `Infinity` if there is no limit. */
+  room(of: string): number;
+  /** Opens a breaker before any call: at start, for what was away when the process ended. */
+  open(of: string, until: number): void;
+  /** Breakers that are open or limited, or have calls under way. */
+  states(): BreakerState[];
+}
+
+export interface BreakerOptions {
+  clock: { now(): number };
+  /** From 0 to 1, for the jitter. */
+  random?(): number;
+  /** The longest wait that the other side may ask for, in milliseconds. */
+  maxRetryAfterMs(): number;
+  /** Called when a breaker opens or closes, and when there may be room again. */
+  onChange?(of: string, change: "opened" | "closed" | "room"): void;
+}
+
+/** Failures in a row after which a breaker opens. */
+export const FAILURES_TO_OPEN = 5;
+/** Between tests of an open breaker. */
+const PROBE = { firstMs: 2_000, longestMs: 60_000 };
+/** After a test that said nothing, and until there may be room below a limit. */
+const SOON_MS = 1_000;
+/** A breaker that no call has tested for so long after its time belongs to what is not called any more. */
+const FORGET_MS = 3_600_000;
+/** A limit that has grown to so much is none any more. */
+const MAX_LIMIT = 64;
+
+interface Entry {
+  failures: number;
+  /** Set while it is open. */
+  since?: number;
+  until: number;
+  probe: Pass | undefined;
+  /** Tests in a row that failed. */
+  failedProbes: number;
+  running: Set<Pass>;
+  limit: number;
+  /** Below it the limit grows with each answer by one, above it by one for each round of answers. */
+  threshold: number;
+  /** When the limit fell last: calls that had begun before do not lower it again. */
+  loweredAt: number;
+}
+
+export const isRefusal = (result: Pass | Refusal): result is Refusal => "until" in result;
+
+class Breakers implements Breaker {
+  readonly #options: BreakerOptions;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(options: BreakerOptions) {
+    this.#options = options;
+  }
+
+  enter(of: string, limited = false): Pass | Refusal {
+    const now = this.#options.clock.now();
+    const entry = this.#entry(of);
+    const isOpen = entry.since !== undefined;
+    if (isOpen && (entry.probe || now < entry.until)) return { of, until: Math.max(entry.until, now + SOON_MS) };
+    if (!isOpen && limited && entry.running.size >= Math.floor(entry.limit)) return { of, until: now + SOON_MS };
+    const pass: Pass = { of, isProbe: isOpen, leave: (outcome, retryAfterMs) => this.#leave(pass, now, outcome, retryAfterMs) };
+    entry.running.add(pass);
+    if (isOpen) entry.probe = pass;
+    return pass;
+  }
+
+  isOpen(of: string): boolean {
+    return this.#entries.get(of)?.since !== undefined;
+  }
+
+  room(of: string): number {
+    const entry = this.#entries.get(of);
+    if (!entry) return Infinity;
+    if (entry.since !== undefined) return !entry.probe && this.#options.clock.now() >= entry.until ? 1 : 0;
+    return Math.max(0, Math.floor(entry.limit) - entry.running.size);
+  }
+
+  open(of: string, until: number): void {
+    const entry = this.#entry(of);
+    if (entry.since !== undefined) return;
+    entry.since = this.#options.clock.now();
+    entry.until = until;
+    entry.failedProbes = 0;
+    this.#options.onChange?.(of, "opened");
+  }
+
+  states(): BreakerState[] {
+    const now = this.#options.clock.now();
+    for (const [of, { since, until, running }] of this.#entries)
+      if (since !== undefined && running.size === 0 && now - until > FORGET_MS) this.#entries.delete(of);
+    return [...this.#entries].map(([of, { since, until, probe, running, limit }]) => ({
+      of,
+      state: since === undefined ? "closed" : probe ? "testing" : "open",
+      ...(since === undefined ? {} : { since, until }),
+      running: running.size,
+      ...(limit === Infinity ? {} : { limit: Math.floor(limit) }),
+    }));
+  }
+
+  #entry(of: string): Entry {
+    const known = this.#entries.get(of);
+    if (known) return known;
+    const made: Entry = {
+      failures: 0,
+      until: 0,
+      probe: undefined,
+      failedProbes: 0,
+      running: new Set(),
+      limit: Infinity,
+      threshold: Infinity,
+      loweredAt: -Infinity,
+    };
+    this.#entries.set(of, made);
+    return made;
+  }
+
+  #leave(pass: Pass, beganAt: number, outcome: CallOutcome, retryAfterMs = 0): void {
+    const { of } = pass;
+    const entry = this.#entries.get(of);
+    if (!entry?.running.delete(pass)) return;
+    if (entry.probe === pass) {
+      entry.probe = undefined;
+      this.#tested(of, entry, outcome, retryAfterMs);
+    } else if (entry.since === undefined) this.#count(of, entry, { beganAt, outcome, retryAfterMs });
+    const isPlain = entry.since === undefined && entry.running.size + entry.failures === 0 && entry.limit === Infinity;
+    if (isPlain) this.#entries.delete(of);
+    this.#options.onChange?.(of, "room");
+  }
+
+  /** A call that tested an open breaker is over. */
+  #tested(of: string, entry: Entry, outcome: CallOutcome, retryAfterMs: number): void {
+    if (outcome === "none") {
+      entry.until = this.#options.clock.now() + SOON_MS;
+      return;
+    }
+    if (outcome === "away" || outcome === "busy") {
+      entry.failedProbes++;
+      entry.until = this.#nextProbe(entry, retryAfterMs);
+      return;
+    }
+    delete entry.since;
+    entry.failures = 0;
+    entry.threshold = entry.limit;
+    // Those that waited come back a few at a time.
+    entry.limit = 2;
+    this.#options.onChange?.(of, "closed");
+  }
+
+  #count(
+    of: string,
+    entry: Entry,
+    { beganAt, outcome, retryAfterMs }: { beganAt: number; outcome: CallOutcome; retryAfterMs: number },
+  ): void {
+    if (outcome === "none") return;
+    if (outcome === "ok" || outcome === "answered") {
+      entry.failures = 0;
+      if (outcome === "ok") grow(entry);
+      return;
+    }
+    // A provider that limits its callers is not away: fewer calls come first.
+    if (outcome === "away" || entry.limit === 1) entry.failures++;
+    if (outcome === "busy" && beganAt >= entry.loweredAt) {
+      entry.limit = Math.max(1, Math.floor(Math.min(entry.limit, entry.running.size + 1) / 2));
+      entry.threshold = entry.limit;
+      entry.loweredAt = this.#options.clock.now();
+    }
+    if (entry.failures >= FAILURES_TO_OPEN) this.open(of, this.#nextProbe(entry, retryAfterMs));
+  }
+
+  #nextProbe({ failedProbes }: Entry, retryAfterMs: number): number {
+    const { clock, maxRetryAfterMs, random = Math.random } = this.#options;
+    const wanted = Math.min(retryAfterMs, maxRetryAfterMs());
+    return Math.round(clock.now() + Math.max(backOff(failedProbes + 1, PROBE) * (0.75 + random() / 2), wanted * (1 + random() / 10)));
+  }
+}
+
+function grow(entry: Entry): void {
+  if (entry.limit === Infinity) return;
+  entry.limit += entry.limit < entry.threshold ? 1 : 1 / entry.limit;
+  if (entry.limit >= MAX_LIMIT) entry.limit = entry.threshold = Infinity;
+}
+
+/** Creates breakers that are all closed. A breaker is made by the first call of what it is for. */
+export function createBreaker(options: BreakerOptions): Breaker {
+  return new Breakers(options);
+}

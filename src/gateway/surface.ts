@@ -1,0 +1,111 @@
+import { createEarlierRuns } from "../chat/earlier-runs.ts";
+import { createReceipts } from "../runs/read-receipts.ts";
+import { lazy } from "../core/lazy.ts";
+import type { Resources } from "./resources.ts";
+import { createApps, type Apps } from "../http/app.ts";
+import { createFirstAnswers } from "../http/first-answers.ts";
+import { STORE_UNAVAILABLE } from "../store/types.ts";
+import type { PlatformDeps } from "../http/platform/types.ts";
+import { type AnswerHook, createHooks, createServiceHook } from "../http/hooks.ts";
+import type { AdminDeps, RuntimeStatus } from "../admin/types.ts";
+import type { Intake } from "../intake/receive.ts";
+import type { createSharedCounts } from "../intake/callers.ts";
+import type { Services } from "../plugin/services.ts";
+import type { Workers } from "./workers.ts";
+
+/** The platform API, which is loaded when the first request for it comes. */
+function createLazyPlatform(
+  { options, store, clock, log, snapshot }: Resources,
+  { chats, keys, knowledge, approvals }: Workers,
+  shared: Pick<PlatformDeps, "sharedCounts" | "firstAnswers">,
+  status: () => RuntimeStatus,
+) {
+  const { startedAt } = status();
+  return lazy(async () => {
+    const { createPlatform } = await import("../http/platform/app.ts");
+    return createPlatform({
+      ...shared,
+      chats,
+      keys,
+      knowledge,
+      approvals,
+      earlierRuns: createEarlierRuns(store),
+      clock,
+      fetch: options.fetch,
+      log,
+      snapshot,
+      draining: () => status().draining,
+      startedAt,
+    });
+  });
+}
+
+/** What the operator's interface reads and does. */
+function createAdminDeps(resources: Resources, workers: Workers, intake: Intake, status: () => RuntimeStatus): AdminDeps {
+  const { store, queue, cluster, clock, log, metrics, snapshot, reloader } = resources;
+  const { turns, chats, keys, knowledge, deliveries, approvals, rules, admission, health } = workers;
+  return {
+    clock,
+    log,
+    store,
+    queue,
+    cluster,
+    snapshot,
+    status,
+    refusals: intake.denials.list,
+    signatures: intake.signatures,
+    runs: { ...turns, cancel: workers.cancel },
+    approvals,
+    rules,
+    limits: () => admission.usage(),
+    channels: health,
+    replay: intake.replay,
+    retryDelivery: deliveries.retry,
+    sendEvent: createServiceHook(intake),
+    reload: reloader.reload,
+    metrics: metrics.render,
+    keys,
+    chats,
+    knowledge,
+  };
+}
+
+/** What the gateway answers over HTTP, and what answers hooks in it. */
+export function createSurface(
+  resources: Resources,
+  workers: Workers,
+  services: Services,
+  input: { intake: Intake; sharedCounts: ReturnType<typeof createSharedCounts> },
+  status: () => RuntimeStatus,
+): Apps & { hooks: AnswerHook } {
+  const { store, cluster, clock, log, telemetry, snapshot, operatorToken } = resources;
+  const { keys, runEnds } = workers;
+  const { intake, sharedCounts } = input;
+  const draining = (): boolean => status().draining;
+  const admin = createAdminDeps(resources, workers, intake, status);
+  const firstAnswers = cluster.responding && createFirstAnswers(cluster.responding, STORE_UNAVAILABLE);
+  const platform = createLazyPlatform(resources, workers, { sharedCounts, firstAnswers }, status);
+  const serviceRequest = services.request;
+  const receipts = createReceipts({ store, waitForRun: runEnds.wait });
+  const hooks = createHooks({ intake, snapshot, receipts, firstAnswers });
+  const apps = createApps({
+    admin,
+    hooks,
+    firstAnswers,
+    receipts,
+    hasCredential: intake.hasCredential,
+    bodyBudget: intake.bodyBudget,
+    denials: intake.denials,
+    platform,
+    keys,
+    clock,
+    log,
+    snapshot,
+    operatorToken,
+    ready: () => !draining() && cluster.reachable(),
+    sharedCounts,
+    serviceRequest,
+    telemetry,
+  });
+  return { ...apps, hooks };
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "../core/log.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { type HttpAnswer, type Rejections, renderThrown } from "./errors.ts";
+import type { AnswerHook } from "./hooks.ts";
+import { readHeaders } from "./request.ts";
+
+/** Takes a request of Node's server and answers it; false if the request is not for it, and untouched. */
+export type DirectHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
+
+export interface DirectHooksDeps {
+  answer: AnswerHook;
+  snapshot(): Snapshot;
+  rejections: Pick<Rejections, "note">;
+  log: Logger;
+}
+
+/** Addresses that mean what their characters say, whatever parses them. */
+const PLAIN_ADDRESS = /^\/[\w/-]+(?:\?[\w=&%+~.-]*)?$/;
+const PLAIN_HOST = /^[\w.-]+(?::\d{1,5})?$/;
+
+/** True if the message has a body that was not read to its end. */
+export function isUnread({ headers, complete }: IncomingMessage): boolean {
+  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  return hasBody && !complete;
+}
+
+/** Writes an answer: head and body in one piece. */
+function write(incoming: IncomingMessage, outgoing: ServerResponse, { status, headers, body }: HttpAnswer): void {
+  if (isUnread(incoming)) headers["connection"] = "close";
+  if (body !== null) headers["content-length"] = String(Buffer.byteLength(body));
+  outgoing.writeHead(status, headers);
+  outgoing.end(body ?? undefined);
+}
+
+/**
+ * Creates what answers a `POST` below the hooks' base path straight from Node's server. `Request`, `Response` and routing
+ * take a fifth of the time of a hook, and say nothing that the message does not. Every other request, and every unusual
+ * address, takes the way of all others, with the same answer.
+ */
+export function createDirectHooks({ answer, snapshot, rejections, log }: DirectHooksDeps): DirectHandler {
+  return (incoming, outgoing) => {
+    const { method, url = "" } = incoming;
+    const { host } = incoming.headers;
+    const base = snapshot().config.hooks.path;
+    if (method !== "POST" || !url.startsWith(base) || url[base.length] !== "/") return false;
+    if (host === undefined || !PLAIN_ADDRESS.test(url) || !PLAIN_HOST.test(host)) return false;
+    const end = url.indexOf("?");
+    const path = url.slice(base.length + 1, end < 0 ? undefined : end).replace(/\/+$/, "");
+    const peer = incoming.socket.remoteAddress;
+    const request = { method, path, url: `http://${host}${url}`, headers: readHeaders(incoming), body: incoming, peer };
+    void answer(request)
+      .catch((error: unknown) => renderThrown(error, log))
+      .then((answered) => {
+        const describe = () => ({ method, url: request.url, peer, forwardedFor: request.headers["x-forwarded-for"] });
+        rejections.note(answered.status, answered.reason, describe);
+        write(incoming, outgoing, answered);
+      });
+    return true;
+  };
+}

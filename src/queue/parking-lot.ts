@@ -1,0 +1,255 @@
+import { createBreaker, isRefusal, type Breaker, type WaitState, type Pass, type Refusal } from "../core/breaker.ts";
+import type { Clock } from "../core/clock.ts";
+import { safeError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Job, JobKind, Ms, NewJob, Store } from "../store/types.ts";
+
+/** A job that waits for a breaker, as it is put back into the queue: with the key that it had. */
+export type WaitingJob = Pick<Job, "id" | "kind" | "key" | "data" | "enqueuedAt">;
+
+export interface ParkingLot {
+  readonly breaker: Breaker;
+  /**
+   * Asks for permission for a job to call one of `candidates`, in their order. Refused as well for a model that an earlier job
+   * of its key waits for, and while jobs that waited longer take the room there is.
+   */
+  enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal;
+  /** Keeps a job until one of `candidates` takes calls again, and until `from`. Called once that it waits is on disk. */
+  park(job: WaitingJob, candidates: readonly string[], from?: Ms): void;
+  /** The job does not wait any more. One that waits again has its place before those that came later, until `forget`. */
+  arrived(jobId: string): void;
+  /** An attempt of the job is over: its place is forgotten, unless it waits. */
+  forget(jobId: string): void;
+  /** The states of the breakers, and how many jobs wait for each here. */
+  states(): WaitState[];
+}
+
+interface Entry {
+  job: WaitingJob;
+  candidates: readonly string[];
+  /** The place among those of its key. Jobs of a key are taken in order, so that the first to wait is the first. */
+  place: number;
+  /** It is put back no earlier. */
+  from: Ms;
+  /** Set once it was put back into the queue. */
+  wokenAt?: Ms;
+}
+
+/** A job that waits looks again after that, should the gateway that knows of it be gone. */
+export const LOOK_MS = 900_000;
+/** A job that was woken has its place kept for so long; it may stand behind another job of its key. */
+const WOKEN_MS = 30_000;
+/** After that the job is another gateway's, or gone. */
+const FORGET_MS = 300_000;
+/** Jobs of one key that are woken together. */
+const MAX_WOKEN = 100;
+const RETRY_MS = 1_000;
+const PREFIX = "parked";
+
+/** The key of a job that waits for `of`: the key that it had is free meanwhile, and those that wait with it keep their order. */
+export const toParkedKey = (of: string, key: string): string => [PREFIX, of, key].join("\n");
+
+/** The key that a waiting job had; undefined if it does not wait. */
+export function fromParkedKey(parked: string): string | undefined {
+  const [prefix, , ...key] = parked.split("\n");
+  return prefix === PREFIX && key.length > 0 ? key.join("\n") : undefined;
+}
+
+/** The job as it stands in the queue while it waits. */
+export const toParkedJob = (job: WaitingJob, of: string, runAt: Ms): NewJob => ({
+  ...toWaitingJob(job),
+  key: toParkedKey(of, job.key),
+  runAt,
+});
+
+export const toWaitingJob = ({ id, kind, key, data, enqueuedAt }: WaitingJob): WaitingJob => ({ id, kind, key, data, enqueuedAt });
+
+export interface ParkingLotOptions {
+  store: Pick<Store, "commit">;
+  clock: Clock;
+  log: Logger;
+  signal: AbortSignal;
+  random?(): number;
+  maxRetryAfterMs(): Ms;
+}
+
+class Lot implements ParkingLot {
+  readonly breaker: Breaker;
+  readonly #options: ParkingLotOptions;
+  /** By id, those that wait longest first. */
+  readonly #entries = new Map<string, Entry>();
+  /** Ids by candidate, and by kind and key. */
+  readonly #byCandidate = new Map<string, Map<string, Entry>>();
+  readonly #byKey = new Map<string, Map<string, Entry>>();
+  readonly #places = new Map<string, number>();
+  #lastPlace = 0;
+  /** When each breaker is looked at next. */
+  readonly #timers = new Map<string, Ms>();
+
+  constructor(options: ParkingLotOptions) {
+    const { clock, log, maxRetryAfterMs, random } = options;
+    this.#options = options;
+    this.breaker = createBreaker({
+      clock,
+      maxRetryAfterMs,
+      ...(random && { random }),
+      onChange: (of, change) => {
+        if (change === "opened") log.warn({ of }, "calls fail again and again: work for it waits, and one call at a time tests it");
+        if (change === "closed")
+          log.info({ of, waiting: this.#byCandidate.get(of)?.size ?? 0 }, "calls succeed again: what waited is started");
+        if (change !== "opened") this.#wakeNext(of);
+      },
+    });
+  }
+
+  enter(job: WaitingJob, candidates: readonly string[]): Pass | Refusal {
+    const now = this.#options.clock.now();
+    const earlier = [...(this.#byKey.get(toGroup(job))?.values() ?? [])].filter(
+      ({ place }) => place < (this.#places.get(job.id) ?? Infinity),
+    );
+    const isWoken = this.#entries.get(job.id)?.wokenAt !== undefined;
+    let refusal: Refusal | undefined;
+    for (const of of candidates) {
+      const isBehind = earlier.some((entry) => entry.candidates.includes(of));
+      const isCrowded = !isWoken && !this.breaker.isOpen(of) && this.breaker.room(of) <= this.#waitingFor(of, now);
+      const result = isBehind || isCrowded ? { of, until: now + RETRY_MS } : this.breaker.enter(of, true);
+      if (!isRefusal(result)) {
+        this.arrived(job.id);
+        return result;
+      }
+      if (!refusal || result.until < refusal.until) refusal = result;
+    }
+    return refusal as Refusal;
+  }
+
+  park(job: WaitingJob, candidates: readonly string[], from = 0): void {
+    const place = this.#places.get(job.id) ?? ++this.#lastPlace;
+    const entry: Entry = { job: toWaitingJob(job), candidates, place, from };
+    this.#places.set(job.id, place);
+    this.arrived(job.id);
+    this.#entries.set(job.id, entry);
+    for (const of of candidates) addTo(this.#byCandidate, of, entry);
+    addTo(this.#byKey, toGroup(job), entry);
+    for (const of of candidates) this.#wakeNext(of);
+  }
+
+  forget(jobId: string): void {
+    if (!this.#entries.has(jobId)) this.#places.delete(jobId);
+  }
+
+  arrived(jobId: string): void {
+    const entry = this.#entries.get(jobId);
+    if (!entry) return;
+    this.#entries.delete(jobId);
+    for (const of of entry.candidates) removeFrom(this.#byCandidate, of, jobId);
+    removeFrom(this.#byKey, toGroup(entry.job), jobId);
+  }
+
+  /** Bound, since it is handed on. */
+  readonly states = (): WaitState[] =>
+    this.breaker.states().map((state) => ({ ...state, waiting: this.#byCandidate.get(state.of)?.size ?? 0 }));
+
+  #drop(jobId: string): void {
+    this.arrived(jobId);
+    this.forget(jobId);
+  }
+
+  #waitingFor(of: string, now: Ms): number {
+    let count = 0;
+    for (const { from } of this.#byCandidate.get(of)?.values() ?? []) if (from <= now) count++;
+    return count;
+  }
+
+  /** Puts as many jobs back into the queue as there is room for: those that wait longest, with all of their keys. */
+  #wakeNext(of: string): void {
+    const { clock, signal } = this.#options;
+    const waiting = this.#byCandidate.get(of);
+    if (!waiting || signal.aborted) return;
+    const now = clock.now();
+    const { woken, from } = this.#look(waiting, now);
+    let room = this.breaker.room(of) - woken;
+    for (const entry of room > 0 ? [...waiting.values()] : []) {
+      if (room <= 0) break;
+      const group = [...(this.#byKey.get(toGroup(entry.job))?.values() ?? [])];
+      if (entry.wokenAt !== undefined || group.some(({ wokenAt }) => wokenAt !== undefined)) continue;
+      const jobs = group.toSorted((a, b) => a.place - b.place).slice(0, MAX_WOKEN);
+      if ((jobs[0]?.from ?? 0) > now) continue;
+      for (const one of jobs) one.wokenAt = now;
+      void this.#wake(jobs.map(({ job }) => job));
+      room--;
+    }
+    if (waiting.size > 0) this.#lookLater(of, now, from);
+  }
+
+  /** How many keys were woken and not taken yet, and when the next job may be woken. Forgets jobs that another worker must have. */
+  #look(waiting: ReadonlyMap<string, Entry>, now: Ms): { woken: number; from: Ms } {
+    const keys = new Set<string>();
+    let from = Infinity;
+    for (const [id, entry] of waiting) {
+      const { job, wokenAt } = entry;
+      if (wokenAt === undefined && entry.from > now && entry.from < from) from = entry.from;
+      if (wokenAt === undefined) continue;
+      if (now - wokenAt > FORGET_MS) this.#drop(id);
+      else if (now - wokenAt < WOKEN_MS) keys.add(toGroup(job));
+    }
+    return { woken: keys.size, from };
+  }
+
+  #lookLater(of: string, now: Ms, earliest: Ms): void {
+    const { clock, signal } = this.#options;
+    const { until = 0 } = this.breaker.states().find((state) => state.of === of) ?? {};
+    const at = Math.min(until > now ? until : now + WOKEN_MS, earliest);
+    const known = this.#timers.get(of);
+    if (known !== undefined && known > now && known <= at) return;
+    this.#timers.set(of, at);
+    void clock.sleep(at - now, signal).then(() => {
+      if (this.#timers.get(of) === at) this.#timers.delete(of);
+      this.#wakeNext(of);
+    });
+  }
+
+  async #wake(jobs: readonly WaitingJob[]): Promise<void> {
+    const { store, clock, log, signal } = this.#options;
+    while (!signal.aborted) {
+      try {
+        await store.commit((tx) => {
+          // What kept its key keeps its place in it.
+          for (const { kind, id } of jobs) {
+            if (kind === "delivery") tx.update("job", kind, id, clock.now());
+            else tx.delete("job", kind, id);
+          }
+          for (const job of jobs) if (job.kind !== "delivery") tx.add("job", job);
+        });
+        return;
+      } catch (error) {
+        log.error({ err: safeError(error) }, "parked work could not be put back into the queue; it is tried again");
+        await clock.sleep(RETRY_MS, signal);
+      }
+    }
+  }
+}
+
+const toGroup = ({ kind, key }: { kind: JobKind; key: string }): string => `${kind}\n${key}`;
+
+function addTo(index: Map<string, Map<string, Entry>>, name: string, entry: Entry): void {
+  const entries = index.get(name) ?? new Map<string, Entry>();
+  index.set(name, entries.set(entry.job.id, entry));
+}
+
+function removeFrom(index: Map<string, Map<string, Entry>>, name: string, jobId: string): void {
+  const entries = index.get(name);
+  entries?.delete(jobId);
+  if (entries?.size === 0) index.delete(name);
+}
+
+/** Creates the place where jobs wait for breakers, and the breakers. */
+export function createParkingLot(options: ParkingLotOptions): ParkingLot {
+  return new Lot(options);
+}
+
+/** A job that may have waited does so no more, and its attempts are over. */
+export function endWait(job: Pick<Job, "id"> | undefined, parking: ParkingLot): void {
+  if (!job) return;
+  parking.arrived(job.id);
+  parking.forget(job.id);
+}

@@ -1,0 +1,96 @@
+import { writeDelivery } from "../delivery/plan.ts";
+import { countUsedTokens } from "../limits/limiter.ts";
+import type { RunError, RunRecord, StepRecord, Writes } from "../store/types.ts";
+import { persist } from "./persist.ts";
+import type { ExecutorDeps, ModelTurn, RunKind } from "./run-kind.ts";
+import { getRunStatus, keepFailedAttempts, reportNoRoute, writeEnd } from "./run-result.ts";
+import type { TryEnd } from "./traced-run.ts";
+import { addRunUsage, commitEnd } from "./waiting.ts";
+
+/** One try of a run, and how far it has come. */
+export interface Try {
+  readonly kind: RunKind;
+  readonly deps: ExecutorDeps;
+  readonly signal: AbortSignal;
+  run: RunRecord;
+  isStored: boolean;
+  /** The steps so far, those of earlier tries first. */
+  readonly steps: StepRecord[];
+  /** What a summary of the session has used that was made for the run. */
+  summaryUsage?: RunRecord["usage"];
+  /** Starts that ended with their process, since the run got further last. */
+  crashes: number;
+  /** What the try has come to. */
+  end?: TryEnd;
+}
+
+/** What a run has used in all when a try is over, and whether the run is back in the queue. */
+export interface AttemptUsage {
+  tokens: number;
+  costUsd?: number | undefined;
+  again: boolean;
+}
+
+/** Does what needs the store until it is done, or the run is another gateway's. */
+export const persistFor = <T>({ run, kind, signal, deps }: Try, attempt: () => T | Promise<T>): Promise<T> =>
+  persist(attempt, { runId: run.id, job: kind.job, signal }, deps);
+
+/** The part of a failure that the run keeps. */
+export const toRunError = ({ code, message, vendor }: RunError): RunError => ({ code, message, ...(vendor && { vendor }) });
+
+export const toSpent = (usage: RunRecord["usage"] = {}, again: boolean): AttemptUsage => ({
+  tokens: countUsedTokens({ usage }),
+  costUsd: usage.costUsd,
+  again,
+});
+
+/** What a run has used, and the model that answered last: a run that failed has used what its steps have. */
+export function getUsed(result: ModelTurn, current: Try): Pick<RunRecord, "usage" | "model"> {
+  if (result.ok) return { usage: result.usage, model: result.model };
+  const last = current.steps.at(-1);
+  if (last) return { usage: addRunUsage(current), model: last.model };
+  return current.summaryUsage ? { usage: current.summaryUsage } : {};
+}
+
+/** Writes the end of a run and all that follows from it, in one commit. */
+export async function endRun(result: ModelTurn, current: Try): Promise<void> {
+  const { kind, deps, run, isStored, steps, signal } = current;
+  const { context, job } = kind;
+  const now = deps.clock.now();
+  const status = getRunStatus(result);
+  const used = getUsed(result, current);
+  current.end = result.ok ? { status } : { status, error: result.code };
+  const { change, warnings = [], planned, write, after } = await persistFor(current, () => kind.finish(run, result, now, steps));
+  const end = {
+    status,
+    endedAt: now,
+    warnings: [...run.warnings, ...result.warnings, ...warnings],
+    ...used,
+    ...(result.ok ? {} : { error: toRunError(result), ...keepFailedAttempts(run, result, context) }),
+    ...(planned ? { deliveryId: planned.delivery.id } : {}),
+    ...change,
+  };
+  const writeAll = (tx: Writes): void => {
+    if (isStored) writeEnd(tx, run, end, { context, now, ...(planned ? { delivery: planned.delivery } : {}) });
+    else tx.add("run", { ...run, ...end });
+    if (result.ok && result.lastStep) tx.add("step", result.lastStep);
+    if (planned) writeDelivery(tx, planned);
+    write(tx);
+  };
+  const isWritten = async (): Promise<boolean> => (await deps.store.get("run", run.id))?.endedAt === now;
+  const done = await persist(
+    () => commitEnd(run, writeAll, { ...deps, now, held: job, by: "gateway", steps }),
+    { runId: run.id, job, signal },
+    deps,
+    { isWritten, written: true },
+  );
+  if (done) {
+    deps.metrics?.runEnded({ status, seconds: (now - (run.startedAt ?? now)) / 1000 });
+    const { mapping = "", spec } = run;
+    if (used.model !== undefined) deps.metrics?.modelUsed({ agent: spec.session.agentId, mapping, model: used.model, ...used.usage });
+    deps.log.info({ runId: run.id, status }, "a run ended");
+    if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
+    deps.onRunEnd?.(run.id);
+  }
+  await after?.(done);
+}

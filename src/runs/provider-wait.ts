@@ -1,0 +1,189 @@
+/** What becomes of a run whose models give no answer: it waits for them, is tried again, or ends. */
+import type { CallGate, ResolvedModel } from "../agent/types.ts";
+import { ECHO } from "../agent/no-model.ts";
+import { backOff } from "../core/backoff.ts";
+import { isRefusal, type Breaker, type Pass, type Refusal } from "../core/breaker.ts";
+import { LOOK_MS, toParkedJob, type ParkingLot } from "../queue/parking-lot.ts";
+import type { Job, Ms, RunChange, RunRecord, Store } from "../store/types.ts";
+import { buildRunJob } from "./run-result.ts";
+import type { FailedTurn, RunKind } from "./run-kind.ts";
+import type { ActionContext } from "./types.ts";
+
+/** Tries of a turn whose model answers, but with nothing that can be used. */
+const MAX_TRIES = 6;
+const RETRY = { firstMs: 2_000, longestMs: 300_000 };
+/** Errors of the provider, and not of its answer: they pass, sooner or later. */
+const AWAY = new Set(["rate_limited", "provider_unavailable"]);
+/** A run that is tried again is put back by its gateway; should that be gone, the queue does it so much later. */
+const LATE_MS = 5_000;
+
+/** The model of a run and its fallbacks, in the order in which they are asked. */
+export const toCandidates = ({ ref, fallbacks = [] }: ResolvedModel): string[] =>
+  [...new Set([ref, ...fallbacks.map((one) => one.ref)])].filter((one) => one !== ECHO.ref);
+
+/** Asks the breakers before each model call of one attempt of a run. */
+export class AttemptGate implements CallGate {
+  readonly #breaker: Breaker;
+  /** The permission that the run was started with: for its first call. */
+  #pass: Pass | undefined;
+  /** A run with answers goes on, however many others run: it is retried calls and first ones that wait for room. */
+  #isUnderWay: boolean;
+
+  /** Without `pass`, only breakers that are open refuse calls: a caller waits for the answer. */
+  constructor(breaker: Breaker, pass?: Pass) {
+    this.#breaker = breaker;
+    this.#pass = pass;
+    this.#isUnderWay = pass === undefined;
+  }
+
+  enter(ref: string, isRetry: boolean): Pass | Refusal {
+    const reserved = this.#pass?.of === ref ? this.#pass : undefined;
+    if (reserved) this.#pass = undefined;
+    const entered = reserved ?? this.#breaker.enter(ref, isRetry || !this.#isUnderWay);
+    if (isRefusal(entered)) return entered;
+    return {
+      ...entered,
+      leave: (outcome, retryAfterMs) => {
+        if (outcome === "ok") this.#isUnderWay = true;
+        entered.leave(outcome, retryAfterMs);
+      },
+    };
+  }
+
+  isOpen(ref: string): boolean {
+    return this.#breaker.isOpen(ref);
+  }
+
+  /** Gives back a permission that no call has used. */
+  close(): void {
+    this.#pass?.leave("none");
+    this.#pass = undefined;
+  }
+}
+
+/** Asks whether one of a run's models takes calls. A run without a job has a caller, who is answered immediately. */
+export function openGate(model: ResolvedModel, job: Job | undefined, parking: ParkingLot): AttemptGate | Refusal {
+  const candidates = toCandidates(model);
+  if (!job || candidates.length === 0) return new AttemptGate(parking.breaker);
+  const pass = parking.enter(job, candidates);
+  return isRefusal(pass) ? pass : new AttemptGate(parking.breaker, pass);
+}
+
+/** Time in which a run has waited for people and limits until `now`, as a change of the run when it starts or waits for a provider. */
+export function countWaited({ waitedMs = 0, pausedAt, waiting }: RunRecord, now: Ms): { waitedMs?: Ms } {
+  const since = waiting?.since ?? pausedAt;
+  const total = waitedMs + (since === undefined ? 0 : Math.max(0, now - since));
+  return total > 0 ? { waitedMs: total } : {};
+}
+
+/** When a run is too old to be tried again. */
+const getDeadline = (run: RunRecord, { context }: RunKind, now: Ms): Ms =>
+  run.createdAt + (countWaited(run, now).waitedMs ?? 0) + context.config.runs[toMaxAge(run)];
+
+/** The setting that says how old a run may be that is tried again: a person waits for the answer to a message. */
+const toMaxAge = ({ kind }: RunRecord): "maxAge" | "messageMaxAge" => (kind === "channel" ? "messageMaxAge" : "maxAge");
+
+const HOUR_MS = 3_600_000;
+const renderAge = (ms: Ms): string => (ms >= HOUR_MS ? `${Math.round(ms / HOUR_MS)} h` : `${Math.round(ms / 60_000)} min`);
+
+/** The failure of a run that is too old to be tried again: what its provider said last, and why nothing follows. */
+function toExpired(
+  failure: Pick<FailedTurn, "code" | "message" | "vendor" | "warnings">,
+  run: RunRecord,
+  { context }: RunKind,
+): FailedTurn {
+  const name = toMaxAge(run);
+  const message = `${failure.message}; given up after ${renderAge(context.config.runs[name])} (runs.${name})`;
+  return { ...failure, ok: false, message, retryable: false };
+}
+
+/** What follows a failed attempt. `at`: when the run is tried again at the earliest. */
+export type AfterFailure =
+  | { do: "end"; failure: FailedTurn }
+  | { do: "retry"; at: Ms; failures: number; isAway: boolean }
+  | { do: "wait"; blocked: Refusal };
+
+interface FailedAttempt {
+  kind: RunKind;
+  run: RunRecord;
+  isStored: boolean;
+  /** Whether the run has steps, and whether this attempt has added one. */
+  hasSteps: boolean;
+  hasProgress: boolean;
+  now: Ms;
+}
+
+/** Decides what follows a failed attempt of a run with a job. */
+export function planAfterFailure(result: FailedTurn, { kind, run, isStored, hasSteps, hasProgress, now }: FailedAttempt): AfterFailure {
+  if (!result.retryable) return { do: "end", failure: result };
+  const isLate = (at: Ms): boolean => isStored && at >= getDeadline(run, kind, now);
+  if (result.blocked) return isLate(now) ? { do: "end", failure: toExpired(result, run, kind) } : { do: "wait", blocked: result.blocked };
+  if (!hasSteps && !kind.isRetried) return { do: "end", failure: result };
+  const failures = (hasProgress ? 0 : (run.failures ?? 0)) + 1;
+  const isAway = AWAY.has(result.code);
+  if (!isAway && failures >= MAX_TRIES) return { do: "end", failure: result };
+  const { maxRetryAfter } = kind.context.config.runs;
+  const asked = result.retryAfterMs === undefined ? undefined : Math.min(result.retryAfterMs, maxRetryAfter) * (1 + Math.random() / 10);
+  const at = Math.round(now + (asked ?? backOff(failures, RETRY) * (0.75 + Math.random() / 2)));
+  return isLate(at) ? { do: "end", failure: toExpired(result, run, kind) } : { do: "retry", at, failures, isAway };
+}
+
+/** The failure of a run that waits for a provider, if it is too old to wait on. */
+export function findExpired(run: RunRecord, { of }: Refusal, kind: RunKind, now: Ms): FailedTurn | undefined {
+  if (now < getDeadline(run, kind, now)) return undefined;
+  const last = run.error ?? { code: "provider_unavailable" as const, message: `calls of ${of} fail` };
+  return toExpired({ ...last, warnings: [] }, run, kind);
+}
+
+interface WaitingRun {
+  kind: RunKind;
+  deps: { store: Pick<Store, "commit">; parking: ParkingLot };
+  run: RunRecord;
+  isStored: boolean;
+}
+
+/**
+ * Puts a run back until its provider may answer: the key of its session is free meanwhile for runs that use another model.
+ * `from`: it is put back no earlier, whatever the breaker says.
+ */
+export async function writeProviderWait(
+  { kind, deps, run, isStored }: WaitingRun,
+  change: RunChange,
+  { of, candidates, now, from }: { of: string; candidates: readonly string[]; now: Ms; from?: Ms },
+): Promise<void> {
+  const job = kind.job as Job;
+  // A run that is not stored is made again when it is taken.
+  const deadline = isStored ? getDeadline(run, kind, now) : Infinity;
+  const lookAt = from === undefined ? now + LOOK_MS * (0.9 + Math.random() / 5) : from + LATE_MS;
+  const held = await deps.store.commit((tx) => {
+    if (isStored)
+      tx.update("run", run.id, { ...change, ...(run.pausedAt === undefined ? {} : { ...countWaited(run, now), pausedAt: null }) });
+    tx.settle(job);
+    tx.add("job", toParkedJob(job, of, Math.round(Math.min(lookAt, deadline))));
+  }, job);
+  if (held) deps.parking.park(job, candidates, from);
+}
+
+const PAGE = 500;
+
+/** Lets the runs that waited for providers when the process ended wait for them again: their breakers are open until a call succeeds. */
+export async function restoreWaitingRuns(
+  parking: ParkingLot,
+  { store, clock, context }: { store: Pick<Store, "list" | "counts">; clock: { now(): Ms }; context: ActionContext },
+): Promise<void> {
+  const { "runs.parked": count = 0 } = await store.counts();
+  const parked: RunRecord[] = [];
+  for (let more = count > 0, before: string | undefined; more; before = parked.at(-1)?.id) {
+    const page = await store.list("runs", { status: "parked", limit: PAGE, ...(before === undefined ? {} : { before }) });
+    parked.push(...page);
+    more = page.length === PAGE;
+  }
+  for (const run of parked.toReversed()) {
+    if (run.parked?.reason !== "provider") continue;
+    const { of } = run.parked;
+    const agent = context.agents.get(run.spec.session.agentId);
+    const resolved = context.models.resolve(run.spec.model ?? agent?.model ?? of, run.spec.model === undefined ? agent?.fallbacks : []);
+    parking.breaker.open(of, clock.now());
+    parking.park(buildRunJob(run.id, run.spec, run.createdAt), resolved.ok ? toCandidates(resolved.model) : [of]);
+  }
+}

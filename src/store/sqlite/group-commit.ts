@@ -1,0 +1,275 @@
+import { RouseError } from "../../core/errors.ts";
+import type { Ms } from "../records.ts";
+import { STORE_UNAVAILABLE } from "../types.ts";
+import { isBusy, sqliteError, type Statements } from "./statements.ts";
+
+/** One caller's part of a commit. */
+interface Member {
+  write(): unknown;
+  /** More than one statement: it is undone alone when it fails. */
+  many: boolean;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+/** The most that one commit holds, in statements: bounds how long the event loop is busy with it. */
+const MAX_WEIGHT = 512;
+/** What a member of several statements counts for. */
+const MANY_WEIGHT = 4;
+/** Another process writes for no longer than this; a command of the CLI takes some milliseconds. */
+const BUSY_TIMEOUT: Ms = 5000;
+const FIRST_BUSY_DELAY: Ms = 1;
+const MAX_BUSY_DELAY: Ms = 25;
+
+export interface SqliteGroupCommit {
+  /**
+   * Runs `write` inside the next commit; resolves with its value once that is on disk. It may be run again, after all it
+   * wrote was undone. `many: false` promises at most one statement, which undoes itself when it fails.
+   */
+  add<T>(write: () => T, options: { many: boolean }): Promise<T>;
+  /**
+   * Runs `write` in a commit of its own, after those that wait for the disk; resolves once that is visible. For what
+   * can be made again from what is durable: a power loss may undo it, together with all that was written after it.
+   */
+  derive<T>(write: () => T): Promise<T>;
+  /** Resolves once all that a read can see is durable, except what `derive` wrote. */
+  durable(): Promise<void>;
+  /** Runs `work` while nothing is committed; the event loop goes on. */
+  hold<T>(work: () => Promise<T>): Promise<T>;
+  /** Resolves when all that waited has been settled. */
+  drain(): Promise<void>;
+  /** Callers that wait for the next commit, or for the disk. */
+  readonly waiting: number;
+}
+
+/** With a savepoint of its own, what fails is undone alone. */
+function runGuarded(sql: Statements, member: Member): () => void {
+  sql.run("SAVEPOINT member");
+  try {
+    const value = member.write();
+    sql.run("RELEASE member");
+    return () => member.resolve(value);
+  } catch (error) {
+    // Some errors, a full disk among them, undo the whole transaction.
+    if (!sql.db.isTransaction) throw error;
+    sql.run("ROLLBACK TO member");
+    sql.run("RELEASE member");
+    return () => member.reject(sqliteError(error));
+  }
+}
+
+/** Returns null if the write failed, perhaps after some of its statements. */
+function runOpen(sql: Statements, member: Member): (() => void) | null {
+  try {
+    const value = member.write();
+    return () => member.resolve(value);
+  } catch (error) {
+    if (!sql.db.isTransaction) throw error;
+    return null;
+  }
+}
+
+function runOne(sql: Statements, member: Member): () => void {
+  try {
+    const value = member.write();
+    return () => member.resolve(value);
+  } catch (error) {
+    if (!sql.db.isTransaction) throw error;
+    return () => member.reject(sqliteError(error));
+  }
+}
+
+/** Returns what settles the members once the commit is on disk; null if one of several statements failed, and all is undone. */
+function runGroup(sql: Statements, group: readonly Member[], guarded: boolean): (() => void)[] | null {
+  const settle: (() => void)[] = [];
+  sql.run("BEGIN IMMEDIATE");
+  for (const member of group) {
+    const done = !member.many ? runOne(sql, member) : guarded ? runGuarded(sql, member) : runOpen(sql, member);
+    if (!done) {
+      sql.run("ROLLBACK");
+      return null;
+    }
+    settle.push(done);
+  }
+  sql.run("COMMIT");
+  return settle;
+}
+
+const sleep = (ms: Ms): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+const toUnavailable = (error: unknown): RouseError =>
+  error instanceof RouseError && error.code === STORE_UNAVAILABLE.code ? error : new RouseError(STORE_UNAVAILABLE, { cause: error });
+
+interface Parts {
+  sql: Statements;
+  /** Resolves when all that was committed before the call is on disk. */
+  sync(): Promise<void>;
+  /** Hears of each commit: of one that `add` waits for when it is on disk. */
+  onCommit(): void;
+  /** Hears of commits that failed; nothing of them stays. */
+  onFailure(error: unknown): void;
+  /** Called when `sync` failed: what is on disk is unknown, and nothing is accepted any more. */
+  onBroken(error: unknown): void;
+}
+
+/**
+ * Group commit: all that is written during one turn of the event loop, while the next turns bring more and while the
+ * group before is on its way to the disk, shares one transaction and one sync. A caller whose statements fail harms no
+ * other; a commit that fails rejects all with `store_unavailable`, and nothing of it stays.
+ */
+class GroupCommit implements SqliteGroupCommit {
+  readonly #parts: Parts;
+  #members: Member[] = [];
+  readonly #derived: Member[] = [];
+  #loop: Promise<void> | undefined;
+  #syncing: Promise<void> | undefined;
+  /** Members of the commit that is on its way to the disk. */
+  #unsynced = 0;
+  #held: Promise<unknown> | undefined;
+  #broken: RouseError | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get waiting(): number {
+    return this.#members.length + this.#unsynced;
+  }
+
+  add<T>(write: () => T, { many }: { many: boolean }): Promise<T> {
+    return this.#push(this.#members, write, many);
+  }
+
+  derive<T>(write: () => T): Promise<T> {
+    return this.#push(this.#derived, write, true);
+  }
+
+  async durable(): Promise<void> {
+    await this.#syncing;
+    if (this.#broken) throw this.#broken;
+  }
+
+  async hold<T>(work: () => Promise<T>): Promise<T> {
+    await this.#held;
+    const running = work();
+    const held = running.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#held = held;
+    await held;
+    this.#held = undefined;
+    this.#start();
+    return running;
+  }
+
+  async drain(): Promise<void> {
+    while (this.#loop || this.#syncing || this.#held) await Promise.all([this.#loop, this.#syncing, this.#held]);
+  }
+
+  #push<T>(queue: Member[], write: () => T, many: boolean): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#broken) return reject(this.#broken);
+      queue.push({ write, many, resolve, reject });
+      this.#start();
+    });
+  }
+
+  /** `gathered`: so many have waited long enough for company. */
+  #start(gathered = 0): void {
+    if (!this.#hasWork()) return;
+    this.#loop ??= this.#run(gathered).finally(() => {
+      this.#loop = undefined;
+      this.#start();
+    });
+  }
+
+  #hasWork(): boolean {
+    return !this.#held && (this.#derived.length > 0 || (this.#members.length > 0 && !this.#syncing));
+  }
+
+  async #run(gathered: number): Promise<void> {
+    for (let before = gathered; this.#hasWork(); before = this.#members.length) {
+      await nextTurn();
+      if (this.#held) return;
+      const ready = this.#members.length > 0 && !this.#syncing && (this.#members.length <= before || this.#members.length >= MAX_WEIGHT);
+      if (ready) await this.#commitMembers();
+      else if (this.#derived.length > 0 && (this.#members.length === 0 || this.#syncing)) await this.#commitDerived();
+    }
+  }
+
+  #takeGroup(): Member[] {
+    let weight = 0;
+    const end = this.#members.findIndex(({ many }) => (weight += many ? MANY_WEIGHT : 1) > MAX_WEIGHT);
+    return this.#members.splice(0, end === -1 ? this.#members.length : end);
+  }
+
+  async #commitMembers(): Promise<void> {
+    const group = this.#takeGroup();
+    const settle = await this.#commit(group);
+    if (!settle) return;
+    this.#unsynced = group.length;
+    this.#syncing = this.#parts
+      .sync()
+      .then(
+        () => {
+          for (const done of settle) done();
+          this.#parts.onCommit();
+        },
+        (error: unknown) => this.#break(group, error),
+      )
+      .finally(() => {
+        this.#syncing = undefined;
+        this.#unsynced = 0;
+        this.#start(Infinity);
+      });
+  }
+
+  async #commitDerived(): Promise<void> {
+    const settle = await this.#commit(this.#derived.splice(0, 1));
+    if (!settle) return;
+    for (const done of settle) done();
+    this.#parts.onCommit();
+  }
+
+  /** Returns what settles the members; undefined if the commit failed, and they are rejected. */
+  async #commit(group: readonly Member[]): Promise<(() => void)[] | undefined> {
+    const { sql, onFailure } = this.#parts;
+    let delay = FIRST_BUSY_DELAY;
+    for (let waited = 0; ; delay = Math.min(2 * delay, MAX_BUSY_DELAY)) {
+      try {
+        // A savepoint for each costs more than its statements, and is hardly ever needed: only then all is written again.
+        return runGroup(sql, group, false) ?? runGroup(sql, group, true) ?? [];
+      } catch (error) {
+        this.#rollBack();
+        if (!isBusy(error) || waited >= BUSY_TIMEOUT) {
+          onFailure(error);
+          for (const member of group) member.reject(toUnavailable(error));
+          return undefined;
+        }
+      }
+      // SQLite's own timeout would block the event loop.
+      await sleep(delay);
+      waited += delay;
+    }
+  }
+
+  #rollBack(): void {
+    const { sql, onFailure } = this.#parts;
+    try {
+      if (sql.db.isTransaction) sql.run("ROLLBACK");
+    } catch (error) {
+      onFailure(error);
+    }
+  }
+
+  #break(group: readonly Member[], error: unknown): void {
+    this.#broken = toUnavailable(error);
+    for (const member of [...group, ...this.#members.splice(0), ...this.#derived.splice(0)]) member.reject(this.#broken);
+    this.#parts.onBroken(error);
+  }
+}
+
+/** Creates the one writer of a database. */
+export const createSqliteGroupCommit = (parts: Parts): SqliteGroupCommit => new GroupCommit(parts);

@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { createWorld, type World } from "./world.ts";
+
+let dir: string;
+let world: World | undefined;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-broken-"));
+});
+afterEach(async () => {
+  await world?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+interface Event {
+  id: string;
+  outcome: string;
+  reason: string | null;
+}
+
+/** What an event's row may hold that no run can be made of: text that was cut, and what another program has written. */
+const DAMAGE = ['[{"kind":"run","runId":"run_x', '[{"kind":"run","runId":"run_x"}]', '[{"kind":"wake"}]', "null"];
+
+it.each(DAMAGE)(
+  "sets an event aside whose actions are %s: those behind it are executed, and it can be seen and replayed",
+  async (damage) => {
+    const config = { agents: { defaults: { heartbeat: { every: 0 } } } };
+    world = await createWorld({ dir, config, workers: false });
+    const post = async (message: string, headers = {}): Promise<{ event: string; run: string }> => {
+      const answer = await (world as World).post("/hooks/agent", { message, deliver: false, wakeMode: "next-heartbeat" }, headers);
+      return { event: answer.headers.get("x-request-id") as string, run: answer.body.runId as string };
+    };
+    const before = await post("before");
+    const broken = await post("damaged", { "idempotency-key": "order-7" });
+    const behind = await post("behind");
+    await world.stop();
+
+    // As if the process had ended before it took them up, and the disk had not kept all.
+    const db = new DatabaseSync(join(dir, ".rouse", "rouse.db"));
+    db.exec("DELETE FROM runs; DELETE FROM jobs; UPDATE marks SET seq = 0 WHERE name = 'intake'");
+    db.exec("UPDATE counts SET n = 0 WHERE name LIKE 'events.%' OR name LIKE 'runs.%'");
+    db.prepare("UPDATE events SET actions = ? WHERE id = ?").run(damage, broken.event);
+    db.close();
+
+    world = await createWorld({ dir, config, logLevel: "trace" });
+    const of = world;
+    const statusOf = async (id: string): Promise<string> => (await of.get(`/hooks/runs/${id}`)).body.run?.status as string;
+    for (const { run } of [before, behind]) await of.until(async () => (await statusOf(run)) === "succeeded");
+    const { event } = (await of.admin(`/admin/v1/events/${broken.event}`)).body as { event: Event };
+    expect(event).toMatchObject({ outcome: "failed", actions: [] });
+    expect(event.reason).toMatch(/^broken: its work could not be queued/);
+    const { events } = (await of.admin("/admin/v1/events?outcome=failed")).body as { events: Event[] };
+    expect(events.map(({ id }) => id)).toEqual([broken.event]);
+    const { checks } = (await of.admin("/admin/v1/doctor")).body as { checks: { id: string; status: string; message: string }[] };
+    expect(checks.find(({ id }) => id === "events")).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining(broken.event) as string,
+    });
+    expect(of.logged.filter((line) => line.includes(broken.event) && line.includes("an accepted event is broken"))).toHaveLength(1);
+
+    const replayed = await of.admin(`/admin/v1/events/${broken.event}/replay`, { method: "POST", body: "{}" });
+    expect(replayed.body.result).toMatchObject({ outcome: "accepted" });
+    // A redelivery by the sender is no repeat of something that was done.
+    const again = await post("damaged", { "idempotency-key": "order-7" });
+    expect(again.run).not.toBe(broken.run);
+    await of.until(async () => (await statusOf(again.run)) === "succeeded");
+  },
+);

@@ -1,0 +1,10 @@
+import type { Clock } from "../src/core/clock.ts";
+import { createLogger } from "../src/core/log.ts";
+import { createParkingLot, type ParkingLot } from "../src/queue/parking-lot.ts";
+import type { Store } from "../src/store/types.ts";
+
+/** Breakers of their own for a part of the gateway that is tested alone; `random` is the middle of all jitter. */
+export function newParking(store: Pick<Store, "commit">, clock: Clock): ParkingLot {
+  const log = createLogger("silent");
+  return createParkingLot({ store, clock, log, signal: new AbortController().signal, random: () => 0.5, maxRetryAfterMs: () => 900_000 });
+}

@@ -1,0 +1,353 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { definePlugin, type OutgoingMessage, type SendResult } from "../../src/plugin/api.ts";
+import { createWorld, type Answer, type World } from "../e2e/world.ts";
+import { manualClock, settle, type ManualClock } from "../delivery/support.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const KEY = "rk_test-key-0123456789-0123456789";
+
+/** A provider: what it was asked, by model, and how it answers. */
+interface Provider {
+  asked: { model: string; at: number; text: string }[];
+  answer(model: string, text: string): { status: number; headers?: Record<string, string> } | undefined;
+  /** The most calls at the same time. */
+  most: number;
+  /** Turns of the event loop that an answer takes. */
+  turns: number;
+}
+
+let provider: Provider;
+let clock: ManualClock;
+let world: World;
+let dir: string;
+
+const fetchModel: typeof fetch = async (_input, init) => {
+  const { model, messages } = JSON.parse(init?.body as string) as { model: string; messages: { content: unknown }[] };
+  const text = JSON.stringify(messages);
+  provider.asked.push({ model, at: clock.now(), text });
+  running++;
+  provider.most = Math.max(provider.most, running);
+  const failure = provider.answer(model, text);
+  await settle(provider.turns);
+  running--;
+  if (failure) return Response.json({ error: { message: "no" } }, { status: failure.status, headers: failure.headers ?? {} });
+  const choices = [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "Done." } }];
+  return Response.json({
+    id: "c1",
+    object: "chat.completion",
+    created: 1,
+    model,
+    choices,
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  });
+};
+let running = 0;
+
+/** A channel's vendor: what it was sent, and how it answers. */
+let sent: { message: OutgoingMessage; at: number }[] = [];
+let vendor: (message: OutgoingMessage) => SendResult = () => ({ status: "sent" });
+const desk = definePlugin({
+  id: "desk",
+  channel: () => ({
+    send: async (message) => {
+      sent.push({ message, at: clock.now() });
+      return vendor(message);
+    },
+  }),
+});
+
+async function start(more: object = {}): Promise<World> {
+  world = await createWorld({
+    dir,
+    clock,
+    fetch: fetchModel,
+    logLevel: "trace",
+    plugins: [desk],
+    config: {
+      models: { providers: { local: { type: "openai-compatible", baseUrl: "http://model.test/v1" } } },
+      agents: {
+        defaults: { model: "local/big", heartbeat: { every: 0 } },
+        list: [
+          { id: "main" },
+          { id: "other", model: "local/small" },
+          { id: "safe", model: { primary: "local/big", fallbacks: ["local/small"] } },
+        ],
+      },
+      platform: { apiKeys: [{ id: "web", key: KEY }] },
+      hooks: { allowRequestSessionKey: true },
+      ...more,
+    },
+  });
+  return world;
+}
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-outage-"));
+  clock = manualClock();
+  running = 0;
+  sent = [];
+  vendor = () => ({ status: "sent" });
+  provider = { asked: [], answer: () => undefined, most: 0, turns: 1 };
+});
+afterEach(async () => {
+  await stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function stop(): Promise<void> {
+  const stopped = world.gateway.stop();
+  for (let i = 0; i < 5; i++) await clock.advance(10_000);
+  await stopped;
+}
+
+/** Moves the time on a second at a time, so that what a moment starts is done before the next. */
+async function pass(ms: number, stepMs = 1000): Promise<void> {
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    await clock.advance(stepMs);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+async function passUntil(check: () => Promise<boolean>, most: number): Promise<void> {
+  for (let passed = 0; passed < most; passed += 1000) {
+    if (await check()) return;
+    await clock.advance(1000);
+  }
+  expect(await check()).toBe(true);
+}
+async function passWhile<T>(work: Promise<T>): Promise<T> {
+  let isDone = false;
+  void work.finally(() => (isDone = true));
+  while (!isDone) {
+    await clock.advance(50);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  return work;
+}
+const counts = async (): Promise<Record<string, number>> => (await world.admin("/admin/v1/status")).body.status.counts;
+const order = async (more: object = {}): Promise<string> =>
+  (await world.post("/hooks/agent", { message: "Do it.", deliver: false, wakeMode: "next-heartbeat", ...more })).body.runId as string;
+const read = async (id: string) => (await world.admin(`/admin/v1/runs/${id}`)).body.run;
+const chat = (model: string): Promise<Answer> =>
+  world.gateway
+    .fetch(
+      new Request("http://127.0.0.1/v1/chat/completions", {
+        method: "POST",
+        headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "Say it." }] }),
+      }),
+    )
+    .then(async (response) => ({ status: response.status, headers: response.headers, body: await response.json() }));
+const down =
+  (...models: string[]) =>
+  (model: string) =>
+    models.includes(model) ? { status: 503 } : undefined;
+
+describe("a provider that is away", () => {
+  it("for ten minutes, with 500 hooks: all succeed, with at most 1.2 model calls each", { timeout: 120_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    for (let n = 0; n < 500; n++) await order({ message: `number ${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 500, MINUTE);
+    await pass(10 * MINUTE);
+    const during = provider.asked.length;
+    expect((await counts())["runs.parked"]).toBe(500);
+    provider.answer = () => undefined;
+    await passUntil(async () => (await counts())["runs.succeeded"] === 500, 10 * MINUTE);
+    expect(during).toBeLessThan(40);
+    expect(provider.asked.length).toBeLessThanOrEqual(600);
+    // Each was answered once.
+    expect(provider.asked.length - during).toBe(500);
+  });
+});
+
+describe("sessions, while a provider is away", () => {
+  it("go on with runs that use another model; those that wait keep their order", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    // Hooks of one path and credential share a session under one key.
+    for (let n = 0; n < 8; n++) await order({ message: `warm ${n}` });
+    await passUntil(async () => (await counts())["runs.parked"] === 8, MINUTE);
+    const first = await order({ message: "first", sessionKey: "hook:a" });
+    const second = await order({ message: "second", sessionKey: "hook:a", model: "local/small" });
+    const third = await order({ message: "third", sessionKey: "hook:a" });
+    await passUntil(async () => (await read(second)).status === "succeeded", MINUTE);
+    expect((await read(first)).parked).toMatchObject({ reason: "provider", of: "local/big" });
+    await passUntil(async () => (await read(third)).status === "parked", MINUTE);
+    expect((await read(third)).status).toBe("parked");
+    await pass(10 * MINUTE);
+    provider.answer = () => undefined;
+    const late = await order({ message: "fourth", sessionKey: "hook:a" });
+    await passUntil(async () => (await read(late)).status === "succeeded", 5 * MINUTE);
+    const answered = provider.asked
+      .slice(-11)
+      .map(({ text }) => /first|second|third|fourth/g.exec(text.slice(text.lastIndexOf("EXTERNAL")) || text)?.[0] ?? "");
+    const ends = await Promise.all([first, second, third, late].map(async (id) => Date.parse((await read(id)).endedAt)));
+    expect(answered.length).toBeGreaterThan(0);
+    expect(ends[1]).toBeLessThan(ends[0] as number);
+    expect([ends[0], ends[2], ends[3]]).toEqual([ends[0], ends[2], ends[3]].toSorted((a, b) => (a as number) - (b as number)));
+    expect(new Set([first, third, late]).size).toBe(3);
+  });
+
+  it("whose models differ do not wait for each other, and a fallback answers", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    const big = await order({ sessionKey: "hook:big" });
+    await pass(2 * MINUTE);
+    const small = await order({ sessionKey: "hook:small", agentId: "other" });
+    const safe = await order({ sessionKey: "hook:safe", agentId: "safe" });
+    await passUntil(async () => (await read(small)).status === "succeeded" && (await read(safe)).status === "succeeded", 5000);
+    expect((await read(big)).status).toBe("parked");
+    await pass(8 * MINUTE);
+    expect((await read(big)).status).toBe("parked");
+    provider.answer = () => undefined;
+    await passUntil(async () => (await read(big)).status === "succeeded", 2 * MINUTE);
+  });
+});
+
+describe("a provider that limits its callers", () => {
+  it("once, with Retry-After, delays no other session", { timeout: 60_000 }, async () => {
+    await start();
+    let limited = 0;
+    provider.answer = (_model, text) =>
+      text.includes("the one") && limited++ === 0 ? { status: 429, headers: { "retry-after": "600" } } : undefined;
+    const one = await order({ message: "the one" });
+    await pass(2000);
+    const others = await Promise.all(Array.from({ length: 8 }, (_, n) => order({ message: `other ${n}` })));
+    await passUntil(async () => (await Promise.all(others.map(read))).every(({ status }) => status === "succeeded"), 5000);
+    expect((await read(one)).status).toBe("queued");
+    await pass(9 * MINUTE);
+    expect(limited).toBe(1);
+    await passUntil(async () => (await read(one)).status === "succeeded", 3 * MINUTE);
+  });
+
+  it("with Retry-After: 86400 is asked again after runs.maxRetryAfter", { timeout: 60_000 }, async () => {
+    await start();
+    let limited = 0;
+    provider.answer = () => (limited++ === 0 ? { status: 429, headers: { "retry-after": "86400" } } : undefined);
+    const id = await order();
+    const began = clock.now();
+    await passUntil(async () => (await read(id)).status === "succeeded", 20 * MINUTE);
+    const waited = (provider.asked[1]?.at ?? 0) - began;
+    expect(waited).toBeGreaterThanOrEqual(15 * MINUTE - 1000);
+    expect(waited).toBeLessThanOrEqual(17 * MINUTE);
+  });
+
+  it("at more than three calls at a time is soon asked by about as many, and all runs succeed", { timeout: 60_000 }, async () => {
+    await start({ agents: { defaults: { model: "local/big", heartbeat: { every: 0 }, maxConcurrent: 24 } } });
+    provider.turns = 30;
+    provider.answer = () => (running > 3 ? { status: 429 } : undefined);
+    for (let n = 0; n < 200; n++) await order({ message: `number ${n}` });
+    await passUntil(async () => (await counts())["runs.succeeded"] === 200, 30 * MINUTE);
+    // Without the limit, every run of the crowd is refused again and again.
+    const half = provider.asked.length / 2;
+    expect(provider.asked.length).toBeLessThan(400);
+    expect(half).toBeGreaterThan(100);
+  });
+});
+
+describe("a caller of the API", () => {
+  it("is answered at once while the breaker is open, and its call may be the test that closes it", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    // The first uses up its three tries, the second hears that the breaker has opened.
+    expect((await passWhile(chat("main"))).status).toBe(502);
+    expect((await passWhile(chat("main"))).status).toBe(503);
+    const before = provider.asked.length;
+    const refused = await chat("main");
+    expect([refused.status, refused.body.error.code]).toEqual([503, "provider_unavailable"]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(provider.asked.length).toBe(before);
+    expect((await chat("safe")).status).toBe(200);
+    expect(provider.asked.at(-1)?.model).toBe("small");
+    provider.answer = () => undefined;
+    await pass(MINUTE);
+    expect((await chat("main")).status).toBe(200);
+    expect(provider.asked.length).toBe(before + 2);
+  });
+});
+
+describe("a run that waits for a provider", () => {
+  it("is still there after a restart, and one call at a time tests the provider", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => order({ message: `number ${n}`, sessionKey: `hook:${n % 3}` })));
+    await passUntil(async () => (await counts())["runs.parked"] === 30, MINUTE);
+    await stop();
+    const before = provider.asked.length;
+    await start();
+    await pass(5000);
+    expect((await counts())["runs.parked"]).toBe(30);
+    // Tests at once, and two and four seconds later.
+    expect(provider.asked.length - before).toBeLessThanOrEqual(4);
+    const during = provider.asked.length;
+    provider.answer = () => undefined;
+    await passUntil(async () => (await counts())["runs.succeeded"] === 30, 5 * MINUTE);
+    expect(provider.asked.length - during).toBe(30);
+    for (let session = 0; session < 3; session++) {
+      const ends = (await Promise.all(ids.filter((_, n) => n % 3 === session).map(read))).map((run) => run.startedAt as string);
+      expect(ends).toEqual(ends.toSorted());
+    }
+  });
+
+  it("ends with its provider's last error after runs.maxAge", { timeout: 60_000 }, async () => {
+    await start({ runs: { maxAge: "30m" } });
+    provider.answer = down("big");
+    const id = await order();
+    await pass(29 * MINUTE, 5000);
+    expect((await read(id)).status).toBe("parked");
+    await pass(2 * MINUTE, 5000);
+    const run = await read(id);
+    expect(run).toMatchObject({
+      status: "failed",
+      attempts: expect.any(Number),
+      error: { code: "provider_unavailable", vendor: { status: 503 } },
+    });
+    expect(run.error.message).toBe('the provider "local" answered 503; given up after 30 min (runs.maxAge)');
+  });
+
+  it("is shown by metrics, doctor, /readyz?detail and the log", { timeout: 60_000 }, async () => {
+    await start();
+    provider.answer = down("big");
+    const id = await order();
+    await passUntil(async () => (await read(id)).status === "parked", MINUTE);
+    const metrics = (await world.admin("/metrics")).body as string;
+    expect(metrics).toContain('rouse_breaker_open{of="local/big"} 1');
+    expect(metrics).toContain('rouse_breaker_waiting{of="local/big"} 1');
+    const { checks } = (await world.admin("/admin/v1/doctor")).body;
+    expect(checks.find((check: { id: string }) => check.id === "breakers")).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining("local/big since"),
+    });
+    expect((await world.admin("/readyz?detail")).body.breakers).toMatchObject([{ of: "local/big", waiting: 1 }]);
+    provider.answer = () => undefined;
+    await passUntil(async () => (await read(id)).status === "succeeded", 2 * MINUTE);
+    const lines = world.logged.filter((line) => line.includes('"of":"local/big"'));
+    expect(lines.map((line) => JSON.parse(line).level)).toEqual(["warn", "info"]);
+    expect((await world.admin("/metrics")).body).toContain('rouse_breaker_open{of="local/big"} 0');
+  });
+});
+
+describe("a channel whose vendor is away", () => {
+  it("for an hour gets each message once, in the order of its recipient, and is asked by one at a time", { timeout: 60_000 }, async () => {
+    await start({ channels: { desk: {} } });
+    vendor = () => ({ status: "retry", reason: "desk answered 503" });
+    for (let n = 0; n < 40; n++)
+      await order({ message: `number ${n}`, deliver: true, channel: "desk", to: `to-${n % 4}`, sessionKey: `hook:${n % 4}` });
+    await passUntil(async () => (await counts())["runs.succeeded"] === 40, MINUTE);
+    await pass(HOUR, 5000);
+    const during = sent.length;
+    expect(during).toBeLessThan(120);
+    expect((await counts())["deliveries.pending"]).toBe(40);
+    const { channels } = (await world.admin("/admin/v1/channels/status")).body;
+    expect(channels.find(({ id }: { id: string }) => id === "desk").away).toMatchObject({ of: "desk" });
+    vendor = () => ({ status: "sent" });
+    await passUntil(async () => (await counts())["deliveries.delivered"] === 40, 5 * MINUTE);
+    const arrived = sent.slice(during).map(({ message }) => message);
+    expect(arrived).toHaveLength(40);
+    expect(new Set(arrived.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(40);
+  });
+});

@@ -1,0 +1,197 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/open.ts";
+import { createCli } from "../cli/world.ts";
+import { createShortWaits } from "../e2e/provider.ts";
+import { createWorld, type World } from "../e2e/world.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
+import { createMailWorld, mailConfig, mailPlugins, type MailWorld } from "./mail.ts";
+
+const HOUR_MS = 3_600_000;
+
+let mail: MailWorld;
+let world: World | undefined;
+let dir: string;
+let store: object = {};
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "rouse-wait-"));
+  mail = await createMailWorld();
+});
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+  await mail.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const mapping = (id: string, more: object = {}): object => ({
+  id,
+  match: { path: id },
+  messageTemplate: "Mail them.",
+  agentId: "safe",
+  deliver: false,
+  wakeMode: "next-heartbeat",
+  ...more,
+});
+const MAPPINGS = [
+  mapping("asks", { agentId: "post", approve: ["post.send"], sessionKey: "hook:one" }),
+  mapping("limited", { limits: { runsPerHour: 1 } }),
+  mapping("alone", { limits: { concurrent: 1 } }),
+  mapping("batched", { coalesce: { key: "all", windowSeconds: 600, maxSeconds: 600 } }),
+  mapping("free"),
+];
+
+async function start(options: { maxConcurrent?: number; workers?: boolean } = {}): Promise<World> {
+  const { hooks, agents, ...rest } = mailConfig(mail) as { hooks: object; agents: { defaults: object } };
+  const { maxConcurrent = 4, workers = true } = options;
+  world = await createWorld({
+    config: {
+      ...rest,
+      ...store,
+      agents: { ...agents, defaults: { ...agents.defaults, maxConcurrent } },
+      hooks: { ...hooks, mappings: MAPPINGS },
+    },
+    files: mailPlugins(mail),
+    clock: createShortWaits().clock,
+    dir,
+    workers,
+  });
+  return world;
+}
+
+const order = async (of: World, path: string): Promise<string> => {
+  const { body } = await of.post(`/hooks/${path}`, { n: Math.random() });
+  return body.runId as string;
+};
+// oxlint-disable-next-line typescript/no-explicit-any -- a run as the interface has it
+const read = async (of: World, id: string): Promise<any> => (await of.admin(`/admin/v1/runs/${id}`)).body.run;
+/** Waits until a run waits for something of this kind, and returns what the list says of it as well. */
+async function waits(of: World, id: string, kind: string): Promise<{ status: string; waitsFor: object; listed: object }> {
+  const { status, waitsFor } = await of.until(async () => {
+    const run = await read(of, id);
+    return run.waitsFor?.kind === kind && run;
+  });
+  const { runs } = (await of.admin("/admin/v1/runs")).body as { runs: { id: string; waitsFor: object }[] };
+  return { status, waitsFor, listed: runs.find((run) => run.id === id)?.waitsFor ?? {} };
+}
+/** What `rouse runs show` says that a run waits for. */
+async function show(id: string): Promise<string> {
+  const cli = await createCli();
+  try {
+    const { out } = await cli.rouse(["runs", "show", id, "-c", join(dir, "rouse.json5")]);
+    const list = await cli.rouse(["runs", "list", "-c", join(dir, "rouse.json5")]);
+    const said = /^waits for +(.*)$/m.exec(out)?.[1] ?? "";
+    // The list has the same with shorter times.
+    expect(list.out).toContain(`waits for ${said.split(/\d{4}-\d\d/)[0]}`);
+    return said;
+  } finally {
+    await cli.close();
+  }
+}
+
+const HOLD = new Promise<void>(() => undefined);
+
+function testReasons(): void {
+  it("names the approval with its expiry, and the run of the session that goes first", async () => {
+    const of = await start();
+    const first = await order(of, "asks");
+    const asked = await waits(of, first, "approval");
+    const { approvals } = (await of.admin("/admin/v1/approvals?state=open")).body;
+    expect(asked).toMatchObject({
+      status: "waiting",
+      waitsFor: { kind: "approval", approvalIds: [approvals[0].id], until: approvals[0].expiresAt },
+    });
+    expect(asked.listed).toEqual(asked.waitsFor);
+    const behind = await order(of, "asks");
+    expect(await waits(of, behind, "session")).toMatchObject({ status: "queued", waitsFor: { kind: "session", head: first } });
+    expect(await show(first)).toMatch(new RegExp(`^a person, until \\d{4}-\\d\\d-\\d\\d .*\\(${approvals[0].id}\\)$`));
+    expect(await show(behind)).toBe(`${first}, the run of its session that goes first`);
+  });
+
+  it("names a limit with its time, or without one if another run has to end", async () => {
+    const of = await start();
+    // The model answers nobody, so that the first run of each stays under way.
+    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? HOLD : undefined);
+    await order(of, "limited");
+    const limited = await order(of, "limited");
+    // Gateways that share limits only forecast them when they accept.
+    const { waitsFor, parked } = await of.until(async () => {
+      const run = await read(of, limited);
+      return typeof run.waitsFor?.until === "string" && run;
+    });
+    expect(waitsFor).toEqual({ kind: "limit", scope: "mapping:limited", limit: "runsPerHour", until: parked.until });
+    expect(Date.parse(parked.until) - Date.now()).toBeGreaterThan(HOUR_MS - 120_000);
+    expect(await show(limited)).toMatch(/^limits\.runsPerHour of mapping:limited, until \d{4}-\d\d/);
+    const running = await order(of, "alone");
+    const alone = await order(of, "alone");
+    expect((await waits(of, alone, "limit")).waitsFor).toEqual({ kind: "limit", scope: "mapping:alone", limit: "concurrent", until: null });
+    expect(await show(alone)).toBe("limits.concurrent of mapping:alone");
+    const { checks } = (await of.admin("/admin/v1/doctor")).body as { checks: { id: string; message: string }[] };
+    expect(checks.find(({ id }) => id === "limits")?.message).toMatch(/1 by hooks\.mappings\[1\]\.limits\.runsPerHour \(1 an hour\)/);
+    await of.until(async () => (await read(of, running)).status === "running");
+    expect((await read(of, running)).waitsFor).toBeNull();
+  });
+
+  it("says when a batch closes, and when a run is tried again", async () => {
+    const of = await start();
+    const batched = await order(of, "batched");
+    const { waitsFor } = await waits(of, batched, "delay");
+    expect(Date.parse((waitsFor as { until: string }).until) - Date.now()).toBeGreaterThan(500_000);
+    expect(await show(batched)).toMatch(/^further events of its batch, until /);
+    // No answer of the model comes, so that the run is put back with a growing wait.
+    mail.watch = ({ kind }) => {
+      if (kind === "model") throw new Error("cut");
+    };
+    const failing = await order(of, "free");
+    const again = await waits(of, failing, "delay");
+    expect(again.status).toBe("queued");
+    expect(Date.parse((again.waitsFor as { until: string }).until)).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  it("says that a run is ready, and waits for a worker alone", async () => {
+    const of = await start({ maxConcurrent: 1 });
+    mail.watch = ({ kind }, moment) => (kind === "model" && moment === "before" ? HOLD : undefined);
+    const first = await order(of, "free");
+    await of.until(async () => (await read(of, first)).status === "running");
+    const second = await order(of, "free");
+    expect((await waits(of, second, "worker")).waitsFor).toEqual({ kind: "worker" });
+    expect(await show(second)).toBe("a free worker: all are busy, or no gateway has workers");
+    await of.admin(`/admin/v1/runs/${second}/cancel`, { method: "POST" });
+    expect((await read(of, second)).waitsFor).toBeNull();
+  });
+}
+
+describe("why a run waits, on SQLite", () => {
+  beforeEach(() => void (store = {}));
+  testReasons();
+
+  it("names the model whose provider is away", async () => {
+    const of = await start({ workers: false });
+    const id = await order(of, "free");
+    await waits(of, id, "worker");
+    const until = systemClock.now() + HOUR_MS;
+    const opened = await openStore({ url: `sqlite:${join(dir, ".rouse", "rouse.db")}`, clock: systemClock, log: createLogger("silent") });
+    await opened.store.commit((tx) => {
+      tx.update("run", id, { status: "parked", parked: { reason: "provider", of: "local/m", until } });
+      tx.update("job", "turn", id, until);
+    });
+    await opened.store.close();
+    const { waitsFor } = await waits(of, id, "breaker");
+    expect(waitsFor).toEqual({ kind: "breaker", of: "local/m", until: new Date(until).toISOString() });
+    expect(await show(id)).toMatch(/^the model local\/m, which is tried again at \d{4}/);
+  });
+});
+
+describePostgres("why a run waits, on PostgreSQL", () => {
+  let schema: Schema;
+  beforeEach(() => {
+    schema = newSchema();
+    store = { store: { url: schema.url } };
+  });
+  afterEach(() => schema.drop());
+  testReasons();
+});

@@ -1,0 +1,253 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Clock, createStepWatch, systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { createPullWorker } from "../../src/queue/worker.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
+import { until } from "../../src/testing/harness.ts";
+import { createTestClock, HOUR, job, type TestClock } from "../../src/testing/store/make.ts";
+import { silent } from "./home.ts";
+import { describePostgres, newSchema, plainly, type Schema } from "./postgres.ts";
+
+interface Line {
+  stepMs?: number;
+  msg: string;
+}
+
+/** A log whose lines are kept, of those about steps of a clock. */
+function createStepLog() {
+  const lines: Line[] = [];
+  const log = createLogger("warn", { write: (line) => void lines.push(JSON.parse(line) as Line) });
+  return { log, steps: () => lines.filter((line) => line.stepMs !== undefined).map(({ stepMs, msg }) => [stepMs, msg]) };
+}
+
+const ids = (jobs: readonly Job[]): string[] => jobs.map((one) => one.id);
+
+describe("a step of the clock", () => {
+  it("is logged with its size, once, and time that passes is none", () => {
+    const clock = createTestClock();
+    const { log, steps } = createStepLog();
+    const watch = createStepWatch(clock, log);
+    clock.advance(10 * HOUR);
+    expect(watch.look()).toBe(0);
+    clock.set(900);
+    expect(watch.look()).toBe(0);
+    clock.set(-HOUR);
+    expect([watch.look(), watch.look()]).toEqual([-HOUR, 0]);
+    clock.set(2 * HOUR);
+    expect([watch.look(), watch.look()]).toEqual([2 * HOUR, 0]);
+    expect(steps()).toEqual([
+      [-HOUR, expect.stringContaining("set back")],
+      [2 * HOUR, expect.stringContaining("set forward")],
+    ]);
+  });
+
+  it("is none where the source of time has no monotonic clock", () => {
+    let at = 0;
+    const { log, steps } = createStepLog();
+    const watch = createStepWatch({ now: () => at }, log);
+    at -= HOUR;
+    expect([watch.look(), steps()]).toEqual([0, []]);
+  });
+});
+
+describe("SQLite and the clock", () => {
+  let folder: string;
+  let clock: TestClock;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "rouse-clock-"));
+    clock = createTestClock();
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const file = (): string => join(folder, "rouse.db");
+  const open = (log = silent): Promise<StoreHandle> => openStore({ url: `sqlite:${file()}`, clock, log });
+
+  it("logs a step when jobs are asked for", async () => {
+    const { log, steps } = createStepLog();
+    const { store, queue } = await open(log);
+    clock.set(-HOUR);
+    await queue.fetch("turn", 1);
+    await queue.fetch("turn", 1);
+    expect(steps()).toEqual([[-HOUR, expect.any(String)]]);
+    await store.close();
+  });
+
+  it("a delay lasts as long as it was to, also where the clock is set back while no gateway runs", async () => {
+    const first = await open();
+    await first.store.commit((tx) => {
+      tx.add("job", job("retry", { key: "a", runAt: clock.now() + 60_000 }));
+      tx.add("job", job("behind", { key: "a", runAt: clock.now() + 90_000 }));
+    });
+    clock.advance(30_000);
+    expect(await first.queue.fetch("turn", 1)).toEqual([]);
+    await first.store.close();
+    clock.set(-HOUR);
+    const { log, steps } = createStepLog();
+    const { store, queue } = await open(log);
+    expect(steps()).toEqual([[-HOUR, expect.stringContaining("since the store was used last")]]);
+    expect(await queue.fetch("turn", 1)).toEqual([]);
+    clock.advance(30_000);
+    const [retry] = await queue.fetch("turn", 1);
+    expect(retry?.id).toBe("retry");
+    await store.commit((tx) => tx.settle(retry!), retry);
+    expect(await queue.fetch("turn", 1)).toEqual([]);
+    clock.advance(30_000);
+    expect(ids(await queue.fetch("turn", 1))).toEqual(["behind"]);
+    await store.close();
+  });
+
+  it("jobs of an earlier version, which have a time, start by it and then in their order", async () => {
+    await (await open()).store.close();
+    const db = new DatabaseSync(file());
+    const insert = db.prepare("INSERT INTO jobs (kind, id, key, data, enqueued, run_at, ready) VALUES ('turn', ?, ?, '1', ?, ?, ?)");
+    insert.run("later", "c", clock.now(), clock.now() + 500, clock.now() + 500);
+    insert.run("second", "b", clock.now(), clock.now(), clock.now());
+    insert.run("first", "a", clock.now() - 1, clock.now() - 1, clock.now() - 1);
+    insert.run("behind", "a", clock.now(), clock.now(), null);
+    db.close();
+    const { store, queue } = await open();
+    const [first, ...more] = await queue.fetch("turn", 5);
+    expect([first?.id, ...ids(more)]).toEqual(["first", "second"]);
+    await store.commit((tx) => tx.settle(first!), first);
+    expect(ids(await queue.fetch("turn", 5))).toEqual(["behind"]);
+    clock.advance(500);
+    expect(ids(await queue.fetch("turn", 5))).toEqual(["later"]);
+    await store.close();
+  });
+
+  it("a worker whose fetch is refused takes the job when the queue can be read again", async () => {
+    const { store, queue } = await open();
+    await store.commit((tx) => tx.add("job", job("a")));
+    const db = new DatabaseSync(file());
+    db.exec("ALTER TABLE jobs RENAME TO away");
+    const refused = vi.spyOn(queue, "fetch");
+    const started: string[] = [];
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    // The wait after a refused fetch never ends: what remains is the regular look.
+    const endless = { ...systemClock, sleep: () => new Promise<void>(() => undefined) };
+    const worker = createPullWorker({
+      store,
+      queue,
+      clock: endless,
+      log: silent,
+      kind: "turn",
+      limit: () => 1,
+      async execute(one) {
+        started.push(one.id);
+        await store.commit((tx) => tx.settle(one), one);
+      },
+    });
+    try {
+      worker.start();
+      await expect(refused.mock.results[0]?.value).rejects.toMatchObject({ code: "store_unavailable" });
+      db.exec("ALTER TABLE away RENAME TO jobs");
+      vi.advanceTimersByTime(30_000);
+      await until(() => started.length > 0);
+      expect(started).toEqual(["a"]);
+    } finally {
+      vi.useRealTimers();
+      await Promise.race([worker.stop(0), until(() => worker.active.size === 0)]);
+      db.close();
+      await store.close();
+    }
+  });
+});
+
+describePostgres("PostgreSQL and the clock", () => {
+  let schema: Schema;
+  const opened: StoreHandle[] = [];
+  beforeEach(() => (schema = newSchema()));
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((handle) => handle.store.close()));
+    await schema.drop();
+  });
+
+  const open = async (log = silent, clock: Pick<Clock, "now" | "monotonic"> = systemClock): Promise<StoreHandle> => {
+    const handle = await openStore({ url: schema.url, clock, log });
+    opened.push(handle);
+    return handle;
+  };
+  const query = (text: string): Promise<unknown> =>
+    plainly(async (client) => {
+      await client.query(`SET search_path TO "${schema.name}"`);
+      return client.query(text);
+    });
+
+  it("a delay lasts as long as it was to, also where the database's clock is set back; two gateways make up for it once", async () => {
+    const first = await open();
+    await first.store.commit((tx) => {
+      tx.add("job", job("soon", { key: "a", runAt: Date.now() + 2000 }));
+      tx.add("job", job("later", { key: "b", runAt: Date.now() + HOUR }));
+      tx.add("job", job("at once", { key: "c", enqueuedAt: Date.now() }));
+    });
+    await first.store.close();
+    opened.length = 0;
+    // What the rows look like when the database's clock goes back by an hour, with the name of a gateway that died just then.
+    await query(`
+      UPDATE jobs SET run_at = run_at + ${HOUR}, ready = ready + ${HOUR} WHERE run_at > 0;
+      INSERT INTO marks VALUES ('clock', (extract(epoch FROM now()) * 1000)::bigint + ${HOUR}) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq;
+      INSERT INTO holders (seen, gateway) VALUES (now() + interval '1 hour', 'gone');`);
+    const { log, steps } = createStepLog();
+    const [a, b] = await Promise.all([open(log), open(log)]);
+    expect(steps()).toEqual([[expect.any(Number), expect.stringContaining("PostgreSQL's clock was set back")]]);
+    expect(Math.abs((steps()[0]?.[0] as number) + HOUR)).toBeLessThan(60_000);
+    expect(ids(await a.queue.fetch("turn", 5))).toContain("at once");
+    let taken: string[] = [];
+    for (const end = Date.now() + 20_000; taken.length === 0 && Date.now() < end; await until(() => false, 50))
+      taken = ids(await b.queue.fetch("turn", 5));
+    expect(taken).toEqual(["soon"]);
+    const { rows } = (await query("SELECT count(*)::int AS n FROM holders WHERE seen > now()")) as { rows: { n: number }[] };
+    expect(rows).toEqual([{ n: 0 }]);
+  });
+
+  it("a gateway whose clock is set meanwhile neither holds back its jobs nor lets delays end", async () => {
+    const clock = createTestClock();
+    const handle = await open(silent, clock);
+    const other = await open();
+    await handle.store.commit((tx) => tx.add("job", job("mine", { key: "a", runAt: clock.now() + 3000 })));
+    clock.set(-HOUR);
+    await handle.store.commit((tx) => {
+      tx.add("job", job("now", { key: "b" }));
+      tx.add("job", job("then", { key: "c", runAt: clock.now() + 60_000 }));
+    });
+    clock.set(2 * HOUR);
+    expect(ids(await handle.queue.fetch("turn", 5))).toEqual(["now"]);
+    let taken: string[] = [];
+    for (const end = Date.now() + 20_000; taken.length === 0 && Date.now() < end; await until(() => false, 50))
+      taken = ids(await other.queue.fetch("turn", 5));
+    expect(taken).toEqual(["mine"]);
+  });
+
+  it("jobs that a gateway of an earlier version adds start by their time and then in their order", async () => {
+    const { store, queue } = await open();
+    await query(`INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
+      SELECT 'turn', id, decode(md5(id), 'hex'), id, '1', at, at + wait, at + wait
+      FROM (VALUES ('second', -10), ('first', -20), ('later', 3600000)) AS given (id, wait), (SELECT (extract(epoch FROM now()) * 1000)::bigint AS at) AS now`);
+    await store.commit((tx) => tx.add("job", job("new", { key: "new" })));
+    expect(ids(await queue.fetch("turn", 1))).toEqual(["new"]);
+    // Those whose time has come have joined the line.
+    await store.commit((tx) => tx.add("job", job("newer", { key: "newer" })));
+    expect(ids(await queue.fetch("turn", 5))).toEqual(["first", "second", "newer"]);
+  });
+
+  it("who waits hears of a job also where the message about it is lost", async () => {
+    const { queue } = await open();
+    const heard: JobKind[] = [];
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      queue.onReady((kind) => heard.push(kind));
+      await query("INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready) VALUES ('turn', 'a', '\\x00', 'a', '1', 0, 0, 1)");
+      expect(heard).toEqual([]);
+      vi.advanceTimersByTime(30_000);
+      expect(heard).toContain("turn");
+      expect(ids(await queue.fetch("turn", 5))).toEqual(["a"]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
