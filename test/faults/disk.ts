@@ -1,5 +1,6 @@
 /** Faults of SQLite, put in at its statements: whatever opens the database, and however it commits. */
 import { DatabaseSync, StatementSync } from "node:sqlite";
+import { LogFile } from "../../src/store/sqlite/log-file.ts";
 import { current, type Incarnation } from "./time.ts";
 
 /** What a simulated disk does to the store of a gateway. */
@@ -14,6 +15,7 @@ export interface Disk {
 
 const disks = new WeakMap<Incarnation, Disk>();
 const opened = new WeakMap<Incarnation, Set<DatabaseSync>>();
+const logs = new WeakMap<Incarnation, Set<LogFile>>();
 
 export const setDisk = (of: Incarnation, disk: Disk): void => void disks.set(of, disk);
 
@@ -21,6 +23,8 @@ export const setDisk = (of: Incarnation, disk: Disk): void => void disks.set(of,
 export function closeFiles(of: Incarnation): void {
   for (const db of opened.get(of) ?? []) if (db.isOpen) db.close();
   opened.delete(of);
+  for (const log of logs.get(of) ?? []) log.close();
+  logs.delete(of);
 }
 
 const WRITES = /^\s*(?:INSERT|UPDATE|DELETE|REPLACE|COMMIT)\b/i;
@@ -56,12 +60,35 @@ function guard<T>({ of, db, sql }: Owner, statement: () => T): T {
   return result;
 }
 
+/**
+ * Lets a sync take no time, and the log grow: the system's threads, and that of checkpoints, know no virtual time. A gateway that is
+ * killed loses nothing that was not synced: its system goes on. What a power loss takes is tested in `test/store/disk`.
+ */
+function installLog(): void {
+  const { sync, reaches, close } = LogFile.prototype;
+  LogFile.prototype.sync = function (this: LogFile) {
+    const of = current();
+    if (!of) return sync.call(this);
+    logs.set(of, (logs.get(of) ?? new Set()).add(this));
+    return of.alive ? Promise.resolve() : Promise.reject(isGone());
+  };
+  LogFile.prototype.reaches = function (this: LogFile, frames) {
+    return current() ? Promise.resolve(false) : reaches.call(this, frames);
+  };
+  LogFile.prototype.close = function (this: LogFile) {
+    const of = current();
+    if (of) logs.get(of)?.delete(this);
+    close.call(this);
+  };
+}
+
 let isInstalled = false;
 
 /** Puts faults into the statements of this process, for gateways under simulation alone. */
 export function installDisk(): void {
   if (isInstalled) return;
   isInstalled = true;
+  installLog();
   const owners = new WeakMap<object, Owner>();
   const { prepare, exec } = DatabaseSync.prototype;
   /** Notes whose database it is: the class itself cannot be replaced. */
