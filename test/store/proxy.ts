@@ -1,9 +1,12 @@
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
-/** Stands between a program and a server: `refusing` ends every connection, `hanging` lets nothing through. */
+/**
+ * Stands between a program and a server: `refusing` ends every connection, `hanging` lets nothing through, and what was sent
+ * meanwhile is lost; `paused` holds it back.
+ */
 export interface Proxy {
   port: number;
-  set(state: "open" | "refusing" | "hanging"): void;
+  set(state: "open" | "refusing" | "hanging" | "paused"): void;
   close(): void;
 }
 
@@ -33,6 +36,7 @@ export async function createProxy(to: URL): Promise<Proxy> {
     port: (server.address() as AddressInfo).port,
     set(next) {
       state = next;
+      for (const socket of sockets) socket[next === "paused" ? "pause" : "resume"]();
       if (next === "refusing") for (const socket of sockets) socket.destroy();
     },
     close() {

@@ -1,0 +1,178 @@
+/** What happens in the simulation of a seed: the orders that senders send, and the faults. Nothing of it depends on the program. */
+import { createRandom, type Random } from "../../bench/simulate/random.ts";
+
+export type StoreKind = "sqlite" | "postgres";
+
+/** An event that a sender sends, and what it asks of the agent. */
+export interface Order {
+  n: number;
+  /** When it is sent first. */
+  at: number;
+  session: string;
+  /** `work` uses the model `alpha/m` without limits, `tight` `beta/m` with limits. */
+  path: "work" | "tight";
+  /** Tool calls before the reply. */
+  calls: number;
+  /** Each gateway that asks a model about it dies. */
+  poison: boolean;
+  /** How often a sender acts as if the answer was lost, and sends again. */
+  repeats: number;
+}
+
+export type ProviderFault = "down" | "limited" | "limited for a day" | "limited once" | "cut" | "hanging" | "slow";
+export type ChannelFault = "away" | "answer lost" | "hanging";
+
+export type Fault = { from: number; to: number } & (
+  | { kind: "kill"; gateway: number }
+  | { kind: "kill at commit"; gateway: number; moment: "before" | "after"; nth: number }
+  | { kind: "suspend"; gateway: number }
+  | { kind: "slow machine"; perReadMs: number }
+  | { kind: "disk full"; undoes: boolean }
+  | { kind: "clock"; stepMs: number }
+  | { kind: "provider"; of: "alpha" | "beta"; how: ProviderFault }
+  | { kind: "channel"; how: ChannelFault }
+  | { kind: "database"; how: "cut" | "freeze" | "refuse"; gateway: number }
+);
+
+export interface Plan {
+  seed: number;
+  store: StoreKind;
+  gateways: number;
+  orders: Order[];
+  faults: Fault[];
+  limits: { concurrent: number; runsPerHour: number };
+  /** When the last fault is over and the last order was sent. */
+  healed: number;
+  /** Within this time after that, all that no limit holds back has an outcome. */
+  drainMs: number;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+/** An outage's longest wait: `Retry-After` is capped at 15 minutes, with jitter, and then everything runs that waited. */
+const DRAIN_MS = 30 * MINUTE;
+
+const pick = <T>(random: Random, list: readonly T[]): T => list[random.below(list.length)] as T;
+const between = (random: Random, low: number, high: number): number => Math.floor(low + random.next() * (high - low));
+
+type Make = (random: Random, from: number, plan: Pick<Plan, "gateways" | "store">) => Fault;
+
+const provider =
+  (how: ProviderFault, low: number, high: number): Make =>
+  (random, from) => ({ kind: "provider", of: pick(random, ["alpha", "beta"]), how, from, to: from + between(random, low, high) });
+
+/** Faults by name; a seed draws some of them. To add one: a kind above, a line here, what it does in `weather.ts` or `simulate.ts`. */
+const SQLITE_FAULTS: Record<string, Make> = {
+  kill: (_random, from) => ({ kind: "kill", gateway: 0, from, to: from }),
+  "kill at commit": (random, from) => {
+    const moment = pick(random, ["before", "after"] as const);
+    return { kind: "kill at commit", gateway: 0, moment, nth: random.below(12), from, to: from + MINUTE };
+  },
+  suspend: (random, from) => ({ kind: "suspend", gateway: 0, from, to: from + between(random, SECOND, 4 * MINUTE) }),
+  "slow machine": (random, from) => ({
+    kind: "slow machine",
+    perReadMs: pick(random, [0.2, 2, 20]),
+    from,
+    to: from + between(random, MINUTE, 10 * MINUTE),
+  }),
+  "disk full": (random, from) => ({
+    kind: "disk full",
+    undoes: random.below(2) === 0,
+    from,
+    to: from + between(random, SECOND, 3 * MINUTE),
+  }),
+  "clock back": (random, from) => ({ kind: "clock", stepMs: -between(random, MINUTE, 30 * HOUR), from, to: from }),
+  // All of them together stay below the day for which the key of an event is kept.
+  "clock ahead": (random, from) => ({ kind: "clock", stepMs: between(random, MINUTE, 5 * HOUR), from, to: from }),
+  outage: provider("down", 2 * MINUTE, 20 * MINUTE),
+  "provider limits": provider("limited", 5 * SECOND, 5 * MINUTE),
+  "provider limits for a day": provider("limited for a day", SECOND, 3 * MINUTE),
+  "provider limits once": provider("limited once", MINUTE, 2 * MINUTE),
+  "cut answers": provider("cut", 5 * SECOND, 3 * MINUTE),
+  "hanging provider": provider("hanging", 5 * SECOND, MINUTE),
+  "slow provider": provider("slow", MINUTE, 5 * MINUTE),
+  "channel away": (random, from) => ({ kind: "channel", how: "away", from, to: from + between(random, SECOND, 20 * MINUTE) }),
+  "channel loses answers": (random, from) => ({
+    kind: "channel",
+    how: "answer lost",
+    from,
+    to: from + between(random, SECOND, 3 * MINUTE),
+  }),
+  "channel hangs": (random, from) => ({ kind: "channel", how: "hanging", from, to: from + between(random, SECOND, 3 * MINUTE) }),
+};
+
+const database =
+  (how: "cut" | "freeze" | "refuse", high: number): Make =>
+  (random, from, { gateways }) => ({
+    kind: "database",
+    how,
+    gateway: random.below(gateways + 1) - 1,
+    from,
+    to: from + between(random, SECOND, high),
+  });
+
+/** By a clock that is not virtual: all of it is short. */
+const POSTGRES_FAULTS: Record<string, Make> = {
+  kill: (random, from, { gateways }) => ({ kind: "kill", gateway: random.below(gateways), from, to: from }),
+  suspend: (random, from, { gateways }) => ({
+    kind: "suspend",
+    gateway: random.below(gateways),
+    from,
+    to: from + between(random, SECOND, 25 * SECOND),
+  }),
+  "clock back": (random, from) => ({ kind: "clock", stepMs: -between(random, MINUTE, 30 * HOUR), from, to: from }),
+  cut: database("cut", 2 * SECOND),
+  freeze: database("freeze", 25 * SECOND),
+  refuse: database("refuse", 10 * SECOND),
+  outage: provider("down", SECOND, 10 * SECOND),
+  "cut answers": provider("cut", SECOND, 5 * SECOND),
+  "channel loses answers": (random, from) => ({
+    kind: "channel",
+    how: "answer lost",
+    from,
+    to: from + between(random, SECOND, 5 * SECOND),
+  }),
+};
+
+const isKill = ({ kind }: Fault): boolean => kind === "kill" || kind === "kill at commit";
+
+function makeOrders(random: Random, spanMs: number, many: number): Order[] {
+  const sessions = between(random, 2, 7);
+  const orders = Array.from({ length: between(random, many / 3, many) }, (): Omit<Order, "n"> => {
+    const path = random.next() < 0.7 ? "work" : "tight";
+    return {
+      at: Math.floor(random.next() * spanMs),
+      session: `${path}-${random.below(sessions)}`,
+      path,
+      calls: random.below(3),
+      poison: false,
+      repeats: random.next() < 0.15 ? 1 + random.below(2) : 0,
+    };
+  });
+  return orders.toSorted((a, b) => a.at - b.at).map((order, n) => ({ n, ...order }));
+}
+
+/** The plan of a seed. `only` names the faults to draw from, with commas between them. */
+export function createPlan(seed: number, store: StoreKind, only?: string): Plan {
+  const random = createRandom(seed * 7919 + (store === "sqlite" ? 1 : 2));
+  const isVirtual = store === "sqlite";
+  const spanMs = isVirtual ? between(random, 30 * SECOND, 15 * MINUTE) : 15 * SECOND;
+  const gateways = isVirtual ? 1 : between(random, 1, 4);
+  const orders = makeOrders(random, spanMs, isVirtual ? 30 : 24);
+  const makes = isVirtual ? SQLITE_FAULTS : POSTGRES_FAULTS;
+  const names = only?.split(",") ?? Object.keys(makes);
+  const isPoisoned = only === "poison" || (only === undefined && isVirtual && random.next() < 0.06);
+  const faults: Fault[] = [];
+  for (let left = between(random, 1, 5); left > 0 && !(only === "poison"); left--) {
+    const make = makes[pick(random, names)];
+    if (!make) throw new Error(`there is no fault ${only}: ${Object.keys(makes).join(", ")}, poison`);
+    const fault = make(random, Math.floor(random.next() * spanMs), { gateways, store });
+    // A run that is killed three times without progress is given up, rightly.
+    if (!isKill(fault) || (!isPoisoned && faults.filter(isKill).length < 2)) faults.push(fault);
+  }
+  if (isPoisoned) (pick(random, orders) as { poison: boolean }).poison = true;
+  const last = Math.max(spanMs, ...faults.map(({ to }) => to));
+  const limits = { concurrent: between(random, 1, 4), runsPerHour: between(random, 8, 30) };
+  return { seed, store, gateways, orders, faults, limits, healed: last + SECOND, drainMs: isVirtual ? DRAIN_MS : 90 * SECOND };
+}

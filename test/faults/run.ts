@@ -1,0 +1,43 @@
+/**
+ * `node --conditions=rouse-source test/faults/run.ts [--seeds 1000] [--from 1] [--seed N] [--fault kill] [--store postgres]`:
+ * runs seeds, and prints those that break an invariant. With `--seed` or `--trace` traces are printed too, with `--errors` what
+ * its gateways logged. Exits with 1 if an invariant is broken.
+ */
+import { parseArgs } from "node:util";
+import type { StoreKind } from "./plan.ts";
+import { renderFailure, runSeeds } from "./seeds.ts";
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "100" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    fault: { type: "string" },
+    store: { type: "string", default: "sqlite" },
+    trace: { type: "boolean", default: false },
+    errors: { type: "boolean", default: false },
+    first: { type: "boolean", default: false },
+  },
+});
+// What a killed gateway has begun may reject with nobody left to hear it.
+process.on("unhandledRejection", () => undefined);
+
+const count = values.seed === undefined ? Number(values.seeds) : 1;
+const begun = performance.now();
+let done = 0;
+const failures = await runSeeds({
+  store: values.store as StoreKind,
+  from: Number(values.seed ?? values.from),
+  count,
+  fault: values.fault,
+  first: values.first,
+  onEnd({ outside, errors }) {
+    done++;
+    if (values.seed !== undefined || values.trace) console.log(outside.trace.join("\n"));
+    if (values.errors) console.log(errors.join("\n"));
+    if (process.stderr.isTTY) process.stderr.write(`\r${done} of ${count}`);
+  },
+});
+for (const failure of failures) console.log(renderFailure(failure));
+console.log(`${done} seeds in ${((performance.now() - begun) / 1000).toFixed(1)} s, ${failures.length} with a broken invariant`);
+process.exit(failures.length > 0 ? 1 : 0);
