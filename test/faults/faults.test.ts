@@ -6,8 +6,7 @@ import { simulate } from "./simulate.ts";
 
 const SEEDS = 20;
 /** Those that the program bears. */
-const FAULTS =
-  "kill,kill at commit,suspend,hanging provider,slow provider,provider limits once,channel away,channel loses answers,channel hangs";
+const FAULTS = "kill,kill at commit,suspend,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
 
 it(`keeps its promises through ${SEEDS} seeds of faults`, { timeout: 120_000 }, async () => {
   const { isClean, output } = await runProgram("--seeds", String(SEEDS), "--fault", FAULTS);
