@@ -7,10 +7,8 @@ const SEEDS = 100;
  * back" (steps of the clock with other faults), and what makes runs wait for a provider: "outage", "provider limits", "provider
  * limits once" and "provider limits for a day" (later work of a session can pass work that waits). `run.ts` draws them all.
  */
-const FAULTS = [
-  ...["kill", "kill at commit", "suspend", "slow machine", "disk full", "hanging provider", "slow provider"],
-  ...["channel away", "channel loses answers", "channel hangs"],
-].join(",");
+const FAULTS =
+  "kill,kill at commit,suspend,slow machine,disk full,hanging provider,slow provider,channel away,channel loses answers,channel hangs";
 
 it(`keeps its promises through ${SEEDS} seeds of faults on SQLite`, { timeout: 600_000 }, async () => {
   const { isClean, output } = await runProgram("--seeds", String(SEEDS), "--fault", FAULTS);

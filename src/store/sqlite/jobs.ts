@@ -28,7 +28,7 @@ export class SqliteJobs {
   readonly #sql: Statements;
   /** The last place that was given. */
   #line: number;
-  /** The last lease that this process gave. A job that was ended and added again begins to count anew; its leases do not. */
+  /** The last lease that this process gave. A job that was ended and added again begins to count from 0 again; its leases do not. */
   #lease = 0;
   #noted = -Infinity;
 
