@@ -108,19 +108,6 @@ describe("config validate", () => {
     expect([code, out]).toEqual([0, expect.stringMatching(/warning: rouse\.json5:4:13 {2}hooks\.tools\[0\]: no agent has/)]);
   });
 
-  it("warns of limits that PostgreSQL counts again at each start", async () => {
-    const limited = { id: "a", match: { path: "a" }, messageTemplate: "x", limits: { runsPerHour: 5 } };
-    const config = { hooks: { enabled: true, token: TOKEN, mappings: [limited] }, store: { url: "postgres://u:p@127.0.0.1:1/x" } };
-    await cli.write("rouse.json5", JSON.stringify(config, null, 2));
-    const { code, out } = await cli.rouse(["config", "validate"]);
-    expect([code, out]).toEqual([
-      0,
-      expect.stringMatching(/warning: rouse\.json5:12:9 {2}hooks\.mappings\[0\]\.limits: on PostgreSQL each start/),
-    ]);
-    await cli.write("rouse.json5", { ...config, store: {} });
-    expect((await cli.rouse(["config", "validate"])).out).not.toContain("PostgreSQL");
-  });
-
   it("shows the same form on every command that reads the config", async () => {
     await cli.write("rouse.json5", "{\n  gatway: {} }");
     for (const command of [["agents", "list"], ["config", "show"], ["start"]]) {
