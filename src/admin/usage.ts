@@ -1,23 +1,13 @@
-import { mergeUsage, type UsageQuery, type UsageSum } from "../store/types.ts";
+import { mergeUsage, NO_USAGE, type UsageQuery, type UsageSum } from "../store/types.ts";
 import type { AdminDeps } from "./types.ts";
 import { iso } from "./views.ts";
 
 export { USAGE_KEYS } from "../store/types.ts";
 
-const NOTHING: Omit<UsageSum, "key"> = {
-  runs: 0,
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
-  outputTokens: 0,
-  costUsd: null,
-  unpricedRuns: 0,
-};
-
 /** Adds up what the runs that were created since then and have ended have used: as far back as the store keeps runs. */
 export async function readUsage({ store }: AdminDeps, { by, since }: UsageQuery) {
   const rows = await store.list("usage", { by, since });
-  const [total = { ...NOTHING, key: "total" }] = mergeUsage(rows.map((row) => ({ ...row, key: "total" })));
+  const [total = { ...NO_USAGE, key: "total" }] = mergeUsage(rows.map((row) => ({ ...row, key: "total" })));
   const order =
     by === "day"
       ? (a: UsageSum, b: UsageSum) => (a.key < b.key ? 1 : -1)

@@ -57,20 +57,22 @@ export function renderUsageColumns(by: UsageKey, { text, number, day }: UsageDia
 /** Sums of dollars get digits that no price has. */
 const addCosts = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : Math.round((a + b) * 1e8) / 1e8);
 
+/** The sum of no runs. */
+export const NO_USAGE: Omit<UsageSum, "key"> = {
+  runs: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 0,
+  costUsd: null,
+  unpricedRuns: 0,
+};
+
 /** Adds up sums that have the same key. */
 export function mergeUsage(sums: Iterable<UsageSum>): UsageSum[] {
   const merged = new Map<string, UsageSum>();
   for (const one of sums) {
-    const found = merged.get(one.key) ?? {
-      ...one,
-      runs: 0,
-      inputTokens: 0,
-      cachedInputTokens: 0,
-      cacheWriteTokens: 0,
-      outputTokens: 0,
-      costUsd: null,
-      unpricedRuns: 0,
-    };
+    const found = merged.get(one.key) ?? NO_USAGE;
     merged.set(one.key, {
       key: one.key,
       runs: found.runs + one.runs,
