@@ -147,7 +147,7 @@ async function main(): Promise<void> {
   const config = { gateway: { port: 0, drainSeconds: 0, token: GATEWAY_TOKEN }, channels: { acme: {} }, hooks: { mappings } };
   const attacks = ATTACKS.filter(({ name }) => values.only === undefined || name.includes(values.only));
   const rows: Row[] = [];
-  const server = await startGateway(config, [], { "plugins/acme.ts": PLUGIN });
+  const server = await startGateway(config, { files: { "plugins/acme.ts": PLUGIN } });
   let quiet = 0;
   try {
     await measure(server, 2000);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+import { startGateway, TOKEN, withServers } from "./servers.ts";
 
 const OPERATOR = "bench-operator-token-0123456789";
 const DESK = "rk_bench-key-0123456789-0123456789";
@@ -72,8 +72,8 @@ export async function goOn(copied: { url: string; events: number; waiting: numbe
   };
   const began = performance.now();
   try {
-    await withServers([startGateway(config, [])], async ([gateway]) => {
-      const base = `http://127.0.0.1:${(gateway as Server).port}`;
+    await withServers([startGateway(config)], async ([gateway]) => {
+      const base = `http://127.0.0.1:${gateway.port}`;
       const { ask, hook, getRun, counts } = createClient(base);
 
       assert.equal((await fetch(`${base}/readyz`)).status, 200);

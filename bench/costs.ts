@@ -16,20 +16,14 @@ import {
 } from "node:fs";
 import { cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { wholeRuns } from "./figures.ts";
+import { AGENT } from "./bodies.ts";
+import { alternate, CONNECTIONS } from "./measure.ts";
+import { withModel } from "./model.ts";
 import { hasPostgres } from "./postgres.ts";
 import { postgresCosts } from "./postgres-costs.ts";
-import { load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+import { carryOut, HOOKS } from "./runs.ts";
+import { load, startGateway, TOKEN, withServers } from "./servers.ts";
 import { COSTS_FILE, parseCosts, type Cost } from "./simulate/costs.ts";
-
-const BODY = JSON.stringify({
-  message: "A build failed on main, please look.",
-  name: "CI",
-  sessionKey: "hook:ci",
-  deliver: false,
-  wakeMode: "next-heartbeat",
-});
-const CONNECTIONS = 16;
 
 const getFolderSize = (dir: string): number => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
 
@@ -38,18 +32,17 @@ async function accepting(ms: number, rounds: number): Promise<Record<string, Cos
   const stateDir = mkdtempSync(join(tmpdir(), "rouse-costs-"));
   const cpu: number[] = [];
   let requests = 0;
-  const job = { path: "/hooks/agent", body: BODY, token: TOKEN, connections: CONNECTIONS, ms };
+  const job = { path: "/hooks/agent", body: AGENT, token: TOKEN, connections: CONNECTIONS, ms };
   try {
-    await withServers([startGateway({ stateDir }, ["--no-workers"])], async ([gateway]) => {
-      const server = gateway as Server;
+    await withServers([startGateway({ stateDir }, { workers: false })], async ([gateway]) => {
       for (let round = 0; round <= rounds; round++) {
-        const before = server.cpuMicros();
-        const result = await load({ ...job, port: server.port });
+        const before = gateway.cpuMicros();
+        const result = await load({ ...job, port: gateway.port });
         requests += result.requests;
-        if (round > 0) cpu.push((server.cpuMicros() - before) / result.requests);
+        if (round > 0) cpu.push((gateway.cpuMicros() - before) / result.requests);
       }
     });
-    const how = `${rounds} rounds of ${ms / 1000} s of POST /hooks/agent (${BODY.length} bytes) from ${CONNECTIONS} connections over loopback, no workers, store in a file`;
+    const how = `${rounds} rounds of ${ms / 1000} s of POST /hooks/agent (${AGENT.length} bytes) from ${CONNECTIONS} connections over loopback, no workers, store in a file`;
     return {
       "gateway.acceptCpu": {
         unit: "µs",
@@ -108,17 +101,18 @@ export async function writeCosts(ms: number, rounds: number): Promise<void> {
   // Others' work makes everything dearer: whoever reads the figures should know of it.
   const [busy = 0] = loadavg();
   const accept = await accepting(ms, rounds);
-  const runs: number[] = [];
-  for (let round = 0; round < rounds; round++) runs.push((await wholeRuns(ms)).cpuMicros[0]);
+  const [runs = []] = await withModel((model) =>
+    withServers([startGateway(model.config)], ([gateway]) => alternate([() => carryOut(gateway, model, HOOKS.sqlite)], rounds)),
+  );
   const run: Record<string, Cost> = {
     "gateway.runCpu": {
       unit: "µs",
-      value: Math.min(...runs),
-      how: `user and system time of the gateway's process by whole run, accepted before, with a model that answers at once; the least of ${rounds} rounds of ${ms / 1000} s`,
+      value: Math.round(Math.min(...runs.map(({ cpu }) => cpu))),
+      how: `user and system time of the gateway's process by whole run, accepted before, with a model that answers at once; the least of ${rounds} rounds of ${HOOKS.sqlite} hooks`,
     },
   };
   const measuredOn = `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}, load average before ${busy.toFixed(1)}`;
-  const postgres = (await hasPostgres()) ? await postgresCosts(BODY, ms, rounds) : {};
+  const postgres = (await hasPostgres()) ? await postgresCosts(AGENT, ms, rounds) : {};
   const found = { ...accept, ...run, ...postgres, ...disk() };
   for (const cost of Object.values(found)) cost.on = measuredOn;
   writeFileSync(COSTS_FILE, `${JSON.stringify({ ...known, costs: { ...known.costs, ...found } }, null, 2)}\n`);

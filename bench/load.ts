@@ -9,6 +9,8 @@ export interface LoadJob {
   token: string;
   connections: number;
   ms: number;
+  /** Ends earlier, after so many requests. */
+  requests?: number;
   /** Makes each body another one, in place of `MARK`, and signs it (HMAC-SHA256, hex) into a header. */
   sign?: { secret: string; header: string; prefix: string };
 }
@@ -19,6 +21,8 @@ export interface LoadResult {
   /** Answers that are no 2xx. */
   errors: number;
   ms: number;
+  /** 99 of 100 answers came within so many milliseconds. */
+  p99: number;
 }
 
 function runLoad(job: LoadJob): Promise<LoadResult> {
@@ -27,18 +31,28 @@ function runLoad(job: LoadJob): Promise<LoadResult> {
   const fixed = Buffer.from(head() + job.body);
   const body = Buffer.from(job.body);
   const at = body.indexOf(MARK);
-  let sent = Math.floor(performance.timeOrigin) * 1000;
+  let number = Math.floor(performance.timeOrigin) * 1000;
   const next = (): Buffer => {
     if (!job.sign) return fixed;
-    body.write(String(sent++).padStart(MARK.length, "0"), at, "latin1");
+    body.write(String(number++).padStart(MARK.length, "0"), at, "latin1");
     const signature = createHmac("sha256", job.sign.secret).update(body).digest("hex");
     return Buffer.concat([Buffer.from(head(`${job.sign.header}: ${job.sign.prefix}${signature}\r\n`)), body]);
   };
+  const most = job.requests ?? Infinity;
   const started = performance.now();
-  const result: LoadResult = { requests: 0, errors: 0, ms: 0 };
+  const times: number[] = [];
+  let sent = 0;
+  let errors = 0;
   const one = (): Promise<void> =>
     new Promise((resolve) => {
-      const socket = connect(job.port, "127.0.0.1", () => socket.write(next()));
+      let sentAt = 0;
+      const send = (): void => {
+        sent++;
+        const request = next();
+        sentAt = performance.now();
+        socket.write(request);
+      };
+      const socket = connect(job.port, "127.0.0.1", send);
       socket.setNoDelay(true);
       let received = "";
       socket.on("data", (chunk) => {
@@ -48,10 +62,11 @@ function runLoad(job: LoadJob): Promise<LoadResult> {
         const length = /content-length: (\d+)/i.exec(received.slice(0, end))?.[1];
         const chunked = length === undefined && received.endsWith("0\r\n\r\n");
         if (!chunked && received.length < end + 4 + Number(length ?? Infinity)) return;
-        result.requests++;
-        if (received.charCodeAt(9) !== 0x32) result.errors++;
+        const now = performance.now();
+        times.push(now - sentAt);
+        if (received.charCodeAt(9) !== 0x32) errors++;
         received = "";
-        if (performance.now() - started < job.ms) socket.write(next());
+        if (now - started < job.ms && sent < most) send();
         else {
           socket.destroy();
           resolve();
@@ -60,7 +75,11 @@ function runLoad(job: LoadJob): Promise<LoadResult> {
       socket.on("error", () => resolve());
       socket.on("close", () => resolve());
     });
-  return Promise.all(Array.from({ length: job.connections }, one)).then(() => ({ ...result, ms: performance.now() - started }));
+  return Promise.all(Array.from({ length: Math.min(job.connections, most) }, one)).then(() => {
+    const ms = performance.now() - started;
+    const p99 = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
+    return { requests: times.length, errors, ms, p99 };
+  });
 }
 
 process.on("message", (job: LoadJob) => {

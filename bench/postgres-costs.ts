@@ -5,12 +5,13 @@ import { parseAddress } from "../plugins/postgres/address.ts";
 import { openDb } from "../plugins/postgres/db.ts";
 import { bindKeys, newKeys } from "../plugins/postgres/keys.ts";
 import { migrate } from "../plugins/postgres/migrate.ts";
-import { RUN_BODY, withModel } from "./figures.ts";
+import { AGENT_ALONE } from "./bodies.ts";
+import { CONNECTIONS } from "./measure.ts";
+import { withModel } from "./model.ts";
 import { postgresCpu, query, withSchema } from "./postgres.ts";
 import { load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 import type { Cost } from "./simulate/costs.ts";
 
-const CONNECTIONS = 16;
 /** So many keys share a transaction, as those of a flood do. */
 const KEYS = 64;
 /** What one transaction of keys costs is too little to be seen: so many are measured as one. */
@@ -63,15 +64,14 @@ async function least({ rounds, server, cpu, prepare, work }: Rounds): Promise<Sp
 /** Hooks that are accepted and wait. */
 function accepting(body: string, ms: number, rounds: number, cpu: () => number): Promise<Record<string, Cost>> {
   return withSchema((url) =>
-    withServers([startGateway({ store: { url } }, ["--no-workers"])], async ([gateway]) => {
-      const server = gateway as Server;
+    withServers([startGateway({ store: { url } }, { workers: false })], async ([gateway]) => {
       let requests = 0;
       const work = async (): Promise<() => number> => {
-        const result = await load({ port: server.port, path: "/hooks/agent", body, token: TOKEN, connections: CONNECTIONS, ms });
+        const result = await load({ port: gateway.port, path: "/hooks/agent", body, token: TOKEN, connections: CONNECTIONS, ms });
         requests += result.requests;
         return () => result.requests;
       };
-      const spent = await least({ rounds, server, cpu, work });
+      const spent = await least({ rounds, server: gateway, cpu, work });
       const schema = new URL(url).searchParams.get("schema") ?? "";
       const size = await scalar(`SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = '${schema}' AND c.relkind = 'r'`);
@@ -137,18 +137,17 @@ function keys(rounds: number, cpu: () => number): Promise<Record<string, Cost>> 
 
 /** Whole runs of hooks that were accepted before, with a model that answers at once. */
 function running(ms: number, rounds: number, cpu: () => number): Promise<Record<string, Cost>> {
-  return withModel((config, turns) =>
+  return withModel(({ config, turns }) =>
     withSchema((url) =>
-      withServers([startGateway({ ...config, store: { url } }, [])], async ([gateway]) => {
-        const server = gateway as Server;
-        const flood = { port: server.port, path: "/hooks/agent", body: RUN_BODY, token: TOKEN, connections: CONNECTIONS };
+      withServers([startGateway({ ...config, store: { url } })], async ([gateway]) => {
+          const flood = { port: gateway.port, path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS };
         const prepare = (): Promise<unknown> => load({ ...flood, ms: ms / 2 });
         const work = async (): Promise<() => number> => {
           const before = turns();
           await new Promise((done) => setTimeout(done, ms));
           return () => turns() - before;
         };
-        const spent = await least({ rounds, server, cpu, prepare, work });
+        const spent = await least({ rounds, server: gateway, cpu, prepare, work });
         const how = `${rounds} rounds of ${ms / 1000} s, accepted before, with a model that answers at once, store on PostgreSQL on the same machine`;
         return {
           "postgres.gatewayRunCpu": {

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 import { userInfo } from "node:os";
 import pg from "pg";
-import { figure, median, withModel, type Row } from "./figures.ts";
-import { readCpuSeconds, load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
-
-const BODY = JSON.stringify({ message: "A build failed on main, please look.", name: "CI", deliver: false, wakeMode: "next-heartbeat" });
+import { AGENT_ALONE } from "./bodies.ts";
+import { alternate, CONNECTIONS, median, medianBy, medianRatio, type Row, type Timing } from "./measure.ts";
+import { withModel } from "./model.ts";
+import { readCpuMicros, load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
 function address(): URL {
   const url = new URL(process.env["TEST_POSTGRES_URL"] ?? "postgres://127.0.0.1:5432/test");
@@ -14,8 +14,11 @@ function address(): URL {
   return url;
 }
 
-export async function query(sql: string): Promise<pg.QueryResult<Record<string, unknown>>> {
-  const client = new pg.Client({ connectionString: address().href, connectionTimeoutMillis: 3000 });
+export const query = (sql: string): Promise<pg.QueryResult<Record<string, unknown>>> => queryAt(address().href, sql);
+
+/** Asks another database. A `schema` in the URL is Rouse's own. */
+export async function queryAt(url: string, sql: string): Promise<pg.QueryResult<Record<string, unknown>>> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 3000 });
   await client.connect();
   try {
     return await client.query(sql);
@@ -43,6 +46,26 @@ export async function withSchema<T>(work: (url: string) => Promise<T>): Promise<
   }
 }
 
+/** So many databases of this run's own, by their URLs; the first has to be filled, the others can be copied from it. */
+export async function withDatabases<T>(count: number, work: (urls: string[]) => Promise<T>): Promise<T> {
+  const urls = Array.from({ length: count }, () => {
+    const url = address();
+    url.pathname = `/bench_${randomBytes(6).toString("hex")}`;
+    return url.href;
+  });
+  try {
+    await query(`CREATE DATABASE "${toName(urls[0] ?? "")}"`);
+    return await work(urls);
+  } finally {
+    for (const url of urls) await query(`DROP DATABASE IF EXISTS "${toName(url)}" WITH (FORCE)`);
+  }
+}
+const toName = (url: string): string => new URL(url).pathname.slice(1);
+
+/** Copies a database that nobody uses. */
+export const copyDatabase = (from: string, to: string): Promise<unknown> =>
+  query(`CREATE DATABASE "${toName(to)}" TEMPLATE "${toName(from)}" STRATEGY FILE_COPY`);
+
 const getParentPid = (pid: number): number => {
   try {
     return Number(
@@ -66,25 +89,22 @@ export async function postgresCpu(): Promise<() => number> {
     const children = readdirSync("/proc")
       .map(Number)
       .filter((pid) => pid > 0 && getParentPid(pid) === postmaster);
-    return readCpuSeconds(postmaster, true) + children.reduce((sum, pid) => sum + readCpuSeconds(pid), 0);
+    return readCpuMicros(postmaster, true) + children.reduce((sum, pid) => sum + readCpuMicros(pid), 0);
   };
 }
 
-const WARM_UP_MS = 6000;
-
 interface Accepted {
-  perSecond: number;
   cpu: number;
+  perSecond: number;
   errors: number;
 }
 
 /** The same number of connections for each gateway; CPU time of these and of PostgreSQL together. */
-async function flood(gateways: readonly Server[], cpuOfPostgres: () => number, connections: number, ms: number): Promise<Accepted> {
+async function flood(gateways: readonly Server[], cpuOfPostgres: () => number, ms: number): Promise<Accepted> {
   const cpu = (): number => cpuOfPostgres() + gateways.reduce((sum, gateway) => sum + gateway.cpuMicros(), 0);
   const before = cpu();
-  const results = await Promise.all(
-    gateways.map(({ port }) => load({ port, path: "/hooks/agent", body: BODY, token: TOKEN, connections, ms })),
-  );
+  const job = { path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS, ms };
+  const results = await Promise.all(gateways.map(({ port }) => load({ ...job, port })));
   const requests = results.reduce((sum, one) => sum + one.requests, 0);
   return {
     perSecond: (requests / ms) * 1000,
@@ -93,41 +113,34 @@ async function flood(gateways: readonly Server[], cpuOfPostgres: () => number, c
   };
 }
 
+const WARM_UP_MS = 6000;
+const section = "Hooks on PostgreSQL";
+
 /** What a hook costs with two gateways on one database, against one: CPU time of all processes together. */
-export async function twoAgainstOne(options: { connections: number; rounds: number; ms: number }): Promise<Row> {
+export async function twoAgainstOne({ ms, rounds }: Timing): Promise<Row> {
   const cpuOfPostgres = await postgresCpu();
-  const config = (url: string): object => ({ store: { url } });
+  const start = (url: string): Promise<Server> => startGateway({ store: { url } }, { workers: false });
   return withSchema((two) =>
     withSchema((one) =>
-      withServers(
-        [
-          startGateway(config(one), ["--no-workers"]),
-          startGateway(config(two), ["--no-workers"]),
-          startGateway(config(two), ["--no-workers"]),
-        ],
-        async ([alone, ...pair]) => {
-          const ones: Accepted[] = [];
-          const twos: Accepted[] = [];
-          // Compiling costs each gateway the same, and is none of what a hook costs: each has it behind it.
-          for (const gateway of [alone, ...pair]) await flood([gateway as Server], cpuOfPostgres, options.connections, WARM_UP_MS);
-          for (let round = 0; round < options.rounds; round++) {
-            ones.push(await flood([alone as Server], cpuOfPostgres, options.connections, options.ms));
-            twos.push(await flood(pair, cpuOfPostgres, options.connections, options.ms));
-          }
-          const cpu = (list: Accepted[]): number => median(list.map((each) => each.cpu));
-          const rate = (list: Accepted[]): number => Math.round(median(list.map((each) => each.perSecond)));
-          const ratio = cpu(twos) / cpu(ones);
-          return {
-            row: "PostgreSQL: CPU time a hook, gateways and database, two gateways against one",
-            ratio,
-            least: null,
-            perSecond: [rate(twos), rate(ones)],
-            cpuMicros: [Math.round(cpu(twos)), Math.round(cpu(ones))],
-            errors: [...ones, ...twos].reduce((sum, each) => sum + each.errors, 0),
-            note: `${ratio.toFixed(2)} (at most 1.15)`,
-          };
-        },
-      ),
+      withServers([start(one), start(two), start(two)], async ([alone, ...pair]) => {
+        // Compiling costs each gateway the same, and is none of what a hook costs: each has it behind it.
+        for (const gateway of [alone, ...pair]) await flood([gateway], cpuOfPostgres, WARM_UP_MS);
+        const sides = [pair, [alone]].map((gateways) => () => flood(gateways, cpuOfPostgres, ms));
+        const [twos = [], ones = []] = await alternate(sides, rounds);
+        const both = (read: (one: Accepted) => number): [number, number] => [
+          Math.round(medianBy(twos, read)),
+          Math.round(medianBy(ones, read)),
+        ];
+        return {
+          section,
+          row: "CPU time a hook, gateways and database, two gateways against one",
+          value: medianRatio(twos, ones, ({ cpu }) => cpu),
+          target: { most: 1.15 },
+          perSecond: both(({ perSecond }) => perSecond),
+          cpuMicros: both(({ cpu }) => cpu),
+          errors: [...ones, ...twos].reduce((sum, each) => sum + each.errors, 0),
+        };
+      }),
     ),
   );
 }
@@ -137,25 +150,22 @@ interface RunTimes {
   startedAt: string | null;
 }
 
-/** How long a hook waits until its run starts, when one gateway takes hooks and another runs them. */
-export function enqueueToStart(hooks: number): Promise<Row> {
-  return withModel((config) =>
+/** How long a hook waits until its run starts: taken by a gateway without workers, and by the one that runs it. */
+export function enqueueToStart(hooks: number): Promise<Row[]> {
+  return withModel(({ config }) =>
     withSchema((url) => {
-      const shared = { ...config, store: { url } };
       const operator = "bench-operator-token-0123456789";
-      const withOperator = { ...shared, gateway: { port: 0, drainSeconds: 0, token: operator } };
-      return withServers([startGateway(withOperator, ["--no-workers"]), startGateway(withOperator, [])], async ([front, back]) => {
-        const results: { name: string; ms: number[] }[] = [];
+      const shared = { ...config, store: { url }, gateway: { port: 0, drainSeconds: 0, token: operator } };
+      return withServers([startGateway(shared, { workers: false }), startGateway(shared)], async ([front, back]) => {
+        const rows: Row[] = [];
         for (const [name, server] of [
           ["taken by another gateway", front],
           ["taken by the one that runs it", back],
         ] as const) {
-          const times = await waits(server as Server, operator, hooks);
-          results.push({ name, ms: times });
+          const value = median(await waits(server, operator, hooks));
+          rows.push({ section, row: `median time from a hook to the start of its run, ${name}`, value, unit: "ms", target: { most: 20 } });
         }
-        const p = (list: number[], part: number): number => list.toSorted((a, b) => a - b)[Math.floor(list.length * part)] ?? Number.NaN;
-        const note = results.map(({ name, ms }) => `p50 ${p(ms, 0.5)} ms, p99 ${p(ms, 0.99)} ms ${name}`).join("; ");
-        return figure("PostgreSQL: from a hook to the start of its run (p50 at most 20 ms)", note);
+        return rows;
       });
     }),
   );
@@ -168,7 +178,7 @@ async function waits(server: Server, operator: string, hooks: number): Promise<n
     const answer = await fetch(`${base}/hooks/agent`, {
       method: "POST",
       headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
-      body: BODY,
+      body: AGENT_ALONE,
     });
     ids.push(((await answer.json()) as { runId: string }).runId);
     await new Promise((done) => setTimeout(done, 20));

@@ -1,12 +1,11 @@
 import { fork, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
 import type { LoadJob, LoadResult } from "./load.ts";
 
-const ROOT = resolve(import.meta.dirname, "..");
+export const ROOT = resolve(import.meta.dirname, "..");
 export const TOKEN = "bench-hook-token-0123456789";
 
 /** A server under measurement. */
@@ -22,7 +21,7 @@ export interface Server {
 const TICKS_PER_SECOND = 100;
 
 /** User and system time of a process so far, in microseconds; 0 where it has ended. `ended` adds that of children that have. */
-export function readCpuSeconds(pid: number, ended = false): number {
+export function readCpuMicros(pid: number, ended = false): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
       .replace(/^.*\) /, "")
@@ -34,6 +33,23 @@ export function readCpuSeconds(pid: number, ended = false): number {
   }
 }
 
+/** `hasChildren`: the CPU time includes that of ended children. */
+export function toServer(child: ChildProcess, port: number, readyMs: number, options: { cleanUp(): void; hasChildren?: boolean }): Server {
+  const pid = child.pid as number;
+  return {
+    port,
+    readyMs,
+    cpuMicros: () => readCpuMicros(pid, options.hasChildren),
+    rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
+    async stop() {
+      const ended = once(child, "exit");
+      if (child.exitCode === null && child.kill("SIGTERM")) await ended;
+      options.cleanUp();
+    },
+  };
+}
+
+/** Waits until a process says on its standard output where it listens. */
 async function started(child: ChildProcess, cleanUp: () => void): Promise<Server> {
   const began = performance.now();
   let output = "";
@@ -45,19 +61,7 @@ async function started(child: ChildProcess, cleanUp: () => void): Promise<Server
     });
     child.once("exit", () => fail(new Error(`a server ended: ${output}`)));
   });
-  const pid = child.pid as number;
-  const readyMs = performance.now() - began;
-  return {
-    port,
-    readyMs,
-    cpuMicros: () => readCpuSeconds(pid),
-    rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
-    async stop() {
-      child.kill("SIGTERM");
-      await once(child, "exit");
-      cleanUp();
-    },
-  };
+  return toServer(child, port, performance.now() - began, { cleanUp });
 }
 
 /** A server that stands beside this file. */
@@ -71,29 +75,33 @@ export const startEcho = (): Promise<Server> => startScript("echo.ts", []);
 
 const CLONE = join(ROOT, "bin/rouse.js");
 
+export interface GatewayOptions {
+  /** False: hooks are accepted and wait. */
+  workers?: boolean;
+  /** Files beside the config, by path. */
+  files?: Record<string, string>;
+  /** The program of another checkout or package. */
+  program?: string;
+  /** Options of Node. */
+  nodeArgs?: readonly string[];
+}
+
 /** The gateway as users start it, on a folder of its own. */
-export function startGateway(
-  config: object,
-  flags: readonly string[],
-  files: Record<string, string> = {},
-  program = CLONE,
-): Promise<Server> {
+export function startGateway(config: object, options: GatewayOptions = {}): Promise<Server> {
+  const { workers = true, files = {}, program = CLONE, nodeArgs = [] } = options;
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-"));
   const { hooks = {}, ...rest } = config as { hooks?: object };
-  writeFileSync(
-    join(dir, "rouse.json5"),
-    JSON.stringify({
-      gateway: { port: 0, drainSeconds: 0 },
-      log: { level: "silent" },
-      hooks: { enabled: true, token: TOKEN, ...hooks },
-      ...rest,
-    }),
-  );
-  for (const [name, text] of Object.entries(files)) {
+  const settings = {
+    gateway: { port: 0, drainSeconds: 0 },
+    log: { level: "silent" },
+    hooks: { enabled: true, token: TOKEN, ...hooks },
+    ...rest,
+  };
+  for (const [name, text] of Object.entries({ "rouse.json5": JSON.stringify(settings), ...files })) {
     mkdirSync(dirname(join(dir, name)), { recursive: true });
     writeFileSync(join(dir, name), text);
   }
-  const child = spawn(process.execPath, [program, "start", ...flags], {
+  const child = spawn(process.execPath, [...nodeArgs, program, "start", ...(workers ? [] : ["--no-workers"])], {
     cwd: dir,
     stdio: ["ignore", "pipe", "inherit"],
     env: { PATH: process.env["PATH"] ?? "" },
@@ -101,20 +109,31 @@ export function startGateway(
   return started(child, () => rmSync(dir, { recursive: true, force: true }));
 }
 
+const STUCK_MS = 20_000;
+
 /** Sends load from a process of its own. */
 export async function load(job: LoadJob): Promise<LoadResult> {
   const child = fork(join(ROOT, "bench/load.ts"));
   child.send(job);
-  const [result] = (await once(child, "message")) as [LoadResult];
-  child.kill();
-  return result;
+  try {
+    // A server that does not answer must not hold up the rows after it.
+    const [result] = (await once(child, "message", { signal: AbortSignal.timeout(job.ms + STUCK_MS) })) as [LoadResult];
+    return result;
+  } finally {
+    child.kill();
+  }
 }
 
 /** Starts servers, and stops them whatever happens. */
-export async function withServers<T>(servers: Promise<Server>[], work: (servers: Server[]) => Promise<T>): Promise<T> {
-  const running = await Promise.all(servers);
+export async function withServers<T, S extends readonly Promise<Server>[] | []>(
+  servers: S,
+  work: (servers: { [I in keyof S]: Server }) => Promise<T>,
+): Promise<T> {
+  const starts = await Promise.allSettled(servers);
+  const running = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
   try {
-    return await work(running);
+    for (const start of starts) if (start.status === "rejected") throw start.reason;
+    return await work(running as unknown as { [I in keyof S]: Server });
   } finally {
     for (const server of running) await server.stop();
   }

@@ -1,0 +1,125 @@
+/** Rows of whole runs: hooks that are accepted and carried out, with a model that answers at once. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AGENT_ALONE } from "./bodies.ts";
+import { alternate, CONNECTIONS, medianBy, medianRatio, type Row } from "./measure.ts";
+import { withModel, type Model } from "./model.ts";
+import { withSchema } from "./postgres.ts";
+import { load, ROOT, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+
+/** How many runs are carried out in a round. */
+export const HOOKS = { sqlite: 1500, postgres: 500 };
+
+export interface Carried {
+  /** Runs that ended in a second, after all hooks were accepted. */
+  perSecond: number;
+  /** Hooks in a second from the first request to the end of the last run. */
+  whole: number;
+  /** The gateway's CPU time of one run without its hook, in microseconds. */
+  cpu: number;
+  errors: number;
+}
+
+/** Posts hooks, and waits until their runs have ended. */
+export async function carryOut(server: Server, { turns, reached }: Model, hooks: number): Promise<Carried> {
+  const known = turns();
+  const began = performance.now();
+  const job = { path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS, ms: 600_000, requests: hooks };
+  const { requests, errors } = await load({ ...job, port: server.port });
+  const [before, cpu, accepted] = [turns(), server.cpuMicros(), performance.now()];
+  await reached(known + requests - errors);
+  const ended = performance.now();
+  const ran = turns() - before;
+  return {
+    perSecond: (ran / (ended - accepted)) * 1000,
+    whole: (requests / (ended - began)) * 1000,
+    cpu: (server.cpuMicros() - cpu) / Math.max(1, ran),
+    errors,
+  };
+}
+
+const section = "Runs";
+const round = Math.round;
+
+/** Runs a second and CPU time of one, each run with so many steps that call a tool. */
+export function wholeRuns(rounds: number, steps = 0): Promise<Row> {
+  return withModel(
+    (model) =>
+      withServers([startGateway(model.config)], async ([gateway]) => {
+        const [all = []] = await alternate([() => carryOut(gateway, model, HOOKS.sqlite)], rounds);
+        const value = medianBy(all, ({ perSecond }) => perSecond);
+        return {
+          section,
+          row: steps === 0 ? "runs a second" : `runs a second, each with ${steps} steps that call a tool`,
+          value,
+          unit: "a second",
+          ...(steps === 0 && { target: { least: 400 } }),
+          cpuMicros: [round(medianBy(all, ({ cpu }) => cpu))],
+          errors: all.reduce((sum, one) => sum + one.errors, 0),
+        } as const;
+      }),
+    steps,
+  );
+}
+
+/** Unpacks a commit of this repository, with the packages that are installed here. */
+async function withCommit<T>(commit: string, work: (program: string) => Promise<T>): Promise<T> {
+  const dir = mkdtempSync(join(tmpdir(), "rouse-bench-commit-"));
+  try {
+    const archive = execFileSync("git", ["archive", commit], { cwd: ROOT, maxBuffer: 2 ** 30 });
+    execFileSync("tar", ["-x", "-C", dir], { input: archive });
+    symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
+    return await work(join(dir, "bin/rouse.js"));
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+interface Against {
+  name: string;
+  hooks: number;
+  target: number;
+  /** The stores of both. */
+  stores: readonly [object, object];
+}
+
+function against({ name, hooks, target, stores: [ours, theirs] }: Against, program: string, rounds: number): Promise<Row> {
+  return withModel((model) =>
+    withServers([startGateway({ ...model.config, ...ours }), startGateway({ ...model.config, ...theirs }, { program })], async (gateways) => {
+      const sides = gateways.map((gateway) => () => carryOut(gateway, model, hooks));
+      const [here = [], there = []] = await alternate(sides, rounds);
+      const both = (read: (one: Carried) => number): [number, number] => [round(medianBy(here, read)), round(medianBy(there, read))];
+      return {
+        section,
+        row: name,
+        value: medianRatio(here, there, ({ perSecond }) => perSecond),
+        target: { least: target },
+        perSecond: both(({ perSecond }) => perSecond),
+        cpuMicros: both(({ cpu }) => cpu),
+        errors: [...here, ...there].reduce((sum, one) => sum + one.errors, 0),
+      };
+    }),
+  );
+}
+
+/** Whole runs of this checkout against those of a commit, on both stores. */
+export function runsAgainst(commit: string, hasPostgres: boolean, rounds: number): Promise<Row[]> {
+  return withCommit(commit, async (program) => {
+    const name = (store: string): string => `runs a second on ${store}, against commit ${commit}`;
+    const rows = [await against({ name: name("SQLite"), hooks: HOOKS.sqlite, target: 1.3, stores: [{}, {}] }, program, rounds)];
+    if (!hasPostgres) return rows;
+    const stores = (url: string) => ({ store: { url } });
+    const onPostgres = await withSchema((ours) =>
+      withSchema((theirs) =>
+        against(
+          { name: name("PostgreSQL"), hooks: HOOKS.postgres, target: 2.1, stores: [stores(ours), stores(theirs)] },
+          program,
+          rounds,
+        ),
+      ),
+    );
+    return [...rows, onPostgres];
+  });
+}
