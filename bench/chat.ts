@@ -1,20 +1,11 @@
 /** Streamed chats against a plain proxy before the same model server: the first word, and words a second. */
-import { fork } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
 import { alternate, CONNECTIONS, medianBy, medianRatio, type Row, type Timing } from "./measure.ts";
-import { startGateway, startScript, withServers, type Server } from "./servers.ts";
+import { runScript, startGateway, startScript, withServers, type Server } from "./servers.ts";
 import type { StreamJob, StreamResult } from "./streams.ts";
 
 const KEY = "rk_bench-key-0123456789-0123456789";
 
-async function streams(job: StreamJob): Promise<StreamResult> {
-  const child = fork(join(import.meta.dirname, "streams.ts"));
-  child.send(job);
-  const [result] = (await once(child, "message")) as [StreamResult];
-  child.kill();
-  return result;
-}
+const streams = (job: StreamJob): Promise<StreamResult> => runScript("streams.ts", job);
 
 interface Measured {
   perSecond: number;

@@ -1,6 +1,7 @@
 /** A day of history: runs that have ended, and what limits count of them, written by SQL that both stores understand. */
 import { DatabaseSync } from "node:sqlite";
 import { queryAt } from "./postgres.ts";
+import { getSignal } from "./servers.ts";
 
 type Query = (sql: string) => Promise<Record<string, unknown>[]>;
 
@@ -11,8 +12,7 @@ const QUARTER_MS = 900_000;
 const TOKENS = 2;
 const MICROS = 2;
 
-const numbers = (last: number): string =>
-  `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${last})`;
+const numbers = (last: number): string => `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${last})`;
 
 /** Copies the newest run that has ended, `count` times over the last day. Columns that are not named here are copied as they are. */
 async function fillRuns(query: Query, columns: readonly string[], count: number, now: number): Promise<void> {
@@ -69,7 +69,7 @@ export async function fillSqlite(file: string, count: number): Promise<void> {
 export async function fillPostgres(url: string, count: number): Promise<void> {
   const inSchema = new URL(url);
   inSchema.searchParams.set("options", "-c search_path=rouse");
-  const query: Query = async (sql) => (await queryAt(inSchema.href, sql)).rows;
+  const query: Query = async (sql) => (await queryAt(inSchema.href, sql, getSignal())).rows;
   const columns = await query(
     "SELECT column_name AS name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'runs'",
   );

@@ -2,13 +2,12 @@
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fillPostgres, fillSqlite } from "./history.ts";
 import { alternate, medianBy, medianRatio, type Row } from "./measure.ts";
 import { withModel } from "./model.ts";
 import { copyDatabase, withDatabases } from "./postgres.ts";
 import { carryOut, HOOKS, type Carried } from "./runs.ts";
-import { startGateway, withServers } from "./servers.ts";
+import { pause, startGateway, withServers } from "./servers.ts";
 
 /** All limits, none of which binds: they are counted, and park nothing. */
 const LIMITS = { concurrent: 10_000, runsPerHour: 1_000_000_000, tokensPerDay: 1_000_000_000_000, budget: { perDay: "1000000 USD" } };
@@ -59,7 +58,7 @@ function prepare(url: string): Promise<void> {
     withServers([startGateway({ ...model.config, store: { url } })], async ([gateway]) => {
       await carryOut(gateway, model, 1);
       // The model has answered: the end of the run is yet to be written.
-      await sleep(500);
+      await pause(500);
     }),
   );
 }
@@ -71,11 +70,7 @@ async function onSqlite(history: number, rounds: number): Promise<Row> {
     await prepare(`sqlite:${limited}`);
     await fillSqlite(limited, history);
     copyFileSync(limited, free);
-    return await limitsRow(
-      { name: "SQLite", hooks: HOOKS.sqlite, limited: `sqlite:${limited}`, free: `sqlite:${free}` },
-      history,
-      rounds,
-    );
+    return await limitsRow({ name: "SQLite", hooks: HOOKS.sqlite, limited: `sqlite:${limited}`, free: `sqlite:${free}` }, history, rounds);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

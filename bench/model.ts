@@ -1,7 +1,7 @@
 /** A model server that answers at once. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { pause } from "./servers.ts";
 
 const REPLY = JSON.stringify({
   id: "c",
@@ -48,7 +48,7 @@ export interface Model {
 const IDLE_MS = 20_000;
 
 async function waitFor(turns: () => number, count: number): Promise<void> {
-  for (let known = turns(), since = performance.now(); turns() < count; await sleep(5)) {
+  for (let known = turns(), since = performance.now(); turns() < count; await pause(5)) {
     if (turns() > known) [known, since] = [turns(), performance.now()];
     if (performance.now() - since > IDLE_MS) throw new Error(`${count - turns()} runs do not start or do not end`);
   }

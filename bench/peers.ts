@@ -4,13 +4,12 @@
  */
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { AGENT, WAKE } from "./bodies.ts";
 import { compare, toRow, type Row, type Side, type Timing } from "./measure.ts";
-import { startEcho, startGateway, toServer, TOKEN, withServers, type Server } from "./servers.ts";
+import { pause, startEcho, startGateway, toServer, TOKEN, withServers, type Server } from "./servers.ts";
 
 const CACHE = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "rouse-bench");
 const NODE_RED = "5.0.7";
@@ -115,7 +114,8 @@ const PEERS: readonly Peer[] = [
     install: findNodeRed,
     files: (port) => ({
       "flows.json": JSON.stringify(FLOW),
-      "settings.js": `module.exports = ${JSON.stringify({
+      // A "type" in a package.json of a parent folder does not change what `.cjs` is.
+      "settings.cjs": `module.exports = ${JSON.stringify({
         uiPort: port,
         uiHost: "127.0.0.1",
         httpAdminRoot: false,
@@ -125,7 +125,7 @@ const PEERS: readonly Peer[] = [
         diagnostics: { enabled: false },
       })};`,
     }),
-    args: () => ["--userDir", ".", "--settings", "settings.js", "flows.json"],
+    args: () => ["--userDir", ".", "--settings", "settings.cjs", "flows.json"],
   },
 ];
 
@@ -137,11 +137,22 @@ async function findPort(): Promise<number> {
   return port;
 }
 
-const listens = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => resolve(true)).once("error", () => resolve(false));
-    socket.once("connect", () => socket.destroy());
-  });
+/** A program may listen before it knows its hooks. */
+async function answers(port: number): Promise<boolean> {
+  const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+  try {
+    const answer = await fetch(`http://127.0.0.1:${port}${PATH}`, {
+      method: "POST",
+      headers,
+      body: AGENT,
+      signal: AbortSignal.timeout(1000),
+    });
+    await answer.body?.cancel();
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
 
 async function start({ name, files, args, hasChildren = false }: Peer, [command = "", ...before]: readonly string[]): Promise<Server> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-peer-"));
@@ -151,15 +162,17 @@ async function start({ name, files, args, hasChildren = false }: Peer, [command 
   const began = performance.now();
   const child = spawn(command, [...before, ...args(port)], { cwd: dir, stdio: "ignore", env });
   const cleanUp = (): void => rmSync(dir, { recursive: true, force: true });
-  while (!(await listens(port))) {
-    if (child.exitCode !== null || performance.now() - began > START_MS) {
-      child.kill();
-      cleanUp();
-      throw new Error(`${name} does not listen on its port`);
+  const server = toServer(child, port, 0, { cleanUp, hasChildren });
+  try {
+    while (!(await answers(port))) {
+      if (child.exitCode !== null || performance.now() - began > START_MS) throw new Error(`${name} does not answer on its port`);
+      await pause(50);
     }
-    await sleep(50);
+    return server;
+  } catch (error) {
+    await server.stop();
+    throw error;
   }
-  return toServer(child, port, performance.now() - began, { cleanUp, hasChildren });
 }
 
 const section = "Other programs";
@@ -180,7 +193,7 @@ export async function peerRows(timing: Timing): Promise<Row[]> {
       { server: wakes, path: "/hooks/wake", body: WAKE },
     ];
     // The commands of the last requests end after their answers.
-    const others = peers.map((server): Side => ({ server, path: PATH, body: AGENT, settle: () => sleep(500) }));
+    const others = peers.map((server): Side => ({ server, path: PATH, body: AGENT, settle: () => pause(500) }));
     const results = await compare({ server: echo, path: "/echo", body: AGENT }, [...rouse, ...others], timing);
     const names = [
       { row: "Rouse, durable agent", note: "checks the token, parses the body, and answers when event and run are on disk." },

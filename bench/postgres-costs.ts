@@ -140,7 +140,7 @@ function running(ms: number, rounds: number, cpu: () => number): Promise<Record<
   return withModel(({ config, turns }) =>
     withSchema((url) =>
       withServers([startGateway({ ...config, store: { url } })], async ([gateway]) => {
-          const flood = { port: gateway.port, path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS };
+        const flood = { port: gateway.port, path: "/hooks/agent", body: AGENT_ALONE, token: TOKEN, connections: CONNECTIONS };
         const prepare = (): Promise<unknown> => load({ ...flood, ms: ms / 2 });
         const work = async (): Promise<() => number> => {
           const before = turns();

@@ -6,7 +6,7 @@ import pg from "pg";
 import { AGENT_ALONE } from "./bodies.ts";
 import { alternate, CONNECTIONS, median, medianBy, medianRatio, type Row, type Timing } from "./measure.ts";
 import { withModel } from "./model.ts";
-import { readCpuMicros, load, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
+import { load, pause, readCpuMicros, startGateway, TOKEN, withServers, type Server } from "./servers.ts";
 
 function address(): URL {
   const url = new URL(process.env["TEST_POSTGRES_URL"] ?? "postgres://127.0.0.1:5432/test");
@@ -16,23 +16,30 @@ function address(): URL {
 
 export const query = (sql: string): Promise<pg.QueryResult<Record<string, unknown>>> => queryAt(address().href, sql);
 
-/** Asks another database. A `schema` in the URL is Rouse's own. */
-export async function queryAt(url: string, sql: string): Promise<pg.QueryResult<Record<string, unknown>>> {
+/** Asks another database, until `signal` is aborted. A `schema` in the URL is Rouse's own. */
+export async function queryAt(url: string, sql: string, signal?: AbortSignal): Promise<pg.QueryResult<Record<string, unknown>>> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 3000 });
   await client.connect();
+  const end = (): void => void client.end();
+  signal?.addEventListener("abort", end);
   try {
     return await client.query(sql);
   } finally {
+    signal?.removeEventListener("abort", end);
     await client.end();
   }
 }
 
-/** Whether a PostgreSQL answers. */
-export const hasPostgres = (): Promise<boolean> =>
-  query("SELECT 1").then(
-    () => true,
-    () => false,
-  );
+/** Whether a PostgreSQL answers; says so if none does. */
+export async function hasPostgres(): Promise<boolean> {
+  try {
+    await query("SELECT 1");
+    return true;
+  } catch (error) {
+    console.error(`PostgreSQL is left out, TEST_POSTGRES_URL does not answer: ${String(error)}`);
+    return false;
+  }
+}
 
 /** A schema of this run's own. */
 export async function withSchema<T>(work: (url: string) => Promise<T>): Promise<T> {
@@ -181,7 +188,7 @@ async function waits(server: Server, operator: string, hooks: number): Promise<n
       body: AGENT_ALONE,
     });
     ids.push(((await answer.json()) as { runId: string }).runId);
-    await new Promise((done) => setTimeout(done, 20));
+    await pause(20);
   }
   const times: number[] = [];
   for (const id of ids.slice(Math.floor(hooks / 10))) {
@@ -192,7 +199,7 @@ async function waits(server: Server, operator: string, hooks: number): Promise<n
         times.push(Date.parse(run.startedAt) - Date.parse(run.createdAt));
         break;
       }
-      await new Promise((done) => setTimeout(done, 20));
+      await pause(20);
     }
   }
   return times;

@@ -29,9 +29,15 @@ const FILES: [category: string, path: RegExp][] = [
   ["building rows", /src\/store\/|src\/core\/ids|plugins\/postgres\/(unit-of-work|write|add|binary|nul|keys|.*-plan)/],
   ["PostgreSQL client", /node_modules\/pg|plugins\/postgres\//],
   ["metrics, log, traces", /prom-client|pino|src\/(metrics|telemetry|observability)|opentelemetry|src\/core\/log/],
-  ["runs and agents", /src\/(runs|agent|models|queue|chat|delivery|approvals|sessions|tools)\/|node_modules\/(ai|@ai-sdk|undici)\/|node:internal\/deps\/undici/],
+  [
+    "runs and agents",
+    /src\/(runs|agent|models|queue|chat|delivery|approvals|sessions|tools)\/|node_modules\/(ai|@ai-sdk|undici)\/|node:internal\/deps\/undici/,
+  ],
   ["mapping and intake", /src\/(mapping|intake|hooks|actions|limits|config)\/|node_modules\/(zod|jsonata|ajv|re2js)/],
-  ["HTTP parse and write", /src\/(http|gateway|admin)\/|node_modules\/(hono|@hono)|node:(_http|net|stream|internal\/(stream|http|streams|url|webstreams))/],
+  [
+    "HTTP parse and write",
+    /src\/(http|gateway|admin)\/|node_modules\/(hono|@hono)|node:(_http|net|stream|internal\/(stream|http|streams|url|webstreams))/,
+  ],
 ];
 
 interface Profile {

@@ -87,20 +87,23 @@ interface Against {
 
 function against({ name, hooks, target, stores: [ours, theirs] }: Against, program: string, rounds: number): Promise<Row> {
   return withModel((model) =>
-    withServers([startGateway({ ...model.config, ...ours }), startGateway({ ...model.config, ...theirs }, { program })], async (gateways) => {
-      const sides = gateways.map((gateway) => () => carryOut(gateway, model, hooks));
-      const [here = [], there = []] = await alternate(sides, rounds);
-      const both = (read: (one: Carried) => number): [number, number] => [round(medianBy(here, read)), round(medianBy(there, read))];
-      return {
-        section,
-        row: name,
-        value: medianRatio(here, there, ({ perSecond }) => perSecond),
-        target: { least: target },
-        perSecond: both(({ perSecond }) => perSecond),
-        cpuMicros: both(({ cpu }) => cpu),
-        errors: [...here, ...there].reduce((sum, one) => sum + one.errors, 0),
-      };
-    }),
+    withServers(
+      [startGateway({ ...model.config, ...ours }), startGateway({ ...model.config, ...theirs }, { program })],
+      async (gateways) => {
+        const sides = gateways.map((gateway) => () => carryOut(gateway, model, hooks));
+        const [here = [], there = []] = await alternate(sides, rounds);
+        const both = (read: (one: Carried) => number): [number, number] => [round(medianBy(here, read)), round(medianBy(there, read))];
+        return {
+          section,
+          row: name,
+          value: medianRatio(here, there, ({ perSecond }) => perSecond),
+          target: { least: target },
+          perSecond: both(({ perSecond }) => perSecond),
+          cpuMicros: both(({ cpu }) => cpu),
+          errors: [...here, ...there].reduce((sum, one) => sum + one.errors, 0),
+        };
+      },
+    ),
   );
 }
 
@@ -113,11 +116,7 @@ export function runsAgainst(commit: string, hasPostgres: boolean, rounds: number
     const stores = (url: string) => ({ store: { url } });
     const onPostgres = await withSchema((ours) =>
       withSchema((theirs) =>
-        against(
-          { name: name("PostgreSQL"), hooks: HOOKS.postgres, target: 2.1, stores: [stores(ours), stores(theirs)] },
-          program,
-          rounds,
-        ),
+        against({ name: name("PostgreSQL"), hooks: HOOKS.postgres, target: 2.1, stores: [stores(ours), stores(theirs)] }, program, rounds),
       ),
     );
     return [...rows, onPostgres];

@@ -3,10 +3,38 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { tmpdir } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { LoadJob, LoadResult } from "./load.ts";
 
 export const ROOT = resolve(import.meta.dirname, "..");
 export const TOKEN = "bench-hook-token-0123456789";
+
+const stopped = new AbortController();
+let signal = stopped.signal;
+
+/** Ends the row that is measured, and each after it: their processes, folders, schemas and databases are removed. */
+export const stopAll = (): void => stopped.abort(new Error("stopped"));
+
+/** Measures one row. Fails, when all that it started has ended, if that takes longer than `ms`. */
+export async function withTimeLimit<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(new Error(`not measured within ${ms / 1000} s`)), ms);
+  signal = AbortSignal.any([stopped.signal, limit.signal]);
+  try {
+    signal.throwIfAborted();
+    return await work();
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Is aborted when the row has to end. */
+export const getSignal = (): AbortSignal => signal;
+
+/** Waits, but not beyond the time of the row. */
+export const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal });
 
 /** A server under measurement. */
 export interface Server {
@@ -19,6 +47,7 @@ export interface Server {
 }
 
 const TICKS_PER_SECOND = 100;
+const STOP_MS = 10_000;
 
 /** User and system time of a process so far, in microseconds; 0 where it has ended. `ended` adds that of children that have. */
 export function readCpuMicros(pid: number, ended = false): number {
@@ -43,7 +72,9 @@ export function toServer(child: ChildProcess, port: number, readyMs: number, opt
     rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024,
     async stop() {
       const ended = once(child, "exit");
+      const kill = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
       if (child.exitCode === null && child.kill("SIGTERM")) await ended;
+      clearTimeout(kill);
       options.cleanUp();
     },
   };
@@ -53,15 +84,25 @@ export function toServer(child: ChildProcess, port: number, readyMs: number, opt
 async function started(child: ChildProcess, cleanUp: () => void): Promise<Server> {
   const began = performance.now();
   let output = "";
-  const port = await new Promise<number>((done, fail) => {
-    child.stdout?.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-      const found = /listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1];
-      if (found) done(Number(found));
+  const kill = (): boolean => child.kill("SIGKILL");
+  signal.addEventListener("abort", kill);
+  if (signal.aborted) kill();
+  try {
+    const port = await new Promise<number>((done, fail) => {
+      child.stdout?.on("data", (chunk: Buffer) => {
+        output += chunk.toString();
+        const found = /listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1];
+        if (found) done(Number(found));
+      });
+      child.once("exit", () => fail(new Error(`a server ended before it listened: ${output}`)));
     });
-    child.once("exit", () => fail(new Error(`a server ended: ${output}`)));
-  });
-  return toServer(child, port, performance.now() - began, { cleanUp });
+    return toServer(child, port, performance.now() - began, { cleanUp });
+  } catch (error) {
+    cleanUp();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", kill);
+  }
 }
 
 /** A server that stands beside this file. */
@@ -111,18 +152,25 @@ export function startGateway(config: object, options: GatewayOptions = {}): Prom
 
 const STUCK_MS = 20_000;
 
-/** Sends load from a process of its own. */
-export async function load(job: LoadJob): Promise<LoadResult> {
-  const child = fork(join(ROOT, "bench/load.ts"));
+/** Gives a job to a script beside this file, in a process of its own, and returns what it answers. */
+export async function runScript<R>(name: string, job: { ms: number; path: string; port: number }): Promise<R> {
+  const child = fork(join(ROOT, "bench", name));
+  const ended = new AbortController();
+  child.once("exit", () => ended.abort(new Error(`${name} ended without a result`)));
+  const stuck = AbortSignal.timeout(job.ms + STUCK_MS);
   child.send(job);
   try {
-    // A server that does not answer must not hold up the rows after it.
-    const [result] = (await once(child, "message", { signal: AbortSignal.timeout(job.ms + STUCK_MS) })) as [LoadResult];
+    const [result] = (await once(child, "message", { signal: AbortSignal.any([signal, stuck, ended.signal]) })) as [R];
     return result;
+  } catch (error) {
+    throw stuck.aborted ? new Error(`${job.path} on port ${job.port} does not answer all requests`) : error;
   } finally {
     child.kill();
   }
 }
+
+/** Sends load from a process of its own. */
+export const load = (job: LoadJob): Promise<LoadResult> => runScript("load.ts", job);
 
 /** Starts servers, and stops them whatever happens. */
 export async function withServers<T, S extends readonly Promise<Server>[] | []>(

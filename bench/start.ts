@@ -4,7 +4,7 @@ import { lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { median, type Row } from "./measure.ts";
-import { ROOT, startGateway, withServers, type GatewayOptions } from "./servers.ts";
+import { pause, ROOT, startGateway, withServers, type GatewayOptions } from "./servers.ts";
 
 const section = "Start and memory";
 
@@ -16,7 +16,7 @@ async function startAndMemory(name: string, options: GatewayOptions = {}): Promi
       // The first start of all compiles, and keeps what it compiled.
       if (i === 0) return;
       ready.push(gateway.readyMs);
-      await new Promise((done) => setTimeout(done, 1000));
+      await pause(1000);
       rss = Math.max(rss, gateway.rssMb());
     });
   }
@@ -30,7 +30,7 @@ async function startAndMemory(name: string, options: GatewayOptions = {}): Promi
 export async function startRows(): Promise<Row[]> {
   const dir = mkdtempSync(join(tmpdir(), "rouse-bench-installed-"));
   const npm = (args: string[], cwd: string): string =>
-    execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], timeout: 300_000 });
   try {
     const [packed] = JSON.parse(npm(["pack", "--json", "--pack-destination", dir], ROOT)) as { filename: string }[];
     writeFileSync(join(dir, "package.json"), '{ "private": true }');
